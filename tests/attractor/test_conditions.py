@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import ExpressionError
 from holdfast.model.expr import partition_resolver
-from holdfast.model.pipeline_conditions__clauses import Clause, Clauses, compile_clauses, problems_of
+from holdfast.model.pipeline_conditions import Clause, Clauses, compile_clauses, problems_of
 
 
 def holds(text: str, outcome: str = "success", label: str = "", **context: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor.backends.select__simulation import Simulation
+from holdfast.attractor.backends.select import Simulation
 from holdfast.attractor.context import PipelineContext
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.handlers.fan_in import candidates, named_in, ranked

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Holdfast, Outcome
-from holdfast.engine.failures__retry import wait_before
+from holdfast.engine.failures import wait_before
 from tests.attractor.stages import Stages
 
 pytestmark = pytest.mark.anyio

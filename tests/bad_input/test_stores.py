@@ -21,7 +21,7 @@ from holdfast.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
-from holdfast.runs.recorder import recorder__insisting
+from holdfast.runs.recorder import recorder
 from holdfast.runs.recorder.queue import RunQueue
 from holdfast.store.protocols import RunFilter
 from holdfast.types.status import RunStatus
@@ -38,7 +38,7 @@ QUICK = RunSettings(lease_ttl=0.3, lease_margin=0.1, poll=0.05)
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A write that failed is not tried again for seconds."""
-    monkeypatch.setattr(recorder__insisting, "RETRY_DELAYS", (0.01,))
+    monkeypatch.setattr(recorder, "RETRY_DELAYS", (0.01,))
     monkeypatch.setattr(RunQueue, "may_wait", lambda *_: False)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.output.timeline import bar
-from holdfast.cli.output.timeline__axis import Axis
+from holdfast.cli.output.timeline import Axis, bar
 from holdfast.runs.history.visits import Visit, Wait
 
 DAY = 86_400_000_000

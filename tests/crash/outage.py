@@ -19,13 +19,13 @@ from pathlib import Path
 import apsw
 
 from holdfast import Holdfast, StoreError
-from holdfast.runs.recorder import recorder__insisting
+from holdfast.runs.recorder import recorder
 from tests.crash import flows, life
 from tests.crash.victim import say
 from tests.crash.world import World
 
 # As in life, only shorter.
-recorder__insisting.RETRY_DELAYS = (0.02, 0.05, 0.1, 0.2)  # type: ignore[assignment]
+recorder.RETRY_DELAYS = (0.02, 0.05, 0.1, 0.2)  # type: ignore[assignment]
 
 
 async def main(address: str, name: str, run: str, how: str) -> None:

@@ -12,12 +12,12 @@ import asyncpg
 import pytest
 
 from holdfast import Holdfast, Worker
-from holdfast.cli.doctor.store__doctor_servers import of_servers
+from holdfast.cli.doctor.store import of_servers
 from holdfast.errors import HistoryLostError
 from holdfast.runs.service import RunService
 from holdfast.store.open import open_store
 from holdfast.store.protocols import ClaimRequest
-from holdfast.store.sql.postgres import failover__acks
+from holdfast.store.sql.postgres import failover
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.store import PostgresStore
 from holdfast.testing.conformance.kit import StoreKit
@@ -158,7 +158,7 @@ async def test_thousands_of_runs_that_others_deleted_are_told_as_a_number(
 ) -> None:
     store = await open_store(address)
     await store.close()
-    known = failover__acks.Acks()
+    known = failover.Acks()
     for n in range(2500):
         known.mailed(RunId(f"gone-{n}"), 1, n)
     raw = await asyncpg.connect(address.partition("?")[0])
@@ -181,7 +181,7 @@ def test_remembering_what_was_acknowledged_costs_little() -> None:
 
     kit = StoreKit(lambda _: None)  # type: ignore[arg-type,return-value]
     kit.clock = FakeClock()
-    known = failover__acks.Acks(most=100)
+    known = failover.Acks(most=100)
     leases = [Lease(new_run_id(), n, 1, "w") for n in range(1000)]
     batches = [RunBatch(lease, [kit.record(1)]) for lease in leases]
     began = time.perf_counter()

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import BlobMissingError, StoreUnavailableError
-from holdfast.runs.recorder import recorder__insisting
+from holdfast.runs.recorder import recorder
 from holdfast.runs.service import RunService
 from holdfast.store.blob.local import LocalBlobs
 from holdfast.types.ids import RunId
@@ -94,7 +94,7 @@ async def test_only_who_has_large_values_waits_when_the_blob_store_is_away(
 ) -> None:  # fmt: skip
     """With no patience the run stops, and is tried again later: its effect is not."""
     if not patience:
-        monkeypatch.setattr(recorder__insisting, "RETRY_DELAYS", (0.05,))
+        monkeypatch.setattr(recorder, "RETRY_DELAYS", (0.05,))
     ledger = Ledger(tmp_path)
     large, small = paying(ledger, value=LARGE), quick(ledger)
     service = await house.service()

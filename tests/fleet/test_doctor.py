@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
-from holdfast.cli.doctor.store__doctor_servers import of_servers
+from holdfast.cli.doctor.store import of_servers
 from holdfast.types.acknowledged import Acknowledged
 from holdfast.types.durability import Durability, Standby
 

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.store.open import open_store
 from holdfast.store.protocols import Drift
-from holdfast.store.sql.postgres import drift__catalogue
+from holdfast.store.sql.postgres import drift
 from holdfast.store.sql.postgres.connect import Conn, statement
 from holdfast.store.sql.postgres.drift import drift_of
 from holdfast.store.sql.postgres.migrations import migrations, together
@@ -25,13 +25,13 @@ from tests.services import pgcluster, postgres
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-PG-12")]
 
-FILE = Path(drift__catalogue.__file__).parent / "schema" / "catalogue.txt"
+FILE = Path(drift.__file__).parent / "schema" / "catalogue.txt"
 
 
-async def catalogue_of(address: str, schema: str) -> drift__catalogue.Things:
+async def catalogue_of(address: str, schema: str) -> drift.Things:
     connection = await asyncpg.connect(address.partition("?")[0])
     try:
-        return await drift__catalogue.read_catalogue(Conn(connection, schema))
+        return await drift.read_catalogue(Conn(connection, schema))
     finally:
         await connection.close()
 
@@ -59,14 +59,14 @@ async def changed(schema: str, *acts: str, mended: bool = False) -> list[Drift]:
     await transaction.start()
     try:
         conn = Conn(connection, schema)
-        before = await drift__catalogue.read_catalogue(conn)
+        before = await drift.read_catalogue(conn)
         for act in acts:
             await connection.execute(statement(act, schema))
-        found = drift_of(before, await drift__catalogue.read_catalogue(conn), schema)
+        found = drift_of(before, await drift.read_catalogue(conn), schema)
         if mended:
             for each in found:
                 await connection.execute(each.todo.replace(" CONCURRENTLY", ""))
-            assert await drift__catalogue.read_catalogue(conn) == before
+            assert await drift.read_catalogue(conn) == before
         return found
     finally:
         await transaction.rollback()
@@ -76,7 +76,7 @@ async def changed(schema: str, *acts: str, mended: bool = False) -> list[Drift]:
 async def test_catalogue_in_the_package_is_what_the_migrations_make(address: str) -> None:
     await (await open_store(address)).close()
     found = await catalogue_of(address, schema_of(address))
-    assert drift__catalogue.written_catalogue(found) == FILE.read_text("utf-8"), "renew it, see the top of this file"
+    assert drift.written_catalogue(found) == FILE.read_text("utf-8"), "renew it, see the top of this file"
 
 
 async def test_schema_that_was_upgraded_is_the_same_as_a_new_one(address: str) -> None:
@@ -216,7 +216,7 @@ async def renew() -> None:
     address = postgres.with_setting(postgres.database(), schema="renewed")
     FILE.touch()
     await (await open_store(address)).close()
-    FILE.write_text(drift__catalogue.written_catalogue(await catalogue_of(address, "renewed")), "utf-8")
+    FILE.write_text(drift.written_catalogue(await catalogue_of(address, "renewed")), "utf-8")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from holdfast import Holdfast
-from holdfast.cli.doctor.store__doctor_servers import of_servers
+from holdfast.cli.doctor.store import of_servers
 from holdfast.errors import StoreUnavailableError
 from holdfast.store.open import open_store
 from holdfast.store.protocols import ClaimRequest, RunFilter

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import StoreError
-from holdfast.runs.recorder import queue, recorder__insisting
+from holdfast.runs.recorder import queue, recorder
 from holdfast.runs.worker.health_server import ready
 from holdfast.store.protocols import RunFilter
 from holdfast.testing.crashpoints import armed
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder__insisting, "RETRY_DELAYS", (0.05,))
+    monkeypatch.setattr(recorder, "RETRY_DELAYS", (0.05,))
 
 
 @pytest.mark.covers("FLEET-DEGR-01", "FLEET-DEGR-04", "D-17")

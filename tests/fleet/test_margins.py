@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import KeyMissingError
-from holdfast.runs.driver.park__handing import Hands
+from holdfast.runs.driver.park import Hands
 from holdfast.types.ids import RunId
 from tests.fleet.crew import until
 

@@ -24,8 +24,7 @@ from holdfast.runs.transfer import promote as promoting
 from holdfast.runs.transfer.promote import promote, undo
 from holdfast.store.protocols import RunFilter
 from holdfast.store.sql.postgres import copy
-from holdfast.store.sql.postgres.copy import PostgresHalf
-from holdfast.store.sql.postgres.copy__line import Line
+from holdfast.store.sql.postgres.copy import Line, PostgresHalf
 from holdfast.store.sql.sqlite import copy as sqlite_copying
 from holdfast.store.sql.sqlite.copy import SqliteHalf
 from tests.fleet.conftest import schema_of

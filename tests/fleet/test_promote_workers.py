@@ -13,8 +13,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import HoldfastError, RunBusyError, StoreMovedError
-from holdfast.runs.transfer.promote import promote
-from holdfast.runs.transfer.promote__promoted import Step
+from holdfast.runs.transfer.promote import Step, promote
 from holdfast.store.protocols import RunFilter
 from holdfast.types.status import RunStatus
 from tests.fleet.household import shipping

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, Retention, RunSettings
 from holdfast.errors import FeedTrimmedError
-from holdfast.runs.retention__keeping import Keeper
+from holdfast.runs.retention import Keeper
 from holdfast.store.open import open_store
 from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock

@@ -387,7 +387,7 @@ async def test_worker_goes_on_when_the_store_comes_back(
 async def test_run_goes_on_without_a_mark_against_it_when_the_disk_was_full_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast.runs.recorder.recorder__insisting.RETRY_DELAYS", ())
+    monkeypatch.setattr("holdfast.runs.recorder.recorder.RETRY_DELAYS", ())
     async with Holdfast("memory:") as house:
         flow = counting(Seen())
         run = await put(house, flow)

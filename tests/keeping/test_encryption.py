@@ -12,7 +12,7 @@ from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.checkpoint.keys import StaticKeys
 from holdfast.errors import BlobMissingError, CheckpointCorruptError, KeyMissingError, SettingsError
 from holdfast.runs.encryption.reencrypt import reencrypt
-from holdfast.runs.retention__keeping import Keeper
+from holdfast.runs.retention import Keeper
 from holdfast.store.protocols import RunFilter
 from holdfast.testing.clock import FakeClock
 from holdfast.types.status import RunStatus

@@ -10,7 +10,6 @@ import pytest
 from holdfast import Flow, Holdfast
 from holdfast.checkpoint.keys import StaticKeys
 from holdfast.errors import InputError, KeyMissingError
-from holdfast.runs.encryption import store__vaulted_holds
 from holdfast.runs.encryption.reencrypt import reencrypt
 from holdfast.store.protocols import Store
 from holdfast.testing.conformance.audit import demand_whole
@@ -191,8 +190,8 @@ async def test_encrypted_prompts_are_searched_and_too_many_are_refused(
         found = await store.list_holds(HoldFilter(text="ältere"))
         assert [row.id for row, _ in found] == [holds[0], holds[2]]
         assert await store.count_holds(HoldFilter(text="ältere")) == 2
-        monkeypatch.setattr(store__vaulted_holds, "READ_AT_MOST", 2)
-        monkeypatch.setattr(store__vaulted_holds, "_PAGE", 1)
+        monkeypatch.setattr(store, "READ_AT_MOST", 2)
+        monkeypatch.setattr(store, "_PAGE", 1)
         assert len(await store.list_holds(HoldFilter(text="ältere"), limit=1)) == 1
         with pytest.raises(InputError, match="encrypted") as refused:
             await store.list_holds(HoldFilter(text="that"))

@@ -11,7 +11,7 @@ from holdfast import Flow, Holdfast, Worker, append
 from holdfast.errors import RunBusyError, SettingsError
 from holdfast.runs import retention as pruning
 from holdfast.runs.driver.runtime import RunSettings
-from holdfast.runs.retention__keeping import Keeper
+from holdfast.runs.retention import Keeper
 from holdfast.store.open import open_store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.retention import Retention

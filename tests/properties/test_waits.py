@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engine.failures__retry import wait_before
+from holdfast.engine.failures import wait_before
 from holdfast.model.graph import Backoff, RetryPolicy
 
 SECOND = 1_000_000

@@ -19,7 +19,7 @@ from holdfast.errors import (
     StoreUnavailableError,
     VersionMismatchError,
 )
-from holdfast.runs.recorder import recorder__insisting
+from holdfast.runs.recorder import recorder
 from holdfast.runs.recorder.queue import RunQueue
 from holdfast.store.protocols import RunFilter
 from tests.flows.places import Place, answer, kinds, told
@@ -47,7 +47,7 @@ class Trouble:
 
         monkeypatch.setattr(store, "settle", slow)
         monkeypatch.setattr(store, "settle_now", quick)
-        monkeypatch.setattr(recorder__insisting, "RETRY_DELAYS", (0.001, 0.001))
+        monkeypatch.setattr(recorder, "RETRY_DELAYS", (0.001, 0.001))
         monkeypatch.setattr(RunQueue, "may_wait", lambda *_: False)
 
     def count(self) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.api.app import ApiSettings
-from holdfast.api.auth.authenticator import Door
-from holdfast.api.auth.authenticator__refusals import Refusals
+from holdfast.api.auth.authenticator import Door, Refusals
 from holdfast.api.auth.first_token import demand_safe, sign_in_address
 from holdfast.api.auth.grants import Grant
 from holdfast.api.auth.host_guard import HostGuard, hosts_for, is_loopback

@@ -119,7 +119,7 @@ async def test_credentials_work_on_an_encrypted_store(tmp_path: Path, anyio_back
 async def test_person_who_is_not_active_any_more_loses_tokens_and_sessions(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.api.auth.authenticator__actives.FRESH", 0.0)
+    monkeypatch.setattr("holdfast.api.auth.authenticator.FRESH", 0.0)
     dana = bearer(await token(server, "user:dana@acme.example", "operator"))
     other = bearer(await token(server, "user:eli@acme.example", "operator"))
     opened = await session(server, "user:Dana@Acme.example", "operator")
@@ -140,7 +140,7 @@ async def test_person_who_is_not_active_any_more_loses_tokens_and_sessions(
 async def test_directory_that_is_away_locks_nobody_out_and_lets_nobody_in_again(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.api.auth.authenticator__actives.FRESH", 0.0)
+    monkeypatch.setattr("holdfast.api.auth.authenticator.FRESH", 0.0)
     dana = bearer(await token(server, "user:dana", "operator"))
     eli = bearer(await token(server, "user:eli", "operator"))
     await server.json("PUT", "/v1/directory/people/dana", json={"active": False})

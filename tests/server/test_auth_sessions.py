@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from holdfast.api.auth.grants import SERVER, Grant
-from holdfast.api.auth.sessions import SESSION, Sessions
-from holdfast.api.auth.sessions__returning import own_path
+from holdfast.api.auth.sessions import SESSION, Sessions, own_path
 from holdfast.api.auth.settings import SignIn
 from holdfast.store.memory import MemoryStore
 from holdfast.testing.clock import FakeClock

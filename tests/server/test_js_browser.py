@@ -18,7 +18,7 @@ from holdfast import Worker
 from holdfast.api.app import ApiSettings
 from holdfast.api.auth.authenticator import Door
 from holdfast.api.auth.first_token import sign_in_address
-from holdfast.api.pages.static__scripts import FOLDER
+from holdfast.api.pages.assets import FOLDER
 from tests.server.conftest import Server, serving
 from tests.server.live import asking
 from tests.server.test_sse import started

@@ -13,7 +13,7 @@ import pytest
 from holdfast import Worker
 from holdfast.api.app import ApiSettings
 from holdfast.api.openapi import document
-from holdfast.api.pages.static__scripts import FOLDER
+from holdfast.api.pages.assets import FOLDER
 from holdfast.api.routes.all import THEMES
 from holdfast.api.schemas.events import EventWire, HoldEventWire
 from tests.server.conftest import Server, serving

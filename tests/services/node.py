@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from holdfast.api.pages.static__scripts import FOLDER
+from holdfast.api.pages.assets import FOLDER
 from tests.services import absent
 
 PATIENCE = 40.0

@@ -1,13 +1,32 @@
-"""Runs of pipelines, found for whoever asks over HTTP."""
+"""Runs of pipelines, found for whoever asks over HTTP.
+
+What a pipeline that is handed in may bring: words always, commands and files where that is allowed.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+
+from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call
+from holdfast.api.schemas.pipelines import DiagnosticWire, SubmitPipeline, brought_wire, diagnostic_wire
+from holdfast.api.settings import ApiSettings
+from holdfast.attractor.prepare import Ready, input_of
+from holdfast.attractor.program import Fittings, program_for
+from holdfast.attractor.required_access import FILES, brought_by
 from holdfast.attractor.stored_source import pipeline_of
-from holdfast.errors import RunNotFoundError
+from holdfast.errors import ForbiddenError, PipelineInvalidError, PipelineSyntaxError, RunNotFoundError
+from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
 from holdfast.frontends.dot.document import Pipeline
+from holdfast.frontends.dot.files import FileAccess, FileRefusedError
 from holdfast.frontends.dot.lower import DIALECT
+from holdfast.frontends.dot.parse import parse
+from holdfast.frontends.dot.transforms import CHILD, prepare
 from holdfast.model.fingerprint import dialect_of
+from holdfast.model.program import Program
 from holdfast.runs.events import reader_of
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
@@ -28,3 +47,81 @@ async def find_pipeline(call: Call, run: str) -> tuple[RunService, RunRow]:
 
 async def document_of(service: RunService, row: RunRow) -> Pipeline:
     return pipeline_of((await reader_of(service, row)).graph.spec)
+
+
+_HINT = "Take it out; or ask whoever runs this server to start it with `holdfast serve --allow-code`."
+_MEND = "`errors` lists every fault, with its place and how to mend it."
+_FILES_HINT = (
+    "Take it out; or ask whoever runs this server to name their folder: `holdfast serve --root FOLDER`."
+)
+
+
+def make_ready_to_run(body: SubmitPipeline, settings: ApiSettings) -> Ready:
+    """Raises HttpError: 400 with every fault at its place, 403 for what it may not bring."""
+    fittings = Fittings()
+    try:
+        parsed = parse(body.dot, strict=body.strict).pipeline
+        _demand_allowed(parsed, settings)
+        files = _files(settings)
+        prepared = prepare(
+            body.dot, strict=body.strict, files=files, known_types=fittings.whole_registry().types
+        )
+        pipeline = _beside(prepared.demand_valid(), files)
+    except (PipelineSyntaxError, PipelineInvalidError) as error:
+        found: Any = error.facts.get("diagnostics") or ()
+        listed = [diagnostic_wire(each) for each in found]
+        _refuse(400, error.message, error.code, listed, error.hint or _MEND)
+    return Ready(pipeline, program_for(pipeline, fittings), prepared.diagnostics)
+
+
+def whole_input(program: Program, given: dict[str, Any]) -> dict[str, Any]:
+    """What a run of it is given: of a pipeline also the attributes of its graph, as every run of one has."""
+    if program.graph.dialect != DIALECT:
+        return given
+    return input_of(pipeline_of(program.graph.spec), context=given)
+
+
+def demand_no_document(version: str, settings: ApiSettings) -> None:
+    """Raises ForbiddenError for a pipeline that comes as a graph or a history: any worker would run it."""
+    if dialect_of(version) == DIALECT and not settings.allow_code:
+        raise ForbiddenError(
+            "this is a pipeline, which any worker would run, with the commands that are in it.",
+            hint="POST its source to /v1/pipelines; or ask whoever runs this server to start it with "
+            "`holdfast serve --allow-code`.",
+        )
+
+
+def _demand_allowed(pipeline: Pipeline, settings: ApiSettings) -> None:
+    found = brought_by(pipeline)
+    if settings.allow_code:
+        # Commands may come; files only out of a folder that was named.
+        found = [] if settings.roots else [each for each in found if each.what == FILES[CHILD]]
+    if found:
+        shown = "; ".join(map(str, found[:5])) + (f"; {len(found) - 5} more" if len(found) > 5 else "")
+        message = f"This server runs no code of documents: {shown}."
+        hint = _FILES_HINT if settings.allow_code else _HINT
+        _refuse(403, message, "code_not_allowed", [brought_wire(each) for each in found], hint)
+
+
+def _files(settings: ApiSettings) -> FileAccess | None:
+    return FileAccess(base=settings.roots[0]) if settings.allow_code and settings.roots else None
+
+
+def _beside(pipeline: Pipeline, files: FileAccess | None) -> Pipeline:
+    """A manager's child is looked for beside its parent: in the folder, and nowhere else."""
+    children = {what.text(CHILD) for what in (pipeline, *pipeline.stages.values())} - {""}
+    if not children or files is None:
+        return pipeline
+    for name in children:
+        try:
+            files.find(name)
+        except FileRefusedError as error:
+            fault = Diagnostic(
+                rule="child_dotfile", severity=Severity.error, message=f"{CHILD}: {error.message}"
+            )
+            _refuse(400, fault.message, PipelineInvalidError.code, [diagnostic_wire(fault)], error.fix)
+    return msgspec.structs.replace(pipeline, path=str(Path(files.base).resolve() / "submitted.dot"))
+
+
+def _refuse(status: int, message: str, code: str, errors: list[DiagnosticWire], hint: str | None) -> NoReturn:
+    raise HttpError(status, message, code=code, hint=hint, errors=errors)

@@ -1,4 +1,7 @@
-"""From `path/to/file.py:name` or `package.module:name` to a flow."""
+"""From `path/to/file.py:name` or `package.module:name` to a flow.
+
+From `path/to/file.py:name` or `package.module:name` to a flow: a server finds them the same way.
+"""
 
 from __future__ import annotations
 

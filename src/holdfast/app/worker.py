@@ -19,7 +19,8 @@ class Worker:
 
     `lanes`: only runs of these; None: all. `name`: how it is called in the fleet; without, a name of its own.
     `probe`: where it can be asked how it is (`holdfast.integrations.prometheus.Metrics`, or
-    `holdfast.runs.worker.health_server.Health`). The other options are those of `holdfast.runs.worker.worker.Worker`.
+    `holdfast.runs.worker.health_server.Health`). The other options are those of
+    `holdfast.runs.worker.worker.Worker`.
     """
 
     def __init__(

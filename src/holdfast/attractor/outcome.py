@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.model.pipeline_conditions__clauses import OUTCOME_ALIASES
+from holdfast.model.pipeline_conditions import OUTCOME_ALIASES
 
 
 class StageStatus(StrEnum):

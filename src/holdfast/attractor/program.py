@@ -12,10 +12,7 @@ from holdfast.attractor.backends.select import Backends
 from holdfast.attractor.directory_sync import ATTENDANTS
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.handlers.codergen import CodergenHandler
-from holdfast.attractor.handlers.control import StartHandler
-from holdfast.attractor.handlers.control__conditional import ConditionalHandler
-from holdfast.attractor.handlers.control__exit import ExitHandler
-from holdfast.attractor.handlers.control__parallel import ParallelHandler
+from holdfast.attractor.handlers.control import ConditionalHandler, ExitHandler, ParallelHandler, StartHandler
 from holdfast.attractor.handlers.fan_in import FanInHandler
 from holdfast.attractor.handlers.human import HumanHandler
 from holdfast.attractor.handlers.manager import ManagerHandler

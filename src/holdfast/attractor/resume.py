@@ -1,8 +1,11 @@
-"""Going on from a run directory: with its run where this store knows it, else with a new one in its place."""
+"""Going on from a run directory: with its run where this store knows it, else with a new one in its place.
+
+What differs between two versions of a pipeline, for people.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +14,50 @@ import msgspec
 from holdfast.attractor.context import storable
 from holdfast.attractor.fidelity import RESUMED, resume_mode
 from holdfast.attractor.prepare import Ready, Source
-from holdfast.attractor.resume__comparing import differences, in_short
 from holdfast.attractor.resume_position import begin_at, demand_stages
 from holdfast.attractor.run_files import LOGS_KEY
 from holdfast.attractor.saved_checkpoint import Saved, read_directory
 from holdfast.errors import InputError, VersionMismatchError
+from holdfast.frontends.dot.document import Link, Pipeline
+from holdfast.frontends.dot.lower import edge_ids
 from holdfast.frontends.dot.parse import parse
 from holdfast.model.graph import Graph
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 from holdfast.types.ids import RunId, is_id
+
+MOST = 12
+
+
+def differences(old: Pipeline, new: Pipeline) -> list[str]:
+    """One line each; empty where nothing differs that a run goes by."""
+    found = [*_attributes("the graph's", old.attrs, new.attrs)]
+    found += [f"stage {name} is gone" for name in old.stages if name not in new.stages]
+    found += [f"stage {name} is new" for name in new.stages if name not in old.stages]
+    for name, stage in old.stages.items():
+        if name in new.stages:
+            found += _attributes(f"stage {name}:", stage.attrs, new.stages[name].attrs)
+    return found + _links(edge_ids(old), edge_ids(new))
+
+
+def in_short(lines: list[str]) -> str:
+    more = f", and {len(lines) - MOST} more" if len(lines) > MOST else ""
+    return "; ".join(lines[:MOST]) + more
+
+
+def _links(old: Mapping[str, Link], new: Mapping[str, Link]) -> list[str]:
+    found = [f"edge {name} is gone" for name in old if name not in new]
+    found += [f"edge {name} is new" for name in new if name not in old]
+    for name, link in old.items():
+        if name in new:
+            found += _attributes(f"edge {name}:", link.attrs, new[name].attrs)
+    return found
+
+
+def _attributes(of: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    names = dict.fromkeys([*old, *new])
+    return [f"{of} {name} differs" for name in names if old.get(name) != new.get(name)]
+
 
 _OURS = "internal."
 _ENDED = ("completed", "success")

@@ -14,13 +14,13 @@ from holdfast.engine.walk_state import PLAIN, SATISFIED
 from holdfast.errors import InputError
 from holdfast.model.graph import Graph
 from holdfast.model.moves import start_in
-from holdfast.model.pipeline_conditions__clauses import outcome_word
+from holdfast.model.pipeline_conditions import outcome_word
 from holdfast.model.position import Position, Scope, new_scope
 from holdfast.model.program import Program
 from holdfast.model.record_bodies import CreatedBody, ErrorInfo
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.admission import stand
-from holdfast.runs.create__options import check_options
+from holdfast.runs.create import check_options
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.typed_values import Fitting
 from holdfast.store.protocols import NewRun, RunRow

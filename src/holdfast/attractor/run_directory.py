@@ -3,6 +3,8 @@ Conversations are not in it: the journal has them, a checkpoint file does not.
 
 What a record changes is all that is worked out for it; the values of the context are kept as the texts that
 they are in the file.
+
+Where a walk stands at the top, by the names of its stages: what a checkpoint file says of it.
 """
 
 from __future__ import annotations
@@ -19,36 +21,82 @@ from holdfast.attractor.context import copied
 from holdfast.attractor.conversations import PREFIX as SESSIONS
 from holdfast.attractor.handler import AT_ONCE
 from holdfast.attractor.outcome import Outcome
-from holdfast.attractor.run_directory__standing import Standing
 from holdfast.attractor.run_files import (
     CHECKPOINT,
     MANIFEST,
+    PLAIN,
     PROMPT,
     RESPONSE,
     SOURCE,
-    as_json,
-    restart_dir,
-    safe,
-    stage_dir,
-)
-from holdfast.attractor.run_files__pages import (
-    PLAIN,
     Page,
+    as_json,
     brought_outcome,
     encode,
     listed,
     mapped,
+    restart_dir,
+    safe,
+    stage_dir,
     stage_outcome,
 )
 from holdfast.attractor.status_file import NAME, status_fields
 from holdfast.checkpoint.fold import Execution
 from holdfast.model.events import graph_at
 from holdfast.model.graph import Graph, NodeKind
-from holdfast.model.position import Position
+from holdfast.model.position import Position, Scope
 from holdfast.model.record_bodies import AttemptBody, ChunkBody, EndBody, StepBody, SubstepBody
 from holdfast.types.clock import to_datetime
 from holdfast.types.ids import RunId, checkpoint_id
 from holdfast.types.record import Kind, Record
+
+_COUNTED = ("outcome", "label", "jumps", "fail_jumps")
+
+
+class Standing:
+    """Looks at the position as it is when asked."""
+
+    def __init__(self, graph: Graph, pos: Position) -> None:
+        self._graph, self._pos = graph, pos
+
+    @property
+    def _scope(self) -> Scope:
+        return self._pos.scopes[""]
+
+    @property
+    def restarts(self) -> int:
+        return int(self._scope.walk.get("restarts", 0))
+
+    @property
+    def gates(self) -> dict[str, bool]:
+        return copied(self._scope.walk.get("gates", {}))
+
+    @property
+    def retries(self) -> dict[str, int]:
+        """How often each stage was tried again; only its success forgets it (AT-A12)."""
+        execs = self._pos.execs.values()
+        trying = {self._name(e.node): e.failures for e in execs if not e.scope and e.failures}
+        return {**copied(self._scope.walk.get("retries", {})), **trying}
+
+    @property
+    def under_way(self) -> str:
+        """The stage that the selected edge led to; "" where there is none."""
+        return next((self._name(e.node) for e in self._pos.execs.values() if not e.scope), "")
+
+    @property
+    def visits(self) -> dict[str, int]:
+        return {self._name(node): count for node, count in self._scope.visits.items()}
+
+    @property
+    def counters(self) -> dict[str, Any]:
+        """What bounds count, and what a routing stage passes on."""
+        walk = self._scope.walk
+        found = {key: copied(walk[key]) for key in _COUNTED if key in walk}
+        before = {self._name(node): count for node, count in self._scope.before.items()}
+        return {**found, "before": before} if before else found
+
+    def _name(self, node: int) -> str:
+        return self._graph.nodes[node].id
+
 
 FIDELITY = "internal.fidelity"
 ASKING = frozenset({"codergen", "parallel.fan_in"})

@@ -12,7 +12,7 @@ from holdfast.attractor.outcome import Outcome, StageStatus
 from holdfast.attractor.run_files import CHECKPOINT, SOURCE, stage_dir
 from holdfast.attractor.status_file import StatusFault, outcome_of, read_status
 from holdfast.errors import InputError
-from holdfast.model.pipeline_conditions__clauses import outcome_word
+from holdfast.model.pipeline_conditions import outcome_word
 
 _LINKS = 1_000
 _WELL = StageStatus.SUCCESS.value

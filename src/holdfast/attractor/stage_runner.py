@@ -17,12 +17,12 @@ from holdfast.attractor.handler import Visit
 from holdfast.attractor.limits import count_failure, keep_budgets
 from holdfast.attractor.outcome import Outcome, StageStatus
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
-from holdfast.attractor.run_files__pages import own_updates
+from holdfast.attractor.run_files import own_updates
 from holdfast.attractor.stage_history import remember
 from holdfast.attractor.status_file import AUTO_NOTE, NAME, StatusFault, forget_status, read_status
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.lower import edge_ids
-from holdfast.model.pipeline_conditions__clauses import outcome_word
+from holdfast.model.pipeline_conditions import outcome_word
 from holdfast.model.record_bodies import PARTIAL_ACCEPTED, RETRIES_EXCEEDED
 from holdfast.runs.context.context import Context
 from holdfast.types.outcome import Outcome as Settled

@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.attractor.outcome import Outcome
-from holdfast.model.pipeline_conditions__clauses import outcome_word
+from holdfast.model.pipeline_conditions import outcome_word
 
 NAME = "status.json"
 AUTO_NOTE = "auto-status: handler completed without writing status"

@@ -1,4 +1,7 @@
-"""What an answer does: to a node that asked, to a question inside one, to a doubt, to changed code."""
+"""What an answer does: to a node that asked, to a question inside one, to a doubt, to changed code.
+
+A hold that ended without a decision: it expired, or somebody withdrew it. Never an approval.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from typing import Any, cast
 from holdfast.engine import breakpoints, end, failures, holds, recover, settle, unknown_outcomes
 from holdfast.engine.dataflow import Problem
 from holdfast.engine.decision import Decision, consume, node_of, taken_in
-from holdfast.engine.messages import Answered, CodeChanged, Finished, Proven, Recovered
+from holdfast.engine.messages import Answered, CodeChanged, Finished, Lapsed, Proven, Recovered
+from holdfast.errors import HoldCancelledError, HoldExpiredError
 from holdfast.model.apply import apply_record
 from holdfast.model.approver_edits import changes, merged
 from holdfast.model.graph import HoldSpec
-from holdfast.model.hold_rules import decision_of
+from holdfast.model.hold_rules import BRANCH, decision_of
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, OpenHold
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SubstepBody
@@ -268,3 +272,44 @@ def _code_answered(decision: Decision, waiting: OpenHold, message: Answered) -> 
 def refuse_code(decision: Decision, why: str, inbox: int) -> None:
     consume(decision, inbox)
     end.fail_run(decision, Problem("version_mismatch", why, ""))
+
+
+def lapsed(decision: Decision, message: Lapsed) -> None:
+    """Of a hold that nobody waits for any more it is only noted."""
+    with taken_in(decision, message.hold):
+        waiting = decision.pos.holds.get(message.hold)
+        if waiting is None:
+            consume(decision, message.inbox)
+        elif message.withdrawn and not message.raises:
+            end.cancel_run(decision, message.reason, message.inbox)
+        elif waiting.why == "code":
+            refuse_code(decision, "nobody agreed to the changed code in time", message.inbox)
+        else:
+            execution = decision.pos.execs.get((waiting.scope, waiting.node))
+            if execution is None:
+                consume(decision, message.inbox)
+            else:
+                _lapsed(decision, execution, waiting, message)
+
+
+def _lapsed(decision: Decision, execution: Exec, waiting: OpenHold, message: Lapsed) -> None:
+    branch = (waiting.on_timeout or "").startswith(BRANCH)
+    if branch and waiting.why == "node" and not message.withdrawn:
+        expired = FrozenDict({"decision": None, "response_data": None, "expired": True})
+        target = (waiting.on_timeout or "").removeprefix(BRANCH)
+        decide(decision, execution, expired, message.inbox, reroute=target)
+        return
+    error = _error(decision, execution, waiting, message)
+    if waiting.why == "ask":
+        tell(decision, execution, waiting, message.hold, None, message.inbox, error)
+    else:
+        failures.give_up(decision, execution, error, inbox=message.inbox)
+
+
+def _error(decision: Decision, execution: Exec, waiting: OpenHold, message: Lapsed) -> ErrorInfo:
+    asked = waiting.key or repr(node_of(decision.graph, decision.pos, execution).id)
+    if message.withdrawn:
+        return ErrorInfo(
+            HoldCancelledError.code, HoldCancelledError.__name__, f"{asked} was withdrawn: {message.reason}"
+        )
+    return ErrorInfo(HoldExpiredError.code, HoldExpiredError.__name__, f"nobody answered {asked} in time")

@@ -1,23 +1,95 @@
-"""Maps, parallel nodes and sub-flows: their children open, and when all are done the node itself settles."""
+"""Maps, parallel nodes and sub-flows: their children open, and when all are done the node itself settles.
+
+When the branches of a parallel node are enough, and what they come to together.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from holdfast.engine import child_scopes__joining, failures, settle, timers
+from holdfast.engine import failures, settle, timers
 from holdfast.engine.dataflow import Flow, Problem
 from holdfast.engine.decision import Decision, node_of
 from holdfast.engine.messages import Finished, TimerFired
 from holdfast.errors import NodeTimeoutError
-from holdfast.model.apply__attempts import end_limit
+from holdfast.model.apply import end_limit
+from holdfast.model.branches import GATES
 from holdfast.model.child_scopes import NotAListError, child_inputs
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import walk as walk_path
 from holdfast.model.graph import Node, ParallelSpec
 from holdfast.model.position import Exec, Scope
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, StepBody
+from holdfast.types.outcome import FAIL
 from holdfast.types.record import Kind, Op, Side
 from holdfast.types.value import FrozenDict, FrozenList
+
+Results = Mapping[int, Any]
+"""By the branch's number; a branch that is still under way, or was dropped, has none."""
+
+_NO_SUCCESS = frozenset({FAIL, "partial_success", "retry", "skipped"})
+"""Any other word is a success, of the pipeline's own naming."""
+
+
+def wanted(spec: ParallelSpec) -> int | None:
+    """How many successes are enough; None where all branches are waited for."""
+    return {"first_success": 1, "k_of_n": spec.count}.get(spec.join)
+
+
+def is_decided(spec: ParallelSpec, results: Results) -> bool:
+    if len(results) >= len(spec.starts):
+        return True
+    if spec.on_branch_failure == "fail_fast" and _failed(results):
+        return True
+    enough = wanted(spec)
+    return enough is not None and _successes(results) >= enough
+
+
+def outcome_of(spec: ParallelSpec, name: str, results: Results) -> tuple[str, ErrorInfo | None]:
+    """The node's own outcome, and why it failed if it did."""
+    failed = _failed(results)
+    if failed and spec.on_branch_failure == "fail_fast":
+        first = failed[0]
+        return FAIL, _error(f"branch {first['id']!r} of {name!r} failed: {first['failure_reason']}")
+    enough = wanted(spec)
+    if enough is not None and _successes(results) < enough:
+        said = f"{_successes(results)} of {len(spec.starts)} branches of {name!r} succeeded"
+        who = spec.join if spec.join == "first_success" else "its join"
+        return FAIL, _error(f"{said}, and {who} needs {enough}")
+    if spec.join == "wait_all" and failed and spec.on_branch_failure != "ignore":
+        return "partial_success", None
+    return "success", None
+
+
+def ops_of(spec: ParallelSpec, results: Results) -> list[Op]:
+    """What stages behind the join read, in the order of the branches."""
+    kept = [results[i] for i in sorted(results)]
+    if spec.on_branch_failure == "ignore":
+        kept = [result for result in kept if result["outcome"] != FAIL]
+    shown = [FrozenDict({k: v for k, v in result.items() if k != GATES}) for result in kept]
+    return [("scratch", spec.into, "set", FrozenList(shown))]
+
+
+def gates_of(results: Results) -> dict[str, bool]:
+    """A gate that several branches pass is met where all of them met it."""
+    gates: dict[str, bool] = {}
+    for i in sorted(results):
+        for name, met in results[i][GATES].items():
+            gates[name] = gates.get(name, True) and met
+    return gates
+
+
+def _failed(results: Results) -> list[Any]:
+    return [results[i] for i in sorted(results) if results[i]["outcome"] == FAIL]
+
+
+def _successes(results: Results) -> int:
+    return sum(1 for result in results.values() if result["outcome"] not in _NO_SUCCESS)
+
+
+def _error(message: str) -> ErrorInfo:
+    return ErrorInfo("node_failed", "NodeFailedError", message)
 
 
 def open_children(decision: Decision, execution: Exec) -> None:
@@ -66,7 +138,7 @@ def _start_children(decision: Decision, scope: Scope, execution: Exec, moves: li
 
 def go_on_with_owner(decision: Decision, owner: Exec, body: StepBody) -> None:
     spec = node_of(decision.graph, decision.pos, owner).parallel
-    if spec and child_scopes__joining.is_decided(spec, owner.results):
+    if spec and is_decided(spec, owner.results):
         _drop_losers(decision, owner, body)
         complete_parent(decision, owner)
         return
@@ -102,29 +174,29 @@ def timed_out(decision: Decision, owner: Exec, message: TimerFired) -> None:
         scope=owner.scope,
         node=owner.node,
         visit=owner.visit,
-        ops=child_scopes__joining.ops_of(node.parallel, owner.results) if node.parallel else [],
+        ops=ops_of(node.parallel, owner.results) if node.parallel else [],
         outcome="fail",
         error=error,
         reported=True,
         retryable=node.retry.attempts > 1,
-        gates=child_scopes__joining.gates_of(owner.results),
+        gates=gates_of(owner.results),
     )
     failures.failed(decision, owner, late)
 
 
 def _join(decision: Decision, owner: Exec, node: Node, spec: ParallelSpec) -> None:
     """What the branches came to is in the state before anybody goes on from here, or fails."""
-    outcome, error = child_scopes__joining.outcome_of(spec, node.id, owner.results)
+    outcome, error = outcome_of(spec, node.id, owner.results)
     joined = Finished(
         scope=owner.scope,
         node=owner.node,
         visit=owner.visit,
-        ops=child_scopes__joining.ops_of(spec, owner.results),
+        ops=ops_of(spec, owner.results),
         outcome=outcome,
         error=error,
         reported=error is not None,
         retryable=node.retry.attempts > 1,
-        gates=child_scopes__joining.gates_of(owner.results),
+        gates=gates_of(owner.results),
         duration=max(0, decision.now - decision.pos.at),
     )
     settle.finished(decision, joined)

@@ -1,18 +1,21 @@
-"""An attempt failed: the node tries again or gives up, and its failure is handed to who copes with it."""
+"""An attempt failed: the node tries again or gives up, and its failure is handed to who copes with it.
+
+When a failed attempt is tried again, and when. The wake time is computed once and stored (D-5).
+"""
 
 from __future__ import annotations
+
+from hashlib import sha256
 
 from holdfast.engine import child_scopes, end, holds, settle, unknown_outcomes
 from holdfast.engine.dataflow import Problem, give_up_effects
 from holdfast.engine.decision import Decision, node_of, side_of
-from holdfast.engine.failures__retry import wait_before
 from holdfast.engine.messages import Finished
 from holdfast.engine.walk import takes_failure
 from holdfast.engine.walk_state import mirrored
-from holdfast.model.apply import apply_record
-from holdfast.model.apply__attempts import forgive
+from holdfast.model.apply import apply_record, forgive
 from holdfast.model.child_scopes import PARENTS, collects, result_of, wipe_scope
-from holdfast.model.graph import Graph, Node
+from holdfast.model.graph import Backoff, Graph, Node, RetryPolicy
 from holdfast.model.position import Exec, Scope, naps_of
 from holdfast.model.record_bodies import (
     HALTED,
@@ -26,6 +29,30 @@ from holdfast.model.record_bodies import (
 from holdfast.types.outcome import FAIL
 from holdfast.types.record import Kind, NewTimer, Record, Side
 from holdfast.types.value import FrozenDict
+
+
+def wait_before(policy: RetryPolicy, failures: int, *identity: str | int) -> int:
+    """Microseconds before the next attempt, after this many failures (from 1).
+
+    Jitter is a hash of who is retrying, so that replaying a run gives the same times.
+    """
+    grown = {
+        Backoff.fixed: policy.delay,
+        Backoff.linear: policy.delay * failures,
+        Backoff.exponential: int(policy.delay * (policy.factor or 2) ** min(failures - 1, 40)),
+    }[policy.backoff]
+    wait = grown if policy.cap is None else min(grown, policy.cap)
+    if policy.jitter:
+        wait = int(wait * (1 - policy.jitter * _share(*identity, failures)))
+    if policy.spread:
+        wait = int(wait * (1 + policy.spread * (2 * _share(*identity, failures) - 1)))
+    return wait
+
+
+def _share(*identity: str | int) -> float:
+    """From 0 to 1, and always the same for the same."""
+    raw = sha256("/".join(map(str, identity)).encode()).digest()
+    return int.from_bytes(raw[:8], "big") / 2**64
 
 
 def failed(decision: Decision, execution: Exec, message: Finished) -> None:

@@ -1,25 +1,250 @@
-"""Questions to people: a hold is opened by a record of its own, and closed when nobody needs it."""
+"""Questions to people: a hold is opened by a record of its own, and closed when nobody needs it.
+
+The row and the record of a new question, from how it was declared.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 
-from holdfast.engine import failures, holds__opening
+from holdfast.engine import failures
 from holdfast.engine.decision import Decision, node_of
 from holdfast.errors import ExpressionError
 from holdfast.model.apply import apply_record
+from holdfast.model.expr import Resolve
+from holdfast.model.forms.compile import primary_options
+from holdfast.model.forms.json_schema import KEY, schema_of
+from holdfast.model.forms.render import render_form
 from holdfast.model.graph import HoldSpec, Node
+from holdfast.model.hold_rendering import Showing, UnshowableError
+from holdfast.model.hold_rules import assignee_fault, expiry_of, request_hash
 from holdfast.model.paths import hiding, resolver
 from holdfast.model.pinned_skills import with_pins
 from holdfast.model.position import Exec, Position
-from holdfast.model.record_bodies import ErrorInfo
-from holdfast.types.hold import HoldClosed, Option
+from holdfast.model.record_bodies import AskedBody, ErrorInfo
+from holdfast.model.template import as_text, compile_template, json_bytes
+from holdfast.types.clock import micros
+from holdfast.types.duration import BusinessDuration, parse_length
+from holdfast.types.hold import HoldClosed, NewHold, Option
 from holdfast.types.ids import HoldId, derived_id
 from holdfast.types.record import Kind, Side
 from holdfast.types.status import HoldStatus
+from holdfast.types.terms import HoldTerms, Rung
+from holdfast.types.value import FrozenDict, freeze
+
+
+class UnaskableError(ValueError):
+    """Whom it goes to, or how long it waits, cannot be worked out: there is no such question."""
+
+
+def row_of(
+    decision: Decision,
+    execution: Exec | None,
+    hold: HoldId,
+    node: str,
+    spec: HoldSpec,
+    *,
+    ordinal: int,
+    prompt: str,
+    context: dict[str, Any],
+) -> NewHold:
+    """As the engine knows it; the desk adds what has to be looked up."""
+    terms = spec.terms or HoldTerms()
+    expiry = expiry_of(spec.on_timeout, terms)
+    return NewHold(
+        id=hold,
+        seq=decision.pos.head + 1,
+        node=node,
+        scope=execution.scope if execution else "",
+        visit=execution.visit if execution else 0,
+        ordinal=ordinal,
+        type=spec.type,
+        prompt=prompt,
+        options=spec.options,
+        assignee=spec.assignee,
+        priority=spec.priority,
+        context=json_bytes(context),
+        schema=None if spec.schema is None else json_bytes(spec.schema),
+        created_at=decision.now,
+        expires_at=expires_at(decision, spec),
+        expiry_action=expiry.action,
+        request_hash=request_hash(prompt, spec.options, context, spec.schema),
+        block=execution.node if execution else 0,
+        escalation_target=expiry.target,
+        original_timeout=spec.timeout,
+        reminder_interval=spec.reminder or None,
+        tags=spec.tags or (),
+        terms=terms,
+    )
+
+
+def body_of(row: NewHold, spec: HoldSpec, context: dict[str, Any], why: str, code: str) -> AskedBody:
+    """Nothing of what the desk adds: a journal says what was asked, its row what became of it."""
+    return AskedBody(
+        row.id,
+        row.ordinal,
+        spec.type,
+        row.prompt,
+        [_listed(option) for option in spec.options] if spec.options else None,
+        spec.assignee,
+        spec.priority,
+        FrozenDict(context),
+        spec.schema,
+        row.expires_at,
+        why,
+        "",
+        spec.on_timeout,
+        code,
+        _more(spec),
+    )
+
+
+def expires_at(decision: Decision, spec: HoldSpec) -> int | None:
+    return None if spec.timeout is None else decision.now + spec.timeout
+
+
+def _listed(option: Option) -> list[Any]:
+    """As lists, so that any reader of a journal can show them; what is unset at the end is left out."""
+    found: list[Any] = [option.id, option.label, option.variant]
+    if option.default is True or option.requires_comment is True:
+        found += [option.default is True, option.requires_comment is True]
+    return found
+
+
+def _option(listed: Sequence[Any]) -> Option:
+    flags = dict(zip(("default", "requires_comment"), listed[3:], strict=False))
+    return Option(*listed[:3], **{name: True for name, flag in flags.items() if flag})
+
+
+def _more(spec: HoldSpec) -> Any:
+    found: dict[str, Any] = {
+        name: value
+        for name, value in (("tags", spec.tags), ("reminder", spec.reminder), ("terms", spec.terms))
+        if value
+    }
+    return freeze(msgspec.to_builtins(found)) if found else None
+
+
+def asked_again(asked: dict[str, Any]) -> HoldSpec:
+    """The question that a journal tells of."""
+    more: dict[str, Any] = dict(asked.get("more") or {})
+    expires = asked["expires_at"]
+    return HoldSpec(
+        type=asked["type"],
+        prompt=asked["prompt"],
+        assignee=asked["assignee"],
+        priority=asked["priority"],
+        options=tuple(_option(option) for option in asked["options"]) if asked["options"] else None,
+        timeout=None if expires is None else max(0, expires - asked["at"]),
+        on_timeout=asked["on_timeout"],
+        schema=None if asked["schema"] is None else dict(asked["schema"]),
+        reminder=more.get("reminder", msgspec.UNSET),
+        tags=tuple(more["tags"]) if "tags" in more else msgspec.UNSET,
+        terms=msgspec.convert(more["terms"], HoldTerms) if "terms" in more else msgspec.UNSET,
+    )
+
+
+# ---------------------------------------------------------------------- what is known when it is asked
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """`warnings`: what had no value, each with its place."""
+
+    prompt: str
+    context: dict[str, Any]
+    warnings: list[str]
+
+
+def rendered(spec: HoldSpec, resolve: Resolve) -> Shown:
+    """What people read, with its placeholders filled in, once. A value that has no text form is told of in
+    its place. Raises UnaskableError for what is too large, and in a strict hold for what has no value."""
+    showing = Showing(resolve, strict=_is_strict(spec), telling=True)
+    try:
+        prompt = showing.value(spec.prompt, "prompt")
+        context = {name: showing.value(each, f"context.{name}") for name, each in spec.context.items()}
+    except UnshowableError as error:
+        raise UnaskableError(f"its {error}") from error
+    return Shown(prompt if isinstance(prompt, str) else _told(prompt), context, showing.warnings)
+
+
+def _told(value: object) -> str:
+    try:
+        return as_text(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        return f"(it cannot be shown as text: {error})"
+
+
+def warnings_of(spec: HoldSpec) -> list[str]:
+    """Of the form that it carries."""
+    form: Any = (spec.schema or {}).get(KEY) if spec.form else None
+    return form.get("warnings", []) if form else []
+
+
+def _is_strict(spec: HoldSpec) -> bool:
+    return bool(spec.terms) and spec.terms.strict_templates
+
+
+def filled_in(spec: HoldSpec, resolve: Resolve) -> HoldSpec:
+    """With its placeholders filled in, once. Raises UnaskableError where that fails (TO-4)."""
+    if spec.assignee is not None:
+        spec = msgspec.structs.replace(spec, assignee=_who(spec.assignee, resolve, "assignee"))
+    if spec.on_timeout is not None and "{{" in spec.on_timeout:
+        action, _, target = spec.on_timeout.partition(":")
+        spec = msgspec.structs.replace(spec, on_timeout=f"{action}:{_who(target, resolve, 'on_timeout')}")
+    if spec.terms and spec.terms.ladder:
+        rungs = tuple(Rung(_who(rung.to, resolve, "ladder"), rung.after) for rung in spec.terms.ladder)
+        spec = msgspec.structs.replace(spec, terms=msgspec.structs.replace(spec.terms, ladder=rungs))
+    if spec.form:
+        form = _form(spec, spec.form, resolve)
+        options = primary_options(form) or spec.options
+        spec = msgspec.structs.replace(spec, schema=schema_of(form), options=options)
+    return spec if not spec.wait else _waiting(spec, _text(spec.wait, resolve, "timeout"))
+
+
+def _form(spec: HoldSpec, form: dict[str, Any], resolve: Resolve) -> dict[str, Any]:
+    try:
+        return render_form(form, resolve, strict=_is_strict(spec))
+    except UnshowableError as error:
+        raise UnaskableError(f"its form: {error}") from error
+
+
+def _waiting(spec: HoldSpec, text: str) -> HoldSpec:
+    try:
+        return timed(spec, text)
+    except ValueError as error:
+        raise UnaskableError(f"its timeout {spec.wait!r}: {error}") from error
+
+
+def timed(spec: HoldSpec, given: str | float | timedelta) -> HoldSpec:
+    """With this timeout; business time waits for its calendar. Raises DurationError."""
+    length = parse_length(given)
+    if isinstance(length, BusinessDuration):
+        terms = msgspec.structs.replace(spec.terms or HoldTerms(), timeout=str(given))
+        return msgspec.structs.replace(spec, timeout=None, terms=terms)
+    return msgspec.structs.replace(spec, timeout=micros(length))
+
+
+def _who(text: str, resolve: Resolve, what: str) -> str:
+    said = _text(text, resolve, what)
+    fault = assignee_fault(said)
+    if fault is not None:
+        raise UnaskableError(f"its {what} {text!r}: {fault}")
+    return said
+
+
+def _text(text: str, resolve: Resolve, what: str) -> str:
+    if "{{" not in text:
+        return text
+    try:
+        value = compile_template(text).render(resolve, strict=True).value
+        return value if isinstance(value, str) else as_text(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise UnaskableError(f"its {what} {text!r}: {error}") from error
+
 
 DOUBT_OPTIONS = (
     Option("happened", "It happened", "primary"),
@@ -54,14 +279,12 @@ def ask(
     scope, visit = (execution.scope, execution.visit) if execution else ("", 0)
     hold = HoldId(derived_id(decision.pos.run, scope, node, visit, why, ordinal))
     context = with_pins(context, decision.pos.skills)
-    row = holds__opening.row_of(
-        decision, execution, hold, node, spec, ordinal=ordinal, prompt=prompt, context=context
-    )
+    row = row_of(decision, execution, hold, node, spec, ordinal=ordinal, prompt=prompt, context=context)
     if warnings:
         # Of the row alone: the journal says what was asked, and that is the same without them.
         terms = msgspec.structs.replace(row.terms, warnings=tuple(warnings))
         row = msgspec.structs.replace(row, terms=terms)
-    body = holds__opening.body_of(row, spec, context, why, code)
+    body = body_of(row, spec, context, why, code)
     record = decision.draft(
         Kind.asked, body, node=node, execution=execution, effect="human", listed=True, side=Side(holds=[row])
     )
@@ -75,9 +298,9 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
     if decision.graph.secrets:
         resolve = hiding(resolve, decision.graph.secrets)
     try:
-        shown = holds__opening.shown(spec, resolve)
-        spec = holds__opening.filled_in(spec, resolve)
-    except holds__opening.UnaskableError as fault:
+        shown = rendered(spec, resolve)
+        spec = filled_in(spec, resolve)
+    except UnaskableError as fault:
         said = f"hold {node.id!r} cannot be asked: {fault}"
         error = ErrorInfo(ExpressionError.code, ExpressionError.__name__, said)
         failures.give_up(decision, execution, error)
@@ -91,7 +314,7 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
         ordinal=execution.attempt - 1,
         prompt=shown.prompt,
         context=shown.context,
-        warnings=[*shown.warnings, *holds__opening.warnings_of(spec)],
+        warnings=[*shown.warnings, *warnings_of(spec)],
     )
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from holdfast.engine import (
     answers,
-    answers__lapsing,
     breakpoints,
     end,
     recover,
@@ -51,7 +50,7 @@ def step(
 _HANDLERS: dict[type[Message], Callable[[Decision, Any], None]] = {
     Finished: settle.finished,
     Answered: answers.answered,
-    Lapsed: answers__lapsing.lapsed,
+    Lapsed: answers.lapsed,
     TimerFired: timers.timer_fired,
     CancelAsked: end.cancel_asked,
     ResumeAsked: recover.resume_asked,

@@ -19,7 +19,7 @@ from holdfast.types.status import REPEATABLE, Effect
 from holdfast.types.terms import HoldTerms
 
 if TYPE_CHECKING:
-    from holdfast.model.pipeline_conditions__clauses import Clauses
+    from holdfast.model.pipeline_conditions import Clauses
 
 START = "__START__"
 END = "__END__"
@@ -270,7 +270,7 @@ def _condition(edge: Edge) -> Expr | Clauses | None:
         return None
     if edge.language == "clauses":
         # Only pipelines have them.
-        from holdfast.model.pipeline_conditions__clauses import compile_clauses
+        from holdfast.model.pipeline_conditions import compile_clauses
 
         return compile_clauses(edge.when)
     return compile_expr(edge.when)

@@ -1,25 +1,102 @@
-"""A new run: its options checked, its first records made, its flow's graph kept beside it."""
+"""A new run: its options checked, its first records made, its flow's graph kept beside it.
+
+How a run is started: its names checked, and what it has of its own beside its flow's settings.
+
+A request that comes twice: the same is answered with the run that it made, another one is refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from holdfast.checkpoint.json_view import jsonable
 from holdfast.engine.decision import Decision
 from holdfast.engine.start import begin
+from holdfast.errors import InputError, KeyReusedError
+from holdfast.model.breakpoints import find_breaks, find_places
 from holdfast.model.fingerprint import encode_graph
+from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.admission import stand
-from holdfast.runs.create__options import check_options, own_options
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.typed_values import Fitting
 from holdfast.store.protocols import FlowRow, NewRun
-from holdfast.types.ids import DEFAULT_TENANT, RunId, new_run_id
+from holdfast.types.ids import DEFAULT_TENANT, RunId, is_id, new_run_id
 from holdfast.types.record import Record
+from holdfast.types.text import demand_text, told
 
 if TYPE_CHECKING:
+    from holdfast.model.program import Program
     from holdfast.runs.service import RunService
+    from holdfast.store.protocols import RunRow
+
+
+MAX_PRIORITY: Final = 1_000_000
+MODES: Final = ("barrier", "strict", "exit")
+POLICIES: Final = {"every": "every_node", "every_node": "every_node", "explicit": "explicit", "none": "none"}
+MOMENTS: Final = ("before", "after", "both")
+
+
+def check_options(names: Mapping[str, Any], priority: Any, mode: Any) -> None:
+    """Raises InputError; the store is not touched."""
+    for name, value in names.items():
+        if value is not None and not demand_text(value, name):
+            raise InputError(f"{name} is empty.", hint="Leave it out, or give it a value.")
+    run_id = names["run_id"]
+    if run_id is not None and not is_id(run_id):
+        raise InputError(
+            f"run_id {run_id!r} has not the form of an id.",
+            hint="Give a version-4 UUID in lower case; a name of your own goes into idempotency_key=.",
+        )
+    if priority is not None and (type(priority) is not int or abs(priority) > MAX_PRIORITY):
+        raise InputError(f"priority {told(repr(priority), 80)} is not a whole number up to {MAX_PRIORITY:,}.")
+    if mode is not None and mode not in MODES:
+        raise InputError(f"mode {told(repr(mode), 80)} is none of {', '.join(MODES)}.")
+
+
+def own_options(
+    graph: Graph, breaks: Sequence[str] | None, checkpoints: str | Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """What is kept in the run's first record. Raises InputError for nodes that are not there."""
+    options: dict[str, Any] = {}
+    if breaks:
+        options["breaks"] = break_places(graph, breaks)
+    if checkpoints is not None:
+        options["checkpoints"] = _checkpoints(graph, checkpoints)
+    return options
+
+
+def break_places(graph: Graph, breaks: Sequence[str]) -> list[str]:
+    return find_breaks(graph, _names(breaks, "breaks"))
+
+
+def _names(given: Any, what: str) -> list[str]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InputError(f"{what} is {told(repr(given), 80)}.", hint=f'Give a list: {what}=["pay"].')
+    return [
+        demand_text(getattr(name, "id", name), f"a node in {what}") for name in cast("Sequence[Any]", given)
+    ]
+
+
+def _checkpoints(graph: Graph, given: Any) -> dict[str, Any]:
+    chosen = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {"policy": given}
+    unknown = sorted(map(str, chosen.keys() - {"policy", "when", "exclude"}))
+    if unknown:
+        raise InputError(f"checkpoints has no {', '.join(unknown)}.", hint="It has policy, when and exclude.")
+    policy = chosen.get("policy", graph.spec.checkpoints)
+    if not isinstance(policy, str) or policy not in POLICIES:
+        raise InputError(f"checkpoints {told(repr(policy), 80)} is none of {', '.join(POLICIES)}.")
+    when = chosen.get("when")
+    if when is not None and when not in MOMENTS:
+        raise InputError(f"checkpoints when {told(repr(when), 80)} is none of {', '.join(MOMENTS)}.")
+    names = _names(chosen.get("exclude", ()), "exclude")
+    return {
+        "policy": POLICIES[policy],
+        "when": when,
+        "exclude": find_places(graph, names, "no checkpoint of"),
+    }
 
 
 async def prepare(
@@ -142,3 +219,18 @@ async def keep_flow(service: RunService, program: Program) -> None:
         )
         await service.store.put_flow(row)
         service.stored.add(program.version)
+
+
+async def demand_same(service: RunService, row: RunRow, program: Program, given: Any, key: str) -> None:
+    """Raises KeyReusedError where the run that the key stands for was started with another input. One whose
+    beginning is pruned cannot be asked any more, and counts as the same."""
+    if row.horizon > 0:
+        return
+    first = await service.checkpoint(row.id, 0)
+    start, _ = program.schema.start(given)
+    if jsonable(first.input) != jsonable(start):
+        raise KeyReusedError(
+            f"the idempotency key {key!r} stands for run {row.id}, which has another input.",
+            hint="Give each request a key of its own, and the same key only to the same request.",
+            run=row.id,
+        )

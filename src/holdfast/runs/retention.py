@@ -1,4 +1,9 @@
-"""Retention: ended runs and their old records go."""
+"""Retention: ended runs and their old records go.
+
+What no run needs any more: blobs that nobody refers to, lines of the feed that were told long ago.
+
+The sweep that forgets: ended runs are kept as their flow says, and blobs until nobody names them.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +20,11 @@ from holdfast.model.graph import Graph
 from holdfast.model.record_bodies import SnapshotBody
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.blobs import refs_in
+from holdfast.runs.encryption.reencrypt import reencrypt
 from holdfast.runs.events import Reader
 from holdfast.runs.seal import Sealer
 from holdfast.store.protocols import RunFilter
+from holdfast.telemetry import log
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record, Side
 from holdfast.types.retention import Retention
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
     from holdfast.runs.history.checkpoints import Folded
     from holdfast.runs.service import RunService
     from holdfast.store.protocols import RunRow
+
 
 KEEP = 10
 BATCH = 500
@@ -290,3 +298,83 @@ async def make_room_at_once(service: RunService) -> Cleaned:
     if done.runs or done.records:
         await service.store.free_room()
     return done
+
+
+GRACE = 24 * 3600.0
+_EVER = 1 << 62
+
+
+async def collect_blobs(service: RunService, *, grace: float = GRACE) -> int:
+    """Delete blobs that no run refers to and that are older than the grace period (D-37). Answers how many.
+
+    Condemned first, then the object, then the row: a settle that names one meanwhile puts it again.
+    """
+    from holdfast.holds.forms.attached_files import let_go_unused
+
+    await let_go_unused(service.store)
+    older_than = service.store.now() - int(grace * 1e6)
+    objects = service.runtime.desk.objects
+    collected = 0
+    while digests := await service.store.condemn_blobs(older_than=older_than, limit=BATCH):
+        if objects is not None:
+            for digest in digests:
+                await objects.delete(digest)
+        await service.store.drop_blobs(digests)
+        collected += len(digests)
+    return collected
+
+
+async def trim_feed(service: RunService, kept: float) -> int:
+    """Let the feed forget what it told longer than so many seconds ago. Answers how many lines went; a few
+    thousand in each transaction, so that nobody who settles waits."""
+    store = service.store
+    # For no time at all: whatever was told, also while we ask.
+    before, total = store.now() - int(kept * 1e6) if kept else _EVER, 0
+    while gone := await store.trim_feed(before=before):
+        total += gone
+    return total
+
+
+EVERY = 3600.0
+FIRST = 60.0
+
+
+class Keeper:
+    """Applies the retention of the flows that its process carries; `retention` overrides them all.
+
+    Any number of workers may do this at once: each run is pruned in one transaction that looks again
+    whether it has ended and whether somebody else was there before.
+    """
+
+    def __init__(
+        self, service: RunService, *, retention: Retention | None = None, every: float = EVERY
+    ) -> None:
+        self.service = service
+        self.retention = retention
+        self.every = every
+        # When the last sweep began; what has not changed since then was looked after.
+        self._swept: int | None = None
+
+    async def sweep(self) -> Cleaned:
+        began = self.service.store.now()
+        total = await make_room(self.service, self.retention, self._swept)
+        self._swept = began
+        total.feed = await trim_feed(self.service, self.service.runtime.settings.feed_kept)
+        await collect_blobs(self.service)
+        if self.service.runtime.settings.reencrypt:
+            await reencrypt(self.service)
+        if total.runs or total.records:
+            log.info("retention: %d runs and %d records of others went", total.runs, total.records)
+        return total
+
+    async def serve(self) -> None:
+        """Until cancelled. The first sweep comes after a while: a worker that starts has more to do."""
+        clock = self.service.runtime.clock
+        pause = min(self.every, FIRST)
+        while True:
+            await clock.sleep(pause)
+            pause = self.every
+            try:
+                await self.sweep()
+            except HoldfastError as error:
+                log.warning("retention could not be applied, trying again later: %s", error)

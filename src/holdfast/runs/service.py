@@ -1,9 +1,12 @@
-"""What can be asked of runs from outside: create, look, answer, cancel, resume. No journal records (D-2)."""
+"""What can be asked of runs from outside: create, look, answer, cancel, resume. No journal records (D-2).
+
+The questions of a run that is asked to stop: nobody answers them any more, though no worker has it yet.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -11,19 +14,19 @@ from holdfast.errors import (
     RunEndedError,
     RunNotFoundError,
 )
+from holdfast.holds.actions.close import cancelled
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs import create, retention, retention__collecting
+from holdfast.runs import create, retention
 from holdfast.runs.admission import InLine
-from holdfast.runs.create__options import break_places
+from holdfast.runs.create import break_places
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.events import reader_of, tell_events
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
 from holdfast.runs.resume_events import Progress
-from holdfast.runs.service__withdrawing import withdraw_holds
 from holdfast.store.lost_history import demand_whole
-from holdfast.store.protocols import Claim, RunFilter, RunRow
+from holdfast.store.protocols import Claim, RunFilter, RunRow, Store
 from holdfast.store.refusals import demand_live
 from holdfast.types.event import Event, EventRow
 from holdfast.types.hold import HoldRow
@@ -40,6 +43,17 @@ if TYPE_CHECKING:
     from holdfast.runs.history.story import Story
     from holdfast.runs.migrate.check import Verdict
     from holdfast.types.terms import Actor
+
+
+REASON: Final = "the run was cancelled"
+
+
+async def withdraw_holds(store: Store, run: RunId, *, by: str) -> None:
+    """A decision that came after this would be taken and lost. The run needs no mail about it: what it reads
+    first is that it has to stop, and that closes whatever changes meanwhile."""
+    for row in await store.holds(run=run, status=HoldStatus.pending, limit=ALL):
+        made = cancelled(row, by=by, reason=REASON, at=store.now())
+        await store.change_hold(msgspec.structs.replace(made, mail=None))
 
 
 class RunService:
@@ -296,9 +310,7 @@ class RunService:
         `started_by`: who asks for it; without, whoever started the source."""
         from holdfast.runs.branch import fork
 
-        return await fork.fork(
-            self, ref, seq, patch=patch, given=input, run_id=run_id, started_by=started_by
-        )
+        return await fork.fork(self, ref, seq, patch=patch, given=input, run_id=run_id, started_by=started_by)
 
     async def rewind(
         self,
@@ -360,9 +372,9 @@ class RunService:
         """What the retention of the flows that are carried here takes, now; its room is free at once."""
         return await retention.make_room_at_once(self)
 
-    async def collect_blobs(self, *, grace: float = retention__collecting.GRACE) -> int:
+    async def collect_blobs(self, *, grace: float = retention.GRACE) -> int:
         """Delete blobs that nobody refers to, after a grace period in seconds."""
-        return await retention__collecting.collect_blobs(self, grace=grace)
+        return await retention.collect_blobs(self, grace=grace)
 
     # ------------------------------------------------------------------ events
     async def events(self, run: str, *, after: int = 0, limit: int = 1000) -> list[Event]:

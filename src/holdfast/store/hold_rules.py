@@ -1,13 +1,81 @@
-"""What may change on a hold, and what the row is afterwards: the same rules in every store."""
+"""What may change on a hold, and what the row is afterwards: the same rules in every store.
+
+What a hold brings along when its run opens or closes it: an audit entry and a message.
+
+Every store writes the same ones, in the transaction of the run's own record. They carry no content: where a
+store is encrypted, what is taken over from the row (the request's hash, the reason) is encrypted already.
+When a run goes on from a hold nothing is added: the row's own `resumed_at` says so.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from msgspec.structs import replace
 
 from holdfast.errors import BlobMissingError, StoreError
-from holdfast.store.hold_rules__consequences import demand_findable
-from holdfast.types.hold import HoldChange, HoldRow, Unchanged
+from holdfast.types.audit import NewAudit, canonical
+from holdfast.types.clock import MICROS
+from holdfast.types.hold import HoldChange, HoldRow, NewHold, Unchanged, facts_digest
+from holdfast.types.outbox import OutboxMessage
 from holdfast.types.status import HoldStatus
+
+ENGINE = "system:engine"
+BREAKPOINT = "debug_breakpoint"
+HEAD_START = 35 * MICROS  # a judge has 30 seconds, unless its rule says otherwise
+DELETED = "the run was deleted"
+
+
+def opened(hold: NewHold, run: str, now: int) -> list[NewAudit]:
+    """That it was asked, and what of it had no value (TP-3) or could not be worked out."""
+    about = {
+        "node": hold.node,
+        "type": hold.type,
+        "assignee": hold.assignee,
+        "request_hash": hold.request_hash,
+        "expires_at": hold.expires_at,
+        "facts": facts_digest(hold),
+    }
+    created = _entry("created", hold.id, run, now, about)
+    if not hold.terms.warnings:
+        return [created]
+    return [created, _entry("warned", hold.id, run, now, {"missing": list(hold.terms.warnings)})]
+
+
+def to_tell_of(hold: NewHold) -> OutboxMessage | None:
+    """Nobody is told of a breakpoint: whoever debugs looks (BP-8). Where a policy may decide, people are told
+    a little later: nobody likes to open a question that is answered already."""
+    if hold.type == BREAKPOINT:
+        return None
+    about = {"hold": hold.id, "epoch": 1, "type": hold.type, "priority": hold.priority}
+    due = hold.created_at + HEAD_START if hold.terms.auto is not None else None
+    return OutboxMessage("hold.created", f"{hold.id}:hold.created:1", canonical(about), hold.id, due)
+
+
+def closed(hold: str, run: str, now: int, *, status: str, reason: str) -> NewAudit:
+    return _entry(status, hold, run, now, {"reason": reason})
+
+
+def to_withdraw(hold: str, kind: str, epoch: int, *, status: str) -> OutboxMessage | None:
+    """Whatever was sent about it is to be closed too."""
+    if kind == BREAKPOINT:
+        return None
+    about = {"hold": hold, "epoch": epoch, "status": status}
+    return OutboxMessage("hold.closed", f"{hold}:hold.closed:{epoch}", canonical(about), hold)
+
+
+def demand_findable(message: OutboxMessage) -> None:
+    """Raises StoreError for a message about a hold whose key does not say so: it would not be found."""
+    if message.hold is not None and not message.key.startswith(f"{message.hold}:"):
+        raise StoreError(
+            f"The key {message.key!r} of a message about the hold {message.hold} does not begin with its id.",
+            hint="Begin the key with the hold's id and a colon.",
+        )
+
+
+def _entry(action: str, hold: str, run: str, now: int, data: dict[str, Any]) -> NewAudit:
+    return NewAudit(at=now, actor=ENGINE, action=action, hold=hold, run=run, data=canonical(data))
+
 
 RESUMED = frozenset({"resumed_at"})
 CHANGEABLE = RESUMED | {

@@ -7,6 +7,14 @@ of the first within a batch. Time is the store's own clock unless a clock is inj
 
 Every method is one transaction, may be called twice with the same arguments, and on failure has
 changed nothing. All may raise StoreError (busy, full, unavailable).
+
+What a store does for a fleet: gates, schedules, who works, who died, figures.
+
+The rules of `store.base` hold here too: each method is one transaction and may be called twice.
+
+What a store does for holds: rows changed by one compare-and-set, notes, the audit, the outbox, documents.
+
+The rules of `store.base` hold here too: each method is one transaction and may be called twice.
 """
 
 from __future__ import annotations
@@ -17,20 +25,223 @@ from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.store.protocols__fleet import Fleet
-from holdfast.store.protocols__holding import Audit, Documents, Holds, Outbox
 from holdfast.types.acknowledged import Acknowledged
+from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.ciphertext import KeptRow
+from holdfast.types.document import Document
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
-from holdfast.types.fleet import Death
-from holdfast.types.hold import HoldRow
-from holdfast.types.ids import RunId
+from holdfast.types.fleet import Death, FleetFigures, WorkerRow
+from holdfast.types.hold import (
+    Due,
+    HoldChange,
+    HoldFilter,
+    HoldKey,
+    HoldOrder,
+    HoldRow,
+    Note,
+    Unchanged,
+)
+from holdfast.types.ids import HoldId, RunId
 from holdfast.types.limit_rows import Gate
 from holdfast.types.memory import Memory
+from holdfast.types.outbox import OutboxRow, OutboxState
 from holdfast.types.projection import Projection
 from holdfast.types.record import InboxRow, Lease, Record, RunBatch, SettleAnswer
-from holdfast.types.status import RunStatus
+from holdfast.types.schedule import ScheduleRow
+from holdfast.types.status import HoldStatus, RunStatus
+
+
+class Gates(Protocol):
+    """Claims respect gates, however a run is claimed: any, by name, or as it is created. More runs than the
+    gate's `concurrency` never have a lease (one that lapsed counts until it is reclaimed), and in no span of
+    `per` do more than `rate` runs start, which is: are claimed while they are pending."""
+
+    async def put_gate(self, gate: Gate) -> Gate:
+        """What a flow declares, or what an operator fixed; the two do not change each other. With a fixed
+        gate of a whole flow its live runs that stand at none come to it."""
+        ...
+
+    async def gates(
+        self, *, prefix: str = "", after: str = "", limit: int = 1000
+    ) -> list[tuple[Gate, int, int]]:
+        """By name, as they hold, each with how many of its runs have a lease and how many are ready. With the
+        keys that runs stand at just now, though they have no gate of their own (`updated_at` 0)."""
+        ...
+
+    async def drop_gate(self, name: str, *, fixed: bool = True) -> bool:
+        """What an operator fixed, so that what the flow declares holds again; not `fixed`: that, until
+        somebody declares it anew."""
+        ...
+
+
+class Schedules(Protocol):
+    async def put_schedule(self, row: ScheduleRow, *, expect: int | None = None) -> ScheduleRow | None:
+        """The row with its new revision. `expect`: only over this revision (0: only if it is new); None where
+        it is another."""
+        ...
+
+    async def schedule(self, tenant: str, name: str) -> ScheduleRow | None: ...
+
+    async def schedules(
+        self, tenant: str | None = None, *, after: tuple[str, str] = ("", ""), limit: int = 1000
+    ) -> list[ScheduleRow]:
+        """By tenant and name."""
+        ...
+
+    async def due_schedules(self, flows: tuple[str, ...], *, limit: int) -> list[ScheduleRow]:
+        """Of these flows, whose `next_at` has come by the store's time; the longest due first."""
+        ...
+
+    async def next_schedule(self, flows: tuple[str, ...]) -> int | None:
+        """When the earliest of these flows' schedules is due."""
+        ...
+
+    async def drop_schedule(self, tenant: str, name: str) -> bool: ...
+
+
+class Workers(Protocol):
+    async def announce(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
+        """Alive for `ttl` from now. None, or the live worker of another incarnation that has this name: then
+        nothing is written."""
+        ...
+
+    async def workers(self) -> list[WorkerRow]:
+        """By name, also those that have fallen silent within the last day."""
+        ...
+
+    async def dismiss(self, name: str, incarnation: str) -> None:
+        """It has ended properly: its row goes."""
+        ...
+
+    async def deaths(self, run: RunId) -> list[Death]:
+        """The oldest first. Written by `reclaim` for leases that lapsed while their run was under way."""
+        ...
+
+    async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
+        """The dead run `want.run` for whoever ends it: as if it were asked to go on and claimed at once, past
+        its gate, so that no worker loads it between. None where it is no dead run (any more)."""
+        ...
+
+
+class Figures(Protocol):
+    async def figures(self, *, ages: tuple[int, ...]) -> FleetFigures: ...
+
+
+class Fleet(Gates, Schedules, Workers, Figures, Protocol):
+    """All of it."""
+
+
+class Holds(Protocol):
+    async def hold(self, hold: HoldId) -> HoldRow | None: ...
+
+    async def holds(
+        self,
+        *,
+        run: RunId | None = None,
+        status: HoldStatus | None = None,
+        tenant: str | None = None,
+        limit: int = 100,
+    ) -> list[HoldRow]:
+        """Oldest first."""
+        ...
+
+    async def list_holds(
+        self,
+        where: HoldFilter,
+        *,
+        order: HoldOrder = HoldOrder.oldest,
+        after: Sequence[Any] | None = None,
+        limit: int = 50,
+    ) -> list[tuple[HoldRow, tuple[Any, ...]]]:
+        """Each with its place: JSON values that `after` takes, stable while rows come and go (LI-2)."""
+        ...
+
+    async def count_holds(self, where: HoldFilter, *, limit: int = 10_000) -> int:
+        """How many there are; counting ends at the limit."""
+        ...
+
+    async def change_hold(self, change: HoldChange) -> HoldRow | Unchanged:
+        """All of it or nothing. The row as it is afterwards. Audit rows join their tenant's chain."""
+        ...
+
+    async def due_holds(self, due: Due, *, now: int, limit: int) -> list[HoldRow]:
+        """By how long they have been due; none of imported history."""
+        ...
+
+    async def next_due_hold(self) -> int | None:
+        """The earliest instant at which an expiry, a reminder or a placed decision falls due."""
+        ...
+
+    async def hold_key(self, hold: HoldId, actor: str, key: str) -> HoldKey | None: ...
+
+    async def hold_notes(self, hold: HoldId, *, kinds: Sequence[str] = ()) -> list[Note]:
+        """In the order in which they were first written."""
+        ...
+
+
+class Audit(Protocol):
+    async def append_audit(self, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]: ...
+
+    async def audit(
+        self, tenant: str, *, after: int = 0, limit: int = 1000, hold: str | None = None
+    ) -> list[AuditRow]:
+        """In order; the database refuses every change and every removal of a row."""
+        ...
+
+    async def audit_head(self, tenant: str) -> tuple[int, bytes]:
+        """(seq, hash) of the last row, kept apart from the rows; (0, GENESIS) where there is none."""
+        ...
+
+    async def audit_tenants(self) -> list[str]: ...
+
+
+class Outbox(Protocol):
+    """Messages are claimed for a while, told, and finished. A key that was done is never handed out again."""
+
+    async def claim_outbox(self, *, limit: int, lease: int, topics: Sequence[str] = ()) -> list[OutboxRow]:
+        """Waiting, due, not claimed (or the claim has lapsed). Claimed for `lease` microseconds; attempts
+        grow by one."""
+        ...
+
+    async def finish_outbox(
+        self, message: int, *, attempt: int, state: OutboxState, error: str | None = None, due_at: int = 0
+    ) -> bool:
+        """After attempt number `attempt`: done, skipped, dead, or waiting again until `due_at`. False where
+        another claim came since."""
+        ...
+
+    async def list_outbox(
+        self,
+        *,
+        tenant: str | None = None,
+        state: OutboxState | None = None,
+        hold: str | None = None,
+        limit: int = 100,
+    ) -> list[OutboxRow]:
+        """As they were written; what waits, by topic and by how long it has been due."""
+        ...
+
+    async def replay_outbox(self, message: int) -> bool:
+        """A dead message waits again, with no attempts. False where it is not dead."""
+        ...
+
+
+class Documents(Protocol):
+    async def put_document(self, document: Document, *, expect: int | None = None) -> Document | None:
+        """The document with its new revision. `expect`: only over this revision (0: only if it is new);
+        None where it is another."""
+        ...
+
+    async def document(self, tenant: str, kind: str, name: str) -> Document | None: ...
+
+    async def documents(
+        self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 1000
+    ) -> list[Document]:
+        """By name."""
+        ...
+
+    async def drop_document(self, tenant: str, kind: str, name: str) -> bool: ...
 
 
 class Capability(Flag):

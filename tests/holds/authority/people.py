@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.holds.directory.base import Away, Circle, Memberships, Person
-from holdfast.holds.directory.file__book import Book
+from holdfast.holds.directory.file import Book
 from holdfast.holds.permissions.actor import standing_of
 from holdfast.holds.permissions.check import Past, Verdict, can
 from holdfast.types.hold import HoldRow

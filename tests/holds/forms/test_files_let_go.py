@@ -13,7 +13,7 @@ from holdfast.checkpoint.registry import EMPTY
 from holdfast.checkpoint.spill import spill
 from holdfast.errors import StoreUnavailableError
 from holdfast.holds.forms.attached_files import files_of, let_go_unused
-from holdfast.runs.retention__collecting import collect_blobs
+from holdfast.runs.retention import collect_blobs
 from holdfast.types.hold import HoldRow
 from tests.holds.forms.signing import PDF, asks, contract
 from tests.holds.life.scene import DANA, Scene

@@ -19,8 +19,7 @@ from holdfast.errors import (
     RequestExistsError,
     TooManyPendingError,
 )
-from holdfast.holds.interactions.builders import approval, clarification, review
-from holdfast.holds.interactions.builders__steering import escalation
+from holdfast.holds.interactions.builders import approval, clarification, escalation, review
 from holdfast.holds.queries.feedback import KEPT, Feedback, FeedbackBook
 from holdfast.testing.clock import FakeClock
 from holdfast.types.terms import operator

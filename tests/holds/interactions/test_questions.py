@@ -10,8 +10,14 @@ import pytest
 from holdfast import AnswerInvalidError, Context, Flow, Holdfast, Result, RunStatus
 from holdfast.errors import InputError
 from holdfast.holds.interactions.answers import answer_of, reply_to
-from holdfast.holds.interactions.builders import approval, clarification, review
-from holdfast.holds.interactions.builders__steering import escalation, feedback, progress
+from holdfast.holds.interactions.builders import (
+    approval,
+    clarification,
+    escalation,
+    feedback,
+    progress,
+    review,
+)
 from holdfast.holds.interactions.question import KINDS, Question
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS

@@ -16,8 +16,7 @@ from holdfast.model.expr import mapping_resolver
 from holdfast.model.forms.compile import Compiled, compile_form
 from holdfast.model.forms.field_kinds import KINDS
 from holdfast.model.forms.json_schema import KEY, schema_of, sections_of
-from holdfast.model.forms.render import render_form
-from holdfast.model.forms.render__confidence import confidence_of
+from holdfast.model.forms.render import confidence_of, render_form
 from holdfast.model.forms.visible_text import unmasked
 from holdfast.model.hold_rendering import MAX_SHOWN, UnshowableError
 

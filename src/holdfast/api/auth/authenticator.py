@@ -1,16 +1,21 @@
-"""Who is asking: a token in `Authorization: Bearer`, or the cookie of a session. Nothing else says who."""
+"""Who is asking: a token in `Authorization: Bearer`, or the cookie of a session. Nothing else says who.
+
+Whether whoever a credential is of may still come in: who is not active in the directory may not.
+
+Refusals in the audit: who was turned away, where, and why. Bounded, so that nobody can fill it up.
+"""
 
 from __future__ import annotations
 
 import hmac
-from typing import Final
+import time
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
-from holdfast.api.auth.authenticator__actives import Actives
-from holdfast.api.auth.authenticator__refusals import Refusals
+from holdfast.api.auth.grants import SERVER
 from holdfast.api.auth.local_token import OneToken
 from holdfast.api.auth.oidc.flow import Oidc
 from holdfast.api.auth.principal import Principal
@@ -19,6 +24,117 @@ from holdfast.api.auth.settings import SignIn
 from holdfast.api.auth.tokens import Tokens
 from holdfast.api.problems import HttpError
 from holdfast.app.holdfast import Holdfast
+from holdfast.errors import DirectoryUnavailableError, StoreError
+from holdfast.holds.directory.stored import TableDirectory
+from holdfast.holds.permissions.assignees import person_key
+from holdfast.store.protocols import Store
+from holdfast.telemetry import log
+from holdfast.types.audit import NewAudit, canonical
+
+if TYPE_CHECKING:
+    from holdfast.api.auth.grants import Grant
+    from holdfast.app.holdfast import Holdfast
+
+
+FRESH: Final = 5.0
+"""Seconds for which an answer is believed, as that about a token is."""
+_MOST_KNOWN: Final = 10_000
+
+
+class Actives:
+    """The directory of the house; without one, that of the store. Whom it does not know is not barred."""
+
+    def __init__(self, house: Holdfast) -> None:
+        self._house = house
+        self._known: dict[tuple[str, str], tuple[float, bool]] = {}
+
+    async def may_come(self, grant: Grant) -> bool:
+        key = (grant.tenant, grant.subject)
+        kept = self._known.get(key)
+        if kept is not None and time.monotonic() - kept[0] < FRESH:
+            return kept[1]
+        asked = time.monotonic()
+        try:
+            active = await self._is_active(grant)
+        except DirectoryUnavailableError as error:
+            # As it was last: whoever may decide on a hold is asked again there, and nobody may meanwhile.
+            log.warning("the directory does not say who is active: %s", error)
+            active = kept is None or kept[1]
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[key] = (asked, active)
+        return active
+
+    async def _is_active(self, grant: Grant) -> bool:
+        directory = (await self._house.holds()).office.directory
+        found = directory or TableDirectory(await self._house.open())
+        person = await found.person(grant.tenant, person_key(grant.subject))
+        return person is None or person.active
+
+
+SPAN: Final = 60.0
+MOST: Final = 60
+EACH: Final = 10
+"""So many a minute are written down for one credential or address, and `MOST` by one server in all; the next
+line tells how many were left out."""
+
+
+class Refusals:
+    def __init__(self, *, most: int = MOST, each: int = EACH, span: float = SPAN) -> None:
+        self._most = most
+        self._each = each
+        self._span = span
+        self._since = time.monotonic()
+        self._counts: dict[str, int] = {}
+        self._written = 0
+        self._left_out = 0
+
+    async def note(
+        self,
+        store: Store,
+        request: Request,
+        path: str,
+        principal: Principal | None,
+        error: HttpError,
+        request_id: str,
+    ) -> None:
+        """A store that is away keeps nobody from being refused: then only the log tells."""
+        address = request.client.host if request.client else "unknown"
+        log.info("refused %s %s: %s", request.method, path, error.given_code, extra={"request": request_id})
+        if not self._may_write(principal.credential if principal else address):
+            return
+        said = {
+            "method": request.method,
+            "path": path,
+            "status": error.given_status,
+            "code": error.given_code,
+            "right": error.facts.get("right"),
+            "credential": principal.credential if principal else None,
+            "address": address,
+            "request": request_id,
+            "left_out": self._left_out,
+        }
+        self._left_out = 0
+        by, tenant = (principal.actor.id, principal.tenant) if principal else ("anonymous", SERVER)
+        told = {name: value for name, value in said.items() if value}
+        entry = NewAudit(at=store.now(), actor=by, action="access_refused", data=canonical(told))
+        try:
+            await store.append_audit(tenant, [entry])
+        except StoreError as trouble:
+            log.warning("a refusal could not be written down: %s", trouble)
+
+    def _may_write(self, whose: str) -> bool:
+        now = time.monotonic()
+        if now - self._since >= self._span:
+            self._since, self._written = now, 0
+            self._counts.clear()
+        if self._written >= self._most or self._counts.get(whose, 0) >= self._each:
+            self._left_out += 1
+            return False
+        self._written += 1
+        self._counts[whose] = self._counts.get(whose, 0) + 1
+        return True
+
 
 COOKIE: Final = "holdfast_session"
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})

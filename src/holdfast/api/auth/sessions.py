@@ -2,6 +2,8 @@
 
 The store keeps digests of both: who reads it can sign in as nobody. The value that a change has to show
 (CSRF) is made of the session's own id, so that there is nothing more to keep.
+
+Where a browser goes after it has signed in: a path of ours, whatever the address said.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import secrets
 from datetime import timedelta
 from hashlib import sha256
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -167,3 +170,17 @@ def _opened(secret: str, session: Session) -> Opened:
 
 def _digest(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
+
+
+_LONGEST = 2_000
+
+
+def own_path(wanted: str | None) -> str:
+    """`/` where it would lead away: to another host, by `//host` or `/\\host`, or through a control
+    character, which browsers leave out."""
+    if not wanted or len(wanted) > _LONGEST or not wanted.isprintable():
+        return "/"
+    if not wanted.startswith("/") or wanted.startswith("//") or "\\" in wanted:
+        return "/"
+    parts = urlsplit(wanted)
+    return "/" if parts.scheme or parts.netloc else wanted

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from holdfast.api.auth.principal import Right
 from holdfast.api.pages.decision_form import read_form
 from holdfast.api.pages.negotiation import pages
+from holdfast.api.pages.render import page, see
 from holdfast.api.pages.runs import drawing
-from holdfast.api.pages.templates import page, see
 from holdfast.api.program_lookup import is_theirs
 from holdfast.api.routing import Call
 from holdfast.api.schemas.input_guard import demand_outside

@@ -14,7 +14,7 @@ from holdfast.api.auth.principal import Right
 from holdfast.api.pages.decision_form import Draft, asked_of, drafted, read_form, refused_draft, submission
 from holdfast.api.pages.hold_actions import PUT_OFF, act_on, arranged
 from holdfast.api.pages.negotiation import pages
-from holdfast.api.pages.templates import page, person, see, since
+from holdfast.api.pages.render import page, person, see, since
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call
 from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError, HoldfastError

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from holdfast.api.auth.principal import Access, Right
 from holdfast.api.pages.negotiation import pages
-from holdfast.api.pages.templates import page, see
+from holdfast.api.pages.render import page, see
 from holdfast.api.routing import Call
 from holdfast.api.schemas.common import Cursor
 from holdfast.holds.queries.list import VIEWS

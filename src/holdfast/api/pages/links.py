@@ -18,7 +18,7 @@ from holdfast.api.auth.principal import Access
 from holdfast.api.pages.decision_form import Draft, read_form, refused_draft, submission
 from holdfast.api.pages.holds import CHOOSE, shown
 from holdfast.api.pages.negotiation import pages
-from holdfast.api.pages.templates import page, see
+from holdfast.api.pages.render import page, see
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call
 from holdfast.errors import AnswerInvalidError, HoldfastError, LinkInvalidError

@@ -13,7 +13,7 @@ from starlette.routing import Route as Place
 from starlette.types import Scope
 
 from holdfast.api.auth.principal import Principal
-from holdfast.api.pages.templates import page, see
+from holdfast.api.pages.render import page, see
 from holdfast.api.problems import HttpError, problem_of
 from holdfast.api.routing import Route, Routes
 from holdfast.errors import HoldfastError

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from holdfast.api.auth.principal import Right
 from holdfast.api.pages.decision_form import read_form
 from holdfast.api.pages.negotiation import pages
-from holdfast.api.pages.templates import page, see
+from holdfast.api.pages.render import page, see
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call
 from holdfast.api.schemas.common import Cursor, cursor_of, place_in

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Principal
-from holdfast.api.pages.templates import page
+from holdfast.api.pages.render import page
 
 
 def signed_out_page(request: Request, provider: str) -> Response:

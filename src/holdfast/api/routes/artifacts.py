@@ -6,7 +6,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.pipelines__submitting import demand_no_document
+from holdfast.api.pipelines import demand_no_document
 from holdfast.api.routing import Call, Reply, Routes
 from holdfast.api.schemas.common import Page
 from holdfast.api.schemas.files import BYTES, as_file, attachment

@@ -26,8 +26,7 @@ from holdfast.api.routes.holds import list_holds as _list
 from holdfast.api.routing import Call, Handler, Reply, Routes
 from holdfast.api.schemas.common import Page
 from holdfast.api.schemas.hold_query import ListHolds
-from holdfast.api.schemas.holds import Answer, EntryWire, HoldWire
-from holdfast.api.schemas.holds__hold_bodies import Reason, Reassign
+from holdfast.api.schemas.holds import Answer, EntryWire, HoldWire, Reason, Reassign
 from holdfast.errors import ForbiddenError, HoldfastError, InputError
 
 routes = Routes("checkpoints", prefix="")

@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.pipelines__submitting import demand_no_document
+from holdfast.api.pipelines import demand_no_document
 from holdfast.api.program_lookup import find_program, is_called, is_theirs
 from holdfast.api.routing import Call, Reply, Routes
 from holdfast.api.schemas.common import Page, moment

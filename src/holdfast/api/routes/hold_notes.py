@@ -27,7 +27,7 @@ from holdfast.api.schemas.holds import (
     note_wire,
     notes_wire,
 )
-from holdfast.api.wire.multipart import parts_of
+from holdfast.api.schemas.multipart import parts_of
 from holdfast.errors import FormInvalidError, InputError, NotFoundError
 
 routes = Routes("holds")

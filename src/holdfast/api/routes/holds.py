@@ -11,23 +11,21 @@ from holdfast.api.schemas.common import Page
 from holdfast.api.schemas.hold_query import Filters, ListHolds, query_of
 from holdfast.api.schemas.holds import (
     Answer,
-    BulkWire,
-    EntryWire,
-    HoldWire,
-    bulk_wire,
-    hold_wire,
-    resolved_wire,
-)
-from holdfast.api.schemas.holds__hold_bodies import (
     BulkAnswer,
+    BulkWire,
     Claiming,
     Count,
+    EntryWire,
     Extend,
     Figures,
+    HoldWire,
     Place,
     Reason,
     Reassign,
     Schema,
+    bulk_wire,
+    hold_wire,
+    resolved_wire,
 )
 from holdfast.errors import (
     AnswerInvalidError,

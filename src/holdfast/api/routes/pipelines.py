@@ -10,8 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.pipelines import find_pipeline
-from holdfast.api.pipelines__submitting import make_ready_to_run
+from holdfast.api.pipelines import find_pipeline, make_ready_to_run
 from holdfast.api.routing import Call, Reply, Routes
 from holdfast.api.schemas.files import drawing
 from holdfast.api.schemas.input_guard import demand_outside
@@ -34,7 +33,7 @@ from holdfast.errors import (
     RunReadOnlyError,
 )
 from holdfast.frontends.dot.diagnostics import Diagnostic
-from holdfast.runs.create__repeating import demand_same
+from holdfast.runs.create import demand_same
 from holdfast.runs.events import reader_of
 from holdfast.runs.history.timeline import make_timeline
 from holdfast.runs.service import RunService

@@ -1,37 +1,37 @@
-"""Runs: started, listed, shown, stopped, gone on with, branched off."""
+"""Runs: started, listed, shown, stopped, gone on with, branched off.
+
+Who may branch off a run in which somebody has decided something.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.api.auth.principal import Right
-from holdfast.api.pipelines__submitting import whole_input
+from holdfast.api.auth.principal import Principal, Right
+from holdfast.api.pipelines import whole_input
 from holdfast.api.program_lookup import find_program
-from holdfast.api.routes.runs__branching import demand_undecided
 from holdfast.api.routing import Call, Reply, Routes
 from holdfast.api.schemas.common import Page, cursor_of, moment, place_in
 from holdfast.api.schemas.runs import (
-    InputTaken,
-    PendingWire,
-    RunDetail,
-    RunResult,
-    RunWire,
-    etag_of,
-    input_taken,
-    run_detail,
-    run_wire,
-)
-from holdfast.api.schemas.runs__run_bodies import (
     BranchRun,
     CancelRun,
     CreateRun,
     GiveInput,
+    InputTaken,
     ListPending,
     ListRuns,
+    PendingWire,
     ResumeQuery,
     ResumeRun,
+    RunDetail,
+    RunResult,
+    RunWire,
     Waiting,
+    etag_of,
+    input_taken,
+    run_detail,
+    run_wire,
 )
 from holdfast.app.flow import until_rest
 from holdfast.checkpoint.json_view import jsonable
@@ -52,10 +52,28 @@ from holdfast.errors import (
     VersionMismatchError,
 )
 from holdfast.runs.branch.resume import branch, resume
-from holdfast.runs.create__repeating import demand_same
+from holdfast.runs.create import demand_same
 from holdfast.runs.pending_holds import pending_page
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunFilter, RunRow
+from holdfast.types.status import HoldStatus
+
+
+async def demand_undecided(who: Principal, service: RunService, row: RunRow, seq: int | None) -> None:
+    """What somebody approved, they approved for that run: whoever may not manage holds cannot take their yes
+    along into another. From before the question, where it is asked anew, anybody may branch off."""
+    if who.may(Right.manage):
+        return
+    at = row.head if seq is None else seq
+    for hold in await service.holds(row.id, open_only=False):
+        if hold.status is HoldStatus.resolved and hold.seq < at:
+            raise ForbiddenError(
+                f"what was asked at {hold.node} has been decided before that point; "
+                "the decision would go along.",
+                hint=f"Branch off from before it was asked, or let somebody with {Right.manage} do it.",
+                hold=hold.id,
+            )
+
 
 routes = Routes("runs", aliases=("", "/v2"))
 

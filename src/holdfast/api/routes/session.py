@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from holdfast.api.auth.authenticator import COOKIE, Door
 from holdfast.api.auth.grants import Grant, demand_within
 from holdfast.api.auth.principal import Access, Right
-from holdfast.api.auth.sessions__returning import own_path
+from holdfast.api.auth.sessions import own_path
 from holdfast.api.auth.tokens import Token
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call, Reply, Routes

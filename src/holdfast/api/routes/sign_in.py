@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from holdfast.api.auth.oidc.flow import Journey, Oidc
 from holdfast.api.auth.principal import Access
-from holdfast.api.auth.sessions__returning import own_path
+from holdfast.api.auth.sessions import own_path
 from holdfast.api.pages.decision_form import read_form
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.sign_in import sign_in_page, signed_out_page

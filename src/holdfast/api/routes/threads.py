@@ -10,8 +10,7 @@ from holdfast.api.auth.principal import Right
 from holdfast.api.routes.runs import page_of_runs, say, start, told
 from holdfast.api.routing import Call, Reply, Routes
 from holdfast.api.schemas.common import Cursor, Limit, Name, Page
-from holdfast.api.schemas.runs import RunDetail, RunWire
-from holdfast.api.schemas.runs__run_bodies import CreateRun
+from holdfast.api.schemas.runs import CreateRun, RunDetail, RunWire
 from holdfast.errors import (
     AnswerInvalidError,
     ConflictError,

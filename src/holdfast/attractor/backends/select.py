@@ -1,22 +1,34 @@
-"""Which backend answers the prompts of a run: the one that it was started with, else the worker's own."""
+"""Which backend answers the prompts of a run: the one that it was started with, else the worker's own.
+
+No model at all: each stage is answered by a fixed sentence.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.app.loader import load_object
 from holdfast.attractor.backends.base import AnyBackend
 from holdfast.attractor.backends.command import PREFIX, CommandBackend
 from holdfast.attractor.backends.function import CallableBackend
 from holdfast.attractor.backends.model import NAME, ModelBackend
-from holdfast.attractor.backends.select__simulation import Simulation
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.providers import VARIABLE as MODELS
 from holdfast.attractor.providers import Providers
 from holdfast.errors import SettingsError
 from holdfast.frontends.dot.model_choice import model_choice
+
+if TYPE_CHECKING:
+    from holdfast.attractor.context import PipelineContext
+    from holdfast.frontends.dot.document import Stage
+
+
+class Simulation:
+    async def run(self, node: Stage, prompt: str, context: PipelineContext) -> str:
+        return f"[Simulated] Response for stage: {node.id}"
+
 
 KEY: Final = "internal.backend"
 """In the run's input, so that whoever goes on with it asks the same one."""

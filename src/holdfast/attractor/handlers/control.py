@@ -1,4 +1,11 @@
-"""The entry point: nothing to do."""
+"""The entry point: nothing to do.
+
+A routing point: the engine chooses by the conditions on its edges, and passes on what led here.
+
+The exit point: nothing to do. Whether goal gates let the pipeline out is the engine's to say.
+
+A fan-out without branches: nothing to do. One with branches is the engine's own kind of node.
+"""
 
 from __future__ import annotations
 
@@ -13,3 +20,24 @@ class StartHandler:
 
     async def perform(self, visit: Visit) -> Outcome:
         return self.at_once(visit.stage)
+
+
+class ConditionalHandler:
+    def at_once(self, stage: Stage) -> Outcome:
+        return Outcome(notes=f"Conditional node evaluated: {stage.id}")
+
+    async def perform(self, visit: Visit) -> Outcome:
+        return self.at_once(visit.stage)
+
+
+class ExitHandler:
+    def at_once(self, _stage: Stage) -> Outcome:
+        return Outcome()
+
+    async def perform(self, visit: Visit) -> Outcome:
+        return self.at_once(visit.stage)
+
+
+class ParallelHandler:
+    async def perform(self, visit: Visit) -> Outcome:
+        return Outcome(notes=f"No branches: {visit.stage.id}")

@@ -27,7 +27,7 @@ from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.lower import context_of
 from holdfast.frontends.dot.values import as_microseconds
-from holdfast.model.pipeline_conditions__clauses import compile_clauses
+from holdfast.model.pipeline_conditions import compile_clauses
 from holdfast.model.program import Program
 
 STATUS, OUTCOME = "context.stack.child.status", "context.stack.child.outcome"

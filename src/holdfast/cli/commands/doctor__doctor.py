@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from holdfast.cli.doctor import fleet, fleet__doctor_schedules, runs
+from holdfast.cli.doctor import fleet, runs
 from holdfast.cli.doctor import store as doctor_store
 from holdfast.cli.doctor.finding import FAIL, OK, Finding
 from holdfast.cli.main import Exit
@@ -43,7 +43,7 @@ async def _findings(store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
                 yield finding
             async for finding in runs.of_runs(service, store, deep=deep):
                 yield finding
-            async for finding in fleet__doctor_schedules.of_schedules(service):
+            async for finding in fleet.of_schedules(service):
                 yield finding
     except HoldfastError as error:
         yield Finding("store", FAIL, error.message, error.hint or "")

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.app.flow import Flow
-from holdfast.app.loader__locating import address_in, load_flow
+from holdfast.app.loader import address_in, load_flow
 from holdfast.cli.doctor.fleet import carried
 from holdfast.cli.main import Exit
 from holdfast.cli.options.flow_sources import Sources

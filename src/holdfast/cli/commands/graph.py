@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from holdfast.app.loader__locating import is_file, load_flow
+from holdfast.app.loader import is_file, load_flow
 from holdfast.attractor.picture import picture_of_visits
 from holdfast.cli.commands.show__looking import graph_json
 from holdfast.cli.main import Exit

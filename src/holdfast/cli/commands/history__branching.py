@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.app.loader__locating import load_flow
+from holdfast.app.loader import load_flow
 from holdfast.cli.commands.run__running import Manner, resume_run
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json

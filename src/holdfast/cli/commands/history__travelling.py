@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.app.loader__locating import load_flow
+from holdfast.app.loader import load_flow
 from holdfast.checkpoint.checkpoint import CheckpointMeta
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_house

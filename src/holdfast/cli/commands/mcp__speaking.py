@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from logging import WARNING, getLogger
 
 from holdfast.api.auth.grants import Grant, checked
-from holdfast.app.loader__locating import load_flows
+from holdfast.app.loader import load_flows
 from holdfast.app.worker import Worker
 from holdfast.cli.commands.worker import LEASE
 from holdfast.cli.main import Exit

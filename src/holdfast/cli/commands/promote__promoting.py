@@ -10,8 +10,7 @@ import msgspec
 from holdfast.cli.main import Exit
 from holdfast.cli.output.screen import PATIENCE, note, print_json, say, table
 from holdfast.errors import InputError
-from holdfast.runs.transfer.promote import promote, survey, undo
-from holdfast.runs.transfer.promote__promoted import Moved, Step, Survey
+from holdfast.runs.transfer.promote import Moved, Step, Survey, promote, survey, undo
 from holdfast.store.copy import Held
 from holdfast.types.duration import DurationError, parse_duration
 

@@ -12,7 +12,6 @@ from holdfast.cli.options.store import open_house
 from holdfast.cli.output.screen import complain, note, print_json, say, table
 from holdfast.errors import HoldfastError, InputError, RunBusyError
 from holdfast.runs import retention as pruning
-from holdfast.runs import retention__collecting
 from holdfast.runs.retention import Cleaned, Share
 from holdfast.runs.service import RunService
 from holdfast.types.duration import DurationError, parse_duration
@@ -50,7 +49,7 @@ async def prune_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
         done = await _take(service, shares, retention, quiet=json)
         collected = await service.collect_blobs(grace=grace) if wanted.blobs else 0
         if feed is not None:
-            done.feed = await retention__collecting.trim_feed(service, feed)
+            done.feed = await pruning.trim_feed(service, feed)
     return _tell(shares, refused, done, collected, dry=False, json=json)
 
 

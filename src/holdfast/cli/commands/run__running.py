@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from holdfast.app.flow import Flow
-from holdfast.app.loader__locating import absolute, load_flow
+from holdfast.app.loader import absolute, load_flow
 from holdfast.app.result import Result
 from holdfast.cli.drive import Claimed, drive
 from holdfast.cli.main import Exit

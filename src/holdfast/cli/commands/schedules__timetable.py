@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.app.flow import Flow
 from holdfast.app.holdfast import Holdfast
-from holdfast.app.loader__locating import address_in, is_file, load_flow
+from holdfast.app.loader import address_in, is_file, load_flow
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_house, remember_source
 from holdfast.cli.output.screen import brief, fields, note, print_json, say, table

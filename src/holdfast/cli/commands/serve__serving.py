@@ -19,7 +19,7 @@ from holdfast.api.readiness import Front, Standing
 from holdfast.api.server import Serving
 from holdfast.app.flow import Flow
 from holdfast.app.holdfast import Holdfast
-from holdfast.app.loader__locating import address_in, load_flows
+from holdfast.app.loader import address_in, load_flows
 from holdfast.app.worker import Worker
 from holdfast.cli.commands.serve__doors import Door
 from holdfast.cli.commands.worker import LEASE, Terms, open_answering

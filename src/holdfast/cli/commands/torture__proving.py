@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.app.loader__locating import load_flow
+from holdfast.app.loader import load_flow
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.output.screen import note, print_json, say, table

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.app.loader__locating import load_flow
+from holdfast.app.loader import load_flow
 from holdfast.checkpoint.keys import keys_from_environment
 from holdfast.cli.commands.run__running import Manner, resume_run
 from holdfast.cli.main import Exit

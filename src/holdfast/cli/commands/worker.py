@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.app.flow import Flow
 from holdfast.app.holdfast import Holdfast
-from holdfast.app.loader__locating import address_in, load_flows
+from holdfast.app.loader import address_in, load_flows
 from holdfast.app.worker import Worker
 from holdfast.cli.drive import Signals
 from holdfast.cli.main import Exit

@@ -1,1 +1,1 @@
-"""doctor."""
+"""What `holdfast doctor` examines, a module a subject."""

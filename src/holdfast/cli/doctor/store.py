@@ -1,4 +1,9 @@
-"""`doctor`: the machine and the store."""
+"""`doctor`: the machine and the store.
+
+What `doctor` says of a store that is one half of a move.
+
+`doctor`: the servers behind a store. What can be lost, in plain words.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +17,88 @@ from pathlib import Path
 from holdfast._version import __version__
 from holdfast.checkpoint.encrypt import header_of
 from holdfast.cli.doctor.finding import FAIL, OK, WARN, Finding, few
-from holdfast.cli.doctor.store__doctor_moved import of_move
-from holdfast.cli.doctor.store__doctor_servers import of_servers
 from holdfast.cli.options.store import address_of, file_of_store
+from holdfast.cli.output.results import clock_time
 from holdfast.config import ENVIRONMENT
 from holdfast.errors import BlobMissingError, StoreError
 from holdfast.runs.encryption.store import VaultedStore
 from holdfast.runs.service import RunService
+from holdfast.store.copy import Mark
+from holdfast.store.open import half_of_move
 from holdfast.store.protocols import RunFilter, StoreFacts
 from holdfast.types.ciphertext import is_encrypted
+from holdfast.types.durability import Durability, Standby
 from holdfast.types.duration import DurationError, parse_duration
+
+
+async def of_move(address: str) -> Finding | None:
+    """None for a store that nobody moves, as nearly all are."""
+    if address == "memory:":
+        return None
+    half = half_of_move(address)
+    try:
+        mark = await half.mark()
+        return None if mark is None else _finding(mark, half.where)
+    finally:
+        await half.close()
+
+
+def _finding(mark: Mark, where: str) -> Finding:
+    since = clock_time(mark.at)
+    if mark.state == "moved":
+        said = f"this store was moved to {mark.peer}, begun {since}: it can be read, nothing more"
+        return Finding("moved", WARN, said, f"use that one: --store {mark.peer}")
+    if mark.state == "filling":
+        said, old, new = f"this store is being filled from {mark.peer} since {since}", mark.peer, where
+    else:
+        said, old, new = f"this store is being moved to {mark.peer} since {since}", where, mark.peer
+    todo = f"go on with it if nobody does: holdfast promote {old} {new}; or take it back: --undo"
+    return Finding("moved", WARN, said, todo)
+
+
+_WAITED_FOR = frozenset({"sync", "quorum"})
+_ASYNCHRONOUS = (
+    "what was acknowledged in the last moments before a failover can be lost; Holdfast detects runs whose "
+    "history went back, and stops them"
+)
+
+
+def of_servers(facts: Durability) -> Iterator[Finding]:
+    if facts.weak:
+        todo = "set it back, for the server, the database or the user, unless that may be lost"
+        yield Finding(
+            "durability", WARN, "settings weaken the promise that nothing is lost", todo, facts.weak
+        )
+    elif facts.standbys is not None:
+        yield Finding("durability", OK, "the server flushes what it acknowledges")
+    if facts.standbys is not None:
+        yield _replication(facts, facts.standbys)
+
+
+def _replication(facts: Durability, standbys: list[Standby]) -> Finding:
+    about = [_standby(each) for each in standbys]
+    waited_for = [each for each in standbys if each.sync in _WAITED_FOR]
+    if facts.waits_for and not waited_for and not facts.hidden:
+        said = f"commits wait for a standby that is not there ({facts.waits_for}): every write hangs"
+        return Finding("replication", FAIL, said, "bring it back, or change synchronous_standby_names", about)
+    if facts.waits_for:
+        said = f"synchronous ({facts.waits_for}): a failover to such a standby loses nothing acknowledged"
+        return Finding("replication", OK, said, "", about)
+    if standbys:
+        todo = "name standbys in synchronous_standby_names to lose nothing, at the price of their round trip"
+        return Finding("replication", WARN, f"asynchronous: {_ASYNCHRONOUS}", todo, about)
+    return Finding(
+        "replication", OK, "no standby: what is acknowledged is as safe as the disk of this server"
+    )
+
+
+def _standby(standby: Standby) -> str:
+    if standby.state is None:
+        return f"{standby.name}: how it is only a member of pg_monitor may see"
+    behind = "" if standby.lag_bytes is None else f", {standby.lag_bytes:,} bytes behind"
+    late = "" if standby.lag is None else f", {standby.lag / 1e6:.3f} s late"
+    return f"{standby.name}: {standby.state}, {standby.sync}{behind}{late}"
+
 
 _MB = 1 << 20
 _NEWEST = 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.app.flow import Flow
-from holdfast.app.loader__locating import load_flows, split
+from holdfast.app.loader import load_flows, split
 from holdfast.cli.options.store import known_sources
 from holdfast.errors import HoldfastError
 

@@ -1,1 +1,1 @@
-"""output."""
+"""Tables, timelines, pictures and live views in a terminal."""

@@ -11,8 +11,7 @@ from typing import Any
 from holdfast.cli.output.live_view import FRAME
 from holdfast.cli.output.results import event_line
 from holdfast.cli.output.screen import PATIENCE, is_terminal, say, status_console, to_json
-from holdfast.runs.history.visits import Visits
-from holdfast.runs.history.visits__seeing import see
+from holdfast.runs.history.visits import Visits, see
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 from holdfast.types.event import Event
@@ -67,7 +66,7 @@ async def _live(service: RunService, row: RunRow, driving: asyncio.Future[Any]) 
     from rich.console import Console
     from rich.live import Live
 
-    from holdfast.cli.output.live_view__graphview import view_of
+    from holdfast.cli.output.live_view import view_of
 
     console = Console(highlight=False)
     view = await view_of(service, row)

@@ -23,8 +23,7 @@ from holdfast.frontends.dot.parallel_rules import PARALLEL
 from holdfast.frontends.dot.rule_context import Check, View, named
 from holdfast.frontends.dot.values import Value, as_flag, as_integer, as_microseconds, as_text
 from holdfast.model.labels import split_label
-from holdfast.model.pipeline_conditions import Clause
-from holdfast.model.pipeline_conditions__clauses import Reading
+from holdfast.model.pipeline_conditions import Clause, Reading
 
 WARNING, INFO = Severity.warning, Severity.info
 _LONG_NAME, _MANY_NAMES = 40, 300

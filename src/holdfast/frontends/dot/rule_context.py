@@ -10,7 +10,7 @@ from typing import TypeAlias
 from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
 from holdfast.frontends.dot.document import Link, Pipeline, Place, Stage
 from holdfast.frontends.dot.handler_kinds import BUILT_IN, EXITS, STARTS, kind_of
-from holdfast.model.pipeline_conditions__clauses import Reading, read_clauses
+from holdfast.model.pipeline_conditions import Reading, read_clauses
 
 BEGINNING = Place(1, 1)
 LONGEST = 600

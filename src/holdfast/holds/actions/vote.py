@@ -12,8 +12,16 @@ from holdfast.holds.actions.close import resolved
 from holdfast.holds.actions.context import Office, Permit
 from holdfast.holds.actions.reassign import moved
 from holdfast.holds.permissions.actor import names_as
-from holdfast.holds.permissions.approvals import Tally, Vote, has_voted, seats_taken, tally, turn_of, vetoes
-from holdfast.holds.permissions.approvals__electing import electorate
+from holdfast.holds.permissions.approvals import (
+    Tally,
+    Vote,
+    electorate,
+    has_voted,
+    seats_taken,
+    tally,
+    turn_of,
+    vetoes,
+)
 from holdfast.holds.permissions.assignees import parse_assignee, person_key, route
 from holdfast.holds.permissions.check import places
 from holdfast.types.clock import iso

@@ -1,1 +1,1 @@
-"""deployments."""
+"""Deployments with their delegation and defaults, and the skills that they bind."""

@@ -102,7 +102,9 @@ class SkillRegistry:
         """The newest version that fits and was not yanked. Raises SkillNotFoundError."""
         version_ranges.check_range(versions)
         known = {skill.version: skill for skill in await self.list(name, tenant=tenant)}
-        chosen = version_ranges.newest(versions, [each.version for each in known.values() if not each.is_yanked])
+        chosen = version_ranges.newest(
+            versions, [each.version for each in known.values() if not each.is_yanked]
+        )
         if chosen is None:
             raise await self._unknown(name, versions, tenant)
         return known[chosen]

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from holdfast.holds.interactions.answers import answer_of, reply_to
-from holdfast.holds.interactions.builders import approval, clarification, review
-from holdfast.holds.interactions.builders__steering import escalation, feedback, progress
+from holdfast.holds.interactions.builders import (
+    approval,
+    clarification,
+    escalation,
+    feedback,
+    progress,
+    review,
+)
 from holdfast.holds.interactions.question import Question
 
 __all__ = [

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.errors import InputError
 from holdfast.holds.interactions import question as q
-from holdfast.holds.interactions.builders__words import FREEFORM
+from holdfast.holds.interactions.builders import FREEFORM
 from holdfast.types.yes_no import approves
 
 SIGNIFICANT: Final = 0.9

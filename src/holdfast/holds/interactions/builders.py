@@ -1,12 +1,17 @@
-"""Before something is done: may it be, what is meant, is it right?"""
+"""Before something is done: may it be, what is meant, is it right?
+
+The words that questions use.
+
+While something is done: help for an agent that is stuck, a look at the way, a word afterwards.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from holdfast.errors import InputError
-from holdfast.holds.interactions import builders__words
+from holdfast.holds.interactions import question
 from holdfast.holds.interactions import question as q
 from holdfast.holds.interactions.question import (
     Question,
@@ -16,6 +21,29 @@ from holdfast.holds.interactions.question import (
     input_section,
     shown,
 )
+
+SEVERITIES: Final = ("low", "medium", "high", "critical")
+CATEGORIES: Final = ("data_modification", "external_api", "financial", "communication", "system", "other")
+DOUBTS: Final = ("ambiguity", "missing_info", "preference", "verification", "guidance")
+CONTENTS: Final = ("text", "code", "json", "markdown", "html")
+REASONS: Final = (
+    "low_confidence",
+    "repeated_failures",
+    "ethical_concern",
+    "out_of_scope",
+    "resource_limit",
+    "conflicting_instructions",
+    "safety_concern",
+    "user_requested",
+    "policy_violation",
+    "unknown_territory",
+)
+FEEDBACK_TYPES: Final = ("correction", "praise", "guidance", "preference", "complaint")
+ASPECTS: Final = ("accuracy", "style", "speed", "judgment", "communication", "other")
+DEFAULT_WAIT: Final = "5m"
+FREEFORM: Final = "freeform"
+KEEP: Final = "keep"
+
 
 Duration = str | float | None
 
@@ -30,7 +58,7 @@ def approval(
     reversible: bool | None = None,
     estimated_cost: str | float | None = None,
     alternatives: Mapping[str, str] | None = None,
-    timeout: Duration = builders__words.DEFAULT_WAIT,
+    timeout: Duration = DEFAULT_WAIT,
     auto_reject: bool = False,
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
@@ -38,8 +66,8 @@ def approval(
     """May this be done? Unanswered it fails, or with `auto_reject` it is refused. `alternatives`: id -> label
     of what may be done instead. The answer may carry `modifications` of what was approved."""
     facts = {
-        "severity": chosen("severity", severity, builders__words.SEVERITIES),
-        "category": chosen("category", category, builders__words.CATEGORIES),
+        "severity": chosen("severity", severity, SEVERITIES),
+        "category": chosen("category", category, CATEGORIES),
         "agent": agent,
         "consequences": consequences,
         "reversible": reversible,
@@ -83,7 +111,7 @@ def clarification(
     options: Mapping[str, str] | Sequence[str] = (),
     allow_freeform: bool = True,
     agent: str | None = None,
-    timeout: Duration = builders__words.DEFAULT_WAIT,
+    timeout: Duration = DEFAULT_WAIT,
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> Question:
@@ -91,15 +119,13 @@ def clarification(
     labels = dict(options) if isinstance(options, Mapping) else {each: each for each in options}
     if not labels and not allow_freeform:
         raise InputError("a clarification without options needs allow_freeform.", hint="Give options.")
-    if builders__words.FREEFORM in labels:
-        raise InputError(
-            f"the option {builders__words.FREEFORM!r} stands for a free answer.", hint="Name it otherwise."
-        )
+    if FREEFORM in labels:
+        raise InputError(f"the option {FREEFORM!r} stands for a free answer.", hint="Name it otherwise.")
     listed = [(id_, label, "secondary") for id_, label in labels.items()]
     if allow_freeform:
-        listed.append((builders__words.FREEFORM, "Something else" if labels else "Answer", "secondary"))
-    text = input_section("text", "Answer", required=True, visible_if=f"decision == '{builders__words.FREEFORM}'")
-    facts = {"doubt": chosen("doubt", doubt, builders__words.DOUBTS), "agent": agent}
+        listed.append((FREEFORM, "Something else" if labels else "Answer", "secondary"))
+    text = input_section("text", "Answer", required=True, visible_if=f"decision == '{FREEFORM}'")
+    facts = {"doubt": chosen("doubt", doubt, DOUBTS), "agent": agent}
     return Question(
         kind=q.CLARIFICATION,
         prompt=question,
@@ -119,7 +145,7 @@ def review(
     focus: Sequence[str] = (),
     confidence: float | None = None,
     agent: str | None = None,
-    timeout: Duration = builders__words.DEFAULT_WAIT,
+    timeout: Duration = DEFAULT_WAIT,
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> Question:
@@ -128,7 +154,7 @@ def review(
         raise InputError(f"a confidence of {confidence!r} is not from 0 to 1.")
     facts = {
         "content": content,
-        "content_type": chosen("content_type", content_type, builders__words.CONTENTS),
+        "content_type": chosen("content_type", content_type, CONTENTS),
         "focus": list(focus),
         "confidence": confidence,
         "agent": agent,
@@ -140,13 +166,13 @@ def review(
         priority="high" if confidence is not None and confidence < 0.5 else "normal",
         timeout=timeout,
         on_timeout=None if timeout is None else "default_option",
-        default_option=builders__words.KEEP,
+        default_option=KEEP,
         assignee=assignee,
         context={**(context or {}), **shown(facts)},
         sections=(
             *context_section("Look at", "\n".join(focus)),
             decision_section(
-                (builders__words.KEEP, "Leave as it is", "secondary"), ("edit", "Take the edited text", "primary")
+                (KEEP, "Leave as it is", "secondary"), ("edit", "Take the edited text", "primary")
             ),
             input_section(
                 "content", "Text", kind, default=content, required=True, visible_if="decision == 'edit'"
@@ -155,3 +181,137 @@ def review(
             input_section("feedback", "Feedback"),
         ),
     )
+
+
+def escalation(
+    reason: str,
+    explanation: str,
+    *,
+    urgency: str = "normal",
+    agent: str | None = None,
+    state: Mapping[str, Any] | None = None,
+    attempts: Sequence[str] = (),
+    assessment: str | None = None,
+    recommendations: Sequence[str] = (),
+    assignee: str | None = None,
+    context: Mapping[str, Any] | None = None,
+) -> Question:
+    """An agent is stuck: somebody takes over, says how to go on, hands it to another, or ends it. It waits
+    for as long as it takes."""
+    facts = {
+        "reason": chosen("reason", reason, REASONS),
+        "agent": agent,
+        "state": dict(state or {}),
+        "attempts": list(attempts),
+        "assessment": assessment,
+        "recommendations": list(recommendations),
+    }
+    return Question(
+        kind=question.ESCALATION,
+        prompt=explanation,
+        priority={"medium": "normal"}.get(urgency, urgency),
+        assignee=assignee,
+        context={**(context or {}), **shown(facts)},
+        sections=(
+            *context_section("Tried so far", "\n".join(attempts)),
+            *context_section("Recommended", "\n".join(recommendations)),
+            decision_section(
+                ("agent_continue", "Go on", "primary"),
+                ("human_takeover", "I take over", "secondary"),
+                ("delegate", "Hand it to another", "secondary"),
+                ("abort", "End it", "danger"),
+            ),
+            input_section("guidance", "How to go on", visible_if="decision == 'agent_continue'"),
+            input_section(
+                "parameters", "Changed parameters", "json", visible_if="decision == 'agent_continue'"
+            ),
+            input_section("target", "To whom", "text", required=True, visible_if="decision == 'delegate'"),
+            input_section("instructions", "Instructions", visible_if="decision == 'delegate'"),
+            input_section("reason", "Why", visible_if="decision == 'abort'"),
+        ),
+    )
+
+
+def progress(
+    phase: str,
+    *,
+    share: float,
+    completed: Sequence[str] = (),
+    upcoming: Sequence[str] = (),
+    issues: Sequence[str] = (),
+    notes: str | None = None,
+    workflow: str | None = None,
+    agent: str | None = None,
+    assignee: str | None = None,
+    context: Mapping[str, Any] | None = None,
+) -> Question:
+    """Is work on the right way? It goes on, pauses, goes on otherwise, or ends. It waits."""
+    if not 0 <= share <= 1:
+        raise InputError(f"a progress of {share!r} is not between 0 and 1.")
+    facts = {
+        "workflow": workflow,
+        "phase": phase,
+        "progress": share,
+        "completed": list(completed),
+        "upcoming": list(upcoming),
+        "issues": list(issues),
+        "notes": notes,
+        "agent": agent,
+    }
+    return Question(
+        kind=question.PROGRESS,
+        prompt=f"{phase}: {share:.0%} done. Go on?",
+        priority="high" if issues else "low",
+        assignee=assignee,
+        context={**(context or {}), **shown(facts)},
+        sections=(
+            *context_section("Issues", "\n".join(issues)),
+            *context_section("Done", "\n".join(completed)),
+            *context_section("Next", "\n".join(upcoming)),
+            decision_section(
+                ("continue", "Go on", "primary"),
+                ("pause", "Pause", "secondary"),
+                ("modify", "Go on otherwise", "secondary"),
+                ("abort", "End it", "danger"),
+            ),
+            input_section("goal", "New goal", visible_if="decision == 'modify'"),
+            input_section("skip", "Steps to leave out", "json", visible_if="decision == 'modify'"),
+            input_section("add", "Steps to add", "json", visible_if="decision == 'modify'"),
+            input_section("parameters", "Changed parameters", "json", visible_if="decision == 'modify'"),
+            input_section("reason", "Why", visible_if="decision == 'pause' || decision == 'abort'"),
+        ),
+    )
+
+
+def feedback(
+    about: str,
+    *,
+    agent: str | None = None,
+    timeout: Duration = None,
+    assignee: str | None = None,
+    context: Mapping[str, Any] | None = None,
+) -> Question:
+    """How was it? Nobody has to answer: past its timeout the flow goes on without."""
+    importance = input_section("importance", "Importance", "integer", min=1, max=5, default=3)
+    given = "decision == 'give'"
+    return Question(
+        kind=question.FEEDBACK,
+        prompt=about,
+        priority="low",
+        timeout=timeout,
+        on_timeout=None if timeout is None else "default_option",
+        default_option="skip",
+        assignee=assignee,
+        context={**(context or {}), **shown({"agent": agent})},
+        sections=(
+            decision_section(("give", "Send", "primary"), ("skip", "Nothing to say", "secondary")),
+            input_section("text", "Feedback", required=True, visible_if=given),
+            _choice("kind", "Kind", FEEDBACK_TYPES, "guidance", given),
+            _choice("aspect", "About", ASPECTS, "other", given),
+            {**importance, "visible_if": given},
+        ),
+    )
+
+
+def _choice(field: str, label: str, known: Sequence[str], default: str, when: str) -> dict[str, Any]:
+    return input_section(field, label, "select", options=list(known), default=default, visible_if=when)

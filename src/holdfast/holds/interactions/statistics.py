@@ -44,7 +44,9 @@ def statistics_of(rows: Iterable[HoldRow]) -> Statistics:
         response_ms=sum(times) / len(times) / 1000 if times else None,
         escalations_by_reason=dict(
             Counter(
-                str(_context(row).get("reason")) for row in asked if row.terms.interaction == question.ESCALATION
+                str(_context(row).get("reason"))
+                for row in asked
+                if row.terms.interaction == question.ESCALATION
             )
         ),
     )

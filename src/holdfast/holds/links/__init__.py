@@ -1,1 +1,1 @@
-"""links."""
+"""Signed links to a hold."""

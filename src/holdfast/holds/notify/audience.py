@@ -1,4 +1,7 @@
-"""Whom a message is for: those that the hold waits for at this moment, or whoever was asked back."""
+"""Whom a message is for: those that the hold waits for at this moment, or whoever was asked back.
+
+Whether a message is still to be told when its turn comes.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ import msgspec
 from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.permissions.approvals import voters_of
 from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, parse_assignee, same_person
-from holdfast.store.protocols import Store
+from holdfast.holds.timing.reminders import is_wanted, ping_of
+from holdfast.model.breakpoints import TYPE as BREAKPOINT
+from holdfast.store.protocols import Outbox, Store
 from holdfast.types.hold import HoldRow
-from holdfast.types.outbox import ASKED_BACK
+from holdfast.types.outbox import ASKED_BACK, CLOSED, JUDGE, REMINDED, OutboxRow, OutboxState
+from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee
 
 
@@ -56,3 +62,46 @@ async def _in_person(store: Store, row: HoldRow, to: Assignee) -> Assignee:
     if to.type == "user" and same_person(written, to.value):
         return Assignee("user", written)
     return to
+
+
+# A message that is always a little behind others is told in the end.
+PATIENT = 8
+
+
+def why_not(row: HoldRow | None, message: OutboxRow, payload: dict[str, Any], now: int) -> str | None:
+    """None: it is to be told."""
+    if row is None:
+        return "its hold is gone"
+    if row.type == BREAKPOINT:
+        return "breakpoints are told to nobody"
+    if row.read_only:
+        return "its run is imported history"
+    if message.topic == CLOSED:
+        return None
+    if row.status is not HoldStatus.pending:
+        return f"the hold is {row.status} already"
+    if payload.get("epoch") != row.epoch:
+        return "the hold went to somebody else meanwhile"
+    if message.topic == REMINDED and not _is_due(row, message, now):
+        return "the reminder is not wanted any more"
+    return None
+
+
+def _is_due(row: HoldRow, message: OutboxRow, now: int) -> bool:
+    """A reminder that some have taken already is counted, and still goes to the others."""
+    try:
+        ping = ping_of(message.payload)
+    except msgspec.MsgspecError:
+        return False
+    behind = msgspec.structs.replace(row, reminder_count=ping.reminder - 1)
+    return is_wanted(behind, ping, now) and row.reminder_count in (ping.reminder - 1, ping.reminder)
+
+
+async def in_flight(store: Outbox, message: OutboxRow, now: int) -> bool:
+    """Whether somebody is just being told that the hold is open: they hear of its end after that."""
+    if message.attempts > PATIENT or message.hold is None:
+        return False
+    others = await store.list_outbox(hold=message.hold, state=OutboxState.waiting)
+    return any(
+        each.id != message.id and each.topic != JUDGE and (each.claimed_until or 0) > now for each in others
+    )

@@ -2,23 +2,28 @@
 
 A message is told after the commit that wrote it, at least once: a crash between the sending and the note of
 it sends it again, under the same id. It is not told when the hold is decided by then, or somebody else's.
+
+When a notice is tried again: soon at first, then ever later, for about three days.
+
+Where a notice leads: to the hold in the inbox, or by a link that is the recipient's own.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
 
 from holdfast.errors import StoreError
-from holdfast.holds.notify.audience import asked_back, audience
-from holdfast.holds.notify.audience__wanting import in_flight, why_not
+from holdfast.holds.links.keys import LinkKeys
+from holdfast.holds.links.reply_addresses import mint_reply
+from holdfast.holds.links.tokens import Grant, mint, strength_of
+from holdfast.holds.notify.audience import asked_back, audience, in_flight, why_not
 from holdfast.holds.notify.channel import Channel, Delivery, reach, tell
 from holdfast.holds.notify.channels import Channels
-from holdfast.holds.notify.deliverer__backoff import next_try
-from holdfast.holds.notify.deliverer__doorway import Doorway
 from holdfast.holds.notify.delivery_log import Ledger
 from holdfast.holds.notify.digest import Digest
 from holdfast.holds.notify.notice import Notice, notice_of
@@ -31,6 +36,52 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.outbox import ASKED_BACK, CLOSED, OutboxRow, OutboxState
 from holdfast.types.text import told
+
+WAITS: Final = (10, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
+JITTER: Final = 0.25
+LONGEST: Final = 86_400.0
+
+
+def next_try(key: str, attempt: int, now: int, asked: float | None = None) -> int | None:
+    """When, after attempt number `attempt` (from 1); None: it is given up. `asked`: what the other side said
+    (Retry-After), which counts where it is later. Spread by the message itself, so that all those that failed
+    together do not come back together."""
+    if attempt > len(WAITS):
+        return None
+    share = int.from_bytes(sha256(f"{key}/{attempt}".encode()).digest()[:4], "big") / 2**32
+    wait = WAITS[attempt - 1] * (1 - JITTER + 2 * JITTER * share)
+    return now + round(max(wait, min(asked or 0.0, LONGEST)) * MICROS)
+
+
+class Doorway:
+    """`base_url`: where people reach the server; without one, notices have no link."""
+
+    def __init__(self, store: Store, base_url: str = "", keys: LinkKeys | None = None) -> None:
+        self.store = store
+        self.base_url = base_url.rstrip("/")
+        self.keys = keys or LinkKeys(store)
+
+    async def link(self, row: HoldRow, notice: Notice, to: str, *, personal: bool) -> str:
+        """What many can read leads to the inbox, where people sign in. A link of somebody's own works without
+        script: the server swaps its token for a cookie at once, and opening it decides nothing, so that
+        previews and scanners on the way may."""
+        if not self.base_url:
+            return ""
+        if not personal or notice.is_about_the_end or notice.topic == ASKED_BACK:
+            return f"{self.base_url}/inbox/{row.id}"
+        purpose = "view" if strength_of(row) == "view_only" else "decide"
+        key = await self.keys.signing(row.tenant)
+        token = mint(row, Grant(to=f"user:{to}", purpose=purpose), key, self.store.now())
+        return f"{self.base_url}/l/{token}"
+
+    async def reply_token(self, row: HoldRow, notice: Notice, to: str, *, personal: bool) -> str:
+        """By which this reader can decide in a reply; empty where a mailbox alone is not enough."""
+        if not personal or notice.is_about_the_end or notice.topic == ASKED_BACK or not row.options:
+            return ""
+        if strength_of(row) != "decide_low_risk":
+            return ""
+        return mint_reply(row, to, await self.keys.signing(row.tenant), self.store.now())
+
 
 BATCH: Final = 20
 LEASE: Final = 300 * MICROS

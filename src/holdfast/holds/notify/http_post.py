@@ -1,18 +1,26 @@
-"""One POST to the outside, under the rules of `holds.egress`: no redirects, no proxies, no cookies."""
+"""One POST to the outside, under the rules of `holds.egress`: no redirects, no proxies, no cookies.
+
+Posting to an address that was given to us: what each answer means for the message.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import cache
 
 import msgspec
 
+from holdfast.errors import EgressError
 from holdfast.holds.egress import Egress, Resolve, Target, address_of, target_of
-from holdfast.types.clock import MICROS, to_micros
+from holdfast.holds.notify.channel import Delivery, Scope
+from holdfast.holds.notify.escape import one_line
+from holdfast.types.clock import MICROS, Clock, SystemClock, to_micros
+from holdfast.types.redaction import veil
+from holdfast.types.terms import Assignee
 
 MAX_HEAD = 32 * 1024
 LINGER = 2.0  # seconds for the body of an answer: its status is what counts
@@ -120,3 +128,64 @@ async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
         raise ValueError("the answer is no HTTP")
     pairs = (line.partition(":") for line in lines[1:] if ":" in line)
     return int(rest[:3]), {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+# The other side is busy, or broken for now.
+LATER = frozenset({408, 409, 425, 429})
+
+
+class Hook:
+    """A channel that is one address, for everybody who reads there."""
+
+    personal = False
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        *,
+        egress: Egress | None = None,
+        scope: Scope | None = None,
+        admin: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        self.name = name
+        self.scope = scope or Scope()
+        veil.learn(url)
+        self._url = url
+        self._egress = egress or Egress()
+        self._admin = admin
+        self._clock = clock or SystemClock()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"  # the address is a secret
+
+    async def addresses(self, to: Assignee, tenant: str) -> Sequence[str]:
+        return (self.name,)
+
+    async def admins(self) -> Sequence[str]:
+        return (self.name,) if self._admin else ()
+
+    async def _post(self, body: bytes, headers: Mapping[str, str] | None = None) -> Delivery:
+        fields = {"Content-Type": "application/json", **(headers or {})}
+        try:
+            reply = await post(self._url, body, fields, egress=self._egress)
+        except EgressError as error:
+            return Delivery(accepted=False, detail=str(error))
+        except ssl.SSLCertVerificationError as error:
+            return Delivery(accepted=False, retry=True, detail=f"its certificate: {error.verify_message}")
+        except TimeoutError:
+            return Delivery(accepted=False, retry=True, detail="no answer in time")
+        except (OSError, ValueError) as error:
+            return Delivery(accepted=False, retry=True, detail=one_line(str(error) or type(error).__name__))
+        return understood(reply, self._clock.now())
+
+
+def understood(reply: Reply, now: int) -> Delivery:
+    """2xx is acceptance and nothing more, whatever the answer says; a redirect is not followed."""
+    if 200 <= reply.status < 300:
+        return Delivery(accepted=True, detail=f"HTTP {reply.status}")
+    said = one_line(reply.body.decode("utf-8", "replace"), 200)
+    detail = f"HTTP {reply.status}: {said}" if said else f"HTTP {reply.status}"
+    retry = reply.status >= 500 or reply.status in LATER
+    return Delivery(accepted=False, retry=retry, after=reply.retry_after(now), detail=detail)

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.holds.notify.channel import Delivery
 from holdfast.holds.notify.escape import for_slack, one_line, shown
-from holdfast.holds.notify.http_post__hooking import Hook
+from holdfast.holds.notify.http_post import Hook
 from holdfast.holds.notify.notice import Notice
 from holdfast.types.hold import Option
 

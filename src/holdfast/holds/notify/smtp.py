@@ -1,11 +1,14 @@
-"""E-mail by SMTP: one message per person, each with a link of its own."""
+"""E-mail by SMTP: one message per person, each with a link of its own.
+
+Who is to be told: addresses of people, and of the people in groups and roles.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import smtplib
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import parseaddr
@@ -14,16 +17,58 @@ from hashlib import sha256
 import msgspec
 
 from holdfast.errors import SettingsError
-from holdfast.holds.directory.base import Directory
+from holdfast.holds.directory.base import Directory, Person
 from holdfast.holds.notify.channel import Delivery, Scope
 from holdfast.holds.notify.escape import one_line
 from holdfast.holds.notify.mail_text import as_html, as_text
 from holdfast.holds.notify.notice import Notice
-from holdfast.holds.notify.smtp__expanding import mail_addresses
-from holdfast.holds.permissions.assignees import looks_like_email
+from holdfast.holds.permissions.assignees import looks_like_email, person_key
 from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.redaction import veil
 from holdfast.types.terms import Assignee
+
+
+async def mail_addresses(to: Assignee, tenant: str, directory: Directory | None, now: int) -> Sequence[str]:
+    """What looks like an address is one, unchanged (NO-4); the substitute of whoever has it is told too.
+    Everything else is for the directory to know; with none, nobody is written to (NO-5)."""
+    if directory is None:
+        return _each_once((to.value,)) if to.type == "user" else ()
+    if to.type == "user":
+        known = await directory.person(tenant, to.value)
+        written = (to.value,) if known is None or known.active else ()
+        return _each_once((*written, *await _of_people((to.value,), tenant, directory, now)))
+    if to.type not in ("group", "role"):
+        return ()
+    ask = directory.group if to.type == "group" else directory.role
+    circle = await ask(tenant, to.value)
+    return () if circle is None else await _of_people(circle.members, tenant, directory, now)
+
+
+async def _of_people(refs: Iterable[str], tenant: str, directory: Directory, now: int) -> Sequence[str]:
+    """Who is away is told nothing, their substitute is. Who is not active any more is told nothing."""
+    found: list[str] = []
+    for ref in refs:
+        person = await _present(await directory.person(tenant, ref), tenant, directory, now)
+        if person is None:
+            found.append(ref)
+        elif person.active:
+            found.append(person.email)
+    return _each_once(found)
+
+
+def _each_once(addresses: Iterable[str]) -> Sequence[str]:
+    found: dict[str, str] = {}
+    for address in addresses:
+        if looks_like_email(address):
+            found.setdefault(person_key(address), address)
+    return tuple(found.values())
+
+
+async def _present(person: Person | None, tenant: str, directory: Directory, now: int) -> Person | None:
+    if person is None or person.away is None or not person.away.lasts(now):
+        return person
+    return await directory.person(tenant, person.away.substitute) or person
+
 
 SECURITY = ("starttls", "tls", "none")
 

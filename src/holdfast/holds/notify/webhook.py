@@ -14,7 +14,7 @@ import msgspec
 from holdfast.errors import SettingsError
 from holdfast.holds.egress import Egress
 from holdfast.holds.notify.channel import Delivery, Scope
-from holdfast.holds.notify.http_post__hooking import Hook
+from holdfast.holds.notify.http_post import Hook
 from holdfast.holds.notify.notice import Notice
 from holdfast.types.clock import MICROS, Clock, iso
 from holdfast.types.ids import derived_id

@@ -1,1 +1,1 @@
-"""permissions."""
+"""Who a hold is assigned to, and who may do what to it."""

@@ -1,4 +1,7 @@
-"""How many people it takes: votes counted, in their order, with veto, and an end as soon as it is certain."""
+"""How many people it takes: votes counted, in their order, with veto, and an end as soon as it is certain.
+
+How many people may vote on a hold: then it is known when a quorum cannot be reached any more.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,11 @@ from typing import Final
 
 import msgspec
 
+from holdfast.errors import DirectoryUnavailableError
+from holdfast.holds.directory.base import Directory
+from holdfast.holds.permissions.actor import capacity_named
 from holdfast.holds.permissions.assignees import UNROUTED, parse_assignee, person_key
+from holdfast.holds.permissions.exclusions import Past, excludes_circles, exclusion
 from holdfast.types.hold import HoldRow, Option
 from holdfast.types.terms import Approval, Assignee
 from holdfast.types.yes_no import approves, consent, refusal, refuses
@@ -180,3 +187,39 @@ def has_voted(approval: Approval, votes: Sequence[Vote], new: Vote) -> bool:
 def _names(vote: Vote) -> set[str]:
     known = (vote.person, vote.on_behalf_of, *vote.names)
     return {person_key(name) for name in known if name}
+
+
+async def electorate(hold: HoldRow, directory: Directory | None, past: Past) -> int | None:
+    """Without those who are excluded. None: nobody knows, for a group may be anybody."""
+    found: list[str] = []
+    try:
+        for seat in voters_of(hold):
+            people = await _people(seat, hold, directory, past)
+            if people is None:
+                return None
+            found += people
+    except DirectoryUnavailableError:
+        return None
+    return len(set(found)) if hold.terms.approval.distinct_people else len(found)
+
+
+async def _people(seat: Assignee, hold: HoldRow, directory: Directory | None, past: Past) -> list[str] | None:
+    if seat.type == "user":
+        return await _voters((seat.value,), hold, directory, past)
+    if directory is None or seat.type not in ("group", "role"):
+        return None
+    ask = directory.group if seat.type == "group" else directory.role
+    circle = await ask(hold.tenant, seat.value)
+    return None if circle is None else await _voters(circle.members, hold, directory, past)
+
+
+async def _voters(
+    names: tuple[str, ...], hold: HoldRow, directory: Directory | None, past: Past
+) -> list[str]:
+    found: list[str] = []
+    belonging = excludes_circles(hold)
+    for name in names:
+        capacity = await capacity_named(name, hold.tenant, directory, belonging=belonging)
+        if capacity is not None and exclusion(capacity, hold, past) is None:
+            found.append(min(capacity.people))
+    return found

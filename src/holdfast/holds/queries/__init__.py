@@ -1,1 +1,1 @@
-"""queries."""
+"""Lists, history, figures, evidence: what can be read about holds."""

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.errors import InputError
 from holdfast.holds.actions.answers import demand_comment
-from holdfast.holds.interactions.builders__words import ASPECTS, FEEDBACK_TYPES
+from holdfast.holds.interactions.builders import ASPECTS, FEEDBACK_TYPES
 from holdfast.holds.interactions.question import chosen
 from holdfast.store.protocols import Store
 from holdfast.types.document import Document

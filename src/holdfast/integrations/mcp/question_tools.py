@@ -10,7 +10,7 @@ from holdfast.api.auth.principal import Right
 from holdfast.api.problems import HttpError
 from holdfast.api.routes.runs import start
 from holdfast.api.schemas.common import cursor_of, place_in
-from holdfast.api.schemas.runs__run_bodies import CreateRun
+from holdfast.api.schemas.runs import CreateRun
 from holdfast.app.flow import Flow
 from holdfast.errors import FlowInvalidError, HoldNotFoundError, InputError, RunNotFoundError, StateError
 from holdfast.integrations.mcp.agent import Agent, Progress

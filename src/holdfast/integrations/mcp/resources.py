@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.routes.runs import list_runs
-from holdfast.api.schemas.runs__run_bodies import ListRuns
+from holdfast.api.schemas.runs import ListRuns
 from holdfast.errors import NotFoundError
 from holdfast.integrations.mcp.agent import Agent
 from holdfast.integrations.mcp.ask_people_flow import NAME

@@ -14,8 +14,7 @@ from holdfast.api.routes.runs import list_runs as all_runs
 from holdfast.api.schemas.common import Cursor, Limit, Name, moment
 from holdfast.api.schemas.events import EventWire, event_wire
 from holdfast.api.schemas.flows import FlowWire
-from holdfast.api.schemas.runs import RunResult
-from holdfast.api.schemas.runs__run_bodies import CancelRun, CreateRun, ListRuns, Waiting
+from holdfast.api.schemas.runs import CancelRun, CreateRun, ListRuns, RunResult, Waiting
 from holdfast.app.flow import rests
 from holdfast.errors import FlowNotFoundError
 from holdfast.integrations.mcp.agent import Agent, Progress

@@ -17,7 +17,7 @@ from holdfast.model.graph import (
     SubflowSpec,
     TimerSpec,
 )
-from holdfast.model.pipeline_conditions__clauses import problems_of
+from holdfast.model.pipeline_conditions import problems_of
 
 _RESULT: Final = ("state", "artifacts", "output")
 

@@ -1,16 +1,35 @@
-"""A form's placeholders are filled once, when the hold opens. What they put in is never read again."""
+"""A form's placeholders are filled once, when the hold opens. What they put in is never read again.
+
+How sure the machine is of a value, as far as it can be read.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
 from holdfast.model.expr import Resolve
-from holdfast.model.forms.render__confidence import confidence_of
 from holdfast.model.hold_rendering import Showing
 from holdfast.model.template import json_bytes
+
+
+def confidence_of(given: Any) -> float | None:
+    """0..1 from 0.87, 87, "87%" or "0.87"; None where it is nothing of the kind, and is not shown."""
+    percent = isinstance(given, str) and given.strip().endswith("%")
+    text = given.strip().removesuffix("%") if isinstance(given, str) else given
+    if isinstance(text, bool) or not isinstance(text, (str, int, float)) or len(str(text)) > 40:
+        return None
+    try:
+        number = float(text)
+    except (ValueError, OverflowError):
+        return None
+    if percent or number > 1:
+        number /= 100
+    return round(number, 6) if math.isfinite(number) and 0 <= number <= 1 else None
+
 
 # Ids, conditions and kinds are never templates. What people only read is unmasked; values stay exact.
 _READ: Final = ("title", "help", "label", "content")

@@ -1,1 +1,1 @@
-"""branch."""
+"""New runs from a moment of an old one: fork, patch, resume from a checkpoint."""

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.checkpoint import Blob
 from holdfast.checkpoint.fold import HISTORY, History
 from holdfast.checkpoint.read_untyped import LenientRegistry
-from holdfast.engine import breakpoints, holds, holds__opening
+from holdfast.engine import breakpoints, holds
 from holdfast.engine.decision import Decision, node_of
 from holdfast.errors import FlowNotFoundError
 from holdfast.model.child_scopes import PARENTS, NotAListError, child_inputs
@@ -304,7 +304,7 @@ def reopen(decision: Decision, history: History, waits: dict[str, OpenHold]) -> 
 
 
 def _ask_again(decision: Decision, execution: Exec, asked: dict[str, Any]) -> None:
-    spec = holds__opening.asked_again(asked)
+    spec = holds.asked_again(asked)
     key = asked["key"].partition(":")[2]
     holds.ask_inside(
         decision, execution, key, asked["ordinal"], spec, FrozenDict(asked["context"] or {}), asked["code"]

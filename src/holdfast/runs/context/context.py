@@ -1,7 +1,11 @@
-"""What a handler reaches the world through: sub-steps, questions, live output, artifacts, memory."""
+"""What a handler reaches the world through: sub-steps, questions, live output, artifacts, memory.
+
+The timeout of a node, which does not run while a person thinks: a parked node has none either.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections.abc import Callable, Mapping
@@ -12,7 +16,6 @@ from holdfast.model.graph import Node
 from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.runs.context.attempt import Attempt
-from holdfast.runs.context.context__patience import Patience
 from holdfast.runs.context.emit import Emitter
 from holdfast.runs.context.questions import Manner, Options, Reply, context_of, question, reply_of, storable
 from holdfast.runs.context.substeps import (
@@ -41,6 +44,27 @@ if TYPE_CHECKING:
     from holdfast.runs.context.skills import RunSkills
     from holdfast.runs.driver.driver import Driver
     from holdfast.runs.memory import NodeMemory
+
+
+class Patience:
+    """Entered once for each question that is open: of several, the last answer starts the clock again."""
+
+    def __init__(self) -> None:
+        self.limit: asyncio.Timeout | None = None
+        self._asking = 0
+        self._left = 0.0
+
+    def __enter__(self) -> None:
+        self._asking += 1
+        if self.limit is not None and self._asking == 1:
+            clock = asyncio.get_running_loop().time()
+            self._left = (self.limit.when() or clock) - clock
+            self.limit.reschedule(None)
+
+    def __exit__(self, *_exc: object) -> None:
+        self._asking -= 1
+        if self.limit is not None and self._asking == 0 and not self.limit.expired():
+            self.limit.reschedule(asyncio.get_running_loop().time() + self._left)
 
 
 T = TypeVar("T")

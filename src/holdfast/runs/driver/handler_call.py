@@ -65,7 +65,9 @@ class Performer:
             else:
                 ctx = self._context(execution, node, handler)
                 result = await self._call(node, handler, ctx, state, self._item(scope))
-            program.schema.unchanged(state, handler_result.loaded_part(scratch) if scope.tree.lazy else scratch)
+            program.schema.unchanged(
+                state, handler_result.loaded_part(scratch) if scope.tree.lazy else scratch
+            )
             if ctx is not None:
                 await ctx.rest()
                 ctx.check_all_asked_for()
@@ -204,7 +206,11 @@ class Performer:
             if asyncio.iscoroutine(found):
                 found = await found
         except Exception as error:
-            finished.outcome, finished.error, finished.probe = "fail", handler_result.describe(error), "unknown"
+            finished.outcome, finished.error, finished.probe = (
+                "fail",
+                handler_result.describe(error),
+                "unknown",
+            )
             return finished
         if found is None or found is False:
             finished.probe = "not_happened"
@@ -226,7 +232,9 @@ class Performer:
         except InputError as error:
             program = driver.program.at(driver.pos.scopes[execution.scope].graph)
             node = program.graph.nodes[execution.node]
-            failed = handler_result.failure(node, program.handlers.get(node.id), execution, error, message.duration)
+            failed = handler_result.failure(
+                node, program.handlers.get(node.id), execution, error, message.duration
+            )
             failed.probe = "unknown" if message.probe is not None else None
             return failed
         return message

@@ -1,4 +1,7 @@
-"""What the drivers of one event loop share: store, recorder, codec, clock, heartbeat, attendant."""
+"""What the drivers of one event loop share: store, recorder, codec, clock, heartbeat, attendant.
+
+How a run stood before somebody claimed it who cannot serve it: so it is given back.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +37,11 @@ from holdfast.runs.admission import gate_shut, inside
 from holdfast.runs.attachments import BlobShelf
 from holdfast.runs.blobs import BlobDesk, Objects
 from holdfast.runs.driver.driver import Driver
-from holdfast.runs.driver.late_evidence__testifying import Testimonies
+from holdfast.runs.driver.late_evidence import Testimonies
 from holdfast.runs.driver.load import Loaded
-from holdfast.runs.driver.park__handing import let_go
+from holdfast.runs.driver.park import let_go
 from holdfast.runs.driver.repair import load_or_mend
-from holdfast.runs.driver.runtime__returning import status_before
+from holdfast.runs.encryption.store import vaulted_within
 from holdfast.runs.hold_preparation import Preparer
 from holdfast.runs.memory import MemoryStore, StoredMemory
 from holdfast.runs.recorder.recorder import Recorder, RunQueue
@@ -50,7 +53,7 @@ from holdfast.types.clock import Clock, SharedClock
 from holdfast.types.ids import RunId, new_id
 from holdfast.types.record import Lease, Record
 from holdfast.types.retention import Retention
-from holdfast.types.status import ENDED, RunStatus
+from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.holds.notify.deliverer import Deliverer
@@ -59,6 +62,23 @@ if TYPE_CHECKING:
     from holdfast.holds.service import HoldService
     from holdfast.holds.timing.sweeper import HoldSweeper
     from holdfast.runs.observer import Watch
+    from holdfast.store.protocols import RunRow, Store
+
+
+async def status_before(store: Store, row: RunRow) -> RunStatus:
+    """From columns that need neither the run's code nor its key: a claim leaves no trace of the old status.
+
+    Mail that nobody has read tells what a parked run waited for. One that was interrupted while it also
+    waited for a person is told as waiting for that person; it can be claimed all the same. One that nobody
+    had begun is resumable: no run is pending again once it was claimed.
+    """
+    vaulted = vaulted_within(store)
+    plain = store if vaulted is None else vaulted.inner
+    _, mail = await plain.pending(row.id)
+    told = {message.kind for message in mail}
+    if told & {"answer", "lapse"} or await plain.holds(run=row.id, status=HoldStatus.pending, limit=1):
+        return RunStatus.pending_input
+    return RunStatus.waiting if "timer" in told else RunStatus.resumable
 
 
 ATTEND_AFTER = 0.02  # seconds

@@ -1,1 +1,1 @@
-"""history."""
+"""What a journal says about a run: checkpoints, visits, stories, comparison, replay."""

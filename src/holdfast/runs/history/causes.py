@@ -2,33 +2,206 @@
 
 A worker is told things (a handler ended, somebody answered, a timer fired) and writes down what came of them.
 The journal keeps enough of each to tell the engine the same thing once more, with no user code (D-26).
+
+A record at which something was decided, and the messages that several of the causes are made of.
+
+What led to an attempt record: why a node was tried again, went on, or the run was told something.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from holdfast.engine.messages import (
     Answered,
+    BreaksSet,
     CancelAsked,
     CodeChanged,
+    Doubted,
     Finished,
+    Lapsed,
     LateCame,
+    Message,
     Proven,
+    ResumeAsked,
     Stopped,
     TimerFired,
 )
 from holdfast.engine.walk_state import SKIPS_BY
-from holdfast.errors import StateError
+from holdfast.errors import HoldCancelledError, StateError
 from holdfast.model.child_scopes import PARENTS
-from holdfast.model.graph import InDoubt, NodeKind
-from holdfast.model.position import SETTLED, Exec
-from holdfast.model.record_bodies import AskedBody, EndBody, ErrorInfo, StepBody, SubstepBody
-from holdfast.runs.history.causes__reasons import attempt_cause
-from holdfast.runs.history.causes__scene import NO_ERROR, Cause, Scene, doubt, ended_badly, lapse, said
+from holdfast.model.graph import Graph, InDoubt, Node, NodeKind
+from holdfast.model.position import SETTLED, Exec, Position, find_exec
+from holdfast.model.record_bodies import AskedBody, AttemptBody, EndBody, ErrorInfo, StepBody, SubstepBody
 from holdfast.types.record import Kind, Record
 from holdfast.types.value import FrozenDict
+
+NO_ERROR: Final = ErrorInfo("", "", "")
+
+
+class Scene(msgspec.Struct, frozen=True):
+    """A record at which something was decided, and where the run stood. `graph`: the one that decides now;
+    `told`: the one that the journal's numbers are about."""
+
+    graph: Graph
+    told: Graph
+    pos: Position
+    record: Record
+    body: Any
+    reason: str = ""  # why the run was cancelled, if it was
+
+    @property
+    def execution(self) -> Exec:
+        return find_exec(self.graph, self.pos, self.record)
+
+    def node(self, execution: Exec) -> Node:
+        return self.pos.scope_graph(self.graph, self.pos.scopes[execution.scope]).nodes[execution.node]
+
+    def hold(self, why: str, key: str = "") -> str:
+        """The open question of the record's node; empty where there is none."""
+        at = self.execution
+        for hold, wait in self.pos.holds.items():
+            if (wait.scope, wait.node, wait.why) == (at.scope, at.node, why) and key in ("", wait.key):
+                return hold
+        return ""
+
+    def policy(self, node: Node) -> InDoubt:
+        return node.in_doubt or self.graph.spec.in_doubt
+
+
+Cause = Sequence[Message] | None
+"""What the engine was told; nothing: the record is a worker's own; None: it only follows from another."""
+
+
+def said(hold: str, resolution: Any) -> Answered:
+    resolution = resolution if isinstance(resolution, FrozenDict) else FrozenDict(resolution)
+    return Answered(hold=hold, resolution=resolution, by=resolution.get("resolved_by") or "", at=0)
+
+
+def lapse(hold: str, error: ErrorInfo | None) -> Lapsed:
+    """A hold that nobody decided, as its error tells."""
+    if error is None or error.code != HoldCancelledError.code:
+        return Lapsed(hold=hold)
+    return Lapsed(
+        hold=hold, withdrawn=True, raises=True, reason=error.message.partition(" was withdrawn: ")[2]
+    )
+
+
+def ended_badly(execution: Exec, error: ErrorInfo | None, **more: Any) -> Finished:
+    return Finished(
+        scope=execution.scope,
+        node=execution.node,
+        visit=execution.visit,
+        outcome="fail",
+        error=error or NO_ERROR,
+        **more,
+    )
+
+
+def doubt(execution: Exec, substep: str, error: ErrorInfo | None) -> Message:
+    if not substep:
+        return ended_badly(execution, error, unknown=True)
+    return Doubted(
+        scope=execution.scope,
+        node=execution.node,
+        visit=execution.visit,
+        substep=substep,
+        error=error or NO_ERROR,
+    )
+
+
+FACTS: Final = frozenset({"withdrawn", "loaded", "uncheckpointed", "damaged", "ignored", "fell_back", "nap"})
+"""Attempt records that a worker writes on its own account: nothing is decided by them."""
+
+
+def attempt_cause(scene: Scene) -> Cause:
+    body: AttemptBody = scene.body
+    if body.reason in FACTS:
+        return ()
+    cause = _REASONS.get(body.reason)
+    return None if cause is None else cause(scene, body)
+
+
+def _retry(scene: Scene, body: AttemptBody) -> Cause:
+    execution = scene.execution
+    if scene.node(execution).kind in PARENTS:
+        return None
+    return [ended_badly(execution, body.error, retryable=True)]
+
+
+def _in_doubt(scene: Scene, _body: AttemptBody) -> Cause:
+    execution = scene.execution
+    policy = scene.policy(scene.node(execution))
+    if execution.phase == "doubt":
+        return [said(scene.hold("doubt"), {"decision": "not_happened"})]
+    if policy is InDoubt.probe and not execution.step_intents:
+        return [ended_badly(execution, None, probe="not_happened")]
+    return [doubt(execution, next(iter(execution.step_intents), ""), None)]
+
+
+def _not_happened(scene: Scene, body: AttemptBody) -> Cause:
+    return [said(scene.hold("doubt_step", body.token), {"decision": "not_happened"})]
+
+
+def _woke(scene: Scene, _body: AttemptBody) -> Cause:
+    return [TimerFired(token=scene.execution.token)]
+
+
+def _resumed(_scene: Scene, _body: AttemptBody) -> Cause:
+    return [ResumeAsked()]
+
+
+def _join_timeout(scene: Scene, _body: AttemptBody) -> Cause:
+    pos, record = scene.pos, scene.record
+    inner = pos.scope_graph(scene.graph, pos.scopes[record.scope])
+    here = (record.scope, inner.index.get(record.node, -1))
+    token = next((t for t, key in pos.timers.items() if key == here and t in pos.join_wakes), "")
+    return [TimerFired(token=token)] if token else None
+
+
+def _code_hold(pos: Position) -> str:
+    return next((hold for hold, wait in pos.holds.items() if wait.why == "code"), "")
+
+
+def _code_changed(scene: Scene, body: AttemptBody) -> Cause:
+    hold = _code_hold(scene.pos)
+    if hold:
+        return [said(hold, {"decision": "accept"})]
+    return [CodeChanged(old=scene.pos.code, new=body.token, nodes=list(body.nodes))]
+
+
+def _breaks(_scene: Scene, body: AttemptBody) -> Cause:
+    kept: dict[str, Any] = msgspec.json.decode(body.token)
+    return [BreaksSet(breaks=list(kept["breaks"]), off=kept["off"])]
+
+
+def _continued(scene: Scene, body: AttemptBody) -> Cause:
+    return [said(body.token, {"decision": "continue"})]
+
+
+def _failing(scene: Scene, _body: AttemptBody) -> Cause:
+    hold = _code_hold(scene.pos)
+    if hold:
+        return [said(hold, {"decision": "refuse"})]
+    return [ResumeAsked()] if scene.pos.failing is not None else None
+
+
+_REASONS: dict[str, Callable[[Scene, AttemptBody], Cause]] = {
+    "retry": _retry,
+    "in_doubt": _in_doubt,
+    "not_happened": _not_happened,
+    "woke": _woke,
+    "resumed": _resumed,
+    "join_timeout": _join_timeout,
+    "timed_out": _woke,
+    "code_changed": _code_changed,
+    "failing": _failing,
+    "breaks": _breaks,
+    "continued": _continued,
+}
 
 
 def cause_of(scene: Scene) -> Cause:

@@ -15,8 +15,7 @@ from holdfast.model.snapshot import load_position
 from holdfast.runs.driver import load as loading
 from holdfast.runs.history.checkpoints import lineage_of
 from holdfast.runs.history.redact import hide_story
-from holdfast.runs.history.story import Call, Chapter, Question, Story
-from holdfast.runs.history.story__chronicle import Chronicler
+from holdfast.runs.history.story import Call, Chapter, Chronicler, Question, Story
 from holdfast.runs.history.versions import Reader, Readers, readers_of
 from holdfast.types.ids import RunId
 from holdfast.types.record import Record

@@ -14,8 +14,7 @@ from holdfast.model.position import Exec, Position
 from holdfast.runs.driver.load import load
 from holdfast.runs.events import bare_events, hide_secrets
 from holdfast.runs.history.versions import Reader, Readers, readers_of
-from holdfast.runs.history.visits import Visit, Visits, Wait, place_of
-from holdfast.runs.history.visits__seeing import DONE, see
+from holdfast.runs.history.visits import DONE, Visit, Visits, Wait, place_of, see
 from holdfast.types.event import Event
 
 if TYPE_CHECKING:

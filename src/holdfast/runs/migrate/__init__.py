@@ -1,1 +1,1 @@
-"""migrate."""
+"""Moving live runs to a new version of their flow: checks, blockers, state migration."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 from cronsim import CronSim, CronSimError
 
 from holdfast.errors import InputError
-from holdfast.runs.create__options import check_options
+from holdfast.runs.create import check_options
 from holdfast.runs.schedules.instants import instants, upcoming, zone_info
 from holdfast.runs.schedules.plan import MISSED, OVERLAP, Plan
 from holdfast.types.clock import MICROS, micros, to_datetime, to_micros

@@ -1,1 +1,1 @@
-"""transfer."""
+"""Export and import of runs, and moving a whole store."""

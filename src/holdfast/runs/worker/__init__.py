@@ -1,1 +1,1 @@
-"""worker."""
+"""A worker process: claims runs, heartbeats, sweeps, health."""

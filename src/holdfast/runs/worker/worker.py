@@ -1,4 +1,7 @@
-"""A worker: claims runs that are ready, drives each in a task, and looks after the house while it lives."""
+"""A worker: claims runs that are ready, drives each in a task, and looks after the house while it lives.
+
+A worker says once, when it begins, what of its store weakens the promise that nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,26 @@ from holdfast.errors import (
     VersionMismatchError,
 )
 from holdfast.runs.driver.driver import Driver
-from holdfast.runs.driver.park__handing import Hands
-from holdfast.runs.retention__keeping import Keeper
+from holdfast.runs.driver.park import Hands
+from holdfast.runs.retention import Keeper
 from holdfast.runs.schedules.runner import Scheduler
 from holdfast.runs.service import RunService
 from holdfast.runs.worker.registration import Presence
 from holdfast.runs.worker.sweeps import Reaper, TimerSweep
-from holdfast.runs.worker.worker__cautioning import caution
-from holdfast.store.protocols import Claim, ClaimRequest
+from holdfast.store.protocols import Claim, ClaimRequest, Store
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED
+
+
+async def caution(store: Store) -> None:
+    try:
+        facts = await store.durability()
+    except StoreError:
+        return  # who works hears of that anyway
+    for weakness in facts.weak:
+        log.warning("%s; `holdfast doctor` says more", weakness)
+
 
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 5.0

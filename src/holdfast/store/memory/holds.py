@@ -7,8 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from holdfast.store.hold_order import demand_place, place_of
-from holdfast.store.hold_rules import changed, demand_blob, demand_changeable, refusal_of
-from holdfast.store.hold_rules__consequences import ENGINE
+from holdfast.store.hold_rules import ENGINE, changed, demand_blob, demand_changeable, refusal_of
 from holdfast.store.memory.matching import matches
 from holdfast.store.memory.run_holds import Asking
 from holdfast.types.hold import Due, HoldKey, HoldOrder, Unchanged

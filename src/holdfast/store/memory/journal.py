@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import StoreError
 from holdfast.store.memory.rows import copy_record
 from holdfast.store.memory.settle import Settling
-from holdfast.store.refusals__trimming import feed_trimmed
+from holdfast.store.refusals import feed_trimmed
 from holdfast.telemetry import crashpoint
 from holdfast.types.event import EventRow
 from holdfast.types.record import Kind, Record

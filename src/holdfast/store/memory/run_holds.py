@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.store import hold_rules__consequences
+from holdfast.store import hold_rules
 from holdfast.store.memory.tables import Tables
 from holdfast.types.audit import GENESIS, chained
 from holdfast.types.hold import OF_OPEN_ONES, HoldRow
@@ -54,8 +54,8 @@ class Asking(Tables):
             updated_at=now,
             **msgspec.structs.asdict(hold),
         )
-        self._chain(run.tenant, hold_rules__consequences.opened(hold, run.id, now))
-        self._tell(run.tenant, run.id, hold_rules__consequences.to_tell_of(hold), now)
+        self._chain(run.tenant, hold_rules.opened(hold, run.id, now))
+        self._tell(run.tenant, run.id, hold_rules.to_tell_of(hold), now)
 
     def _close_all_holds(self, run: Run, reason: str, now: int) -> None:
         for hold in run.holds:
@@ -70,13 +70,13 @@ class Asking(Tables):
             status=status,
             version=row.version + 1,
             closed_reason=reason,
-            closed_by=hold_rules__consequences.ENGINE,
+            closed_by=hold_rules.ENGINE,
             closed_at=now,
             updated_at=now,
             **dict.fromkeys(OF_OPEN_ONES),
         )
-        self._chain(run.tenant, [hold_rules__consequences.closed(hold, run.id, now, status=status, reason=reason)])
-        message = hold_rules__consequences.to_withdraw(hold, row.type, row.epoch, status=status)
+        self._chain(run.tenant, [hold_rules.closed(hold, run.id, now, status=status, reason=reason)])
+        message = hold_rules.to_withdraw(hold, row.type, row.epoch, status=status)
         self._tell(run.tenant, run.id, message, now)
 
     def _resume_hold(self, run: Run, hold: HoldId, now: int) -> None:

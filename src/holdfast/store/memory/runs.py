@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import RunNotFoundError, RunReadOnlyError
-from holdfast.store.hold_rules__consequences import DELETED
+from holdfast.store.hold_rules import DELETED
 from holdfast.store.memory.gating import Gating
 from holdfast.store.memory.rows import Run
 from holdfast.store.memory.settle import Settling

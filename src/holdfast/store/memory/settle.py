@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import BlobMissingError
-from holdfast.store.hold_rules__consequences import demand_findable
+from holdfast.store.hold_rules import demand_findable
 from holdfast.store.memory.rows import copy_record
 from holdfast.store.memory.run_holds import Asking
 from holdfast.store.memory.tables import check_transition

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.api.auth.grants import Grant, checked
 from holdfast.api.auth.oidc.provider import Provider, demand_libraries, refused
-from holdfast.api.auth.sessions__returning import own_path
+from holdfast.api.auth.sessions import own_path
 from holdfast.api.auth.settings import OidcSettings
 from holdfast.api.problems import HttpError
 from holdfast.errors import InputError

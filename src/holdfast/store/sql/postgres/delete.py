@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.store.hold_rules__consequences import DELETED
+from holdfast.store.hold_rules import DELETED
 from holdfast.store.sql.postgres import outbox
 from holdfast.store.sql.postgres.audit import Entries
 from holdfast.store.sql.postgres.connect import Conn, statement

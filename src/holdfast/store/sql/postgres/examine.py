@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from holdfast.store.protocols import StoreFacts
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.store.sql.postgres.drift import drift_of
-from holdfast.store.sql.postgres.drift__catalogue import expected_catalogue, read_catalogue
+from holdfast.store.sql.postgres.drift import drift_of, expected_catalogue, read_catalogue
 from holdfast.store.sql.postgres.migrations import migrations
 from holdfast.types.ids import RunId
 

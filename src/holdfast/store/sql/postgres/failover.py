@@ -1,16 +1,202 @@
 """Coming to a new primary: what was acknowledged is looked for before anything else is done there, and nobody
-claims for a moment, so that all who were told something have time to look."""
+claims for a moment, so that all who were told something have time to look.
+
+What was acknowledged here, for as long as a failover could still take it back.
+
+A standby that is not synchronous may be promoted without the last commits. Nobody but those who were told of
+them can know: so each store remembers the newest of the runs that it touched lately, and after a failover
+holds it against the new primary before it does anything else there.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
 
+from holdfast.store.protocols import NewRun, RunRow
+from holdfast.store.sql.postgres import losing
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.store.sql.postgres.failover__acks import Acks
 from holdfast.store.sql.postgres.servers import Servers
 from holdfast.telemetry import log
+from holdfast.types.acknowledged import Acknowledged
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import HoldId, RunId
+from holdfast.types.record import Lease, RunBatch, SettleAnswer
+
+MOST: Final = 10_000
+_AT_ONCE: Final = 1000
+_NAMED: Final = 20
+_LOOKED_FOR: Final = 3600.0  # seconds
+
+_Newest = tuple[int, int, int, str, int]  # head, the term and instant of that record, for whom, last event
+
+
+class Acks:
+    """Written on whatever loop and thread uses the store."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._runs: OrderedDict[RunId, _Newest] = OrderedDict()
+        self._terms: OrderedDict[RunId, int] = OrderedDict()
+        self._mail: OrderedDict[RunId, tuple[int, int]] = OrderedDict()
+        self._holds: OrderedDict[HoldId, tuple[RunId, int, int]] = OrderedDict()
+        # Runs that did things and were not there after a failover, and until when we look for them.
+        self._gone: OrderedDict[RunId, Acknowledged] = OrderedDict()
+        self._gone_until = 0.0
+
+    # ------------------------------------------------------------------ remembering
+    def settled(self, batches: Sequence[RunBatch], answers: Sequence[SettleAnswer]) -> None:
+        for batch, answer in zip(batches, answers, strict=True):
+            if answer.refusal is None:
+                last, lease = batch.records[-1], batch.lease
+                events = answer.event_from + sum([record.events for record in batch.records]) - 1
+                self._put(self._runs, lease.run, (last.seq, last.term, last.at, lease.worker, events))
+
+    def created(self, new: NewRun) -> None:
+        if not new.first:
+            return
+        last = new.first[-1]
+        events = sum(record.events for record in new.first)
+        self._put(self._runs, new.id, (last.seq, last.term, last.at, new.claimed_by or "", events))
+
+    def claimed(self, leases: Sequence[Lease]) -> None:
+        for lease in leases:
+            self._put(self._terms, lease.run, lease.term)
+
+    def mailed(self, run: RunId, count: int, at: int) -> None:
+        self._put(self._mail, run, (count, at))
+
+    def changed(self, hold: HoldRow) -> None:
+        self._put(self._holds, hold.id, (hold.run, hold.version, hold.updated_at))
+
+    def deleted(self, run: RunId) -> None:
+        for known in (self._runs, self._terms, self._mail):
+            known.pop(run, None)
+
+    def _put(self, known: OrderedDict[Any, Any], key: str, value: Any) -> None:
+        """The one that was not touched for longest goes. (A plain dict takes long to find its oldest entry
+        where many before it were deleted.)"""
+        with self._lock:
+            known[key] = value
+            known.move_to_end(key)
+            if len(known) > self._most:
+                known.popitem(last=False)
+
+    # ------------------------------------------------------------------ after a failover
+    async def verify(self, conn: Conn, now: Callable[[], int | None]) -> list[Acknowledged]:
+        """What the primary at `conn` does not have; its runs are stopped, and it is forgotten here."""
+        lost: list[Acknowledged] = []
+        absent: dict[RunId, Acknowledged] = {}
+        known = self._all()
+        for first in range(0, len(known), _AT_ONCE):
+            for missing, gone in await losing.behind(conn, known[first : first + _AT_ONCE]):
+                lost.append(missing)
+                if gone:
+                    absent.setdefault(missing.run, missing)
+                else:
+                    await self._stop(conn, now(), missing)
+        _tell_gone(list(absent.values()))
+        for missing in absent.values():
+            if missing.head:
+                self._put(self._gone, missing.run, missing)
+                self._gone_until = time.monotonic() + _LOOKED_FOR
+        await self._fence(conn)
+        for missing in lost:
+            self.deleted(missing.run)
+            if missing.hold is not None:
+                self._holds.pop(missing.hold, None)
+        return lost
+
+    # ------------------------------------------------------------------ runs that come back from nothing
+    def gone(self, run: RunId | None = None) -> list[Acknowledged]:
+        """That run, or some of all, where they were gone after a failover. Whoever makes one anew under its
+        id (a schedule, a caller that tries again) knows nothing of what it did before."""
+        if not self._gone or time.monotonic() > self._gone_until:
+            return []
+        with self._lock:
+            if run is not None:
+                return [self._gone[run]] if run in self._gone else []
+            return list(self._gone.values())[-_AT_ONCE:]
+
+    def returned(
+        self, known: Sequence[Acknowledged], behind: Sequence[tuple[Acknowledged, bool]]
+    ) -> list[Acknowledged]:
+        """Of those that were gone, who is there again without what was acknowledged. Nobody looks any more
+        for those who are there with it."""
+        missing = {each.run for each, _ in behind}
+        for each in known:
+            if each.run not in missing:
+                self.found(each.run)
+        return [each for each, gone in behind if not gone]
+
+    def found(self, run: RunId) -> None:
+        self._gone.pop(run, None)
+
+    async def _fence(self, conn: Conn) -> None:
+        """Other loops may claim meanwhile: only what was fenced is forgotten."""
+        with self._lock:
+            terms = dict(self._terms)
+        await losing.fence(conn, terms)
+        with self._lock:
+            for run, term in terms.items():
+                if self._terms.get(run) == term:
+                    del self._terms[run]
+
+    def _all(self) -> list[Acknowledged]:
+        with self._lock:
+            return self._copied()
+
+    def _copied(self) -> list[Acknowledged]:
+        runs = [
+            Acknowledged(run=run, head=head, term=term, at=at, worker=worker, events=events)
+            for run, (head, term, at, worker, events) in self._runs.items()
+        ]
+        mail = [
+            Acknowledged(run=run, head=0, term=0, at=at, mail=count)
+            for run, (count, at) in self._mail.items()
+        ]
+        holds = [
+            Acknowledged(run=run, head=0, term=0, at=at, hold=hold, version=version)
+            for hold, (run, version, at) in self._holds.items()
+        ]
+        return runs + mail + holds
+
+    async def _stop(self, conn: Conn, now: int | None, missing: Acknowledged) -> None:
+        raw: Any = conn.raw
+        async with raw.transaction():
+            row = await losing.stop(conn, now, missing)
+        tell_stopped(row)
+
+
+def tell_stopped(row: RunRow | None) -> None:
+    if row is not None:
+        log.error("run %s stops. %s", row.id, row.error, extra={"run": row.id, "seq": row.head})
+
+
+async def counted(conn: Conn, run: RunId, send: Callable[[Conn], Awaitable[bool]]) -> tuple[bool, int]:
+    """Within a transaction: whether it was sent, and how many messages the run has then."""
+    if not await send(conn):
+        return False, 0
+    found = await conn.row("SELECT inbox_seq FROM @runs WHERE id = ?", run)
+    return True, 0 if found is None else found[0]
+
+
+def _tell_gone(absent: Sequence[Acknowledged]) -> None:
+    """Where others delete what is old, there may be thousands: a few by name, the rest as a number."""
+    said = (
+        "run %s is not there any more (record %d was acknowledged): lost in a failover, or deleted elsewhere"
+    )
+    for missing in absent[-_NAMED:]:
+        log.error(said, missing.run, missing.head, extra={"run": missing.run})
+    if len(absent) > _NAMED:
+        log.error("and %d more that were touched here longer ago", len(absent) - _NAMED)
+
 
 # The first timeline that a schema ever saw came with no failover: nothing can have been lost.
 _NOTE = """

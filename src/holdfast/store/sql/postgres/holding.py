@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from holdfast.store.sql.postgres import audit, documents, hold_changes, hold_dues, hold_lists, holds, outbox
-from holdfast.store.sql.postgres.failover__acks import Acks
+from holdfast.store.sql.postgres.failover import Acks
 from holdfast.store.sql.postgres.pool import Pools, Work
 from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.document import Document

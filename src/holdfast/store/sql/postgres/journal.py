@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from holdfast.errors import BlobMissingError, StoreError
-from holdfast.store.refusals__trimming import feed_trimmed
+from holdfast.store.refusals import feed_trimmed
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.side import missing_blob, refer
 from holdfast.telemetry import crashpoint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.hold_rules__consequences import demand_findable
+from holdfast.store.hold_rules import demand_findable
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.types.outbox import OutboxMessage, OutboxRow, OutboxState
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from holdfast.store import hold_rules__consequences
+from holdfast.store import hold_rules
 from holdfast.store.sql.postgres import outbox
 from holdfast.store.sql.postgres.audit import Entries
 from holdfast.store.sql.postgres.connect import Conn, Row
@@ -50,7 +50,7 @@ class OfRun:
         own = (run.key, run.tenant, self._now, list(hold.terms.also_for))
         fields = [column(field, getattr(hold, field)) for field in _FIELDS]
         if await self._conn.run(_OPEN, *own, *fields):  # else the same hold, asked again (CP-17)
-            await self._tell(hold_rules__consequences.opened(hold, run.id, self._now), hold_rules__consequences.to_tell_of(hold))
+            await self._tell(hold_rules.opened(hold, run.id, self._now), hold_rules.to_tell_of(hold))
 
     async def close(self, hold: str, status: str, reason: str) -> None:
         closing = (status, reason, self._now, self._now, hold, self._run.key)
@@ -62,8 +62,8 @@ class OfRun:
 
     async def _closed(self, found: list[Row], status: str, reason: str) -> None:
         for hold, kind, epoch, _ in sorted(found, key=lambda row: row[3]):
-            entry = hold_rules__consequences.closed(hold, self._run.id, self._now, status=status, reason=reason)
-            await self._tell([entry], hold_rules__consequences.to_withdraw(hold, kind, epoch, status=status))
+            entry = hold_rules.closed(hold, self._run.id, self._now, status=status, reason=reason)
+            await self._tell([entry], hold_rules.to_withdraw(hold, kind, epoch, status=status))
 
     async def resume(self, hold: str) -> None:
         await self._conn.run(_RESUME, self._now, hold, self._run.key)

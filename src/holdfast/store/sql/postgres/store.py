@@ -40,8 +40,7 @@ from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.delete import delete, vacuum
 from holdfast.store.sql.postgres.examine import examine
-from holdfast.store.sql.postgres.failover import Arrivals
-from holdfast.store.sql.postgres.failover__acks import Acks, counted, tell_stopped
+from holdfast.store.sql.postgres.failover import Acks, Arrivals, counted, tell_stopped
 from holdfast.store.sql.postgres.fleet import Fleet
 from holdfast.store.sql.postgres.gating import Gating
 from holdfast.store.sql.postgres.heartbeat import Beats

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from holdfast.errors import BlobMissingError, StoreError
-from holdfast.store.refusals__trimming import feed_trimmed
+from holdfast.store.refusals import feed_trimmed
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.side import missing_blob, refer
 from holdfast.telemetry import crashpoint

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from heapq import merge
 from itertools import islice
 
-from holdfast.store.hold_rules__consequences import demand_findable
+from holdfast.store.hold_rules import demand_findable
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.types.outbox import OutboxMessage, OutboxRow, OutboxState
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.store import hold_rules__consequences
+from holdfast.store import hold_rules
 from holdfast.store.sql.sqlite import audit, outbox
 from holdfast.store.sql.sqlite.connect import Cursor, Row, rows
 from holdfast.types.audit import NewAudit
@@ -56,7 +56,7 @@ class OfRun:
         run = self._run
         self._cur.execute(_OPEN, (run.key, run.tenant, self._now, *values_of(hold)))
         if self._cur.connection.changes():  # else the same hold, asked again (CP-17)
-            self._tell(hold_rules__consequences.opened(hold, run.id, self._now), hold_rules__consequences.to_tell_of(hold))
+            self._tell(hold_rules.opened(hold, run.id, self._now), hold_rules.to_tell_of(hold))
 
     def close(self, hold: str, status: str, reason: str) -> None:
         found = rows(self._cur, _CLOSE, (status, reason, self._now, self._now, hold, self._run.key))
@@ -68,8 +68,8 @@ class OfRun:
 
     def _closed(self, found: list[Row], status: str, reason: str) -> None:
         for hold, kind, epoch in found:
-            entry = hold_rules__consequences.closed(hold, self._run.id, self._now, status=status, reason=reason)
-            self._tell([entry], hold_rules__consequences.to_withdraw(hold, kind, epoch, status=status))
+            entry = hold_rules.closed(hold, self._run.id, self._now, status=status, reason=reason)
+            self._tell([entry], hold_rules.to_withdraw(hold, kind, epoch, status=status))
 
     def resume(self, hold: str) -> None:
         self._cur.execute(_RESUME, (self._now, hold, self._run.key))

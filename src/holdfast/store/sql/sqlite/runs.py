@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
-from holdfast.store.hold_rules__consequences import DELETED
+from holdfast.store.hold_rules import DELETED
 from holdfast.store.protocols import NewRun, RunFilter, RunRow
 from holdfast.store.sql.new_run import fresh_row
 from holdfast.store.sql.sqlite import gates, outbox

@@ -1,4 +1,6 @@
-"""The JavaScript client, as a server hands it out: pages import it from here and need no build step.
+"""The one style sheet and the one script, which no page needs.
+
+The JavaScript client, as a server hands it out: pages import it from here and need no build step.
 
 `/client/holdfast.js` is always this server's; `/client/DIGEST/holdfast.js` never changes and is kept for
 good.
@@ -18,11 +20,55 @@ from starlette.responses import Response
 from holdfast._version import __version__
 from holdfast.api.auth.principal import Access
 from holdfast.api.pages.negotiation import pages
-from holdfast.api.pages.static import Kept, files_of, told
+from holdfast.api.pages.render import HERE
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call
 
 routes = pages()
+_KINDS: Final = {
+    "css": "text/css",
+    "js": "text/javascript",
+    "json": "application/json",
+    "svg": "image/svg+xml",
+    "ts": "application/typescript",
+}
+
+
+class Kept(msgspec.Struct, frozen=True):
+    data: bytes
+    kind: str
+    digest: str
+
+
+@cache
+def files_of(folder: Path) -> dict[str, Kept]:
+    """Read once: a server that runs shows what it was installed with."""
+    found: dict[str, Kept] = {}
+    for file in sorted(folder.iterdir()):
+        kind = _KINDS.get(file.suffix[1:])
+        if kind is not None:
+            data = file.read_bytes()
+            found[file.name] = Kept(data, kind, sha256(data).hexdigest()[:16])
+    return found
+
+
+def told(call: Call, known: Kept | None, **headers: str) -> Response:
+    """Raises HttpError where there is no such file."""
+    if known is None:
+        raise HttpError(404, "There is nothing at this path.", code="not_found")
+    headers["ETag"] = f'"{known.digest}"'
+    if headers["ETag"] in call.request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(known.data, media_type=known.kind, headers=headers)
+
+
+@routes.get("/static/{name}", needs=Access.public)
+async def static_file(call: Call, name: str) -> Response:
+    """A file of the pages."""
+    known = files_of(HERE / "static").get(name)
+    return told(call, known, **{"Cache-Control": "public, max-age=300"})
+
+
 FOLDER: Final = Path(__file__).parent.parent / "javascript"
 # Modules of another origin are only run where their server lets them; this code is nobody's secret.
 _SHARED: Final = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}

@@ -1,1 +1,0 @@
-"""`holds`: what can be done with holds on the command line, one module a theme."""

@@ -1,1 +1,0 @@
-"""What people do to a hold: each act a module, all by one compare-and-set."""

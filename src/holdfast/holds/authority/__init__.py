@@ -1,1 +1,0 @@
-"""Who a hold is for, and who may do what to it."""

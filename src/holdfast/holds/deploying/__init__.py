@@ -1,1 +1,0 @@
-"""Deployments with their delegation and defaults, and the skills that they bind."""

@@ -1,1 +1,0 @@
-"""Signed links to a hold."""

@@ -1,1 +1,0 @@
-"""Lists, history, figures, evidence: what can be seen of holds."""

@@ -25,8 +25,8 @@ def done(flow: Flow, steps: int, after: Callable[[int], None] | None = None) -> 
     """A run of so many steps in a file of its own; `after` is told how much that stored."""
 
     async def run() -> None:
-        async with Holdfast(f"sqlite:{place}/h.db") as house:
-            (await flow.run({"limit": steps}, on=house)).expect()
+        async with Holdfast(f"sqlite:{place}/h.db") as hf:
+            (await flow.run({"limit": steps}, on=hf)).expect()
 
     with folder() as place:
         asyncio.run(run())
@@ -98,10 +98,10 @@ def statements_for_a_person() -> int:
         conn.exec_trace = asked
 
     async def run() -> int:
-        async with Holdfast(f"sqlite:{place}/h.db") as house:
-            await answered(house)
+        async with Holdfast(f"sqlite:{place}/h.db") as hf:
+            await answered(hf)
             seen.clear()
-            await answered(house)
+            await answered(hf)
             return len(seen)
 
     apsw.connection_hooks.append(opened)

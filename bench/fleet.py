@@ -141,8 +141,8 @@ def _workers(address: str, kind: str, count: int) -> Iterator[list[subprocess.Po
 
 async def _create(address: str, kind: str, runs: int) -> None:
     program = flow_of(kind).program()
-    async with Holdfast(address) as house:
-        service = await house.service()
+    async with Holdfast(address) as hf:
+        service = await hf.service()
         for first in range(0, runs, 100):
             await asyncio.gather(
                 *(service.create(program, {"limit": 0}) for _ in range(min(100, runs - first)))
@@ -216,9 +216,9 @@ def _server_cpu() -> float:
 
 
 async def serve(address: str, kind: str) -> None:
-    async with Holdfast(address) as house:
-        worker = Worker(flow_of(kind), on=house, concurrency=200 if kind == "busy" else AT_ONCE)
-        await house.open()
+    async with Holdfast(address) as hf:
+        worker = Worker(flow_of(kind), on=hf, concurrency=200 if kind == "busy" else AT_ONCE)
+        await hf.open()
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         await worker.serve()

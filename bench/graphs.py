@@ -25,9 +25,9 @@ async def _row_g(plan: Plan) -> list[Line]:
     large.flow.compile()
     compiling = [perf_counter() - began]
     few, many = siblings(100), siblings(1_000)
-    async with Holdfast("memory:") as house:
-        steps = await interleaved(plan.few, small=looping(small, house), large=looping(large, house))
-        fans = await interleaved(plan.few, few=whole(few, house), many=whole(many, house))
+    async with Holdfast("memory:") as hf:
+        steps = await interleaved(plan.few, small=looping(small, hf), large=looping(large, hf))
+        fans = await interleaved(plan.few, few=whole(few, hf), many=whole(many, hf))
     return [
         line(
             "G",
@@ -42,23 +42,23 @@ async def _row_g(plan: Plan) -> list[Line]:
     ]
 
 
-def looping(looped: Looped, house: Holdfast) -> Measure:
+def looping(looped: Looped, hf: Holdfast) -> Measure:
     """Seconds for a step inside the loop; creating and ending the run are left out."""
 
     async def measure() -> float:
         looped.times.clear()
-        (await looped.flow.run({"limit": STEPS}, on=house)).expect()
+        (await looped.flow.run({"limit": STEPS}, on=hf)).expect()
         times = looped.times
         return median([after - before for before, after in pairwise(times)])
 
     return measure
 
 
-def whole(flow: Flow, house: Holdfast) -> Measure:
+def whole(flow: Flow, hf: Holdfast) -> Measure:
     async def measure() -> float:
         flow.compile()
         began = perf_counter()
-        (await flow.run({}, on=house)).expect()
+        (await flow.run({}, on=hf)).expect()
         return perf_counter() - began
 
     return measure

@@ -29,8 +29,8 @@ async def _row_b(plan: Plan, steps: int, last_step: str, stored_for: str) -> lis
     for _ in range(plan.some if steps <= 1_000 else plan.few):
         looped = Looped("grow", Grow, grow)
         with folder() as place:
-            async with Holdfast(f"sqlite:{place}/h.db") as house:
-                (await looped.flow.run({"limit": steps}, on=house)).expect()
+            async with Holdfast(f"sqlite:{place}/h.db") as hf:
+                (await looped.flow.run({"limit": steps}, on=hf)).expect()
             kept.append(stored(place) / (steps * KB))
         first, last = ends(looped.times)
         medians.append(median(last) / median(first))
@@ -60,10 +60,10 @@ async def _row_e(plan: Plan, steps: int, target: str) -> list[Line]:
             run = await interrupted(place, steps)
             began = perf_counter()
             looped = Looped("grow", Grow, touch_counter)
-            async with Holdfast(f"sqlite:{place}/h.db") as house:
-                await house.service()
+            async with Holdfast(f"sqlite:{place}/h.db") as hf:
+                await hf.service()
                 ready = perf_counter()
-                result = await looped.flow.resume(run, on=house)
+                result = await looped.flow.resume(run, on=hf)
                 resumed.append(perf_counter() - ready)
                 length = len(result.expect().state.messages)
             opened.append(ready - began)
@@ -89,8 +89,8 @@ async def interrupted(place: Path, steps: int) -> str:
 
     looped = Looped("grow", Grow, until_there)
     run = "00000000-0000-4000-8000-000000000001"
-    async with Holdfast(f"sqlite:{place}/h.db") as house:
-        running = asyncio.ensure_future(looped.flow.run({"limit": steps + 1}, on=house, run_id=run))
+    async with Holdfast(f"sqlite:{place}/h.db") as hf:
+        running = asyncio.ensure_future(looped.flow.run({"limit": steps + 1}, on=hf, run_id=run))
         waiting = asyncio.ensure_future(reached.wait())
         await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()

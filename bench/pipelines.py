@@ -37,12 +37,12 @@ def row_t(plan: Plan) -> list[Line]:
 
 async def _steps(plan: Plan, place: Path) -> list[Line]:
     """A stage as the engine has it, beside a node of row A; then one that is simulated, with its files."""
-    async with Holdfast("memory:") as house:
+    async with Holdfast("memory:") as hf:
         found = await interleaved(
             plan.some,
-            walk=walking(program_of_stages(STEPS), house),
-            flow=timed_line(line_of(STEPS), house),
-            simulated=simulating(line_of_stages(STEPS, 'prompt="Do it"'), house, place),
+            walk=walking(program_of_stages(STEPS), hf),
+            flow=timed_line(line_of(STEPS), hf),
+            simulated=simulating(line_of_stages(STEPS, 'prompt="Do it"'), hf, place),
         )
     return [
         line("T", "a stage, memory", found["walk"], "us", scale=1e6, target="T-step"),
@@ -51,10 +51,10 @@ async def _steps(plan: Plan, place: Path) -> list[Line]:
     ]
 
 
-def walking(program: Program, house: Holdfast) -> Measure:
+def walking(program: Program, hf: Holdfast) -> Measure:
     async def measure() -> float:
-        service = await house.service()
-        house.carry(program)
+        service = await hf.service()
+        hf.carry(program)
         began = perf_counter()
         started = await service.start(program, {})
         assert isinstance(started, tuple)
@@ -66,8 +66,8 @@ def walking(program: Program, house: Holdfast) -> Measure:
     return measure
 
 
-def simulating(text: str, house: Holdfast, place: Path) -> Measure:
-    runner, number = Runner(house), count()
+def simulating(text: str, hf: Holdfast, place: Path) -> Measure:
+    runner, number = Runner(hf), count()
 
     async def measure() -> float:
         began = perf_counter()

@@ -40,14 +40,14 @@ async def _row_p(plan: Plan, address: str) -> list[Line]:
             await inside.execute("INSERT INTO t VALUES ('r', $1, $2)", next(number), body)
         return (perf_counter() - began) / COMMITS
 
-    async with Holdfast(address) as house:
+    async with Holdfast(address) as hf:
         alone = await interleaved(
             plan.rounds,
             raw=raw,
-            strict=timed_line(line_of(STEPS, "strict"), house),
-            barrier=timed_line(line_of(STEPS, "barrier"), house),
+            strict=timed_line(line_of(STEPS, "strict"), hf),
+            barrier=timed_line(line_of(STEPS, "barrier"), hf),
         )
-        many = await interleaved(plan.few, barrier=crowd(house, "barrier"), strict=crowd(house, "strict"))
+        many = await interleaved(plan.few, barrier=crowd(hf, "barrier"), strict=crowd(hf, "strict"))
     await inside.close()
     speeds = {kind: [RUNS * EACH / seconds for seconds in took] for kind, took in many.items()}
     by_raw = {kind: ratios(alone[kind], alone["raw"]) for kind in ("strict", "barrier")}

@@ -16,12 +16,12 @@ STEPS = 100
 RUNS, EACH = 200, 10
 
 
-def timed_line(flow: Flow, house: Holdfast) -> Measure:
+def timed_line(flow: Flow, hf: Holdfast) -> Measure:
     """Seconds for a step of a line of nodes, creating the run included."""
 
     async def measure() -> float:
         began = perf_counter()
-        (await flow.run({}, on=house)).expect()
+        (await flow.run({}, on=hf)).expect()
         return (perf_counter() - began) / STEPS
 
     return measure
@@ -70,9 +70,9 @@ async def _row_c(plan: Plan, mode: str, step: str, kept: str) -> list[Line]:
 
     async def timed(flow: Flow, given: dict[str, object], sizes: list[float] | None = None) -> float:
         with folder() as place:
-            async with Holdfast(f"sqlite:{place}/h.db") as house:
+            async with Holdfast(f"sqlite:{place}/h.db") as hf:
                 began = perf_counter()
-                (await flow.run({"limit": STEPS, **given}, on=house)).expect()
+                (await flow.run({"limit": STEPS, **given}, on=hf)).expect()
                 took = (perf_counter() - began) / STEPS
             if sizes is not None:
                 sizes.append(stored(place))
@@ -100,12 +100,12 @@ def row_d(plan: Plan) -> list[Line]:
 async def _row_d(plan: Plan) -> list[Line]:
     with folder() as place:
         sketch, name = Sketch(place), count()
-        async with Holdfast(f"sqlite:{place}/h.db") as house:
+        async with Holdfast(f"sqlite:{place}/h.db") as hf:
             found = await interleaved(
                 plan.few,
                 sketch=lambda: sketched_crowd(sketch, str(next(name)), RUNS, EACH),
-                barrier=crowd(house, "barrier"),
-                strict=crowd(house, "strict"),
+                barrier=crowd(hf, "barrier"),
+                strict=crowd(hf, "strict"),
             )
         sketch.close()
     speeds = {kind: [RUNS * EACH / seconds for seconds in took] for kind, took in found.items()}
@@ -123,12 +123,12 @@ async def _row_d(plan: Plan) -> list[Line]:
     ]
 
 
-def crowd(house: Holdfast, mode: str) -> Measure:
+def crowd(hf: Holdfast, mode: str) -> Measure:
     flow = ring_of(1, mode)
 
     async def measure() -> float:
         began = perf_counter()
-        results = await asyncio.gather(*(flow.run({"limit": EACH}, on=house) for _ in range(RUNS)))
+        results = await asyncio.gather(*(flow.run({"limit": EACH}, on=hf) for _ in range(RUNS)))
         took = perf_counter() - began
         for result in results:
             result.expect()

@@ -26,10 +26,10 @@ async def _row_f(plan: Plan) -> list[Line]:
         async def sketched() -> float:
             return sum([await sketched_person(sketch, str(next(name))) for _ in range(TIMES)]) / TIMES
 
-        async with Holdfast(f"sqlite:{place}/h.db") as house:
+        async with Holdfast(f"sqlite:{place}/h.db") as hf:
 
             async def ours() -> float:
-                return sum([await answered(house) for _ in range(TIMES)]) / TIMES
+                return sum([await answered(hf) for _ in range(TIMES)]) / TIMES
 
             found = await against(sketched, ours, plan.rounds)
         sketch.close()
@@ -43,11 +43,11 @@ async def _row_f(plan: Plan) -> list[Line]:
 FLOW = person()
 
 
-async def answered(house: Holdfast) -> float:
+async def answered(hf: Holdfast) -> float:
     """Seconds from start to end; the person answers at once."""
     began = perf_counter()
-    paused = await FLOW.run({}, on=house)
-    service = await house.service()
+    paused = await FLOW.run({}, on=hf)
+    service = await hf.service()
     await service.answer(paused.holds[0].id, "yes")
-    (await FLOW.resume(paused.run_id, on=house)).expect()
+    (await FLOW.resume(paused.run_id, on=hf)).expect()
     return perf_counter() - began

@@ -88,16 +88,16 @@ expense.edge(sign, pay, when="decision == 'approve'")
 
 async def main() -> None:
     """The same without a terminal: three people, one after another."""
-    async with Holdfast("memory:") as house:
-        holds = await house.holds()
-        result = await expense.run({"what": "a desk", "amount": "480.00"}, on=house)
+    async with Holdfast("memory:") as hf:
+        holds = await hf.holds()
+        result = await expense.run({"what": "a desk", "amount": "480.00"}, on=hf)
         form = {"amount": "450.00", "category": "office"}
         body = {"decision": "accept", "response_data": form, "comment": "The bill says 450."}
         await holds.resolve(operator(DANA), result.holds[0].id, body)
-        result = await expense.resume(result.run_id, on=house)
+        result = await expense.resume(result.run_id, on=hf)
         for person in (SAM, KIM):
             await holds.vote(operator(person), result.holds[0].id, "approve")
-        result = await expense.resume(result.run_id, on=house)
+        result = await expense.resume(result.run_id, on=hf)
         print(result.expect().state.paid)
 
 

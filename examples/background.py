@@ -10,9 +10,9 @@ from holdfast import Holdfast, Worker
 
 
 async def main(address: str = "sqlite:.holdfast/background.db") -> None:
-    async with Holdfast(address) as house, Worker(refund, on=house, concurrency=5):
-        service = await house.service()
-        run = await refund.submit({"order_id": "B2", "customer": "c-1", "amount": 900}, on=house)
+    async with Holdfast(address) as hf, Worker(refund, on=hf, concurrency=5):
+        service = await hf.service()
+        run = await refund.submit({"order_id": "B2", "customer": "c-1", "amount": 900}, on=hf)
         async for event in service.stream(run, poll=0.05):
             print(event.number, event.type, event.node)
             if event.type == "hold.opened":

@@ -38,17 +38,17 @@ class Kept:
     """A house that stays open over the rounds, as the peers' stores do."""
 
     def __init__(self, address: str) -> None:
-        self._house = Holdfast(address)
+        self._hf = Holdfast(address)
         self._open = False
 
-    async def house(self) -> Holdfast:
+    async def hf(self) -> Holdfast:
         if not self._open:
             self._open = True
-            await self._house.__aenter__()
-        return self._house
+            await self._hf.__aenter__()
+        return self._hf
 
     async def close(self) -> None:
-        await self._house.__aexit__(None, None, None)
+        await self._hf.__aexit__(None, None, None)
 
 
 def row_a() -> None:
@@ -56,9 +56,9 @@ def row_a() -> None:
         flow, kept = line_of(STEPS, mode), Kept(address)
 
         async def once() -> float:
-            house = await kept.house()
+            hf = await kept.hf()
             began = now()
-            (await flow.run({}, on=house)).expect()
+            (await flow.run({}, on=hf)).expect()
             return (now() - began) / STEPS
 
         measure("A", name, once, STEP, finish=kept.close)
@@ -77,8 +77,8 @@ def row_b() -> None:
     async def once() -> tuple[float, float]:
         looped = Looped("grow", Grow, append_one, "strict")
         with folder() as place:
-            async with Holdfast(f"sqlite:{place}/h.db") as house:
-                (await looped.flow.run({"limit": LONG}, on=house)).expect()
+            async with Holdfast(f"sqlite:{place}/h.db") as hf:
+                (await looped.flow.run({"limit": LONG}, on=hf)).expect()
             return ends(looped.times), stored(place)
 
     measure("B", "Holdfast sqlite strict", once, GROWTH, STORED, rounds=3)
@@ -90,9 +90,9 @@ def row_c() -> None:
     async def once() -> tuple[float, float]:
         flow = Looped("carry", Carry, count_up, "strict").flow
         with folder() as place:
-            async with Holdfast(f"sqlite:{place}/h.db") as house:
+            async with Holdfast(f"sqlite:{place}/h.db") as hf:
                 began = now()
-                (await flow.run({"limit": STEPS, "weight": weight}, on=house)).expect()
+                (await flow.run({"limit": STEPS, "weight": weight}, on=hf)).expect()
                 took = (now() - began) / STEPS
             return took, stored(place)
 
@@ -104,9 +104,9 @@ def row_d() -> None:
         flow, kept = ring_of(1, mode), Kept(DATABASE)
 
         async def once(flow: Flow = flow, kept: Kept = kept) -> float:
-            house = await kept.house()
+            hf = await kept.hf()
             began = now()
-            results = await asyncio.gather(*(flow.run({"limit": EACH}, on=house) for _ in range(RUNS)))
+            results = await asyncio.gather(*(flow.run({"limit": EACH}, on=hf) for _ in range(RUNS)))
             took = now() - began
             for result in results:
                 result.expect()
@@ -126,10 +126,10 @@ def row_e() -> None:
 async def resumed(place: Path) -> float:
     run = await interrupted(place, LONG)
     looped = Looped("grow", Grow, touch_counter)
-    async with Holdfast(f"sqlite:{place}/h.db") as house:
-        await house.service()
+    async with Holdfast(f"sqlite:{place}/h.db") as hf:
+        await hf.service()
         began = now()
-        (await looped.flow.resume(run, on=house)).expect()
+        (await looped.flow.resume(run, on=hf)).expect()
         return now() - began
 
 
@@ -138,8 +138,8 @@ def row_f() -> None:
         kept = Kept(f"sqlite:{place}/h.db")
 
         async def once() -> float:
-            house = await kept.house()
-            return sum([await answered(house) for _ in range(PEOPLE)]) / PEOPLE
+            hf = await kept.hf()
+            return sum([await answered(hf) for _ in range(PEOPLE)]) / PEOPLE
 
         measure("F", "Holdfast sqlite", once, PERSON, finish=kept.close)
 

@@ -8,9 +8,9 @@ from holdfast import Anthropic, Model, OpenAI, Prices, Retries
 
 # Places, houses and the invariant that every journal replays: as for flows.
 from tests.agents.provider import Provider, a_provider
-from tests.flows.conftest import house, place, positions
+from tests.flows.conftest import hf, place, positions
 
-__all__ = ["house", "place", "positions"]
+__all__ = ["hf", "place", "positions"]
 
 PRICES = Prices(input="2", output="10", cached="0.5")
 KEY = "sk-very-secret-4711"

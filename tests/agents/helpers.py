@@ -63,8 +63,8 @@ def results(request: Request) -> list[Message]:
     return [message for message in request.messages if message.role == "tool"]
 
 
-async def turns_listed(house: Holdfast, result: Result | str) -> list[int]:
-    service = await house.service()
+async def turns_listed(hf: Holdfast, result: Result | str) -> list[int]:
+    service = await hf.service()
     run = result if isinstance(result, str) else result.run_id
     found = await service.checkpoints(run, limit=0)
     return [each.turn for each in reversed(found) if each.turn is not None]

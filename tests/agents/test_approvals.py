@@ -32,8 +32,8 @@ pytestmark = pytest.mark.anyio
 PAY = tool_call("pay", amount=250, to="c-9")
 
 
-async def decide(house: Holdfast, hold: HoldRow, decision: str, **more: Any) -> None:
-    await (await house.service()).answer(hold.id, decision, **more)
+async def decide(hf: Holdfast, hold: HoldRow, decision: str, **more: Any) -> None:
+    await (await hf.service()).answer(hold.id, decision, **more)
 
 
 @pytest.mark.covers("TOOL-AGENT-07", "RS-HITL-5", "R-17", "R-18")
@@ -41,8 +41,8 @@ async def test_an_approval_shows_the_call_and_lets_it_run_once(place: Place) -> 
     world = World()
     model = Scripted(PAY, "Paid.")
     flow = a_flow(model, world.pays(approval=True, assignee="group:finance"))
-    house = await place.house()
-    result = await flow.run({"prompt": "Pay"}, on=house)
+    hf = await place.hf()
+    result = await flow.run({"prompt": "Pay"}, on=hf)
     assert result.status is RunStatus.pending_input
     (hold,) = result.holds
     assert hold.type == "approval"
@@ -53,11 +53,11 @@ async def test_an_approval_shows_the_call_and_lets_it_run_once(place: Place) -> 
     assert shown["entity_id"] == "call_1_1"
     assert (shown["tool"], shown["arguments"]) == ("pay", {"amount": 250, "to": "c-9"})
     assert world.done == []
-    (opened,) = await told(house, result, "hold.opened")
+    (opened,) = await told(hf, result, "hold.opened")
     assert opened.data["entity_id"] == "call_1_1"
     assert opened.data["is_resumed"] is False
     # Looking at it again from elsewhere asks nothing anew, and tells the same question again.
-    other = await place.house()
+    other = await place.hf()
     again = await flow.resume(result.run_id, on=other)
     assert [h.id for h in again.holds] == [hold.id]
     (repeated,) = await told(other, result, "hold.asked_again")
@@ -65,7 +65,7 @@ async def test_an_approval_shows_the_call_and_lets_it_run_once(place: Place) -> 
     for name in ("entity_id", "prompt", "checkpoint_id", "options", "type"):
         assert repeated.data[name] == opened.data[name]
     await decide(other, hold, "approve")
-    result = await flow.resume(result.run_id, on=await place.house())
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
     assert world.done == ["pay 250 c-9"]
     assert asked(model) == 2
@@ -77,9 +77,9 @@ async def test_a_pending_call_is_in_the_checkpoint_exactly_as_the_model_made_it(
     flow = a_flow(
         Scripted([tool_call("look", place="pier"), PAY], "Paid."), world.looks(), world.pays(approval=True)
     )
-    house = await place.house()
-    service = await house.service()
-    result = await flow.run({"prompt": "Pay"}, on=house)
+    hf = await place.hf()
+    service = await hf.service()
+    result = await flow.run({"prompt": "Pay"}, on=hf)
     for _ in range(2):
         agent = (await service.checkpoint(result.run_id, (await service.get(result.run_id)).head)).agents[
             "bot"
@@ -89,9 +89,9 @@ async def test_a_pending_call_is_in_the_checkpoint_exactly_as_the_model_made_it(
         ]
         assert agent["turn"] == 1
         assert agent["calls"] == {"look": 1, "pay": 1}
-        result = await flow.resume(result.run_id, on=await place.house())
-    await decide(house, result.holds[0], "approve")
-    result = await flow.resume(result.run_id, on=await place.house())
+        result = await flow.resume(result.run_id, on=await place.hf())
+    await decide(hf, result.holds[0], "approve")
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
     assert world.done == ["look pier", "pay 250 c-9"]
 
@@ -100,15 +100,13 @@ async def test_a_pending_call_is_in_the_checkpoint_exactly_as_the_model_made_it(
 @pytest.mark.parametrize(
     "data", [{"arguments": {"amount": 50}}, {"modifications": {"arguments": {"amount": 50}}}]
 )
-async def test_what_runs_is_what_was_approved_when_the_arguments_were_edited(
-    house: Holdfast, data: Any
-) -> None:
+async def test_what_runs_is_what_was_approved_when_the_arguments_were_edited(hf: Holdfast, data: Any) -> None:
     world = World()
     model = Scripted(PAY, "Paid less.")
     flow = a_flow(model, world.pays(approval=True))
-    result = await flow.run({"prompt": "Pay"}, on=house)
-    await decide(house, result.holds[0], "approve", data=data, comment="not that much")
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.run({"prompt": "Pay"}, on=hf)
+    await decide(hf, result.holds[0], "approve", data=data, comment="not that much")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.completed
     # Given whole, the rest is the tool's default; as modifications, the rest is as the model said.
     to = "c-9"
@@ -130,24 +128,24 @@ async def test_what_runs_is_what_was_approved_when_the_arguments_were_edited(
     ],
 )
 async def test_edited_arguments_that_the_tool_cannot_read_are_refused_at_the_answer(
-    house: Holdfast, data: Any
+    hf: Holdfast, data: Any
 ) -> None:
     world = World()
     flow = a_flow(Scripted(PAY, "Paid."), world.pays(approval=True))
-    result = await flow.run({"prompt": "Pay"}, on=house)
+    result = await flow.run({"prompt": "Pay"}, on=hf)
     with pytest.raises(AnswerInvalidError):
-        await decide(house, result.holds[0], "approve", data=data)
+        await decide(hf, result.holds[0], "approve", data=data)
     assert world.done == []
 
 
 @pytest.mark.covers("TOOL-AGENT-07")
-async def test_the_model_is_told_of_a_refusal_and_goes_on(house: Holdfast) -> None:
+async def test_the_model_is_told_of_a_refusal_and_goes_on(hf: Holdfast) -> None:
     world = World()
     model = Scripted(PAY, "Then not.")
     flow = a_flow(model, world.pays(approval=True))
-    result = await flow.run({"prompt": "Pay"}, on=house)
-    await decide(house, result.holds[0], "reject", comment="wrong customer")
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.run({"prompt": "Pay"}, on=hf)
+    await decide(hf, result.holds[0], "reject", comment="wrong customer")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.completed
     assert result.state["answer"] == "Then not."
     assert world.done == []
@@ -167,20 +165,20 @@ async def test_the_model_is_told_of_a_refusal_and_goes_on(house: Holdfast) -> No
     ],
     ids=["expression", "function", "whole"],
 )
-async def test_a_person_is_asked_only_where_the_condition_holds(house: Holdfast, approval: Any) -> None:
+async def test_a_person_is_asked_only_where_the_condition_holds(hf: Holdfast, approval: Any) -> None:
     world = World()
     flow = a_flow(Scripted(tool_call("pay", amount=100), PAY, "Paid."), world.pays(approval=approval))
-    result = await flow.run({"prompt": "Pay"}, on=house)
+    result = await flow.run({"prompt": "Pay"}, on=hf)
     assert world.done == ["pay 100 c-9"]
     (hold,) = result.holds
     assert hold.prompt in ("Pay 250?", 'May pay(amount=250, to="c-9") be done?')
 
 
 @pytest.mark.covers("TOOL-AGENT-07")
-async def test_a_condition_that_fails_is_no_permission(house: Holdfast) -> None:
+async def test_a_condition_that_fails_is_no_permission(hf: Holdfast) -> None:
     world = World()
     flow = a_flow(Scripted(PAY, "Paid."), world.pays(approval=lambda arguments: arguments["limit"] > 3))
-    result = await flow.run({"prompt": "Pay"}, on=house)
+    result = await flow.run({"prompt": "Pay"}, on=hf)
     assert result.status is RunStatus.pending_input
     assert world.done == []
 
@@ -188,13 +186,13 @@ async def test_a_condition_that_fails_is_no_permission(house: Holdfast) -> None:
 async def test_a_changed_condition_does_not_enter_a_conversation_that_has_begun(place: Place) -> None:
     world = World()
     model = Scripted(tool_call("pay", amount=50), PAY, "Paid.")
-    house = await place.house()
-    result = await a_flow(model, world.pays(approval="amount > 100")).run({"prompt": "Pay"}, on=house)
+    hf = await place.hf()
+    result = await a_flow(model, world.pays(approval="amount > 100")).run({"prompt": "Pay"}, on=hf)
     assert world.done == ["pay 50 c-9"]
-    await decide(house, result.holds[0], "approve")
+    await decide(hf, result.holds[0], "approve")
     # It would ask about a payment that is made.
     with pytest.raises(VersionMismatchError):
-        await a_flow(model, world.pays(approval="amount > 10")).resume(result.run_id, on=house)
+        await a_flow(model, world.pays(approval="amount > 10")).resume(result.run_id, on=hf)
 
 
 @pytest.mark.covers("TOOL-AGENT-07", "RS-HITL-5")
@@ -202,11 +200,11 @@ async def test_nobody_answering_in_time_is_no_permission(place: Place) -> None:
     world = World()
     model = Scripted(PAY, "Then not.")
     flow = a_flow(model, world.pays(approval=Approval(timeout="1h")))
-    house = await place.house()
-    result = await flow.run({"prompt": "Pay"}, on=house)
+    hf = await place.hf()
+    result = await flow.run({"prompt": "Pay"}, on=hf)
     place.clock.advance(hours=2)
-    await (await house.open()).fire_timers(limit=10)
-    result = await flow.resume(result.run_id, on=house)
+    await (await hf.open()).fire_timers(limit=10)
+    result = await flow.resume(result.run_id, on=hf)
     assert result.completed
     assert world.done == []
     assert "Nobody answered in time" in results(model.requests[-1])[0].text
@@ -218,20 +216,20 @@ async def test_calls_of_one_turn_are_approved_one_by_one_and_answers_find_theirs
     calls = [tool_call("pay", amount=n) for n in (1, 2, 3)]
     model = Scripted(calls, "Done.")
     flow = a_flow(model, world.pays(approval=True))
-    result = await flow.run({"prompt": "Pay"}, on=await place.house())
+    result = await flow.run({"prompt": "Pay"}, on=await place.hf())
     holds = {json.loads(hold.context)["entity_id"]: hold for hold in result.holds}
     assert sorted(holds) == ["call_1_1", "call_1_2", "call_1_3"]
     assert len({hold.id for hold in holds.values()}) == 3
-    house = await place.house()
-    await decide(house, holds["call_1_3"], "approve")
-    result = await flow.resume(result.run_id, on=house)
+    hf = await place.hf()
+    await decide(hf, holds["call_1_3"], "approve")
+    result = await flow.resume(result.run_id, on=hf)
     # What is allowed is done; the others wait, and nothing is asked of the model.
     assert world.done == ["pay 3 c-9"]
     assert result.status is RunStatus.pending_input
     assert asked(model) == 1
-    await decide(house, holds["call_1_1"], "reject")
-    await decide(house, holds["call_1_2"], "approve")
-    result = await flow.resume(result.run_id, on=await place.house())
+    await decide(hf, holds["call_1_1"], "reject")
+    await decide(hf, holds["call_1_2"], "approve")
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
     assert world.done == ["pay 3 c-9", "pay 2 c-9"]
     said = results(model.requests[-1])
@@ -246,14 +244,14 @@ async def test_a_timeout_does_not_run_while_several_approvals_are_open(place: Pl
         Scripted([tool_call("pay", amount=n) for n in (1, 2)], "Paid."), world.pays(approval=True), timeout=30
     )
     # Kept in memory while it waits, so that the answers find the handler at work.
-    house = await place.house(HOT)
+    hf = await place.hf(HOT)
     opened: list[str] = []
-    async for event in flow.stream({"prompt": "Go"}, on=house):
+    async for event in flow.stream({"prompt": "Go"}, on=hf):
         if event.type == "hold.opened":
             opened.append(event.data["checkpoint_id"])
         if event.type == "hold.opened" and len(opened) == 2:
             for hold in opened:
-                await (await house.service()).answer(hold, "approve")
+                await (await hf.service()).answer(hold, "approve")
     assert event.type != "run.failed"
     assert sorted(world.done) == ["pay 1 c-9", "pay 2 c-9"]
 
@@ -264,20 +262,20 @@ async def test_an_approval_is_used_again_when_the_worker_dies_before_the_tool_ra
 
     world = World()
     flow = a_flow(Scripted(PAY, "Paid."), world.pays(approval=True))
-    result = await flow.run({"prompt": "Pay"}, on=await place.house())
-    house = await place.house()
-    await decide(house, result.holds[0], "approve")
+    result = await flow.run({"prompt": "Pay"}, on=await place.hf())
+    hf = await place.hf()
+    await decide(hf, result.holds[0], "approve")
     with armed("after_intent"), pytest.raises(Crash):
-        await flow.resume(result.run_id, on=house)
+        await flow.resume(result.run_id, on=hf)
     place.lapse()
-    house = await place.house()
-    result = await flow.resume(result.run_id, on=house)
+    hf = await place.hf()
+    result = await flow.resume(result.run_id, on=hf)
     # Nobody is asked for the approval again; that the payment's outcome is unknown is another question.
     (hold,) = result.holds
     assert hold.type == "in_doubt"
     assert "pay(amount=250" in hold.prompt
-    await decide(house, hold, "not_happened")
-    assert (await flow.resume(result.run_id, on=house)).completed
+    await decide(hf, hold, "not_happened")
+    assert (await flow.resume(result.run_id, on=hf)).completed
     assert world.done == ["pay 250 c-9"]
 
 
@@ -289,16 +287,16 @@ async def test_a_tool_asks_a_person_and_the_agent_goes_on_with_the_answer(place:
         "North it is.",
     )
     flow = a_flow(model, ask_person(assignee="role:harbourmaster"))
-    result = await flow.run({"prompt": "Go"}, on=await place.house())
+    result = await flow.run({"prompt": "Go"}, on=await place.hf())
     (first,) = result.holds
     assert (first.prompt, first.assignee) == ("Which berth?", "role:harbourmaster")
-    house = await place.house()
-    await decide(house, first, "north")
-    result = await flow.resume(result.run_id, on=house)
+    hf = await place.hf()
+    await decide(hf, first, "north")
+    result = await flow.resume(result.run_id, on=hf)
     (second,) = result.holds
     assert second.id != first.id
-    await decide(house, second, "It is free.")
-    result = await flow.resume(result.run_id, on=await place.house())
+    await decide(hf, second, "It is free.")
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
     assert [message.text for message in results(model.requests[-1])] == ["north", "It is free."]
 
@@ -307,11 +305,11 @@ async def test_a_tool_asks_a_person_and_the_agent_goes_on_with_the_answer(place:
 async def test_the_model_is_told_when_nobody_answers_its_question(place: Place) -> None:
     model = Scripted(tool_call("ask_person", question="Which berth?"), "I do not know.")
     flow = a_flow(model, ask_person(timeout="1h"))
-    house = await place.house()
-    result = await flow.run({"prompt": "Go"}, on=house)
+    hf = await place.hf()
+    result = await flow.run({"prompt": "Go"}, on=hf)
     place.clock.advance(hours=2)
-    await (await house.open()).fire_timers(limit=10)
-    assert (await flow.resume(result.run_id, on=house)).completed
+    await (await hf.open()).fire_timers(limit=10)
+    assert (await flow.resume(result.run_id, on=hf)).completed
     assert results(model.requests[-1])[0].failed
 
 
@@ -329,12 +327,12 @@ async def test_a_script_tool_keeps_its_steps_when_it_asks_between_them(place: Pl
 
     model = Scripted([tool_call("publish", page="a"), tool_call("publish", page="b")], "Done.")
     flow = a_flow(model, publish)
-    result = await flow.run({"prompt": "Go"}, on=await place.house())
+    result = await flow.run({"prompt": "Go"}, on=await place.hf())
     assert sorted(hold.prompt for hold in result.holds) == ["Publish <a>?", "Publish <b>?"]
-    house = await place.house()
+    hf = await place.hf()
     for hold in result.holds:
-        await decide(house, hold, "yes")
-    result = await flow.resume(result.run_id, on=await place.house())
+        await decide(hf, hold, "yes")
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
     assert log == ["draft", "draft", "publish", "publish"]
     assert [message.text for message in results(model.requests[-1])] == ["a: yes", "b: yes"]
@@ -348,11 +346,11 @@ async def test_an_agent_in_a_map_in_a_sub_flow_asks_for_each_item(place: Place) 
     inner.agent("bot", model=model, tools=[world.pays(approval=True)], output="answer", prompt="{{n}}")
     outer = Flow("outer")
     outer.subflow("one", inner, inputs={"n": "n"}, outputs={"said": "state.answer"})
-    result = await outer.run({"n": 7}, on=await place.house())
+    result = await outer.run({"n": 7}, on=await place.hf())
     (hold,) = result.holds
-    house = await place.house()
-    await decide(house, hold, "approve")
-    result = await outer.resume(result.run_id, on=house)
+    hf = await place.hf()
+    await decide(hf, hold, "approve")
+    result = await outer.resume(result.run_id, on=hf)
     assert result.completed
     assert result.state["said"] == "Paid."
     assert world.done == ["pay 7 c-9"]
@@ -376,18 +374,18 @@ async def test_the_resumed_prompt_is_byte_for_byte_that_of_an_uninterrupted_run(
         return a_flow(a_model(kind, provider), world.looks(), world.pays(effect="write", approval=approval))
 
     says()
-    smooth = await flow(None).run({"prompt": "Go"}, on=await place.house())
+    smooth = await flow(None).run({"prompt": "Go"}, on=await place.hf())
     assert smooth.completed
     uninterrupted = provider.bodies
     assert len(uninterrupted) == 3
     provider.seen.clear()
     says()
     # Paused twice and every time gone on with in another process, as it were.
-    result = await flow(True).run({"prompt": "Go"}, on=await place.house())
+    result = await flow(True).run({"prompt": "Go"}, on=await place.hf())
     for _ in range(2):
-        house = await place.house()
-        await decide(house, result.holds[0], "approve")
-        result = await flow(True).resume(result.run_id, on=await place.house())
+        hf = await place.hf()
+        await decide(hf, result.holds[0], "approve")
+        result = await flow(True).resume(result.run_id, on=await place.hf())
     assert result.completed
     assert provider.bodies == uninterrupted
 
@@ -409,11 +407,11 @@ async def test_signed_reasoning_is_the_same_bytes_after_a_pause(place: Place, pr
         provider.seen.clear()
         provider.says(Answer(raw=[json.dumps(event) for event in events]), Answer("Done."))
         flow = a_flow(a_model("anthropic", provider), world.pays(approval=approval))
-        result = await flow.run({"prompt": "Go"}, on=await place.house())
+        result = await flow.run({"prompt": "Go"}, on=await place.hf())
         if approval:
-            house = await place.house()
-            await decide(house, result.holds[0], "approve")
-            result = await flow.resume(result.run_id, on=await place.house())
+            hf = await place.hf()
+            await decide(hf, result.holds[0], "approve")
+            result = await flow.resume(result.run_id, on=await place.hf())
         assert result.completed
         return provider.bodies
 
@@ -434,13 +432,13 @@ async def test_the_prompt_after_a_crash_is_byte_for_byte_the_same(
     ]
     flow = a_flow(a_model(kind, provider), world.looks())
     provider.says(*turns)
-    await flow.run({"prompt": "Go"}, on=await place.house())
+    await flow.run({"prompt": "Go"}, on=await place.hf())
     uninterrupted = provider.bodies
     provider.seen.clear()
     # Right after the second turn's tool: turn one and the answer of turn two are there, the result is not.
     provider.says(*turns)
     run = await place.crash(flow, {"prompt": "Go"}, "after_substep", nth=7)
-    assert (await flow.resume(run, on=await place.house())).completed
+    assert (await flow.resume(run, on=await place.hf())).completed
     assert provider.bodies == uninterrupted
 
 
@@ -452,13 +450,13 @@ async def test_no_record_event_or_log_has_the_key(
 
     caplog.set_level("DEBUG")
     provider.says(Refusal(401, body=f'{{"error": {{"message": "bad key {KEY}"}}}}'))
-    house = await place.house()
-    result = await a_flow(a_model(kind, provider)).run({"prompt": "Go"}, on=house)
+    hf = await place.hf()
+    result = await a_flow(a_model(kind, provider)).run({"prompt": "Go"}, on=hf)
     assert result.error is not None
     assert result.error.code == "model_refused"
     assert provider.url in result.error.message
     assert KEY not in result.error.message + result.error.detail
-    service = await house.service()
+    service = await hf.service()
     exported = await service.export_run(result.run_id)
     events = repr([(event.type, event.data) for event in await service.events(result.run_id)])
     assert KEY not in events + caplog.text
@@ -486,7 +484,7 @@ def test_unanswered_calls_are_those_of_the_latest_turn_in_order() -> None:
 
 
 @pytest.mark.covers("RS-HITL-7")
-async def test_calls_that_a_history_left_unanswered_are_made_first(house: Holdfast) -> None:
+async def test_calls_that_a_history_left_unanswered_are_made_first(hf: Holdfast) -> None:
     world = World()
     model = Scripted("unused", "Calm, both.")
     flow = a_flow(model, world.looks(), history="talk")
@@ -498,7 +496,7 @@ async def test_calls_that_a_history_left_unanswered_are_made_first(house: Holdfa
         ],
     }
     talk = [{"role": "user", "text": "Look"}, left, {"role": "tool", "text": "pier was calm", "call": "k1"}]
-    result = await flow.run({"prompt": "And now?", "talk": talk}, on=house)
+    result = await flow.run({"prompt": "And now?", "talk": talk}, on=hf)
     assert result.completed
     assert world.done == ["look mole"]
     assert [(m.role, m.text) for m in model.requests[0].messages][3:] == [

@@ -40,8 +40,8 @@ async def test_an_agent_pauses_at_the_threshold_and_goes_on_with_as_much_again(p
     world = World()
     model = eager()
     flow = a_flow(model, world.looks(), budget=Budget(tokens=100, assignee="role:owner"))
-    house = await place.house()
-    result = await flow.run({"prompt": "Go"}, on=house)
+    hf = await place.hf()
+    result = await flow.run({"prompt": "Go"}, on=hf)
     # 80 of 100 after two turns: nothing more is asked of the model.
     assert result.status is RunStatus.pending_input
     assert asked(model) == 2
@@ -49,27 +49,27 @@ async def test_an_agent_pauses_at_the_threshold_and_goes_on_with_as_much_again(p
     assert hold.prompt == "Agent 'bot' has used 80 of 100 tokens. May it go on?"
     assert hold.assignee == "role:owner"
     assert [option.id for option in hold.options or ()] == ["continue", "stop"]
-    await (await house.service()).answer(hold.id, "continue")
-    result = await flow.resume(result.run_id, on=await place.house())
+    await (await hf.service()).answer(hold.id, "continue")
+    result = await flow.resume(result.run_id, on=await place.hf())
     # 160 of 200.
     assert asked(model) == 4
     assert [h.prompt for h in result.holds] == ["Agent 'bot' has used 160 of 200 tokens. May it go on?"]
-    await (await house.service()).answer(result.holds[0].id, "continue", data={"tokens": 1000})
-    result = await flow.resume(result.run_id, on=await place.house())
+    await (await hf.service()).answer(result.holds[0].id, "continue", data={"tokens": 1000})
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
     assert asked(model) == 7
 
 
 @pytest.mark.covers("TOOL-AGENT-10")
-async def test_an_agent_stops_with_what_there_is_when_a_person_says_so(house: Holdfast) -> None:
+async def test_an_agent_stops_with_what_there_is_when_a_person_says_so(hf: Holdfast) -> None:
     world = World()
     model = Scripted("unused")
     model.turns = (lambda _r: _saying("So far: calm.", LOOKS[0]), *LOOKS[1:])
     model.tokens = Tokens(50, 50)
     flow = a_flow(model, world.looks(), budget=Budget(tokens=100))
-    result = await flow.run({"prompt": "Go"}, on=house)
-    await (await house.service()).answer(result.holds[0].id, "stop")
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.run({"prompt": "Go"}, on=hf)
+    await (await hf.service()).answer(result.holds[0].id, "stop")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.completed
     assert result.state["answer"] == "So far: calm."
     assert asked(model) == 1
@@ -82,21 +82,21 @@ def _saying(text: str, call: Any) -> Any:
 
 
 @pytest.mark.covers("TOOL-AGENT-10")
-async def test_money_is_counted_exactly_and_asked_about(house: Holdfast) -> None:
+async def test_money_is_counted_exactly_and_asked_about(hf: Holdfast) -> None:
     world = World()
     # A turn costs 0.1 exactly; ten of them are 1, which no sum of floats says.
     model = eager(Tokens(100_000, 0), prices=Prices(input="1", output="1"))
     flow = a_flow(model, world.looks(), budget=Budget(money="0.3", ask_at=1.0))
-    result = await flow.run({"prompt": "Go"}, on=house)
+    result = await flow.run({"prompt": "Go"}, on=hf)
     assert [hold.prompt for hold in result.holds] == ["Agent 'bot' has used 0.3 of 0.3 money. May it go on?"]
     assert asked(model) == 3
-    service = await house.service()
+    service = await hf.service()
     with pytest.raises(AnswerInvalidError):
         await service.answer(result.holds[0].id, "continue", data={"money": "much"})
     with pytest.raises(AnswerInvalidError):
         await service.answer(result.holds[0].id, "continue", data={"money": "0.00"})
     await service.answer(result.holds[0].id, "continue", data={"money": "0.05"})
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     assert [hold.prompt for hold in result.holds] == ["Agent 'bot' has used 0.4 of 0.35 money. May it go on?"]
 
 
@@ -110,29 +110,29 @@ async def test_time_is_that_of_models_and_tools_and_not_of_people(place: Place) 
 
     model = Scripted(tool_call("dig", hours=1), tool_call("dig", hours=2), "Deep.")
     flow = a_flow(model, dig, budget=Budget(seconds=3 * 3600, ask_at=0.9))
-    result = await flow.run({"prompt": "Go"}, on=await place.house())
+    result = await flow.run({"prompt": "Go"}, on=await place.hf())
     for _ in range(2):
         # A person thinks for days: that is nobody's budget.
         assert "May dig" in result.holds[0].prompt
         place.clock.advance(days=3)
-        house = await place.house()
-        await (await house.service()).answer(result.holds[0].id, "approve")
-        result = await flow.resume(result.run_id, on=await place.house())
+        hf = await place.hf()
+        await (await hf.service()).answer(result.holds[0].id, "approve")
+        result = await flow.resume(result.run_id, on=await place.hf())
     assert [hold.prompt for hold in result.holds] == [
         "Agent 'bot' has used 10800 of 10800 seconds. May it go on?"
     ]
 
 
 @pytest.mark.covers("TOOL-AGENT-10")
-async def test_a_budget_stops_or_fails_without_asking_when_it_says_so(house: Holdfast) -> None:
+async def test_a_budget_stops_or_fails_without_asking_when_it_says_so(hf: Holdfast) -> None:
     world = World()
     stopped = await a_flow(eager(), world.looks(), budget=Budget(tokens=80, at_limit="stop")).run(
-        {"prompt": "Go"}, on=house
+        {"prompt": "Go"}, on=hf
     )
     assert stopped.completed
     assert stopped.totals["tokens"] == 80
     failed = await a_flow(eager(), world.looks(), budget=Budget(tokens=80, at_limit="fail")).run(
-        {"prompt": "Go"}, on=house
+        {"prompt": "Go"}, on=hf
     )
     assert failed.status is RunStatus.failed
     assert failed.error is not None
@@ -147,56 +147,54 @@ async def test_a_run_that_met_its_budget_goes_on_when_the_budget_is_raised(place
     def flow(**budget: Any) -> Flow:
         return a_flow(model, world.looks(), budget=Budget(**budget))
 
-    result = await flow(tokens=80, at_limit="fail").run({"prompt": "Go"}, on=await place.house())
+    result = await flow(tokens=80, at_limit="fail").run({"prompt": "Go"}, on=await place.hf())
     assert result.status is RunStatus.failed
-    house = await place.house()
-    result = await flow(tokens=200).resume(result.run_id, on=house)
+    hf = await place.hf()
+    result = await flow(tokens=200).resume(result.run_id, on=hf)
     # 160 of 200: what was asked then is not forgotten when the budget is another one again.
     (hold,) = result.holds
     assert asked(model) == 4
-    await (await house.service()).answer(hold.id, "continue")
-    result = await flow(tokens=100_000).resume(result.run_id, on=await place.house())
+    await (await hf.service()).answer(hold.id, "continue")
+    result = await flow(tokens=100_000).resume(result.run_id, on=await place.hf())
     assert result.completed
     assert asked(model) == 7
 
 
 @pytest.mark.covers("TOOL-AGENT-10")
-async def test_an_answer_is_never_longer_than_the_budget_allows(house: Holdfast) -> None:
+async def test_an_answer_is_never_longer_than_the_budget_allows(hf: Holdfast) -> None:
     world = World()
     model = eager()
-    await a_flow(model, world.looks(), budget=Budget(tokens=100), max_tokens=70).run(
-        {"prompt": "Go"}, on=house
-    )
+    await a_flow(model, world.looks(), budget=Budget(tokens=100), max_tokens=70).run({"prompt": "Go"}, on=hf)
     assert [request.max_tokens for request in model.requests] == [70, 60]
 
 
 @pytest.mark.covers("TOOL-AGENT-10")
 async def test_going_over_the_budget_in_the_last_turn_is_told(
-    house: Holdfast, caplog: pytest.LogCaptureFixture
+    hf: Holdfast, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = Scripted("A very long answer.", tokens=Tokens(500, 0))
-    result = await a_flow(model, budget=Budget(tokens=100)).run({"prompt": "Go"}, on=house)
+    result = await a_flow(model, budget=Budget(tokens=100)).run({"prompt": "Go"}, on=hf)
     assert result.completed
     assert "went over its budget: 500 of 100 tokens" in caplog.text
 
 
 @pytest.mark.covers("TOOL-AGENT-10")
-async def test_a_budget_that_cannot_be_counted_is_an_error_and_not_a_blank_cheque(house: Holdfast) -> None:
+async def test_a_budget_that_cannot_be_counted_is_an_error_and_not_a_blank_cheque(hf: Holdfast) -> None:
     quiet = Scripted("Hi.", tokens=Tokens(0, 0))
-    result = await a_flow(quiet, budget=Budget(tokens=100)).run({"prompt": "Go"}, on=house)
+    result = await a_flow(quiet, budget=Budget(tokens=100)).run({"prompt": "Go"}, on=hf)
     assert result.error is not None
     assert result.error.code == "model_reply"
     assert "does not say how many tokens" in result.error.message
-    assert (await a_flow(quiet, budget=Budget(seconds=100)).run({"prompt": "Go"}, on=house)).completed
+    assert (await a_flow(quiet, budget=Budget(seconds=100)).run({"prompt": "Go"}, on=hf)).completed
 
 
 @pytest.mark.covers("TOOL-AGENT-10")
-async def test_a_typed_agent_that_is_stopped_without_an_answer_fails(house: Holdfast) -> None:
+async def test_a_typed_agent_that_is_stopped_without_an_answer_fails(hf: Holdfast) -> None:
     world = World()
     flow = a_flow(
         eager(), world.looks(), returns={"type": "object"}, budget=Budget(tokens=40, at_limit="stop")
     )
-    result = await flow.run({"prompt": "Go"}, on=house)
+    result = await flow.run({"prompt": "Go"}, on=hf)
     assert result.status is RunStatus.failed
     assert result.error is not None
     assert result.error.code == "budget"

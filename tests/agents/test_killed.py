@@ -95,13 +95,13 @@ async def test_nothing_settled_is_repeated_and_the_prompt_is_the_same_when_a_pro
     _, said = await asyncio.wait_for(process[0].communicate(), 40)
     assert process[0].returncode == -signal.SIGKILL, said.decode()
     # The lease of the dead process has lapsed long ago on this clock.
-    async with Holdfast(store, clock=FakeClock()) as house:
-        (row,) = await (await house.open()).find_runs("")
-        result = await load(code).resume(row.id, on=house)
+    async with Holdfast(store, clock=FakeClock()) as hf:
+        (row,) = await (await hf.open()).find_runs("")
+        result = await load(code).resume(row.id, on=hf)
         assert result.completed
         assert result.state["answer"] == "All posted."
-        assert await turns_listed(house, result) == [1, 2, 3]
-        tried = [e for e in await told(house, result, "node.emitted") if e.data["kind"] == "retry"]
+        assert await turns_listed(hf, result) == [1, 2, 3]
+        tried = [e for e in await told(hf, result, "node.emitted") if e.data["kind"] == "retry"]
         assert len(tried) == 1
     assert sorted(world.read_text().split()) == ["a", "b", "c"]
     first, busy, second, unheard, again = provider.bodies

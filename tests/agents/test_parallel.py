@@ -36,22 +36,22 @@ class Meeting:
 
 @pytest.mark.covers("TOOL-AGENT-08", "RS-AGENT-6")
 async def test_tools_of_one_turn_work_side_by_side_and_are_told_in_the_order_of_their_calls(
-    house: Holdfast,
+    hf: Holdfast,
 ) -> None:
     meeting = Meeting("cab")
     meet = tool(effect="read", name="meet")(meeting.meet)
     model = Scripted([tool_call("meet", name=name) for name in "abc"], "Met.")
-    result = await a_flow(model, meet).run({"prompt": "Go"}, on=house)
+    result = await a_flow(model, meet).run({"prompt": "Go"}, on=hf)
     assert result.completed
     assert [message.text for message in results(model.requests[-1])] == [
         "a was number 2", "b was number 3", "c was number 1",
     ]  # fmt: skip
-    done = [e.data["step"] for e in await told(house, result, "node.step_done") if "meet" in e.data["step"]]
+    done = [e.data["step"] for e in await told(hf, result, "node.step_done") if "meet" in e.data["step"]]
     assert done == ['meet(name="c")', 'meet(name="a")', 'meet(name="b")']
 
 
 @pytest.mark.covers("TOOL-AGENT-08")
-async def test_tools_work_one_after_the_other_when_the_agent_is_not_parallel(house: Holdfast) -> None:
+async def test_tools_work_one_after_the_other_when_the_agent_is_not_parallel(hf: Holdfast) -> None:
     busy: list[int] = [0]
 
     @tool(effect="read")
@@ -64,7 +64,7 @@ async def test_tools_work_one_after_the_other_when_the_agent_is_not_parallel(hou
         return here
 
     model = Scripted([tool_call("alone", n=n) for n in range(3)], "Ok.")
-    assert (await a_flow(model, alone, parallel=False).run({"prompt": "Go"}, on=house)).completed
+    assert (await a_flow(model, alone, parallel=False).run({"prompt": "Go"}, on=hf)).completed
     assert [message.text for message in results(model.requests[-1])] == ["1", "1", "1"]
 
 
@@ -76,15 +76,15 @@ async def test_a_crash_keeps_the_tools_of_a_turn_that_had_finished(place: Place)
     # The intent of the third payment is durable, and with it what the first two came to.
     run = await place.crash(flow, {"prompt": "Go"}, "after_intent", nth=3)
     assert world.done == ["pay 1 c-9", "pay 2 c-9"]
-    house = await place.house()
-    result = await flow.resume(run, on=house)
+    hf = await place.hf()
+    result = await flow.resume(run, on=hf)
     assert result.status is RunStatus.pending_input
-    await answer(house, run, "not_happened")
-    result = await flow.resume(run, on=house)
+    await answer(hf, run, "not_happened")
+    result = await flow.resume(run, on=hf)
     assert result.completed
     assert world.done == ["pay 1 c-9", "pay 2 c-9", "pay 3 c-9"]
     assert asked(model) == 2
-    assert await turns_listed(house, run) == [1, 2]
+    assert await turns_listed(hf, run) == [1, 2]
 
 
 @pytest.mark.covers("RS-AGENT-6", "TOOL-AGENT-06")
@@ -95,14 +95,14 @@ async def test_each_effect_in_flight_is_asked_about_when_the_worker_dies_amid_a_
     )
     flow = a_flow(model, world.pays(), world.looks())
     run = await place.crash(flow, {"prompt": "Go"}, "after_intent", nth=1)
-    house = await place.house()
+    hf = await place.hf()
     prompts = []
-    result = await flow.resume(run, on=house)
+    result = await flow.resume(run, on=hf)
     while result.status is RunStatus.pending_input:
-        (hold,) = await open_holds(house, run)
+        (hold,) = await open_holds(hf, run)
         prompts.append(hold.prompt.split("'")[1])
-        await answer(house, run, "happened", data={"value": {"paid": "by hand"}})
-        result = await flow.resume(run, on=house)
+        await answer(hf, run, "happened", data={"value": {"paid": "by hand"}})
+        result = await flow.resume(run, on=hf)
     assert result.completed
     assert prompts
     # What a person said had happened was not done again, and the model was told what they said.
@@ -112,7 +112,7 @@ async def test_each_effect_in_flight_is_asked_about_when_the_worker_dies_amid_a_
 
 
 @pytest.mark.covers("TOOL-AGENT-06")
-async def test_an_error_of_an_effect_is_a_question_and_not_an_answer_to_the_model(house: Holdfast) -> None:
+async def test_an_error_of_an_effect_is_a_question_and_not_an_answer_to_the_model(hf: Holdfast) -> None:
     trouble = ["connection lost"]
 
     @tool
@@ -125,14 +125,14 @@ async def test_an_error_of_an_effect_is_a_question_and_not_an_answer_to_the_mode
     model = Scripted([tool_call("look", place="pier"), tool_call("send", to="a")], "Ok.")
     world = World()
     flow = a_flow(model, send, world.looks())
-    result = await flow.run({"prompt": "Go"}, on=house)
+    result = await flow.run({"prompt": "Go"}, on=hf)
     (hold,) = result.holds
     assert hold.type == "in_doubt"
     assert "connection lost" in hold.prompt
     # The other tool of the turn came to its end all the same, and is not done again.
     assert world.done == ["look pier"]
-    await answer(house, result, "not_happened")
-    result = await flow.resume(result.run_id, on=house)
+    await answer(hf, result, "not_happened")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.completed
     assert world.done == ["look pier"]
     assert [message.text for message in results(model.requests[-1])] == ["pier is calm", "sent"]
@@ -146,15 +146,15 @@ async def test_a_resume_skips_the_finished_tools_of_a_turn_over_several_crashes(
     flow = a_flow(model, world.looks(), parallel=False, in_doubt="retry", mode="strict")
     flow_run = await place.crash(flow, {"prompt": "Go"}, "after_substep", nth=3)
     for _ in range(2):
-        house = await place.house()
+        hf = await place.hf()
         with armed("after_substep", nth=2) as point:
             try:
-                await flow.resume(flow_run, on=house)
+                await flow.resume(flow_run, on=hf)
             except Crash:
                 place.lapse()
         if not point.reached:
             break
-    result = await flow.resume(flow_run, on=await place.house())
+    result = await flow.resume(flow_run, on=await place.hf())
     assert result.completed
     assert asked(model) == 2
     # A read may be repeated where its result was not yet durable, and no further.
@@ -178,7 +178,7 @@ async def test_an_idempotent_tool_gets_the_same_key_when_it_is_called_again(plac
     flow = a_flow(model, charge, parallel=False)
     # The second charge was made and its result lost.
     run = await place.crash(flow, {"prompt": "Go"}, "after_substep", nth=4)
-    result = await flow.resume(run, on=await place.house())
+    result = await flow.resume(run, on=await place.hf())
     assert result.completed
     first, second, again = keys[0], keys[1], keys[-1]
     assert again == second

@@ -54,11 +54,11 @@ async def test_files_written_before_a_question_are_there_after_it_and_are_return
     tools = [*file_tools(), photograph, world.pays(approval=True)]
     flow = a_flow(model, *tools, uploads="given", files="made")
     given = {"chart.pdf": b"\xff\xfe", "readme.txt": "look here"}
-    result = await flow.run({"prompt": "Go", "given": given}, on=await place.house())
+    result = await flow.run({"prompt": "Go", "given": given}, on=await place.hf())
     assert result.status is RunStatus.pending_input
-    house = await place.house()
-    await (await house.service()).answer(result.holds[0].id, "approve")
-    result = await flow.resume(result.run_id, on=house)
+    hf = await place.hf()
+    await (await hf.service()).answer(result.holds[0].id, "approve")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.completed
     listed, notes = results(model.requests[-1])[-2:]
     assert listed.text == '["chart.pdf","notes.txt","pier.png","readme.txt"]'
@@ -68,25 +68,25 @@ async def test_files_written_before_a_question_are_there_after_it_and_are_return
 
 
 @pytest.mark.covers("RS-AGENT-8")
-async def test_uploads_are_in_no_record_of_the_agent(house: Holdfast) -> None:
+async def test_uploads_are_in_no_record_of_the_agent(hf: Holdfast) -> None:
     model = Scripted(tool_call("list_files"), a_note("a.txt", "x"), "Done.")
     marker = b"upload-4711" * 3
     flow = a_flow(model, *file_tools(), uploads="given")
-    result = await flow.run({"prompt": "Go", "given": {"big.bin": marker}}, on=house)
-    service = await house.service()
+    result = await flow.run({"prompt": "Go", "given": {"big.bin": marker}}, on=hf)
+    service = await hf.service()
     records = await service.store.read(result.run_id)
     assert marker in records[0].payload
     assert not any(marker in record.payload for record in records[1:])
 
 
 @pytest.mark.covers("RS-AGENT-8")
-async def test_files_stay_within_their_room(house: Holdfast) -> None:
+async def test_files_stay_within_their_room(hf: Holdfast) -> None:
     from holdfast import Agent, Flow
 
     model = Scripted(a_note("a.txt", "x" * 60), a_note("b.txt", "y" * 60), a_note("a.txt", "z" * 10), "Done.")
     flow = Flow("small")
     flow.agent("bot", Agent("bot", model=model, tools=file_tools(), max_file_bytes=100), files="made")
-    result = await flow.run({"prompt": "Go"}, on=house)
+    result = await flow.run({"prompt": "Go"}, on=hf)
     said = results(model.requests[-1])
     assert [message.failed for message in said] == [False, True, False]
     assert "room for 40 bytes" in said[1].text
@@ -94,21 +94,21 @@ async def test_files_stay_within_their_room(house: Holdfast) -> None:
 
 
 @pytest.mark.covers("RS-AGENT-8")
-async def test_tools_side_by_side_see_each_others_files_from_the_next_turn_on(house: Holdfast) -> None:
+async def test_tools_side_by_side_see_each_others_files_from_the_next_turn_on(hf: Holdfast) -> None:
     model = Scripted(
         [a_note("a.txt", "one"), a_note("a.txt", "two"), tool_call("list_files")],
         tool_call("read_file", path="a.txt"),
         tool_call("read_file", path="b.txt"),
         "Done.",
     )
-    result = await a_flow(model, *file_tools(), files="made").run({"prompt": "Go"}, on=house)
+    result = await a_flow(model, *file_tools(), files="made").run({"prompt": "Go"}, on=hf)
     said = [message.text for message in results(model.requests[-1])]
     # In the order of the calls, whichever was quicker.
     assert said[2:] == ["[]", "two", "Error: there is no file 'b.txt'; there are: a.txt"]
     assert result.state["made"] == {"a.txt": b"two"}
 
 
-async def test_a_tool_that_fails_leaves_no_file_behind(house: Holdfast) -> None:
+async def test_a_tool_that_fails_leaves_no_file_behind(hf: Holdfast) -> None:
     @tool(effect="pure")
     async def half(files: Files) -> None:
         """Writes and fails."""
@@ -128,7 +128,7 @@ async def test_a_tool_that_fails_leaves_no_file_behind(house: Holdfast) -> None:
         tool_call("list_files"),
         "Done.",
     )
-    result = await a_flow(model, *file_tools(), half, clear, files="made").run({"prompt": "Go"}, on=house)
+    result = await a_flow(model, *file_tools(), half, clear, files="made").run({"prompt": "Go"}, on=hf)
     assert [message.text for message in results(model.requests[-1])][2:] == ["gone", "[]"]
     assert result.state["made"] == {}
 
@@ -154,11 +154,11 @@ async def test_a_sandbox_is_found_again_by_the_process_that_goes_on(place: Place
         tools = [shell_tool(effect="read"), world.pays(approval=True)]
         return a_flow(model, *tools, sandbox=LocalSandbox(root))
 
-    result = await flow().run({"prompt": "Go"}, on=await place.house())
+    result = await flow().run({"prompt": "Go"}, on=await place.hf())
     (only,) = folders(root)
-    house = await place.house()
-    await (await house.service()).answer(result.holds[0].id, "approve")
-    result = await flow().resume(result.run_id, on=house)
+    hf = await place.hf()
+    await (await hf.service()).answer(result.holds[0].id, "approve")
+    result = await flow().resume(result.run_id, on=hf)
     assert result.completed
     assert folders(root) == [only]
     first, _, last = results(model.requests[-1])
@@ -167,11 +167,11 @@ async def test_a_sandbox_is_found_again_by_the_process_that_goes_on(place: Place
 
 
 @pytest.mark.covers("RS-AGENT-8")
-async def test_a_sandbox_that_no_tool_used_is_never_started(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_sandbox_that_no_tool_used_is_never_started(hf: Holdfast, tmp_path: Path) -> None:
     root = tmp_path / "sandboxes"
     model = Scripted(a_note("a.txt", "x"), "Done.")
     flow = a_flow(model, write_file, shell_tool(), sandbox=LocalSandbox(root))
-    result = await flow.run({"prompt": "Go"}, on=house)
+    result = await flow.run({"prompt": "Go"}, on=hf)
     assert result.completed
     assert folders(root) == []
 
@@ -182,12 +182,12 @@ async def test_an_expired_sandbox_is_replaced_and_the_model_is_told(place: Place
     root = tmp_path / "sandboxes"
     model = Scripted(*SHELL, tool_call("shell", command="echo two"), "Done.")
     flow = a_flow(model, shell_tool(effect="read"), world.pays(approval=True), sandbox=LocalSandbox(root))
-    result = await flow.run({"prompt": "Go"}, on=await place.house())
+    result = await flow.run({"prompt": "Go"}, on=await place.hf())
     (old,) = folders(root)
     shutil.rmtree(old)
-    house = await place.house()
-    await (await house.service()).answer(result.holds[0].id, "approve")
-    result = await flow.resume(result.run_id, on=house)
+    hf = await place.hf()
+    await (await hf.service()).answer(result.holds[0].id, "approve")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.completed
     (new,) = folders(root)
     assert new != old
@@ -212,11 +212,11 @@ async def test_a_given_sandbox_wins_and_one_of_another_kind_is_not_mistaken_for_
         model = Scripted(*SHELL, "Done.")
         tools = [shell_tool(effect="read"), world.pays(approval=True)]
         started = await a_flow(model, *tools, sandbox=LocalSandbox(root)).run(
-            {"prompt": "Go"}, on=await place.house()
+            {"prompt": "Go"}, on=await place.hf()
         )
-        house = await place.house()
-        await (await house.service()).answer(started.holds[0].id, "approve")
-        result = await a_flow(model, *tools, sandbox=sandbox).resume(started.run_id, on=house)
+        hf = await place.hf()
+        await (await hf.service()).answer(started.holds[0].id, "approve")
+        result = await a_flow(model, *tools, sandbox=sandbox).resume(started.run_id, on=hf)
         assert result.completed
         return results(model.requests[-1])[-1].text
 
@@ -254,7 +254,7 @@ async def test_a_command_does_not_see_the_keys_of_this_process(
     assert "LANG=C" in seen
 
 
-async def test_a_tool_that_wants_a_sandbox_is_told_where_there_is_none(house: Holdfast) -> None:
+async def test_a_tool_that_wants_a_sandbox_is_told_where_there_is_none(hf: Holdfast) -> None:
     model = Scripted(tool_call("shell", command="ls"), "Ok.")
-    assert (await a_flow(model, shell_tool()).run({"prompt": "Go"}, on=house)).completed
+    assert (await a_flow(model, shell_tool()).run({"prompt": "Go"}, on=hf)).completed
     assert results(model.requests[-1])[0].text == "Error: this agent has no sandbox"

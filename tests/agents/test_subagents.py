@@ -28,21 +28,21 @@ def task(text: str) -> Any:
 
 
 @pytest.mark.covers("TOOL-AGENT-09", "RS-AGENT-7")
-async def test_an_agent_hands_a_task_to_another_and_goes_on_with_its_report(house: Holdfast) -> None:
+async def test_an_agent_hands_a_task_to_another_and_goes_on_with_its_report(hf: Holdfast) -> None:
     world = World()
     inner = Scripted(
         tool_call("look", place="pier"), lambda r: f"{r.messages[1].text}: {r.messages[-1].text}"
     )
     researcher = Agent("researcher", model=inner, instructions="Dig.", tools=[world.looks()])
     outer = Scripted(task("the pier"), "It is calm.")
-    result = await a_flow(outer, researcher.as_tool()).run({"prompt": "Go"}, on=house)
+    result = await a_flow(outer, researcher.as_tool()).run({"prompt": "Go"}, on=hf)
     assert result.completed
     assert world.done == ["look pier"]
     assert results(outer.requests[-1])[0].text == "the pier: pier is calm"
     # Of its own conversation the sub-agent shares nothing but task and report.
     assert [message.role for message in inner.requests[0].messages] == ["system", "user"]
-    assert await turns_listed(house, result) == [1, 2]
-    steps = [event.data["step"] for event in await told(house, result, "node.step_done")]
+    assert await turns_listed(hf, result) == [1, 2]
+    steps = [event.data["step"] for event in await told(hf, result, "node.step_done")]
     assert "researcher/model" in steps
     assert 'researcher/look(place="pier")' in steps
 
@@ -54,11 +54,11 @@ async def test_the_limit_on_calls_of_a_sub_agent_holds_over_pauses_and_crashes(p
     researcher = Agent("researcher", model=inner, tools=[world.pays(approval=True)])
     outer = Scripted(task("one"), task("two"), task("three"), "Enough.")
     flow = a_flow(outer, researcher.as_tool(max_calls=2))
-    result = await flow.run({"prompt": "Go"}, on=await place.house())
+    result = await flow.run({"prompt": "Go"}, on=await place.hf())
     while result.status is RunStatus.pending_input:
-        house = await place.house()
-        await (await house.service()).answer(result.holds[0].id, "approve")
-        result = await flow.resume(result.run_id, on=await place.house())
+        hf = await place.hf()
+        await (await hf.service()).answer(result.holds[0].id, "approve")
+        result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
     assert world.done == ["pay 5 c-9", "pay 5 c-9"]
     said = results(outer.requests[-1])
@@ -79,11 +79,11 @@ async def test_approvals_at_any_depth_pause_the_run_and_are_answered_one_by_one(
     )
     outer = Scripted([tool_call("chief", task="a"), tool_call("chief", task="b")], "All paid.")
     flow = a_flow(outer, chief.as_tool())
-    result = await flow.run({"prompt": "Go"}, on=await place.house())
+    result = await flow.run({"prompt": "Go"}, on=await place.hf())
     assert result.status is RunStatus.pending_input
     assert len(result.holds) == 2
     assert [json.loads(hold.context)["agent"] for hold in result.holds] == ["clerk", "clerk"]
-    service = await (await place.house()).service()
+    service = await (await place.hf()).service()
     picture = await service.checkpoint(result.run_id, (await service.get(result.run_id)).head)
     assert sorted(picture.agents) == [
         "bot", "bot/1/tool/0/agent", "bot/1/tool/0/agent/1/tool/0/agent",
@@ -91,9 +91,9 @@ async def test_approvals_at_any_depth_pause_the_run_and_are_answered_one_by_one(
     ]  # fmt: skip
     assert picture.agents["bot/1/tool/1/agent/1/tool/0/agent"]["pending"][0]["name"] == "pay"
     for hold in result.holds:
-        house = await place.house()
-        await (await house.service()).answer(hold.id, "approve")
-        result = await flow.resume(result.run_id, on=await place.house())
+        hf = await place.hf()
+        await (await hf.service()).answer(hold.id, "approve")
+        result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
     assert world.done == ["pay 5 c-9", "pay 5 c-9"]
     assert [message.text for message in results(outer.requests[-1])] == ["The clerk paid.", "The clerk paid."]
@@ -109,7 +109,7 @@ async def test_finished_turns_of_a_sub_agent_are_not_repeated_when_the_worker_di
     # outer prompt and model, inner prompt, model, look, turn, model, look.
     run = await place.crash(flow, {"prompt": "Go"}, "after_substep", nth=8)
     assert (asked(outer), asked(inner)) == (1, 2)
-    assert (await flow.resume(run, on=await place.house())).completed
+    assert (await flow.resume(run, on=await place.hf())).completed
     assert (asked(outer), asked(inner)) == (2, 3)
 
 
@@ -122,33 +122,33 @@ async def test_sub_agents_share_what_is_left_of_the_budget(place: Place) -> None
     outer = Scripted([task("a"), task("b")], "Done.", tokens=used)
     # 20 of 100 are used when the two begin: 40 for each, and 32 of them without asking.
     flow = a_flow(outer, researcher.as_tool(), budget=Budget(tokens=100))
-    house = await place.house()
-    result = await flow.run({"prompt": "Go"}, on=house)
+    hf = await place.hf()
+    result = await flow.run({"prompt": "Go"}, on=hf)
     assert [hold.prompt for hold in result.holds] == [
         "Agent 'researcher' has used 40 of 40 tokens. May it go on?"
     ] * 2
     # Each may answer with at most what it has left.
     assert sorted(request.max_tokens or 0 for request in inner.requests) == [20, 20, 40, 40]
-    service = await house.service()
+    service = await hf.service()
     for hold in result.holds:
         await service.answer(hold.id, "stop")
-    result = await flow.resume(result.run_id, on=await place.house())
+    result = await flow.resume(result.run_id, on=await place.hf())
     # What they used counts for the whole: 20 and 80 of 100.
     (hold,) = result.holds
     assert hold.prompt == "Agent 'bot' has used 100 of 100 tokens. May it go on?"
     await service.answer(hold.id, "continue", data={"tokens": 500})
-    result = await flow.resume(result.run_id, on=await place.house())
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
     assert result.totals["tokens"] == 120
 
 
 @pytest.mark.covers("TOOL-AGENT-09")
-async def test_an_agent_is_told_when_its_sub_agent_gives_up(house: Holdfast) -> None:
+async def test_an_agent_is_told_when_its_sub_agent_gives_up(hf: Holdfast) -> None:
     world = World()
     inner = Scripted(*[tool_call("look", place="pier")] * 9)
     researcher = Agent("researcher", model=inner, tools=[world.looks()], max_turns=2)
     outer = Scripted(task("look"), "Nobody knows.")
-    result = await a_flow(outer, researcher.as_tool()).run({"prompt": "Go"}, on=house)
+    result = await a_flow(outer, researcher.as_tool()).run({"prompt": "Go"}, on=hf)
     assert result.completed
     (said,) = results(outer.requests[-1])
     assert said.failed
@@ -161,9 +161,9 @@ async def test_trouble_with_the_model_of_a_sub_agent_fails_the_run_which_then_go
     inner = Scripted(lambda _request: trouble.pop() if trouble else "Calm.")
     outer = Scripted(task("look"), "It is calm.")
     flow = a_flow(outer, Agent("researcher", model=inner).as_tool())
-    result = await flow.run({"prompt": "Go"}, on=await place.house())
+    result = await flow.run({"prompt": "Go"}, on=await place.hf())
     assert result.status is RunStatus.failed
-    result = await flow.resume(result.run_id, on=await place.house())
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
     assert (asked(outer), asked(inner)) == (2, 2)
 
@@ -180,11 +180,11 @@ async def test_a_script_runs_agents_of_its_own_one_after_the_other(place: Place)
         said = [(await payer.run(ctx, name)).value for name in ("Ada", "Bo")]
         return {"said": said}
 
-    result = await flow.run(on=await place.house())
+    result = await flow.run(on=await place.hf())
     while result.status is RunStatus.pending_input:
-        house = await place.house()
-        await (await house.service()).answer(result.holds[0].id, "approve")
-        result = await flow.resume(result.run_id, on=await place.house())
+        hf = await place.hf()
+        await (await hf.service()).answer(result.holds[0].id, "approve")
+        result = await flow.resume(result.run_id, on=await place.hf())
     assert result.state == {"said": ["Ada is paid", "Bo is paid"]}
     assert asked(model) == 4
     assert len(world.done) == 2

@@ -75,20 +75,20 @@ def test_a_tool_is_described_by_its_types_and_its_docstring() -> None:
     }
 
 
-async def test_a_tool_gets_its_arguments_as_their_types_say(house: Holdfast) -> None:
+async def test_a_tool_gets_its_arguments_as_their_types_say(hf: Holdfast) -> None:
     model = Scripted(tool_call("order", customer="c-9", items=[{"sku": "a"}]), "Ok.")
-    result = await a_flow(model, order).run({"prompt": "Go"}, on=house)
+    result = await a_flow(model, order).run({"prompt": "Go"}, on=hf)
     assert result.completed
     assert results(model.requests[-1])[0].text == "c-9 ['a'] slow bot"
 
 
-async def test_a_plain_function_is_a_tool_that_touches_the_outside(house: Holdfast) -> None:
+async def test_a_plain_function_is_a_tool_that_touches_the_outside(hf: Holdfast) -> None:
     def ring(bell: str) -> str:
         """Rings."""
         return f"{bell} rang"
 
     model = Scripted(tool_call("ring", bell="big"), "Ok.")
-    result = await a_flow(model, ring).run({"prompt": "Go"}, on=house)
+    result = await a_flow(model, ring).run({"prompt": "Go"}, on=hf)
     assert results(model.requests[-1])[0].text == "big rang"
     assert result.completed
     assert Agent("a", model=model, tools=[ring]).tools[0].effect == "external"
@@ -107,11 +107,11 @@ BAD = [
 @pytest.mark.covers("TOOL-AGENT-01")
 @pytest.mark.parametrize(("call", "said"), BAD)
 async def test_the_model_is_told_what_is_wrong_with_a_call_and_may_mend_it(
-    house: Holdfast, call: ToolCall, said: str
+    hf: Holdfast, call: ToolCall, said: str
 ) -> None:
     world = World()
     model = Scripted(call, tool_call("look", place="pier"), "Ok.")
-    result = await a_flow(model, world.looks()).run({"prompt": "Go"}, on=house)
+    result = await a_flow(model, world.looks()).run({"prompt": "Go"}, on=hf)
     assert result.completed
     wrong, right = results(model.requests[-1])
     assert wrong.failed
@@ -121,9 +121,9 @@ async def test_the_model_is_told_what_is_wrong_with_a_call_and_may_mend_it(
 
 
 @pytest.mark.covers("TOOL-AGENT-01")
-async def test_a_model_that_makes_only_nonsense_is_given_up(house: Holdfast) -> None:
+async def test_a_model_that_makes_only_nonsense_is_given_up(hf: Holdfast) -> None:
     model = Scripted(*[tool_call("dance")] * 9)
-    result = await a_flow(model, World().looks()).run({"prompt": "Go"}, on=house)
+    result = await a_flow(model, World().looks()).run({"prompt": "Go"}, on=hf)
     assert result.status is RunStatus.failed
     assert result.error is not None
     assert result.error.code == "model_reply"
@@ -131,11 +131,11 @@ async def test_a_model_that_makes_only_nonsense_is_given_up(house: Holdfast) -> 
     assert asked(model) == 3
 
 
-async def test_an_empty_answer_is_asked_about_and_given_up_in_the_end(house: Holdfast) -> None:
+async def test_an_empty_answer_is_asked_about_and_given_up_in_the_end(hf: Holdfast) -> None:
     model = Scripted("", "  ", "Here.")
-    result = await a_flow(model).run({"prompt": "Go"}, on=house)
+    result = await a_flow(model).run({"prompt": "Go"}, on=hf)
     assert result.state["answer"] == "Here."
-    silent = await a_flow(Scripted(*[""] * 9)).run({"prompt": "Go"}, on=house)
+    silent = await a_flow(Scripted(*[""] * 9)).run({"prompt": "Go"}, on=hf)
     assert silent.status is RunStatus.failed
 
 
@@ -161,10 +161,10 @@ async def test_an_error_that_changed_nothing_is_told_to_the_model_and_kept(place
     trouble: list[Exception] = [RuntimeError("model down")]
     model = Scripted([tool_call("search", query="x"), tool_call("send", to="y")], third)
     flow = a_flow(model, search, send)
-    result = await flow.run({"prompt": "Go"}, on=await place.house())
+    result = await flow.run({"prompt": "Go"}, on=await place.hf())
     assert result.status is RunStatus.failed
     # A failure later on does not make what the model was told untrue: it is told the same again.
-    result = await flow.resume(result.run_id, on=await place.house())
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
     assert calls == ["x", "y"]
     first, second = results(model.requests[-1])
@@ -174,7 +174,7 @@ async def test_an_error_that_changed_nothing_is_told_to_the_model_and_kept(place
     assert second.failed
 
 
-async def test_a_tool_that_takes_too_long_is_told_as_an_error(house: Holdfast) -> None:
+async def test_a_tool_that_takes_too_long_is_told_as_an_error(hf: Holdfast) -> None:
     import asyncio
 
     @tool(effect="read", timeout=0.02)
@@ -183,15 +183,15 @@ async def test_a_tool_that_takes_too_long_is_told_as_an_error(house: Holdfast) -
         await asyncio.Event().wait()
 
     model = Scripted(tool_call("wait"), "Ok.")
-    assert (await a_flow(model, wait).run({"prompt": "Go"}, on=house)).completed
+    assert (await a_flow(model, wait).run({"prompt": "Go"}, on=hf)).completed
     assert "TimeoutError" in results(model.requests[-1])[0].text
 
 
-async def test_a_tool_is_called_no_more_often_than_it_may(house: Holdfast) -> None:
+async def test_a_tool_is_called_no_more_often_than_it_may(hf: Holdfast) -> None:
     world = World()
     calls = [tool_call("look", place=f"p{n}") for n in range(3)]
     model = Scripted(calls, "Ok.")
-    await a_flow(model, world.looks(max_calls=1)).run({"prompt": "Go"}, on=house)
+    await a_flow(model, world.looks(max_calls=1)).run({"prompt": "Go"}, on=hf)
     assert world.done == ["look p0"]
     assert "may be called once" in results(model.requests[-1])[1].text
 
@@ -213,7 +213,7 @@ class State:
 
 
 @pytest.mark.covers("TOOL-AGENT-01")
-async def test_a_typed_answer_is_mended_by_the_model_until_it_fits(house: Holdfast) -> None:
+async def test_a_typed_answer_is_mended_by_the_model_until_it_fits(hf: Holdfast) -> None:
     model = Scripted(
         "It is good.",
         tool_call("final_answer", good=True, score=11),
@@ -221,7 +221,7 @@ async def test_a_typed_answer_is_mended_by_the_model_until_it_fits(house: Holdfa
     )
     flow = Flow("judge", state=State)
     flow.agent("judge", model=model, returns=Verdict, output="verdict")
-    result = await flow.run({"prompt": "Go"}, on=house)
+    result = await flow.run({"prompt": "Go"}, on=hf)
     assert result.completed
     assert result.state.verdict == Verdict(good=True, score=7)
     assert model.requests[0].must_call
@@ -230,9 +230,9 @@ async def test_a_typed_answer_is_mended_by_the_model_until_it_fits(house: Holdfa
     assert "Expected `int` <= 10" in said[2].text
 
 
-async def test_a_typed_answer_that_never_fits_fails_the_run(house: Holdfast) -> None:
+async def test_a_typed_answer_that_never_fits_fails_the_run(hf: Holdfast) -> None:
     model = Scripted(*[tool_call("final_answer", good="?")] * 9)
-    result = await a_flow(model, returns=Verdict, max_repairs=1).run({"prompt": "Go"}, on=house)
+    result = await a_flow(model, returns=Verdict, max_repairs=1).run({"prompt": "Go"}, on=hf)
     assert result.status is RunStatus.failed
     assert result.error is not None
     assert result.error.code == "model_reply"
@@ -248,17 +248,15 @@ async def test_a_typed_answer_that_never_fits_fails_the_run(house: Holdfast) -> 
     ],
     ids=["pydantic", "schema", "plain"],
 )
-async def test_answers_of_other_types_become_plain_data_in_a_plain_state(
-    house: Holdfast, returns: Any
-) -> None:
+async def test_answers_of_other_types_become_plain_data_in_a_plain_state(hf: Holdfast, returns: Any) -> None:
     model = Model(tool_call("final_answer", good=True, why="because"))
-    result = await a_flow(model, returns=returns).run({"prompt": "Go"}, on=house)
+    result = await a_flow(model, returns=returns).run({"prompt": "Go"}, on=hf)
     assert result.completed
     assert result.state["answer"] == {"good": True, "why": "because"}
 
 
-async def test_an_answer_without_a_field_is_the_output_of_its_node(house: Holdfast) -> None:
-    result = await a_flow(Scripted("Hello."), output=None).run({"prompt": "Go"}, on=house)
+async def test_an_answer_without_a_field_is_the_output_of_its_node(hf: Holdfast) -> None:
+    result = await a_flow(Scripted("Hello."), output=None).run({"prompt": "Go"}, on=hf)
     assert result.artifacts == {"bot": "Hello."}
 
 
@@ -310,7 +308,7 @@ def test_an_agent_that_could_not_keep_its_answer_is_found_before_it_runs() -> No
     assert "its instructions cannot be read" in said
 
 
-async def test_large_arguments_reach_the_tool_and_not_the_live_output(house: Holdfast) -> None:
+async def test_large_arguments_reach_the_tool_and_not_the_live_output(hf: Holdfast) -> None:
     sizes: list[int] = []
 
     @tool
@@ -320,40 +318,40 @@ async def test_large_arguments_reach_the_tool_and_not_the_live_output(house: Hol
         return "kept"
 
     result = await a_flow(Scripted(tool_call("keep", text="x" * 10_000), "Ok."), keep).run(
-        {"prompt": "Go"}, on=house
+        {"prompt": "Go"}, on=hf
     )
     assert result.completed
     assert sizes == [10_000]
-    (begun,) = [e for e in await told(house, result, "node.emitted") if e.data["kind"] == "tool"]
+    (begun,) = [e for e in await told(hf, result, "node.emitted") if e.data["kind"] == "tool"]
     assert begun.data["data"] == {"tool": "keep", "call": "call_1_1", "turn": 1}
 
 
-async def test_an_answer_that_was_cut_is_told_as_such(house: Holdfast) -> None:
+async def test_an_answer_that_was_cut_is_told_as_such(hf: Holdfast) -> None:
     cut = Reply(Message("assistant", "Once upon a"), finish="length")
-    result = await a_flow(Scripted(cut)).run({"prompt": "Go"}, on=house)
+    result = await a_flow(Scripted(cut)).run({"prompt": "Go"}, on=hf)
     assert result.state["answer"] == "Once upon a"
-    events = [e.data["data"] for e in await told(house, result, "node.emitted") if e.data["kind"] == "agent"]
+    events = [e.data["data"] for e in await told(hf, result, "node.emitted") if e.data["kind"] == "agent"]
     assert events == [{"agent": "bot", "stopped": "length"}]
 
 
-async def test_a_model_that_refuses_fails_the_run_with_what_it_said(house: Holdfast) -> None:
+async def test_a_model_that_refuses_fails_the_run_with_what_it_said(hf: Holdfast) -> None:
     no = Reply(Message("assistant", "I will not."), finish="refused")
-    result = await a_flow(Scripted(no)).run({"prompt": "Go"}, on=house)
+    result = await a_flow(Scripted(no)).run({"prompt": "Go"}, on=hf)
     assert result.error is not None
     assert result.error.code == "model_refused"
     assert "I will not." in result.error.message
 
 
-async def test_a_refusal_is_asked_about_again_when_the_run_is_resumed(house: Holdfast) -> None:
+async def test_a_refusal_is_asked_about_again_when_the_run_is_resumed(hf: Holdfast) -> None:
     says: list[Any] = [Reply(Message("assistant", "I will not."), Tokens(5, 5), finish="refused")]
     flow = a_flow(Scripted(lambda _request: says.pop() if says else "Well, then."))
-    result = await flow.run({"prompt": "Go"}, on=house)
+    result = await flow.run({"prompt": "Go"}, on=hf)
     assert result.status is RunStatus.failed
     assert result.totals["tokens"] == 10
-    assert (await flow.resume(result.run_id, on=house)).completed
+    assert (await flow.resume(result.run_id, on=hf)).completed
 
 
-async def test_what_a_tool_or_a_sub_agent_returns_is_told_as_json(house: Holdfast) -> None:
+async def test_what_a_tool_or_a_sub_agent_returns_is_told_as_json(hf: Holdfast) -> None:
     @tool(effect="read")
     async def judge() -> Judged:
         """Judges."""
@@ -361,22 +359,22 @@ async def test_what_a_tool_or_a_sub_agent_returns_is_told_as_json(house: Holdfas
 
     inner = Agent("inner", model=Scripted(tool_call("final_answer", good=False, why="no")), returns=Judged)
     model = Scripted([tool_call("judge"), tool_call("inner", task="judge")], "Ok.")
-    assert (await a_flow(model, judge, inner.as_tool()).run({"prompt": "Go"}, on=house)).completed
+    assert (await a_flow(model, judge, inner.as_tool()).run({"prompt": "Go"}, on=hf)).completed
     assert [message.text for message in results(model.requests[-1])] == [
         '{"good":true,"why":"so"}',
         '{"good":false,"why":"no"}',
     ]
 
 
-async def test_an_error_of_a_model_of_ones_own_is_told_with_its_type(house: Holdfast) -> None:
-    result = await a_flow(Scripted(ZeroDivisionError("oh"))).run({"prompt": "Go"}, on=house)
+async def test_an_error_of_a_model_of_ones_own_is_told_with_its_type(hf: Holdfast) -> None:
+    result = await a_flow(Scripted(ZeroDivisionError("oh"))).run({"prompt": "Go"}, on=hf)
     assert result.error is not None
     assert (result.error.code, result.error.message) == ("model", "ZeroDivisionError: oh")
 
 
-async def test_a_question_that_cannot_be_asked_is_told_to_the_model(house: Holdfast) -> None:
+async def test_a_question_that_cannot_be_asked_is_told_to_the_model(hf: Holdfast) -> None:
     model = Scripted(tool_call("ask_person", question="Which?", choices=["a", "a"]), "Never mind.")
-    assert (await a_flow(model, ask_person()).run({"prompt": "Go"}, on=house)).completed
+    assert (await a_flow(model, ask_person()).run({"prompt": "Go"}, on=hf)).completed
     assert "need ids" in results(model.requests[-1])[0].text
 
 
@@ -392,19 +390,19 @@ async def test_a_question_that_cannot_be_asked_is_told_to_the_model(house: Holdf
     ],
 )
 async def test_a_state_that_no_conversation_can_begin_with_is_told(
-    house: Holdfast, given: dict[str, Any], options: dict[str, Any], said: str
+    hf: Holdfast, given: dict[str, Any], options: dict[str, Any], said: str
 ) -> None:
     model = Scripted("Hi.")
-    result = await a_flow(model, **options).run(given, on=house)
+    result = await a_flow(model, **options).run(given, on=hf)
     assert result.error is not None
     assert result.error.code == "invalid_input"
     assert said in result.error.message
     assert asked(model) == 0
 
 
-async def test_a_prompt_with_a_hole_fails_the_node_instead_of_being_sent(house: Holdfast) -> None:
+async def test_a_prompt_with_a_hole_fails_the_node_instead_of_being_sent(hf: Holdfast) -> None:
     model = Scripted("Hi.")
-    result = await a_flow(model, prompt="Refund {{order_id}}").run({"prompt": "x"}, on=house)
+    result = await a_flow(model, prompt="Refund {{order_id}}").run({"prompt": "x"}, on=hf)
     assert result.status is RunStatus.failed
     assert result.error is not None
     assert "order_id" in result.error.message

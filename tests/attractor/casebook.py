@@ -93,23 +93,23 @@ class Counting:
         return Outcome(context_updates={"count": count}, notes=f"counted to {count}")
 
 
-async def live(house: Holdfast, case: Case, folder: Path) -> tuple[PipelineResult, Scripted]:
+async def live(hf: Holdfast, case: Case, folder: Path) -> tuple[PipelineResult, Scripted]:
     """Until it has ended, with every answer given in turn."""
     backend = Scripted(case)
-    runner = Runner(house, backend=backend, logs_root=folder / "logs",
+    runner = Runner(hf, backend=backend, logs_root=folder / "logs",
                     registry=HandlerRegistry({"count": Counting()}))  # fmt: skip
     work = folder / "work"
     work.mkdir(parents=True)
     given = {"internal.workdir": str(work), **case.given}
     result = await runner.run(case.path, context=given)
     for answer in case.answers:
-        result = await _answered(house, runner, result, answer)
+        result = await _answered(hf, runner, result, answer)
     return result, backend
 
 
-async def _answered(house: Holdfast, runner: Runner, result: PipelineResult, answer: str) -> PipelineResult:
+async def _answered(hf: Holdfast, runner: Runner, result: PipelineResult, answer: str) -> PipelineResult:
     gate, _, choice = (part.strip() for part in answer.partition(":"))
-    service = await house.service()
+    service = await hf.service()
     (hold,) = [each for each in result.holds if each.node == gate]
     if choice != NOBODY:
         await service.answer(hold.id, choice)
@@ -122,10 +122,10 @@ async def _answered(house: Holdfast, runner: Runner, result: PipelineResult, ans
     raise AssertionError(f"the question of {gate} does not end by itself")
 
 
-async def traces(house: Holdfast, run: str) -> dict[str, str]:
+async def traces(hf: Holdfast, run: str) -> dict[str, str]:
     """What ran in each scope, in order; the top is the scope ""."""
     found: dict[str, list[str]] = {}
-    for each in (await (await house.service()).latest(run)).executions:
+    for each in (await (await hf.service()).latest(run)).executions:
         if each.outcome != "unknown":
             word = each.node if each.outcome == "success" else f"{each.node}={each.outcome}"
             found.setdefault(each.scope.rstrip("/"), []).append(word)

@@ -23,7 +23,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def house(anyio_backend: str, positions: Positions) -> AsyncIterator[Holdfast]:
+async def hf(anyio_backend: str, positions: Positions) -> AsyncIterator[Holdfast]:
     async with Holdfast("memory:") as opened:
         yield opened
         for run, live in positions.items():

@@ -58,6 +58,6 @@ def line(stages: str, *names: str, graph: str = 'goal="ship it"') -> str:
     return dot(stages, " -> ".join(("start", *names, "done")), graph)
 
 
-async def run(house: Holdfast, text: str, logs: Path, **options: Any) -> PipelineResult:
+async def run(hf: Holdfast, text: str, logs: Path, **options: Any) -> PipelineResult:
     of_run = {name: options.pop(name) for name in ("context",) if name in options}
-    return await Runner(house, logs_root=logs, **options).run(text, **of_run)
+    return await Runner(hf, logs_root=logs, **options).run(text, **of_run)

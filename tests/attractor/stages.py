@@ -55,20 +55,20 @@ class Stages:
         return Handler(fn=work, is_async=True, takes=("state", "ctx"))
 
     async def run(
-        self, house: Holdfast, *, run_id: str | None = None, mode: str | None = None, **given: Any
+        self, hf: Holdfast, *, run_id: str | None = None, mode: str | None = None, **given: Any
     ) -> Result:
         """Until it ends or waits."""
         program = self.program()
-        house.carry(program)
-        service = await house.service()
+        hf.carry(program)
+        service = await hf.service()
         started = await service.start(program, given, run_id=run_id, mode=mode)
         assert isinstance(started, tuple)
         claim, pos = started
         status, pos = await service.runtime.drive(claim, pos)
         return await make_result(service, program, claim.run.id, status, pos)
 
-    async def go_on(self, house: Holdfast, run: str) -> Result:
+    async def go_on(self, hf: Holdfast, run: str) -> Result:
         program = self.program()
-        house.carry(program)
-        service = await house.service()
+        hf.carry(program)
+        service = await hf.service()
         return await advance(service, program, RunId(run))

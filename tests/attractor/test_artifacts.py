@@ -130,10 +130,10 @@ class Keeps:
 @pytest.mark.anyio
 @pytest.mark.covers("AT-146", "AT-242", "ATTRACTOR-DIR-05")
 async def test_artifacts_of_a_run_are_there_for_later_stages_and_made_anew_from_the_journal(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     keeps, logs = Keeps(), tmp_path / "logs"
-    runner = Runner(house, logs_root=logs)
+    runner = Runner(hf, logs_root=logs)
     runner.register_handler("keeps", keeps)
     text = line("a [type=keeps]; b [type=keeps, max_retries=0]; c [type=keeps];", "a", "b", "c")
     failed = await runner.run(text)
@@ -147,7 +147,7 @@ async def test_artifacts_of_a_run_are_there_for_later_stages_and_made_anew_from_
         "large": {"name": "Large", "path": "artifacts/large.json"},
         "middle": {"name": "Middle", "path": None},
     }
-    await export_directory(await house.service(), found.run_id, tmp_path / "again")
+    await export_directory(await hf.service(), found.run_id, tmp_path / "again")
     made = tmp_path / "again" / "artifacts" / "large.json"
     assert json.loads(made.read_text()) == {"text": LARGE}
     assert made.read_bytes() == (logs / "artifacts" / "large.json").read_bytes()

@@ -33,12 +33,12 @@ def streams(stage: Path, name: str) -> list[str]:
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-08", "AT-143")
 async def test_an_agent_is_given_the_prompt_and_its_output_is_the_answer(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     agent = an_agent(tmp_path, 'cat "$2"; echo; echo "$1|$3|$HOLDFAST_NODE"; echo thinking >&2')
     asks = CommandBackend(f"{agent} {{model}} {{prompt_file}} '{{stage}} {{{{x}}}}'")
     text = line('a [prompt="Do $goal", llm_model=m-1];', "a")
-    result = await run(house, text, tmp_path / "logs", backend=asks)
+    result = await run(hf, text, tmp_path / "logs", backend=asks)
     assert result.succeeded
     stage = tmp_path / "logs" / "a"
     answer = written(stage / "response.md")
@@ -52,49 +52,49 @@ async def test_an_agent_is_given_the_prompt_and_its_output_is_the_answer(
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-08")
-async def test_no_shell_reads_what_stands_in_a_prompt(house: Holdfast, tmp_path: Path) -> None:
+async def test_no_shell_reads_what_stands_in_a_prompt(hf: Holdfast, tmp_path: Path) -> None:
     touched = tmp_path / "touched"
     nasty = f"$(touch {touched}); touch {touched}; 'it' is `touch {touched}` & *"
     text = line(f'a [prompt="{nasty}", fidelity=full];', "a")
-    result = await run(house, text, tmp_path / "logs", backend=CommandBackend("printf %s {prompt}"))
+    result = await run(hf, text, tmp_path / "logs", backend=CommandBackend("printf %s {prompt}"))
     assert result.succeeded
     assert written(tmp_path / "logs" / "a" / "response.md") == nasty
     assert not touched.exists()
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-08")
-async def test_nothing_in_a_document_becomes_an_option(house: Holdfast, tmp_path: Path) -> None:
+async def test_nothing_in_a_document_becomes_an_option(hf: Holdfast, tmp_path: Path) -> None:
     text = line('a [prompt="--help", llm_model="-rf", fidelity=full];', "a")
-    said = await run(house, text, tmp_path / "x", backend=CommandBackend("printf %s. {prompt} -m={model}"))
+    said = await run(hf, text, tmp_path / "x", backend=CommandBackend("printf %s. {prompt} -m={model}"))
     assert written(tmp_path / "x" / "a" / "response.md") == "--help.-m=-rf."
     assert said.succeeded
-    refused = await run(house, text, tmp_path / "y", backend=CommandBackend("printf {model} {prompt}"))
+    refused = await run(hf, text, tmp_path / "y", backend=CommandBackend("printf {model} {prompt}"))
     assert refused.status == "fail"
     assert "{model} would be '-rf', which reads as an option" in refused.outcome.failure_reason
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-08")
-async def test_a_prompt_that_nothing_names_is_the_input(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_prompt_that_nothing_names_is_the_input(hf: Holdfast, tmp_path: Path) -> None:
     text = line('a [prompt="hello", fidelity=full];', "a")
-    result = await run(house, text, tmp_path, backend=CommandBackend("sed 's/hello/HELLO {}/'"))
+    result = await run(hf, text, tmp_path, backend=CommandBackend("sed 's/hello/HELLO {}/'"))
     assert result.context["last_response"] == "HELLO {}"
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-08", "AT-A15")
-async def test_what_an_agent_writes_as_its_status_counts(house: Holdfast, tmp_path: Path) -> None:
+async def test_what_an_agent_writes_as_its_status_counts(hf: Holdfast, tmp_path: Path) -> None:
     status = json.dumps({"outcome": "success", "preferred_label": "fix", "context_updates": {"n": 3}})
     agent = an_agent(tmp_path, f"echo looked; echo '{status}' >\"$ATTRACTOR_STAGE_DIR/status.json\"")
     text = dot("a; fix;", "start -> a; a -> done [label=ship]; a -> fix [label=fix]; fix -> done")
-    result = await run(house, text, tmp_path / "logs", backend=CommandBackend(agent))
+    result = await run(hf, text, tmp_path / "logs", backend=CommandBackend(agent))
     assert result.completed_nodes[:3] == ("start", "a", "fix")
     assert result.context["n"] == 3
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-08", "AT-179")
-async def test_an_agent_that_fails_takes_the_fail_edge(house: Holdfast, tmp_path: Path) -> None:
+async def test_an_agent_that_fails_takes_the_fail_edge(hf: Holdfast, tmp_path: Path) -> None:
     agent = an_agent(tmp_path, '[ "$HOLDFAST_NODE" = b ] || { echo half; echo no luck >&2; exit 7; }')
     text = dot("a; b;", either("a", "b"))
-    result = await run(house, text, tmp_path / "logs", backend=CommandBackend(agent))
+    result = await run(hf, text, tmp_path / "logs", backend=CommandBackend(agent))
     assert result.completed_nodes == ("start", "a", "b", "done")
     status = json.loads(written(tmp_path / "logs" / "a" / "status.json"))
     assert status["failure_reason"] == "the agent ended with exit code 7: no luck"
@@ -103,11 +103,11 @@ async def test_an_agent_that_fails_takes_the_fail_edge(house: Holdfast, tmp_path
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-08")
 async def test_an_agent_that_takes_too_long_is_killed_with_all_that_it_started(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     agent = an_agent(tmp_path, "sleep 600 & wait")
     text = line("a [timeout=300ms];", "a")
-    result = await run(house, text, tmp_path / "logs", backend=CommandBackend(agent))
+    result = await run(hf, text, tmp_path / "logs", backend=CommandBackend(agent))
     assert result.status == "fail"
     assert "timeout: the agent took longer than 300ms" in result.outcome.failure_reason
     (folder,) = begun(tmp_path / "logs")
@@ -115,13 +115,11 @@ async def test_an_agent_that_takes_too_long_is_killed_with_all_that_it_started(
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-08")
-async def test_an_agent_goes_on_while_nobody_waits_for_it_and_runs_once(
-    house: Holdfast, tmp_path: Path
-) -> None:
+async def test_an_agent_goes_on_while_nobody_waits_for_it_and_runs_once(hf: Holdfast, tmp_path: Path) -> None:
     go, trace = tmp_path / "go", tmp_path / "trace"
     agent = an_agent(tmp_path, f"echo ran >>{trace}; until [ -e {go} ]; do sleep 0.01; done; echo done it")
     logs = tmp_path / "logs"
-    runner = Runner(house, backend=CommandBackend(agent), logs_root=logs)
+    runner = Runner(hf, backend=CommandBackend(agent), logs_root=logs)
     run_id = str(new_run_id())
     work = asyncio.ensure_future(runner.run(line("a;", "a"), run_id=run_id))
     await until(lambda: begun(logs) and trace.exists())
@@ -137,7 +135,7 @@ async def test_an_agent_goes_on_while_nobody_waits_for_it_and_runs_once(
 @pytest.mark.covers("ATTRACTOR-HANDLER-08", "ATTRACTOR-HANDLER-06")
 @pytest.mark.parametrize("failed", [False, True])
 async def test_an_agent_that_tells_of_itself_in_json_is_understood(
-    house: Holdfast, tmp_path: Path, failed: bool
+    hf: Holdfast, tmp_path: Path, failed: bool
 ) -> None:
     usage = {"input_tokens": 1000, "output_tokens": 200, "cache_read_input_tokens": 300, "odd": "x"}
     last = {
@@ -148,24 +146,22 @@ async def test_an_agent_that_tells_of_itself_in_json_is_understood(
         "usage": usage,
     }
     agent = an_agent(tmp_path, f"echo '{json.dumps({'type': 'system'})}'; echo '{json.dumps(last)}'")
-    result = await run(house, line("a;", "a"), tmp_path / "logs", backend=CommandBackend(agent))
+    result = await run(hf, line("a;", "a"), tmp_path / "logs", backend=CommandBackend(agent))
     assert written(tmp_path / "logs" / "a" / "response.md") == "all done"
     assert result.succeeded != failed
     assert ("the agent says that it failed: all done" in result.outcome.failure_reason) == failed
-    told = (await (await house.service()).latest(result.run_id)).diagnostics
+    told = (await (await hf.service()).latest(result.run_id)).diagnostics
     assert (told["totalTokensUsed"], told["totalCost"]) == (1500, 0.25)
 
 
 @pytest.mark.covers("AT-132")
-async def test_an_agent_is_told_the_conversation_or_the_name_of_its_own(
-    house: Holdfast, tmp_path: Path
-) -> None:
+async def test_an_agent_is_told_the_conversation_or_the_name_of_its_own(hf: Holdfast, tmp_path: Path) -> None:
     graph = "goal=g, default_fidelity=full, thread_id=t"
     text = line('a [prompt="one"]; b [prompt="two"];', "a", "b", graph=graph)
-    result = await run(house, text, tmp_path / "x", backend=CommandBackend("tr a-z A-Z"))
+    result = await run(hf, text, tmp_path / "x", backend=CommandBackend("tr a-z A-Z"))
     request = written(tmp_path / "x" / "b" / "request.md")
     assert request == "The conversation so far:\n\n[user]\none\n\n[assistant]\nONE\n\n[user]\ntwo"
-    own = await run(house, text, tmp_path / "y", backend=CommandBackend("echo {session} {prompt}"))
+    own = await run(hf, text, tmp_path / "y", backend=CommandBackend("echo {session} {prompt}"))
     names = [written(tmp_path / "y" / stage / "response.md").split() for stage in ("a", "b")]
     assert names[0][0] == names[1][0] != ""
     assert [each[1] for each in names] == ["one", "two"]
@@ -182,8 +178,8 @@ def test_a_command_that_means_nothing_is_refused(template: str, told: str) -> No
         CommandBackend(template)
 
 
-async def test_an_agent_that_is_not_there_fails_the_stage(house: Holdfast, tmp_path: Path) -> None:
-    result = await run(house, line("a;", "a"), tmp_path, backend=CommandBackend("no-such-agent-4711"))
+async def test_an_agent_that_is_not_there_fails_the_stage(hf: Holdfast, tmp_path: Path) -> None:
+    result = await run(hf, line("a;", "a"), tmp_path, backend=CommandBackend("no-such-agent-4711"))
     assert result.status == "fail"
     assert "exit code 127" in result.outcome.failure_reason
     assert "not found" in result.outcome.failure_reason

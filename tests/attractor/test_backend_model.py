@@ -36,10 +36,10 @@ def everything_in(folder: Path) -> str:
 @pytest.mark.covers("ATTRACTOR-HANDLER-04", "ATTRACTOR-HANDLER-05", "AT-125", "AT-143", "AT-178", "AT-179")
 @pytest.mark.parametrize(("kind", "path"), [("near", "/v1/chat/completions"), ("far", "/v1/messages")])
 async def test_a_stage_is_answered_by_a_model(
-    house: Holdfast, tmp_path: Path, provider: Provider, kind: str, path: str
+    hf: Holdfast, tmp_path: Path, provider: Provider, kind: str, path: str
 ) -> None:
     provider.says(Answer("x" * 250))
-    result = await run(house, a_stage(kind), tmp_path, backend=backend(provider))
+    result = await run(hf, a_stage(kind), tmp_path, backend=backend(provider))
     assert result.succeeded
     assert provider.seen[0].path == path
     assert provider.seen[0].json["model"] == "m-1"
@@ -54,11 +54,11 @@ async def test_a_stage_is_answered_by_a_model(
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-06")
 async def test_tokens_stream_and_usage_and_cost_are_counted(
-    house: Holdfast, tmp_path: Path, provider: Provider
+    hf: Holdfast, tmp_path: Path, provider: Provider
 ) -> None:
     provider.says(Answer("one two three", tokens=(1000, 100)), Answer("four", tokens=(2000, 200)))
-    result = await run(house, line("a; b;", "a", "b"), tmp_path, backend=backend(provider))
-    service = await house.service()
+    result = await run(hf, line("a; b;", "a", "b"), tmp_path, backend=backend(provider))
+    service = await hf.service()
     events = await service.events(result.run_id)
     told = [(event.node, event.data["data"]) for event in events if event.type == "node.emitted"]
     assert told == [("a", "one t"), ("a", "wo th"), ("a", "ree"), ("b", "four")]
@@ -83,10 +83,10 @@ async def test_tokens_stream_and_usage_and_cost_are_counted(
 )
 @pytest.mark.parametrize("kind", ["near", "far"])
 async def test_what_passes_is_tried_again(
-    house: Holdfast, tmp_path: Path, provider: Provider, naps: Naps, trouble: Any, kind: str
+    hf: Holdfast, tmp_path: Path, provider: Provider, naps: Naps, trouble: Any, kind: str
 ) -> None:
     provider.says(trouble, Answer("whole"))
-    result = await run(house, a_stage(kind), tmp_path, backend=backend(provider, naps))
+    result = await run(hf, a_stage(kind), tmp_path, backend=backend(provider, naps))
     assert result.succeeded
     assert result.context["last_response"] == "whole"
     assert len(naps.taken) == 1
@@ -97,11 +97,11 @@ async def test_what_passes_is_tried_again(
 @pytest.mark.covers("AT-105")
 @pytest.mark.parametrize(("status", "tries"), [(429, 3), (500, 3), (400, 1), (401, 1), (403, 1)])
 async def test_a_stage_retries_what_may_pass_and_nothing_else(
-    house: Holdfast, tmp_path: Path, provider: Provider, status: int, tries: int
+    hf: Holdfast, tmp_path: Path, provider: Provider, status: int, tries: int
 ) -> None:
     provider.says(*[Refusal(status)] * 3, Answer("late"))
     text = a_stage("near", ", max_retries=2")
-    result = await run(house, text, tmp_path, backend=backend(provider, attempts=1))
+    result = await run(hf, text, tmp_path, backend=backend(provider, attempts=1))
     assert len(provider.seen) == tries
     assert result.status == "fail"
     assert f"HTTP {status}: too much" in result.outcome.failure_reason
@@ -109,11 +109,11 @@ async def test_a_stage_retries_what_may_pass_and_nothing_else(
 
 
 @pytest.mark.covers("ATTRACTOR-BAD-06")
-async def test_a_dead_endpoint_is_one_clear_failure(house: Holdfast, tmp_path: Path, naps: Naps) -> None:
+async def test_a_dead_endpoint_is_one_clear_failure(hf: Holdfast, tmp_path: Path, naps: Naps) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         dead = Provider(f"http://127.0.0.1:{taken.getsockname()[1]}")
-        result = await run(house, line("a;", "a"), tmp_path, backend=backend(dead, naps))
+        result = await run(hf, line("a;", "a"), tmp_path, backend=backend(dead, naps))
     assert result.status == "fail"
     assert dead.url in result.outcome.failure_reason
     assert "did not answer in 3 attempts" in result.outcome.failure_reason
@@ -136,7 +136,7 @@ async def test_a_dead_endpoint_is_one_clear_failure(house: Holdfast, tmp_path: P
     ],
 )
 async def test_what_is_missing_for_a_stage_is_said_of_that_stage(
-    house: Holdfast, tmp_path: Path, attrs: str, told: str, hint: str
+    hf: Holdfast, tmp_path: Path, attrs: str, told: str, hint: str
 ) -> None:
     far = {
         "far": ProviderSpec(base_url="http://localhost:1"),
@@ -144,18 +144,18 @@ async def test_what_is_missing_for_a_stage_is_said_of_that_stage(
     }
     asks = ModelBackend(Providers(ModelSettings(providers=far), environment={}))
     text = line(f"a [prompt=hi{', ' + attrs if attrs else ''}];", "a")
-    result = await run(house, text, tmp_path, backend=asks)
+    result = await run(hf, text, tmp_path, backend=asks)
     assert result.status == "fail"
     assert f"stage 'a' {told}" in result.outcome.failure_reason.replace("'a': ", "'a' ")
     assert result.context["failure_class"] == "terminal"
-    pipeline = make_ready(text, Runner(house).fittings).pipeline
+    pipeline = make_ready(text, Runner(hf).fittings).pipeline
     problem = asks.problems(pipeline, pipeline.stages.values())["a"]
     assert isinstance(problem, SettingsError)
     assert hint in str(problem.hint)
 
 
 @pytest.mark.covers("AT-211")
-async def test_providers_follow_from_names_and_addresses_from_the_environment(house: Holdfast) -> None:
+async def test_providers_follow_from_names_and_addresses_from_the_environment(hf: Holdfast) -> None:
     known = Providers(
         ModelSettings(),
         environment={"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://gateway/v1"},
@@ -165,7 +165,7 @@ async def test_providers_follow_from_names_and_addresses_from_the_environment(ho
         "start -> a -> b -> c -> d -> done",
         'goal=g, llm_provider="", model_stylesheet="#c { llm_model: gpt-4; reasoning_effort: low }"',
     )
-    pipeline = make_ready(text, Runner(house).fittings).pipeline
+    pipeline = make_ready(text, Runner(hf).fittings).pipeline
     models: dict[str, Any] = {
         name: known.model_for(pipeline.stages[name], pipeline) for name in ("a", "b", "d")
     }
@@ -182,7 +182,7 @@ async def test_providers_follow_from_names_and_addresses_from_the_environment(ho
     [("near", {"reasoning_effort": "low"}), ("far", {"output_config": {"effort": "low"}})],
 )
 async def test_reasoning_effort_is_said_in_the_providers_words(
-    house: Holdfast, tmp_path: Path, provider: Provider, kind: str, sent: dict[str, Any]
+    hf: Holdfast, tmp_path: Path, provider: Provider, kind: str, sent: dict[str, Any]
 ) -> None:
     provider.says(Answer("a"), Answer("b"))
     text = dot(
@@ -190,7 +190,7 @@ async def test_reasoning_effort_is_said_in_the_providers_words(
         "start -> a -> b -> done",
         'goal=g, model_stylesheet="#a { reasoning_effort: low; llm_model: other }"',
     )
-    await run(house, text, tmp_path, backend=backend(provider))
+    await run(hf, text, tmp_path, backend=backend(provider))
     first, second = provider.seen
     assert {key: first.json.get(key) for key in sent} == sent
     assert first.json["model"] == "other"
@@ -199,12 +199,12 @@ async def test_reasoning_effort_is_said_in_the_providers_words(
 
 @pytest.mark.covers("AT-A15")
 async def test_a_model_says_where_to_go_at_the_end_of_its_answer(
-    house: Holdfast, tmp_path: Path, provider: Provider
+    hf: Holdfast, tmp_path: Path, provider: Provider
 ) -> None:
     block = '```json\n{"outcome": "success", "preferred_label": "Fix", "context_updates": {"n": 3}}\n```'
     provider.says(Answer(f"Looked at it.\n{block}\n"), Answer("mended"))
     text = dot("a; fix;", "start -> a; a -> done [label=Ship]; a -> fix [label=Fix]; fix -> done")
-    result = await run(house, text, tmp_path, backend=backend(provider))
+    result = await run(hf, text, tmp_path, backend=backend(provider))
     assert result.completed_nodes == ("start", "a", "fix", "done")
     assert result.context["n"] == 3
     system = provider.seen[0].json["messages"][0]["content"]
@@ -222,39 +222,39 @@ async def test_a_model_says_where_to_go_at_the_end_of_its_answer(
     ],
 )
 async def test_prose_is_no_proof_where_a_gate_is_closed(
-    house: Holdfast, tmp_path: Path, provider: Provider, answer: str, outcome: str
+    hf: Holdfast, tmp_path: Path, provider: Provider, answer: str, outcome: str
 ) -> None:
     provider.says(Answer(answer))
     text = line("a [goal_gate=true, auto_status=false];", "a")
-    result = await run(house, text, tmp_path, backend=backend(provider))
+    result = await run(hf, text, tmp_path, backend=backend(provider))
     assert result.status == outcome
 
 
 async def test_an_answer_that_was_cut_at_its_limit_is_told_of(
-    house: Holdfast, tmp_path: Path, provider: Provider
+    hf: Holdfast, tmp_path: Path, provider: Provider
 ) -> None:
     provider.says(Answer("as far as", finish="length"))
-    result = await run(house, a_stage("near"), tmp_path, backend=backend(provider))
-    events = await (await house.service()).events(result.run_id)
+    result = await run(hf, a_stage("near"), tmp_path, backend=backend(provider))
+    events = await (await hf.service()).events(result.run_id)
     logged = [e.data["data"] for e in events if e.type == "node.emitted" and e.data["kind"] == "log"]
     assert logged == ["the answer of a was cut at its limit (length)"]
 
 
 @pytest.mark.covers("AT-196")
-async def test_a_model_ranks_branches(house: Holdfast, tmp_path: Path, provider: Provider) -> None:
+async def test_a_model_ranks_branches(hf: Holdfast, tmp_path: Path, provider: Provider) -> None:
     provider.says(Answer("one"), Answer("two"), Answer("The better one is `y`."))
     text = dot(
         'fan [shape=component]; x; y; best [shape=tripleoctagon, prompt="Which is better?"];',
         "start -> fan; fan -> x; fan -> y; x -> best; y -> best; best -> done",
     )
-    result = await run(house, text, tmp_path, backend=backend(provider))
+    result = await run(hf, text, tmp_path, backend=backend(provider))
     assert result.context["parallel.fan_in.best_id"] == "y"
     assert "Which is better?" in asked(provider.seen[2])
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-07", "ATTRACTOR-PROOF-16")
 async def test_what_a_model_said_and_did_before_a_crash_is_not_done_again(
-    house: Holdfast, tmp_path: Path, provider: Provider
+    hf: Holdfast, tmp_path: Path, provider: Provider
 ) -> None:
     done: list[str] = []
 
@@ -265,7 +265,7 @@ async def test_what_a_model_said_and_did_before_a_crash_is_not_done_again(
         return "paid"
 
     asks = backend(provider, tools=[pay])
-    runner, run_id = Runner(house, backend=asks, logs_root=tmp_path), str(new_run_id())
+    runner, run_id = Runner(hf, backend=asks, logs_root=tmp_path), str(new_run_id())
     provider.says(Answer(calls=[("c1", "pay", {"to": "ann"})]), Hangs(0), Answer("all paid"))
     work = asyncio.ensure_future(runner.run(line("a;", "a"), run_id=run_id))
     await until(lambda: len(provider.seen) == 2)

@@ -27,10 +27,10 @@ by_name = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASE
 @pytest.mark.covers("ATTRACTOR-PROOF-13", "ATTRACTOR-DIR-05")
 @by_name
 async def test_a_pipeline_of_the_corpus_runs_as_its_trace_says(
-    house: Holdfast, case: Case, tmp_path: Path
+    hf: Holdfast, case: Case, tmp_path: Path
 ) -> None:
-    result, backend = await live(house, case, tmp_path)
-    found = await traces(house, result.run_id)
+    result, backend = await live(hf, case, tmp_path)
+    found = await traces(hf, result.run_id)
     assert found.pop("", "") == " ".join(case.trace.split())
     assert found == case.branches
     assert result.status == case.status
@@ -39,7 +39,7 @@ async def test_a_pipeline_of_the_corpus_runs_as_its_trace_says(
     assert part_of(result.context, case.context) == case.context
     assert [name for name in case.files if not (tmp_path / "logs" / name).is_file()] == []
     assert backend.unsaid() == {}
-    await export_directory(await house.service(), result.run_id, tmp_path / "again")
+    await export_directory(await hf.service(), result.run_id, tmp_path / "again")
     assert same(tmp_path / "logs", tmp_path / "again")
 
 

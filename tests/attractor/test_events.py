@@ -50,15 +50,15 @@ def only(told: list[PipelineEvent], *kinds: type[PipelineEvent]) -> list[Any]:
 
 
 async def heard(
-    house: Holdfast, text: str, tmp_path: Path, **options: Any
+    hf: Holdfast, text: str, tmp_path: Path, **options: Any
 ) -> tuple[PipelineResult, list[PipelineEvent]]:
     told: list[PipelineEvent] = []
-    return await run(house, text, tmp_path, on_event=told.append, **options), told
+    return await run(hf, text, tmp_path, on_event=told.append, **options), told
 
 
 @pytest.mark.covers("AT-230", "AT-231", "AT-234", "AT-235", "AT-236")
-async def test_a_pipeline_is_told_from_start_to_end(house: Holdfast, tmp_path: Path) -> None:
-    found, told = await heard(house, line("a; b;", "a", "b"), tmp_path)
+async def test_a_pipeline_is_told_from_start_to_end(hf: Holdfast, tmp_path: Path) -> None:
+    found, told = await heard(hf, line("a; b;", "a", "b"), tmp_path)
     stage = ["StageStarted", "StageCompleted", "CheckpointSaved"]
     assert [name(event) for event in told] == [
         "PipelineStarted", "CheckpointSaved", *stage * 4, "CheckpointSaved", "PipelineCompleted",
@@ -79,10 +79,10 @@ async def test_a_pipeline_is_told_from_start_to_end(house: Holdfast, tmp_path: P
 
 
 @pytest.mark.covers("AT-231", "AT-236")
-async def test_the_events_of_a_stage_bracket_each_attempt(house: Holdfast, tmp_path: Path) -> None:
+async def test_the_events_of_a_stage_bracket_each_attempt(hf: Holdfast, tmp_path: Path) -> None:
     turns = iter([Outcome(status="retry", failure_reason="not yet"), Outcome(status="retry"), Outcome()])
     _, told = await heard(
-        house, line("a [max_retries=2];", "a"), tmp_path, backend=lambda node, prompt, context: next(turns)
+        hf, line("a [max_retries=2];", "a"), tmp_path, backend=lambda node, prompt, context: next(turns)
     )
     mine = [e for e in told if getattr(e, "name", "") == "a"]
     assert [name(e) for e in mine] == [
@@ -99,9 +99,9 @@ async def test_the_events_of_a_stage_bracket_each_attempt(house: Holdfast, tmp_p
 
 
 @pytest.mark.covers("AT-230", "AT-231", "AT-147")
-async def test_a_failure_is_told_with_its_reason(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_failure_is_told_with_its_reason(hf: Holdfast, tmp_path: Path) -> None:
     text = line('t [shape=parallelogram, tool_command="exit 9"];', "t")
-    _, told = await heard(house, text, tmp_path)
+    _, told = await heard(hf, text, tmp_path)
     (failed,) = only(told, StageFailed)
     assert (failed.name, failed.will_retry) == ("t", False)
     assert "exit code 9" in failed.error
@@ -118,11 +118,11 @@ FAN = dot(
 
 
 @pytest.mark.covers("AT-232")
-async def test_branches_are_told(house: Holdfast, tmp_path: Path) -> None:
+async def test_branches_are_told(hf: Holdfast, tmp_path: Path) -> None:
     def answer(node: Stage, prompt: str, context: PipelineContext) -> Any:
         return Outcome(status="fail", failure_reason="no") if node.id == "c" else "well"
 
-    _, told = await heard(house, FAN, tmp_path, backend=answer)
+    _, told = await heard(hf, FAN, tmp_path, backend=answer)
     (begun,) = only(told, ParallelStarted)
     assert (begun.stage, begun.branch_count) == ("p", 3)
     starts, ends = only(told, ParallelBranchStarted), only(told, ParallelBranchCompleted)
@@ -144,13 +144,13 @@ async def test_branches_are_told(house: Holdfast, tmp_path: Path) -> None:
 
 
 @pytest.mark.covers("AT-232")
-async def test_losers_are_told_as_such(house: Holdfast, tmp_path: Path) -> None:
+async def test_losers_are_told_as_such(hf: Holdfast, tmp_path: Path) -> None:
     text = dot(
         "p [shape=component, join_policy=first_success]; a; j [shape=tripleoctagon]; "
         'b [shape=parallelogram, tool_command="sleep 30"];',
         "start -> p; p -> a -> j; p -> b -> j; j -> done",
     )
-    found, told = await heard(house, text, tmp_path)
+    found, told = await heard(hf, text, tmp_path)
     assert found.succeeded
     ends = {e.branch: e.success for e in only(told, ParallelBranchCompleted)}
     assert ends == {"a": True, "b": False}
@@ -166,15 +166,15 @@ GATE = dot(
 
 @pytest.mark.covers("AT-233")
 async def test_a_question_and_its_answer_are_told_and_a_resume_tells_only_what_is_new(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     told: list[PipelineEvent] = []
-    runner = Runner(house, logs_root=tmp_path, on_event=told.append)
+    runner = Runner(hf, logs_root=tmp_path, on_event=told.append)
     waiting = await runner.run(GATE.replace(', timeout="1s"', ""))
     (asked,) = only(told, InterviewStarted)
     assert (asked.question, asked.stage, asked.hold) == ("Ship it?", "h", waiting.holds[0].id)
     before = list(told)
-    service = await house.service()
+    service = await hf.service()
     await service.answer(waiting.holds[0].id, waiting.holds[0].options[0].id)
     told.clear()
     assert (await runner.resume(waiting.run_id)).succeeded
@@ -187,12 +187,12 @@ async def test_a_question_and_its_answer_are_told_and_a_resume_tells_only_what_i
 
 
 @pytest.mark.covers("AT-233")
-async def test_a_question_that_nobody_answers_in_time_is_told(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_question_that_nobody_answers_in_time_is_told(hf: Holdfast, tmp_path: Path) -> None:
     told: list[PipelineEvent] = []
-    runner = Runner(house, logs_root=tmp_path, on_event=told.append)
+    runner = Runner(hf, logs_root=tmp_path, on_event=told.append)
     waiting = await runner.run(GATE)
     if waiting.status == "waiting":
-        service = await house.service()
+        service = await hf.service()
         await until(lambda: service.store.now() > (waiting.holds[0].expires_at or 0))
         await service.runtime.sweep_holds()
         await runner.resume(waiting.run_id)
@@ -203,33 +203,33 @@ async def test_a_question_that_nobody_answers_in_time_is_told(house: Holdfast, t
 
 
 @pytest.mark.covers("AT-235")
-async def test_events_are_a_stream_too(house: Holdfast, tmp_path: Path) -> None:
+async def test_events_are_a_stream_too(hf: Holdfast, tmp_path: Path) -> None:
     seen: list[PipelineEvent] = []
-    async for event in Runner(house, logs_root=tmp_path).stream(line("a;", "a")):
+    async for event in Runner(hf, logs_root=tmp_path).stream(line("a;", "a")):
         if isinstance(event, StageStarted) and event.name == "a":
             assert not only(seen, PipelineCompleted)
         seen.append(event)
     assert name(seen[-1]) == "PipelineCompleted"
-    service = await house.service()
+    service = await hf.service()
     assert seen == await stored_events(service, seen[0].run)
     assert await stored_events(service, seen[0].run, after=seen[3].place) == seen[4:]
 
 
-async def test_a_stream_that_nobody_reads_on_stops_what_it_began(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_stream_that_nobody_reads_on_stops_what_it_began(hf: Holdfast, tmp_path: Path) -> None:
     text = line('t [shape=parallelogram, tool_command="sleep 30"];', "t")
-    stream = Runner(house, logs_root=tmp_path).stream(text)
+    stream = Runner(hf, logs_root=tmp_path).stream(text)
     run_id = ""
     async for event in stream:
         run_id = event.run
         if isinstance(event, StageStarted) and event.name == "t":
             break
     await stream.aclose()
-    service = await house.service()
+    service = await hf.service()
     assert (await service.get(run_id)).worker is None
 
 
 @pytest.mark.covers("AT-230")
-async def test_the_end_counts_the_artifacts(house: Holdfast, tmp_path: Path) -> None:
+async def test_the_end_counts_the_artifacts(hf: Holdfast, tmp_path: Path) -> None:
     class Keeps:
         async def execute(
             self, node: Stage, context: PipelineContext, graph: Any, logs_root: Path, *, visit: Visit
@@ -240,7 +240,7 @@ async def test_the_end_counts_the_artifacts(house: Holdfast, tmp_path: Path) -> 
             return Outcome()
 
     told: list[PipelineEvent] = []
-    runner = Runner(house, logs_root=tmp_path, on_event=told.append)
+    runner = Runner(hf, logs_root=tmp_path, on_event=told.append)
     runner.register_handler("keeps", Keeps())
     await runner.run(line("a [type=keeps]; b [type=keeps];", "a", "b"))
     assert only(told, PipelineCompleted)[0].artifact_count == 3
@@ -248,7 +248,7 @@ async def test_the_end_counts_the_artifacts(house: Holdfast, tmp_path: Path) -> 
 
 @pytest.mark.covers("AT-236", "AT-231")
 async def test_an_attempt_whose_worker_was_lost_is_one_bracket_whoever_ends_it(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     begun, goes_on = asyncio.Event(), asyncio.Event()
 
@@ -258,9 +258,9 @@ async def test_an_attempt_whose_worker_was_lost_is_one_bracket_whoever_ends_it(
         return "well"
 
     text = line("a;", "a")
-    running = asyncio.create_task(Runner(house, backend=answer, logs_root=tmp_path).run(text))
+    running = asyncio.create_task(Runner(hf, backend=answer, logs_root=tmp_path).run(text))
     await begun.wait()
-    service = await house.service()
+    service = await hf.service()
     (driver,) = service.runtime.drivers.values()
     await service.runtime.recorder.committed(driver.queue, driver.pos.head)
     driver.lost()
@@ -268,7 +268,7 @@ async def test_an_attempt_whose_worker_was_lost_is_one_bracket_whoever_ends_it(
     with pytest.raises(LeaseLostError):
         await running
     await service.store.park(driver.lease, status=RunStatus.resumable, inbox_seen=0, ready_at=None)
-    found = await Runner(house, backend=answer).resume(driver.run)
+    found = await Runner(hf, backend=answer).resume(driver.run)
     assert found.succeeded
     told = await stored_events(service, found.run_id)
     mine = [e for e in told if getattr(e, "name", "") == "a"]

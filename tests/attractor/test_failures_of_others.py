@@ -39,11 +39,11 @@ def tools(*names: str) -> str:
 class Runs:
     """Pipelines on one house, with their tools in one folder."""
 
-    def __init__(self, house: Holdfast, folder: Path) -> None:
-        self.house, self.folder = house, folder
+    def __init__(self, hf: Holdfast, folder: Path) -> None:
+        self.hf, self.folder = hf, folder
 
     def runner(self, **options: Any) -> Runner:
-        return Runner(self.house, logs_root=self.folder / "logs", **options)
+        return Runner(self.hf, logs_root=self.folder / "logs", **options)
 
     async def run(self, text: str, **options: Any) -> PipelineResult:
         return await self.runner(**options).run(text, context={WORKDIR: str(self.folder)})
@@ -55,8 +55,8 @@ class Runs:
 
 
 @pytest.fixture
-def runs(house: Holdfast, tmp_path: Path) -> Runs:
-    return Runs(house, tmp_path)
+def runs(hf: Holdfast, tmp_path: Path) -> Runs:
+    return Runs(hf, tmp_path)
 
 
 # ---------------------------------------------------------------------- failures
@@ -138,7 +138,7 @@ async def test_each_stage_of_nested_branches_runs_once_and_each_join_once(runs: 
     assert found.succeeded
     assert runs.trace == Counter(names)
     assert found.completed_nodes == ("start", "outer", "front", "last", "done")
-    ran = [each.node for each in (await (await runs.house.service()).latest(found.run_id)).executions]
+    ran = [each.node for each in (await (await runs.hf.service()).latest(found.run_id)).executions]
     assert (ran.count("front"), ran.count("back"), ran.count("inner")) == (1, 1, 1)
 
 
@@ -171,7 +171,7 @@ async def test_defaults_never_override_a_shape_and_shapes_are_what_they_say(
     found = await runs.run(text, auto_approve=False)
     assert (found.status, [hold.prompt for hold in found.holds]) == ("waiting", ["Is this a gate?"])
     assert runs.trace == Counter()
-    await (await runs.house.service()).answer(found.holds[0].id, "Y")
+    await (await runs.hf.service()).answer(found.holds[0].id, "Y")
     ended = await runs.runner().resume(found.run_id)
     assert ended.completed_nodes == ("begin", "gate", "boss", "work", "finish")
     assert ended.context["context.stack.child.status"] == "completed"
@@ -186,7 +186,7 @@ ROUND = 'start -> a -> gate; gate -> a [label="[A] Again"]; gate -> b [label="[B
 
 @pytest.mark.covers("ATTRACTOR-PROOF-09", "ATTRACTOR-PROOF-10", "ATTRACTOR-GATE-01")
 async def test_asking_again_is_a_new_question_and_the_first_answer_wins(runs: Runs) -> None:
-    service = await runs.house.service()
+    service = await runs.hf.service()
     found = await runs.run(dot(GATE, ROUND))
     (first,) = found.holds
     for unknown in ("C", "Again please", "", "1"):
@@ -210,7 +210,7 @@ async def test_gates_in_branches_are_independent_and_no_gate_approves_itself(run
     links = """start -> fan; fan -> one; fan -> two; one -> a [label="[Y] Yes"]; one -> c [label="[N] No"]
         two -> b [label="[Y] Yes"]; two -> c [label="[N] No"]
         a -> join; b -> join; c -> join; join -> done"""
-    service = await runs.house.service()
+    service = await runs.hf.service()
     found = await runs.run(dot(tools("a", "b", "c") + shapes, links))
     assert found.status == "waiting"
     assert runs.trace == Counter()
@@ -228,8 +228,8 @@ async def test_gates_in_branches_are_independent_and_no_gate_approves_itself(run
 @pytest.fixture
 async def patient(anyio_backend: str, tmp_path: Path) -> AsyncIterator[tuple[Runs, FakeClock]]:
     clock = FakeClock()
-    async with Holdfast("memory:", clock=clock) as house:
-        yield Runs(house, tmp_path), clock
+    async with Holdfast("memory:", clock=clock) as hf:
+        yield Runs(hf, tmp_path), clock
 
 
 @pytest.mark.covers("ATTRACTOR-PROOF-09")
@@ -238,7 +238,7 @@ async def test_waiting_for_a_person_counts_against_nothing(patient: tuple[Runs, 
     graph = 'goal="wait", budget_time=10s'
     found = await runs.run(dot(GATE, ROUND, graph))
     clock.advance(days=90)
-    await (await runs.house.service()).answer(found.holds[0].id, "B")
+    await (await runs.hf.service()).answer(found.holds[0].id, "B")
     ended = await runs.runner().resume(found.run_id)
     assert ended.succeeded, ended.outcome
     assert runs.trace == Counter(["a", "b"])
@@ -287,12 +287,12 @@ async def test_every_counter_survives_a_wait_and_another_runner(tmp_path: Path) 
         "max_goal_jumps=2, max_same_failures=0",
     )
     store = f"sqlite:{tmp_path}/store.db"
-    async with Holdfast(store) as house:
-        found = await Runs(house, tmp_path).run(text)
+    async with Holdfast(store) as hf:
+        found = await Runs(hf, tmp_path).run(text)
     for _ in range(3):
-        async with Holdfast(store) as house:
-            await (await house.service()).answer(found.holds[0].id, "Y")
-            found = await Runs(house, tmp_path).runner().resume(found.run_id)
+        async with Holdfast(store) as hf:
+            await (await hf.service()).answer(found.holds[0].id, "Y")
+            found = await Runs(hf, tmp_path).runner().resume(found.run_id)
     assert found.status == "fail"
     assert "retried 2 times" in found.outcome.failure_reason
     assert (tmp_path / "trace").read_text().split() == ["a"] * 3

@@ -49,7 +49,7 @@ def is_full(heard: Heard, stage: str) -> bool:
     ],
 )
 async def test_the_edge_beats_the_stage_and_the_stage_the_graph(
-    house: Holdfast, tmp_path: Path, edge: str, stage: str, graph: str, mode: str
+    hf: Holdfast, tmp_path: Path, edge: str, stage: str, graph: str, mode: str
 ) -> None:
     heard: Heard = {}
     text = dot(
@@ -57,7 +57,7 @@ async def test_the_edge_beats_the_stage_and_the_stage_the_graph(
         f"start -> a; a -> b{f' [fidelity={edge}]' if edge else ''}; b -> done",
         f"goal=g{f', default_fidelity={graph}' if graph else ''}",
     )
-    result = await run(house, text, tmp_path, backend=listener(heard))
+    result = await run(hf, text, tmp_path, backend=listener(heard))
     assert result.context["internal.fidelity"]["mode"] == mode
     assert is_full(heard, "b") == (mode == "full")
     assert ("Completed stages:" in heard["b"][0]) == (mode == "compact")
@@ -65,10 +65,10 @@ async def test_the_edge_beats_the_stage_and_the_stage_the_graph(
 
 @pytest.mark.covers("AT-131")
 @pytest.mark.parametrize("mode", FIDELITIES)
-async def test_all_six_modes_are_taken(house: Holdfast, tmp_path: Path, mode: str) -> None:
+async def test_all_six_modes_are_taken(hf: Holdfast, tmp_path: Path, mode: str) -> None:
     heard: Heard = {}
     text = line(f'a; b [fidelity="{mode}"];', "a", "b")
-    result = await run(house, text, tmp_path, backend=listener(heard))
+    result = await run(hf, text, tmp_path, backend=listener(heard))
     assert result.succeeded
     assert not [each for each in result.diagnostics if each.rule == "fidelity_valid"]
     assert result.context["internal.fidelity"]["mode"] == mode
@@ -76,24 +76,22 @@ async def test_all_six_modes_are_taken(house: Holdfast, tmp_path: Path, mode: st
 
 
 @pytest.mark.covers("AT-134")
-async def test_truncate_carries_the_goal_and_the_run_and_nothing_else(
-    house: Holdfast, tmp_path: Path
-) -> None:
+async def test_truncate_carries_the_goal_and_the_run_and_nothing_else(hf: Holdfast, tmp_path: Path) -> None:
     heard: Heard = {}
     text = line("a; b [fidelity=truncate];", "a", "b")
-    result = await run(house, text, tmp_path, backend=listener(heard), context={"secret": "x"})
+    result = await run(hf, text, tmp_path, backend=listener(heard), context={"secret": "x"})
     assert heard["b"][0] == f"Goal: ship it\nRun: {result.run_id}"
 
 
 @pytest.mark.covers("AT-135", "AT-137")
-async def test_compact_lists_stages_outcomes_and_values(house: Holdfast, tmp_path: Path) -> None:
+async def test_compact_lists_stages_outcomes_and_values(hf: Holdfast, tmp_path: Path) -> None:
     heard: Heard = {}
     outcomes = {
         "a": Outcome(notes="planned it", context_updates={"files": ["x.py", "y.py"], "count": 3}),
         "b": Outcome(status="partial_success", notes="half of it"),
     }
     text = line('a; b; c [prompt="Now $goal"];', "a", "b", "c")
-    result = await run(house, text, tmp_path, backend=listener(heard, outcomes), context={"ticket": "T-1"})
+    result = await run(hf, text, tmp_path, backend=listener(heard, outcomes), context={"ticket": "T-1"})
     assert heard["c"][0].splitlines() == [
         "Goal: ship it",
         f"Run: {result.run_id}",
@@ -112,14 +110,14 @@ async def test_compact_lists_stages_outcomes_and_values(house: Holdfast, tmp_pat
 
 
 @pytest.mark.covers("AT-137")
-async def test_full_has_no_preamble(house: Holdfast, tmp_path: Path) -> None:
+async def test_full_has_no_preamble(hf: Holdfast, tmp_path: Path) -> None:
     heard: Heard = {}
-    await run(house, line("a; b [fidelity=full];", "a", "b"), tmp_path, backend=listener(heard))
+    await run(hf, line("a; b [fidelity=full];", "a", "b"), tmp_path, backend=listener(heard))
     assert heard["b"][0] == ""
     assert written(tmp_path / "b" / "preamble.md") == ""
 
 
-async def test_summaries_tell_what_failed_on_the_way(house: Holdfast, tmp_path: Path) -> None:
+async def test_summaries_tell_what_failed_on_the_way(hf: Holdfast, tmp_path: Path) -> None:
     heard: Heard = {}
     fails = Outcome(status="fail", failure_reason="no such file")
     text = dot(
@@ -127,7 +125,7 @@ async def test_summaries_tell_what_failed_on_the_way(house: Holdfast, tmp_path: 
         'c [fidelity="summary:low"];',
         'start -> t -> a; a -> b [condition="outcome=fail"]; b -> c -> done',
     )
-    await run(house, text, tmp_path, backend=listener(heard, {"a": fails}))
+    await run(hf, text, tmp_path, backend=listener(heard, {"a": fails}))
     told = heard["b"][0]
     assert "Stages that have ended: 2 (1 success, 1 fail)." in told
     assert "- a: fail: no such file" in told
@@ -140,9 +138,7 @@ async def test_summaries_tell_what_failed_on_the_way(house: Holdfast, tmp_path: 
     assert "tool.output" not in low
 
 
-async def test_branches_and_tool_calls_are_told_of(
-    house: Holdfast, tmp_path: Path, provider: Provider
-) -> None:
+async def test_branches_and_tool_calls_are_told_of(hf: Holdfast, tmp_path: Path, provider: Provider) -> None:
     looks = Answer(calls=[("c", "look", {})])
     said = ("looked twice", "seen: x", "seen: y", "all", "short")
     provider.says(looks, looks, *(Answer(each) for each in said))
@@ -157,7 +153,7 @@ async def test_branches_and_tool_calls_are_told_of(
         """Looks."""
         return "nothing"
 
-    result = await run(house, text, tmp_path, backend=backend(provider, tools=[look]))
+    result = await run(hf, text, tmp_path, backend=backend(provider, tools=[look]))
     assert result.succeeded
     told = written(tmp_path / "z" / "preamble.md")
     assert "- a: success [look x2]: looked twice" in told
@@ -167,7 +163,7 @@ async def test_branches_and_tool_calls_are_told_of(
 
 @pytest.mark.covers("AT-136", "ATTRACTOR-HANDLER-11")
 @pytest.mark.parametrize("mode", TOLD)
-async def test_budgets_hold_whatever_the_context_is(house: Holdfast, tmp_path: Path, mode: str) -> None:
+async def test_budgets_hold_whatever_the_context_is(hf: Holdfast, tmp_path: Path, mode: str) -> None:
     heard: Heard = {}
     huge = {f"key{n}": "é" * 3000 for n in range(60)} | {"k" * 3000: "v", "one": {"deep": "z" * 400_000}}
     many = [f"s{n}" for n in range(45)]
@@ -175,7 +171,7 @@ async def test_budgets_hold_whatever_the_context_is(house: Holdfast, tmp_path: P
     text = line(
         "; ".join(many) + f'; last [fidelity="{mode}"];', *many, "last", graph=f'goal="{"g" * 20000}"'
     )
-    await run(house, text, tmp_path, backend=listener(heard, notes), context=huge)
+    await run(hf, text, tmp_path, backend=listener(heard, notes), context=huge)
     told = heard["last"][0]
     assert tokens(told) <= BUDGETS[mode]
     assert told.startswith("Goal: ggg")
@@ -194,11 +190,11 @@ def test_the_specifications_budgets() -> None:
 @pytest.mark.covers("ATTRACTOR-RUN-05")
 @pytest.mark.parametrize("instead", ["summary:high", "compact"])
 async def test_a_lost_conversation_is_told_in_short_for_one_hop(
-    house: Holdfast, tmp_path: Path, instead: str
+    hf: Holdfast, tmp_path: Path, instead: str
 ) -> None:
     heard: Heard = {}
     text = line("a; b;", "a", "b", graph="goal=g, default_fidelity=full, thread_id=t")
-    result = await run(house, text, tmp_path, backend=listener(heard), context={RESUMED: instead})
+    result = await run(hf, text, tmp_path, backend=listener(heard), context={RESUMED: instead})
     assert heard["a"][0].startswith("Goal: g")
     assert is_full(heard, "b")
     assert result.context[RESUMED] == ""

@@ -33,8 +33,8 @@ def gated(more: str = 'label="Ship?"', links: str = LINKS, graph: str = "") -> s
 class Gates:
     """Runs on a house whose time stands still, so that nothing is late by itself."""
 
-    def __init__(self, house: Holdfast, clock: FakeClock, logs: Path) -> None:
-        self.house, self.clock, self.runner = house, clock, Runner(house, logs_root=logs)
+    def __init__(self, hf: Holdfast, clock: FakeClock, logs: Path) -> None:
+        self.hf, self.clock, self.runner = hf, clock, Runner(hf, logs_root=logs)
 
     async def run(self, text: str) -> PipelineResult:
         return await self.runner.run(text)
@@ -49,15 +49,15 @@ class Gates:
         return await going
 
     async def answer(self, found: PipelineResult, decision: str, **more: Any) -> PipelineResult:
-        await (await self.house.service()).answer(found.holds[0].id, decision, **more)
+        await (await self.hf.service()).answer(found.holds[0].id, decision, **more)
         return await self.runner.resume(found.run_id)
 
 
 @pytest.fixture
 async def gates(anyio_backend: str, tmp_path: Path) -> AsyncIterator[Gates]:
     clock = FakeClock()
-    async with Holdfast("memory:", clock=clock) as house:
-        yield Gates(house, clock, tmp_path)
+    async with Holdfast("memory:", clock=clock) as hf:
+        yield Gates(hf, clock, tmp_path)
 
 
 def human(found: PipelineResult) -> dict[str, Any]:
@@ -123,7 +123,7 @@ async def test_a_gate_without_edges_fails(gates: Gates) -> None:
 @pytest.mark.covers("AT-165", "ATTRACTOR-PROOF-10")
 async def test_an_unknown_answer_is_refused_and_the_first_one_wins(gates: Gates) -> None:
     found = await gates.run(gated())
-    service, hold = await gates.house.service(), found.holds[0].id
+    service, hold = await gates.hf.service(), found.holds[0].id
     with pytest.raises(AnswerInvalidError, match="A, F"):
         await service.answer(hold, "perhaps")
     await service.answer(hold, "A", by="user:dana")
@@ -161,7 +161,7 @@ async def test_a_timeout_without_default_is_a_retry_and_each_try_asks_anew(
 async def test_a_question_that_is_withdrawn_was_skipped(gates: Gates) -> None:
     links = LINKS.replace("gate -> fix", 'gate -> mend [condition="outcome=fail"]; mend -> done; gate -> fix')
     found = await gates.run(gated(links=links).replace("fix [", "mend; fix [", 1))
-    people = (await gates.house.service()).people
+    people = (await gates.hf.service()).people
     await people.cancel(operator("user:dana"), found.holds[0].id, reason="not now")
     ended = await gates.runner.resume(found.run_id)
     assert ended.completed_nodes == ("start", "gate", "mend", "done")
@@ -241,7 +241,7 @@ async def test_gates_in_branches_are_open_at_once_and_answered_in_any_order(gate
     found = await gates.run(dot(stages, links))
     holds = {hold.node: hold for hold in found.holds}
     assert sorted(holds) == ["a", "b"]
-    service = await gates.house.service()
+    service = await gates.hf.service()
     await service.answer(holds["b"].id, "Yes")
     half = await gates.runner.resume(found.run_id)
     assert [hold.id for hold in half.holds] == [holds["a"].id]

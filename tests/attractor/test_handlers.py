@@ -40,8 +40,8 @@ def registry(**handlers: Any) -> HandlerRegistry:
 
 
 @pytest.mark.covers("AT-177", "AT-144", "AT-145", "AT-180", "ATTRACTOR-HANDLER-03", "AT-125")
-async def test_without_a_backend_stages_are_simulated(house: Holdfast, tmp_path: Path) -> None:
-    found = await run(house, line("plan;", "plan"), tmp_path)
+async def test_without_a_backend_stages_are_simulated(hf: Holdfast, tmp_path: Path) -> None:
+    found = await run(hf, line("plan;", "plan"), tmp_path)
     assert found.succeeded
     assert found.completed_nodes == ("start", "plan", "done")
     said = "[Simulated] Response for stage: plan"
@@ -54,36 +54,36 @@ async def test_without_a_backend_stages_are_simulated(house: Holdfast, tmp_path:
 
 
 @pytest.mark.covers("AT-177")
-async def test_the_start_is_found_by_its_shape_first(house: Holdfast, tmp_path: Path) -> None:
+async def test_the_start_is_found_by_its_shape_first(hf: Holdfast, tmp_path: Path) -> None:
     text = "digraph g { begin [shape=Mdiamond]; start [shape=box, label=x]; exit; begin -> start -> exit }"
-    found = await run(house, text, tmp_path)
+    found = await run(hf, text, tmp_path)
     assert found.completed_nodes == ("begin", "start", "exit")
 
 
 @pytest.mark.covers("AT-178")
 async def test_the_prompt_is_the_prompt_or_the_label_with_the_goal_everywhere(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     stages = 'a [prompt="$goal, then $goal again"]; b [label="Do $goal"];'
-    await run(house, line(stages, "a", "b"), tmp_path)
+    await run(hf, line(stages, "a", "b"), tmp_path)
     assert (tmp_path / "a" / "prompt.md").read_text() == "ship it, then ship it again"
     assert (tmp_path / "b" / "prompt.md").read_text() == "Do ship it"
 
 
 @pytest.mark.covers("AT-179", "ATTRACTOR-HANDLER-09", "AT-125")
-async def test_a_function_answers_with_text(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_function_answers_with_text(hf: Holdfast, tmp_path: Path) -> None:
     def answer(node: Stage, prompt: str, context: PipelineContext) -> str:
         context.set("context.seen", node.id)
         return prompt.upper() + "!" * 300
 
-    found = await run(house, line('a [prompt="hi"];', "a"), tmp_path, backend=answer)
+    found = await run(hf, line('a [prompt="hi"];', "a"), tmp_path, backend=answer)
     assert found.context["last_response"] == ("HI" + "!" * 300)[:200]
     assert found.context["context.seen"] == "a"
     assert len((tmp_path / "a" / "response.md").read_text()) == 302
 
 
 @pytest.mark.covers("AT-179", "ATTRACTOR-HANDLER-09", "AT-126", "AT-124")
-async def test_a_backends_outcome_is_used_and_written(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_backends_outcome_is_used_and_written(hf: Holdfast, tmp_path: Path) -> None:
     async def answer(prompt: str) -> Outcome:
         return Outcome(status="partial_success", preferred_label="B", context_updates={"context.x": [1]})
 
@@ -92,7 +92,7 @@ async def test_a_backends_outcome_is_used_and_written(house: Holdfast, tmp_path:
         "a; b [type=look]; c [type=look];",
         "start -> a; a -> b [label=A, weight=9]; a -> c [label=B]; b -> done; c -> done",
     )
-    found = await run(house, text, tmp_path, backend=answer, registry=registry(look=seen))
+    found = await run(hf, text, tmp_path, backend=answer, registry=registry(look=seen))
     assert found.completed_nodes == ("start", "a", "c", "done")
     context = seen.calls[0][1]
     assert context.get("context.x") == [1]
@@ -103,9 +103,7 @@ async def test_a_backends_outcome_is_used_and_written(house: Holdfast, tmp_path:
 
 
 @pytest.mark.covers("AT-179", "AT-111")
-async def test_a_backend_that_raises_fails_its_stage_and_not_the_engine(
-    house: Holdfast, tmp_path: Path
-) -> None:
+async def test_a_backend_that_raises_fails_its_stage_and_not_the_engine(hf: Holdfast, tmp_path: Path) -> None:
     def answer(prompt: str) -> str:
         raise RuntimeError("the model is on fire")
 
@@ -113,9 +111,9 @@ async def test_a_backend_that_raises_fails_its_stage_and_not_the_engine(
         'a; fix [shape=parallelogram, tool_command="true"];',
         either("a", "fix"),
     )
-    found = await run(house, text, tmp_path, backend=answer)
+    found = await run(hf, text, tmp_path, backend=answer)
     assert found.completed_nodes == ("start", "a", "fix", "done")
-    alone = await run(house, line("a;", "a"), tmp_path / "alone", backend=answer)
+    alone = await run(hf, line("a;", "a"), tmp_path / "alone", backend=answer)
     assert alone.status == "fail"
     assert alone.outcome.failure_reason == "the model is on fire"
 
@@ -132,7 +130,7 @@ async def test_a_backend_that_raises_fails_its_stage_and_not_the_engine(
 )
 @pytest.mark.covers("AT-103", "AT-104", "AT-105")
 async def test_only_failures_that_may_pass_are_tried_again(
-    house: Holdfast, tmp_path: Path, raised: Exception, calls: int
+    hf: Holdfast, tmp_path: Path, raised: Exception, calls: int
 ) -> None:
     asked: list[str] = []
 
@@ -140,14 +138,14 @@ async def test_only_failures_that_may_pass_are_tried_again(
         asked.append(prompt)
         raise raised
 
-    found = await run(house, line("a [max_retries=2];", "a"), tmp_path, backend=answer)
+    found = await run(hf, line("a [max_retries=2];", "a"), tmp_path, backend=answer)
     assert (found.status, len(asked)) == ("fail", calls)
 
 
 @pytest.mark.covers("AT-98", "AT-100", "AT-110")
-async def test_a_stage_that_asks_for_another_try_is_asked_anew(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_stage_that_asks_for_another_try_is_asked_anew(hf: Holdfast, tmp_path: Path) -> None:
     answers = iter([Outcome(status="retry", failure_reason="not yet"), "done now"])
-    found = await run(house, line("a [max_retries=2];", "a"), tmp_path, backend=lambda prompt: next(answers))
+    found = await run(hf, line("a [max_retries=2];", "a"), tmp_path, backend=lambda prompt: next(answers))
     assert found.succeeded
     assert (tmp_path / "a" / "response.md").read_text() == "done now"
     assert found.context["internal.retry_count.a"] == 0
@@ -166,7 +164,7 @@ async def test_a_stage_that_asks_for_another_try_is_asked_anew(house: Holdfast, 
     ],
 )
 async def test_a_stage_that_asks_too_often_ends_as_it_may(
-    house: Holdfast, tmp_path: Path, more: str, status: str, told: dict[str, str]
+    hf: Holdfast, tmp_path: Path, more: str, status: str, told: dict[str, str]
 ) -> None:
     asked: list[str] = []
 
@@ -174,21 +172,21 @@ async def test_a_stage_that_asks_too_often_ends_as_it_may(
         asked.append(prompt)
         return Outcome(status="RETRY", failure_reason="not yet")
 
-    found = await run(house, line(f"a [max_retries=1{more}];", "a"), tmp_path, backend=answer)
+    found = await run(hf, line(f"a [max_retries=1{more}];", "a"), tmp_path, backend=answer)
     assert (found.status, len(asked)) == (status, 2)
     written = json.loads((tmp_path / "a" / "status.json").read_text())
     assert {key: written[key] for key in told} == told
 
 
 @pytest.mark.covers("AT-A17")
-async def test_words_of_other_dialects_are_understood(house: Holdfast, tmp_path: Path) -> None:
+async def test_words_of_other_dialects_are_understood(hf: Holdfast, tmp_path: Path) -> None:
     mine = Custom(Outcome(status="FAILED", failure_reason="no"))
-    found = await run(house, line("a [type=mine];", "a"), tmp_path, registry=registry(mine=mine))
+    found = await run(hf, line("a [type=mine];", "a"), tmp_path, registry=registry(mine=mine))
     assert (found.status, found.context["failure_reason"]) == ("fail", "no")
 
 
 @pytest.mark.covers("AT-129", "AT-A15")
-async def test_a_status_file_that_the_agent_wrote_is_its_outcome(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_status_file_that_the_agent_wrote_is_its_outcome(hf: Holdfast, tmp_path: Path) -> None:
     def answer(node: Stage, prompt: str, context: PipelineContext) -> str:
         status = {"outcome": "SUCCEEDED", "preferred_next_label": "B", "notes": "n"}
         if node.id == "a":
@@ -197,7 +195,7 @@ async def test_a_status_file_that_the_agent_wrote_is_its_outcome(house: Holdfast
         return "prose"
 
     text = dot("a; b; c;", "start -> a; a -> b [label=A]; a -> c [label=B]; b -> done; c -> done")
-    found = await run(house, text, tmp_path, backend=answer)
+    found = await run(hf, text, tmp_path, backend=answer)
     assert found.completed_nodes == ("start", "a", "c", "done")
     assert found.context["x.y"] == 1
     status = json.loads((tmp_path / "a" / "status.json").read_text())
@@ -211,26 +209,26 @@ async def test_a_status_file_that_the_agent_wrote_is_its_outcome(house: Holdfast
 
 
 @pytest.mark.covers("AT-A15")
-async def test_the_backends_outcome_beats_the_status_file(house: Holdfast, tmp_path: Path) -> None:
+async def test_the_backends_outcome_beats_the_status_file(hf: Holdfast, tmp_path: Path) -> None:
     def answer(node: Stage, prompt: str, context: PipelineContext) -> Outcome:
         (tmp_path / "a" / "status.json").write_text('{"outcome": "fail"}')
         return Outcome(notes="mine")
 
-    assert (await run(house, line("a;", "a"), tmp_path, backend=answer)).succeeded
+    assert (await run(hf, line("a;", "a"), tmp_path, backend=answer)).succeeded
 
 
-async def test_a_status_file_that_says_nothing_is_a_failure(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_status_file_that_says_nothing_is_a_failure(hf: Holdfast, tmp_path: Path) -> None:
     def answer(prompt: str) -> str:
         (tmp_path / "a" / "status.json").write_text("{half")
         return "prose"
 
-    found = await run(house, line("a;", "a"), tmp_path, backend=answer)
+    found = await run(hf, line("a;", "a"), tmp_path, backend=answer)
     assert found.status == "fail"
     assert "status.json is no JSON" in found.outcome.failure_reason
 
 
 @pytest.mark.covers("AT-129", "AT-A14")
-async def test_auto_status_counts_only_where_no_status_was_written(house: Holdfast, tmp_path: Path) -> None:
+async def test_auto_status_counts_only_where_no_status_was_written(hf: Holdfast, tmp_path: Path) -> None:
     class Silent:
         def __init__(self, text: str = "") -> None:
             self.text = text
@@ -242,7 +240,7 @@ async def test_auto_status_counts_only_where_no_status_was_written(house: Holdfa
 
     async def with_(handler: Silent, stage: str) -> Any:
         logs = tmp_path / str(len(listed(tmp_path)))
-        return await run(house, line(f"a [type=quiet{stage}];", "a"), logs, registry=registry(quiet=handler))
+        return await run(hf, line(f"a [type=quiet{stage}];", "a"), logs, registry=registry(quiet=handler))
 
     found = await with_(Silent(), ", auto_status=true")
     status = json.loads((found.logs_root / "a" / "status.json").read_text())
@@ -262,19 +260,19 @@ async def test_auto_status_counts_only_where_no_status_was_written(house: Holdfa
     ],
 )
 async def test_prose_is_no_proof_where_a_goal_gate_is_fail_closed(
-    house: Holdfast, tmp_path: Path, stage: str, graph: str, status: str
+    hf: Holdfast, tmp_path: Path, stage: str, graph: str, status: str
 ) -> None:
     text = line(f"a [{stage}];", "a", graph=graph)
-    assert (await run(house, text, tmp_path, backend=lambda prompt: "It is all done!")).status == status
+    assert (await run(hf, text, tmp_path, backend=lambda prompt: "It is all done!")).status == status
 
 
 @pytest.mark.covers("AT-174", "AT-176", "ATTRACTOR-HANDLER-02")
 async def test_custom_handlers_are_found_by_type_and_unknown_types_by_shape(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     mine = Custom(Outcome(context_updates={"context.mine": True}))
     stages = 'a [type=mine, colour="red"]; b [type=nobody, shape=parallelogram, tool_command="echo b"];'
-    found = await run(house, line(stages, "a", "b"), tmp_path, registry=registry(mine=mine))
+    found = await run(hf, line(stages, "a", "b"), tmp_path, registry=registry(mine=mine))
     assert found.succeeded
     assert found.context["context.mine"] is True
     assert found.context["tool.output"] == "b\n"
@@ -297,15 +295,15 @@ def test_registering_again_replaces_and_the_default_is_codergen() -> None:
 
 
 @pytest.mark.covers("AT-175")
-async def test_a_built_in_handler_can_be_replaced(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_built_in_handler_can_be_replaced(hf: Holdfast, tmp_path: Path) -> None:
     mine = Custom(Outcome(notes="not a model"))
-    found = await run(house, line("a;", "a"), tmp_path, registry=registry(codergen=mine))
+    found = await run(hf, line("a;", "a"), tmp_path, registry=registry(codergen=mine))
     assert found.succeeded
     assert len(mine.calls) == 1
 
 
 @pytest.mark.covers("AT-176", "ATTRACTOR-HANDLER-02")
-async def test_an_async_handler_may_use_the_durable_side(house: Holdfast, tmp_path: Path) -> None:
+async def test_an_async_handler_may_use_the_durable_side(hf: Holdfast, tmp_path: Path) -> None:
     class Durable:
         async def execute(
             self, node: Stage, context: PipelineContext, graph: Pipeline, logs_root: Path, visit: Visit
@@ -315,44 +313,44 @@ async def test_an_async_handler_may_use_the_durable_side(house: Holdfast, tmp_pa
             return Outcome(context_updates={"rolled": value})
 
     found = await run(
-        house, line("a [type=dice, effect=read];", "a"), tmp_path, registry=registry(dice=Durable())
+        hf, line("a [type=dice, effect=read];", "a"), tmp_path, registry=registry(dice=Durable())
     )
     assert found.context["rolled"] == 4
 
 
 @pytest.mark.covers("AT-148", "AT-111")
 async def test_updates_that_cannot_be_stored_fail_the_stage_by_their_key(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     mine = Custom(Outcome(context_updates={"context.handle": object()}))
-    found = await run(house, line("a [type=mine];", "a"), tmp_path, registry=registry(mine=mine))
+    found = await run(hf, line("a [type=mine];", "a"), tmp_path, registry=registry(mine=mine))
     assert found.status == "fail"
     assert "'context.handle'" in found.outcome.failure_reason
 
 
 @pytest.mark.covers("AT-111")
-async def test_an_outcome_with_odd_values_is_taken_as_text(house: Holdfast, tmp_path: Path) -> None:
+async def test_an_outcome_with_odd_values_is_taken_as_text(hf: Holdfast, tmp_path: Path) -> None:
     odd: Any = {"preferred_label": 7, "suggested_next_ids": (1, "done"), "notes": None}
     mine = Custom(Outcome(**odd))
-    found = await run(house, line("a [type=mine];", "a"), tmp_path, registry=registry(mine=mine))
+    found = await run(hf, line("a [type=mine];", "a"), tmp_path, registry=registry(mine=mine))
     assert found.succeeded
 
 
 @pytest.mark.covers("AT-128", "AT-A31")
-async def test_a_skipped_stage_leaves_no_outcome(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_skipped_stage_leaves_no_outcome(hf: Holdfast, tmp_path: Path) -> None:
     mine = Custom(Outcome(status="skipped"))
     seen = Custom()
     stages = "a [type=failing]; b [type=mine]; c [type=look];"
     links = 'start -> a; a -> b [condition="outcome=fail"]; b -> c -> done'
     handlers = registry(mine=mine, look=seen, failing=Custom(Outcome(status="fail", failure_reason="no")))
-    found = await run(house, dot(stages, links), tmp_path, registry=handlers)
+    found = await run(hf, dot(stages, links), tmp_path, registry=handlers)
     assert found.completed_nodes == ("start", "a", "b", "c", "done")
     assert seen.calls[0][1].get("outcome") == "fail"
 
 
 @pytest.mark.covers("AT-185")
 @pytest.mark.parametrize("kind", ["model", "custom"])
-async def test_a_stage_that_takes_too_long_fails(house: Holdfast, tmp_path: Path, kind: str) -> None:
+async def test_a_stage_that_takes_too_long_fails(hf: Holdfast, tmp_path: Path, kind: str) -> None:
     class Slow:
         async def execute(self, node: Any, context: Any, graph: Any, logs_root: Any) -> Outcome:
             await asyncio.sleep(30)
@@ -363,7 +361,7 @@ async def test_a_stage_that_takes_too_long_fails(house: Holdfast, tmp_path: Path
         return ""
 
     stage = "a [timeout=50ms, type=slow, effect=read];" if kind == "custom" else "a [timeout=50ms];"
-    found = await run(house, line(stage, "a"), tmp_path, backend=slow, registry=registry(slow=Slow()))
+    found = await run(hf, line(stage, "a"), tmp_path, backend=slow, registry=registry(slow=Slow()))
     assert found.status == "fail"
     assert found.outcome.failure_reason == "timeout: stage 'a' took longer than 50ms"
 
@@ -383,23 +381,23 @@ def test_candidates_rank_by_outcome_then_score_then_id() -> None:
     assert [each["id"] for each in ranked(candidates(RESULTS))] == ["a", "b", "c", "d", "f", "e"]
 
 
-async def fan_in(house: Holdfast, logs: Path, results: Any, stage: str = "", backend: Any = None) -> Any:
+async def fan_in(hf: Holdfast, logs: Path, results: Any, stage: str = "", backend: Any = None) -> Any:
     """A fan-in behind a stage that leaves these results."""
     leave = Custom(Outcome(context_updates={} if results is None else {"parallel.results": results}))
     text = line(f"a [type=leave]; join [shape=tripleoctagon{stage}];", "a", "join")
-    return await run(house, text, logs, registry=registry(leave=leave), backend=backend)
+    return await run(hf, text, logs, registry=registry(leave=leave), backend=backend)
 
 
 @pytest.mark.covers("AT-194")
 @pytest.mark.parametrize("results", [None, []])
-async def test_a_fan_in_without_results_fails(house: Holdfast, tmp_path: Path, results: Any) -> None:
-    found = await fan_in(house, tmp_path, results)
+async def test_a_fan_in_without_results_fails(hf: Holdfast, tmp_path: Path, results: Any) -> None:
+    found = await fan_in(hf, tmp_path, results)
     assert found.outcome.failure_reason == "No parallel results to evaluate"
 
 
 @pytest.mark.covers("AT-195", "AT-197")
-async def test_a_fan_in_names_the_best(house: Holdfast, tmp_path: Path) -> None:
-    found = await fan_in(house, tmp_path, RESULTS)
+async def test_a_fan_in_names_the_best(hf: Holdfast, tmp_path: Path) -> None:
+    found = await fan_in(hf, tmp_path, RESULTS)
     assert found.context["parallel.fan_in.best_id"] == "a"
     assert found.context["parallel.fan_in.best_outcome"] == "success"
     notes = json.loads((tmp_path / "join" / "status.json").read_text())["notes"]
@@ -407,26 +405,26 @@ async def test_a_fan_in_names_the_best(house: Holdfast, tmp_path: Path) -> None:
 
 
 @pytest.mark.covers("AT-198", "AT-A22")
-async def test_a_fan_in_fails_when_all_failed_and_not_before(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_fan_in_fails_when_all_failed_and_not_before(hf: Holdfast, tmp_path: Path) -> None:
     failed = [{"id": "x", "outcome": "fail"}, {"id": "y", "outcome": "fail"}]
-    assert (await fan_in(house, tmp_path / "1", failed)).status == "fail"
-    some = await fan_in(house, tmp_path / "2", [*failed, {"id": "z", "outcome": "retry"}])
+    assert (await fan_in(hf, tmp_path / "1", failed)).status == "fail"
+    some = await fan_in(hf, tmp_path / "2", [*failed, {"id": "z", "outcome": "retry"}])
     assert some.context["parallel.fan_in.best_id"] == "z"
 
 
 @pytest.mark.covers("AT-196")
-async def test_a_fan_in_with_a_prompt_lets_the_model_choose(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_fan_in_with_a_prompt_lets_the_model_choose(hf: Holdfast, tmp_path: Path) -> None:
     asked: list[str] = []
 
     def answer(prompt: str) -> str:
         asked.append(prompt)
         return "I compared them. The best candidate is `c`."
 
-    found = await fan_in(house, tmp_path, RESULTS, ', prompt="Which serves $goal?"', answer)
+    found = await fan_in(hf, tmp_path, RESULTS, ', prompt="Which serves $goal?"', answer)
     assert found.context["parallel.fan_in.best_id"] == "c"
     assert "Which serves ship it?" in asked[-1]
     assert '"id": "e"' not in asked[-1]
-    simulated = await fan_in(house, tmp_path / "s", RESULTS, ', prompt="Which?"', Simulation())
+    simulated = await fan_in(hf, tmp_path / "s", RESULTS, ', prompt="Which?"', Simulation())
     assert simulated.context["parallel.fan_in.best_id"] == "a"
 
 

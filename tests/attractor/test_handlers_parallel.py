@@ -22,12 +22,12 @@ FAN = "fan [shape=component]; join [shape=tripleoctagon];"
 
 
 @pytest.mark.covers("AT-127", "AT-197", "AT-189", "ATTRACTOR-PROOF-04")
-async def test_branches_run_their_stages_once_and_keep_their_context(house: Holdfast, tmp_path: Path) -> None:
+async def test_branches_run_their_stages_once_and_keep_their_context(hf: Holdfast, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     stages = FAN + tool("a1", f"echo a1 >> {trace}") + tool("a2", f"echo a2 >> {trace}; echo from a")
     stages += tool("b1", f"echo b1 >> {trace}; echo from b; exit 1")
     links = "start -> fan; fan -> a1; fan -> b1; a1 -> a2 -> join; b1 -> join; join -> done"
-    found = await run(house, dot(stages, links), tmp_path / "logs")
+    found = await run(hf, dot(stages, links), tmp_path / "logs")
     assert found.succeeded
     assert found.completed_nodes == ("start", "fan", "join", "done")
     assert sorted(trace.read_text().split()) == ["a1", "a2", "b1"]
@@ -39,10 +39,10 @@ async def test_branches_run_their_stages_once_and_keep_their_context(house: Hold
     assert (tmp_path / "logs" / "a2" / "status.json").is_file()
 
 
-async def test_a_stage_that_two_branches_share_has_a_folder_in_each(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_stage_that_two_branches_share_has_a_folder_in_each(hf: Holdfast, tmp_path: Path) -> None:
     stages = FAN + tool("a", "true") + tool("b", "true") + tool("both", "echo $ATTRACTOR_STAGE_DIR")
     links = "start -> fan; fan -> a -> both; fan -> b -> both; both -> join; join -> done"
-    found = await run(house, dot(stages, links), tmp_path)
+    found = await run(hf, dot(stages, links), tmp_path)
     places = [each["context_updates"]["tool.last_line"] for each in found.context["parallel.results"]]
     assert len(set(places)) == 2
     assert not (tmp_path / "both").exists()
@@ -50,7 +50,7 @@ async def test_a_stage_that_two_branches_share_has_a_folder_in_each(house: Holdf
 
 
 @pytest.mark.covers("ATTRACTOR-RUN-02", "AT-190", "ATTRACTOR-HANDLER-01")
-async def test_the_first_success_stops_the_commands_of_the_others(house: Holdfast, tmp_path: Path) -> None:
+async def test_the_first_success_stops_the_commands_of_the_others(hf: Holdfast, tmp_path: Path) -> None:
     fan = FAN.replace("component", "component, join_policy=first_success")
     stages = (
         fan
@@ -58,14 +58,14 @@ async def test_the_first_success_stops_the_commands_of_the_others(house: Holdfas
         + tool("quick", "while ! test -e $ATTRACTOR_LOGS_ROOT/slow/tool*/pid; do sleep 0.01; done")
     )
     links = "start -> fan; fan -> slow -> join; fan -> quick -> join; join -> done"
-    found = await run(house, dot(stages, links), tmp_path)
+    found = await run(hf, dot(stages, links), tmp_path)
     assert found.succeeded
     folder = next(each for each in begun(tmp_path) if each.parent.name == "slow")
     await until(lambda: not processes.is_alive(folder))
 
 
 @pytest.mark.covers("ATTRACTOR-PROOF-05")
-async def test_defaults_never_override_an_explicit_shape(house: Holdfast, tmp_path: Path) -> None:
+async def test_defaults_never_override_an_explicit_shape(hf: Holdfast, tmp_path: Path) -> None:
     child = tmp_path / "child.dot"
     child.write_text(line("c;", "c").replace("digraph g", "digraph child"))
     text = f"""digraph g {{
@@ -75,7 +75,7 @@ async def test_defaults_never_override_an_explicit_shape(house: Holdfast, tmp_pa
         gate [shape=hexagon, label="Ship?"]; boss [shape=house]; plan
         start -> plan -> boss -> gate -> done
     }}"""
-    runner = Runner(house, logs_root=tmp_path / "logs")
+    runner = Runner(hf, logs_root=tmp_path / "logs")
     found = await runner.run(text)
     assert found.status == "waiting"
     assert found.holds[0].node == "gate"

@@ -38,17 +38,17 @@ def offered(provider: Provider) -> list[str]:
     return [each["function"]["name"] for each in provider.seen[0].json.get("tools", [])]
 
 
-async def logs_of(house: Holdfast, result: PipelineResult) -> list[str]:
-    events = await (await house.service()).events(result.run_id)
+async def logs_of(hf: Holdfast, result: PipelineResult) -> list[str]:
+    events = await (await hf.service()).events(result.run_id)
     return [e.data["data"] for e in events if e.type == "node.emitted" and e.data["kind"] == "log"]
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-07")
 async def test_a_model_has_no_tools_unless_they_are_allowed(
-    house: Holdfast, tmp_path: Path, provider: Provider
+    hf: Holdfast, tmp_path: Path, provider: Provider
 ) -> None:
     provider.says(Answer("done"))
-    await run(house, line('a [tools="shell"];', "a"), tmp_path, backend=backend(provider))
+    await run(hf, line('a [tools="shell"];', "a"), tmp_path, backend=backend(provider))
     assert offered(provider) == []
     with pytest.raises(InputError, match="there are no tools 'hammer'"):
         backend(provider, kits=["hammer"])
@@ -64,11 +64,11 @@ async def test_a_model_has_no_tools_unless_they_are_allowed(
     ],
 )
 async def test_a_stage_may_want_fewer_tools(
-    house: Holdfast, tmp_path: Path, provider: Provider, attrs: str, names: list[str]
+    hf: Holdfast, tmp_path: Path, provider: Provider, attrs: str, names: list[str]
 ) -> None:
     provider.says(Answer("done"))
     allowed = backend(provider, kits=["shell", "files"])
-    await run(house, line(f"a [prompt=x{', ' + attrs if attrs else ''}];", "a"), tmp_path, backend=allowed)
+    await run(hf, line(f"a [prompt=x{', ' + attrs if attrs else ''}];", "a"), tmp_path, backend=allowed)
     assert offered(provider) == names
 
 
@@ -76,18 +76,18 @@ async def test_a_stage_may_want_fewer_tools(
     ("stage", "graph", "turns"), [("", "max_turns=2", 2), (", max_turns=3", "max_turns=2", 3)]
 )
 async def test_a_stage_that_calls_tools_for_ever_is_stopped(
-    house: Holdfast, tmp_path: Path, provider: Provider, stage: str, graph: str, turns: int
+    hf: Holdfast, tmp_path: Path, provider: Provider, stage: str, graph: str, turns: int
 ) -> None:
     provider.says(*[calls("list_files", path=".") for _ in range(6)])
     text = line(f"a [prompt=x{stage}];", "a", graph=graph)
-    result = await run(house, text, tmp_path, backend=backend(provider, kits=["files"]))
+    result = await run(hf, text, tmp_path, backend=backend(provider, kits=["files"]))
     assert result.status == "fail"
     assert len(provider.seen) == turns
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-07")
 async def test_tools_work_in_the_working_folder(
-    house: Holdfast, tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch
+    hf: Holdfast, tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-operator")
     work = tmp_path / "work"
@@ -101,7 +101,7 @@ async def test_tools_work_in_the_working_folder(
         Answer("done"),
     )
     text = line(f'a [cwd="{work}"];', "a")
-    result = await run(house, text, tmp_path / "logs", backend=backend(provider, kits=["shell", "files"]))
+    result = await run(hf, text, tmp_path / "logs", backend=backend(provider, kits=["shell", "files"]))
     assert result.succeeded
     assert written(work / "src" / "a.txt") == "hello"
     told = results(provider)
@@ -113,7 +113,7 @@ async def test_tools_work_in_the_working_folder(
 
 
 @pytest.mark.covers("AT-238", "AT-240", "ATTRACTOR-HANDLER-07")
-async def test_hooks_get_the_call_and_its_result(house: Holdfast, tmp_path: Path, provider: Provider) -> None:
+async def test_hooks_get_the_call_and_its_result(hf: Holdfast, tmp_path: Path, provider: Provider) -> None:
     provider.says(calls("add", a=1, b=2), Answer("3"))
 
     @tool(effect="pure")
@@ -127,7 +127,7 @@ async def test_hooks_get_the_call_and_its_result(house: Holdfast, tmp_path: Path
         f'tool_hooks.post="cat >{post}"'
     )
     text = line("a;", "a", graph=f"goal=g, {hooks}")
-    result = await run(house, text, tmp_path / "logs", backend=backend(provider, tools=[add]))
+    result = await run(hf, text, tmp_path / "logs", backend=backend(provider, tools=[add]))
     assert result.succeeded
     whom = {"run_id": result.run_id, "stage": "a", "visit": 1}
     asked = {"tool": "add", "arguments": {"a": 1, "b": 2}, **whom}
@@ -138,35 +138,31 @@ async def test_hooks_get_the_call_and_its_result(house: Holdfast, tmp_path: Path
 
 @pytest.mark.covers("AT-239")
 async def test_a_pre_hook_that_says_no_skips_the_call(
-    house: Holdfast, tmp_path: Path, provider: Provider
+    hf: Holdfast, tmp_path: Path, provider: Provider
 ) -> None:
     touched = tmp_path / "touched"
     provider.says(calls("shell", command=f"touch {touched}"), Answer("I could not."))
     post = tmp_path / "post"
     hooks = f'tool_hooks.pre="echo not on my machine >&2; exit 3", tool_hooks.post="touch {post}"'
     text = line(f"a [{hooks}];", "a")
-    result = await run(house, text, tmp_path / "logs", backend=backend(provider, kits=["shell"]))
+    result = await run(hf, text, tmp_path / "logs", backend=backend(provider, kits=["shell"]))
     assert result.succeeded
     assert (touched.exists(), post.exists()) == (False, False)
     why = "tool_hooks.pre ended with exit code 3: not on my machine"
     assert results(provider) == [f"Error: the call was not made: {why}"]
-    assert await logs_of(house, result) == [
-        "shell skipped by tool_hooks.pre (exit code 3): not on my machine"
-    ]
+    assert await logs_of(hf, result) == ["shell skipped by tool_hooks.pre (exit code 3): not on my machine"]
     noted = json.loads(written(tmp_path / "logs" / "a" / "tool_hooks.jsonl"))
     assert (noted["tool"], noted["code"], noted["skipped"]) == ("shell", 3, True)
 
 
 @pytest.mark.covers("AT-240")
-async def test_a_post_hook_that_fails_is_noted_only(
-    house: Holdfast, tmp_path: Path, provider: Provider
-) -> None:
+async def test_a_post_hook_that_fails_is_noted_only(hf: Holdfast, tmp_path: Path, provider: Provider) -> None:
     provider.says(calls("shell", command="echo hi"), Answer("done"))
     text = line('a [tool_hooks.post="exit 1"];', "a")
-    result = await run(house, text, tmp_path, backend=backend(provider, kits=["shell"]))
+    result = await run(hf, text, tmp_path, backend=backend(provider, kits=["shell"]))
     assert result.succeeded
     assert json.loads(results(provider)[0]) == {"exit": 0, "output": "hi\n"}
-    assert await logs_of(house, result) == ["shell made; failed: tool_hooks.post (exit code 1)"]
+    assert await logs_of(hf, result) == ["shell made; failed: tool_hooks.post (exit code 1)"]
 
 
 @pytest.mark.covers("AT-237")
@@ -174,40 +170,40 @@ async def test_a_post_hook_that_fails_is_noted_only(
     ("stage", "made"), [("", False), ('tool_hooks.pre="true"', True), ('tool_hooks.pre=""', True)]
 )
 async def test_the_stages_hooks_beat_the_graphs(
-    house: Holdfast, tmp_path: Path, provider: Provider, stage: str, made: bool
+    hf: Holdfast, tmp_path: Path, provider: Provider, stage: str, made: bool
 ) -> None:
     touched = tmp_path / "touched"
     provider.says(calls("shell", command=f"touch {touched}"), Answer("done"))
     text = line(f"a [prompt=x{', ' + stage if stage else ''}];", "a", graph='goal=g, tool_hooks.pre="false"')
-    await run(house, text, tmp_path / "logs", backend=backend(provider, kits=["shell"]))
+    await run(hf, text, tmp_path / "logs", backend=backend(provider, kits=["shell"]))
     assert touched.exists() == made
 
 
 @pytest.mark.covers("AT-239")
-async def test_a_pre_hook_without_an_end_says_no(house: Holdfast, tmp_path: Path, provider: Provider) -> None:
+async def test_a_pre_hook_without_an_end_says_no(hf: Holdfast, tmp_path: Path, provider: Provider) -> None:
     provider.says(calls("shell", command="echo hi"), Answer("done"))
     text = line('a [tool_hooks.pre="sleep 60", tool_hooks.timeout=100ms];', "a")
-    await run(house, text, tmp_path, backend=backend(provider, kits=["shell"]))
+    await run(hf, text, tmp_path, backend=backend(provider, kits=["shell"]))
     assert "it took longer than 0.1 s" in results(provider)[0]
 
 
-async def refused_run(house: Holdfast, text: str, logs: Path, asks: Any) -> Result:
+async def refused_run(hf: Holdfast, text: str, logs: Path, asks: Any) -> Result:
     """On a worker that runs no commands of documents."""
     fittings = Fittings(backend=asks, allow_tool=lambda visit: "commands are off here")
     pipeline = make_ready(text, fittings).pipeline
     program = program_for(pipeline, fittings)
-    house.carry(program)
-    service = await house.service()
+    hf.carry(program)
+    service = await hf.service()
     row, _ = await service.create(program, input_of(pipeline, logs=logs))
     return await advance(service, program, row.id)
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-07")
 async def test_where_commands_of_documents_are_off_so_are_tools_and_hooks(
-    house: Holdfast, tmp_path: Path, provider: Provider
+    hf: Holdfast, tmp_path: Path, provider: Provider
 ) -> None:
     provider.says(Answer("done"))
-    ended = await refused_run(house, line("a;", "a"), tmp_path, backend(provider, kits=["shell", "files"]))
+    ended = await refused_run(hf, line("a;", "a"), tmp_path, backend(provider, kits=["shell", "files"]))
     assert (ended.completed, offered(provider)) == (True, [])
 
     @tool(effect="read")
@@ -217,18 +213,18 @@ async def test_where_commands_of_documents_are_off_so_are_tools_and_hooks(
 
     touched = tmp_path / "touched"
     hooked = line(f'a [tool_hooks.pre="touch {touched}"];', "a")
-    failed = await refused_run(house, hooked, tmp_path, backend(provider, tools=[look]))
+    failed = await refused_run(hf, hooked, tmp_path, backend(provider, tools=[look]))
     assert failed.error is not None
     assert "commands are off here" in failed.error.message
     assert (touched.exists(), len(provider.seen)) == (False, 1)
 
 
 @pytest.mark.covers("AT-196")
-async def test_a_ranking_needs_no_tools(house: Holdfast, tmp_path: Path, provider: Provider) -> None:
+async def test_a_ranking_needs_no_tools(hf: Holdfast, tmp_path: Path, provider: Provider) -> None:
     provider.says(*(Answer(each) for each in ("one", "two", "y")))
     text = dot(
         "fan [shape=component]; x; y; best [shape=tripleoctagon, prompt=Best];",
         "start -> fan; fan -> x -> best; fan -> y -> best; best -> done",
     )
-    await run(house, text, tmp_path, backend=backend(provider, kits=["shell"]))
+    await run(hf, text, tmp_path, backend=backend(provider, kits=["shell"]))
     assert ["tools" in seen.json for seen in provider.seen] == [True, True, False]

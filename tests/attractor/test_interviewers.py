@@ -44,12 +44,12 @@ def gated(more: str = "") -> str:
     return dot(GATE.replace("MORE", more), LINKS)
 
 
-async def interviewed(house: Holdfast, logs: Path, who: Any, more: str = "") -> PipelineResult:
-    return await Runner(house, logs_root=logs, interviewer=who).run(gated(more))
+async def interviewed(hf: Holdfast, logs: Path, who: Any, more: str = "") -> PipelineResult:
+    return await Runner(hf, logs_root=logs, interviewer=who).run(gated(more))
 
 
-async def question_of(house: Holdfast, found: PipelineResult) -> HoldRow:
-    (hold,) = await (await house.service()).holds(found.run_id, open_only=False)  # type: ignore[arg-type]
+async def question_of(hf: Holdfast, found: PipelineResult) -> HoldRow:
+    (hold,) = await (await hf.service()).holds(found.run_id, open_only=False)  # type: ignore[arg-type]
     return hold
 
 
@@ -152,7 +152,7 @@ async def test_the_default_of_a_question_comes_before_a_timeout() -> None:
 
 @pytest.mark.covers("ATTRACTOR-GATE-03", "AT-169")
 async def test_an_interviewers_answer_decides_the_hold_and_is_in_the_audit(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     seen: list[Question] = []
 
@@ -160,28 +160,28 @@ async def test_an_interviewers_answer_decides_the_hold_and_is_in_the_audit(
         seen.append(question)
         return Answer(value="F")
 
-    found = await interviewed(house, tmp_path, CallbackInterviewer(answer))
+    found = await interviewed(hf, tmp_path, CallbackInterviewer(answer))
     assert found.completed_nodes == ("start", "gate", "fix", "done")
-    hold = await question_of(house, found)
+    hold = await question_of(hf, found)
     assert (hold.status, hold.resolved_by) == (HoldStatus.resolved, "interviewer:callback")
     assert (seen[0].text, seen[0].stage, seen[0].options) == ("Ship?", "gate", CHOICES)
     assert seen[0].metadata["hold"] == hold.id
-    entries = await (await house.open()).audit("default", after=0, limit=100)
+    entries = await (await hf.open()).audit("default", after=0, limit=100)
     assert [e.actor for e in entries if e.hold == hold.id and e.action == "resolved"] == [
         "interviewer:callback"
     ]
 
 
 @pytest.mark.covers("AT-164", "AT-170")
-async def test_a_skipped_question_fails_its_gate(house: Holdfast, tmp_path: Path) -> None:
-    found = await interviewed(house, tmp_path, QueueInterviewer())
+async def test_a_skipped_question_fails_its_gate(hf: Holdfast, tmp_path: Path) -> None:
+    found = await interviewed(hf, tmp_path, QueueInterviewer())
     assert (found.status, found.outcome.failure_reason) == ("fail", "human skipped interaction")
-    assert (await question_of(house, found)).closed_reason == "interviewer: skipped"
+    assert (await question_of(hf, found)).closed_reason == "interviewer: skipped"
 
 
 @pytest.mark.covers("AT-163", "AT-162", "AT-166")
 async def test_an_interviewer_that_runs_out_of_time_takes_the_default_or_is_asked_again(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     asked: list[str] = []
 
@@ -190,10 +190,10 @@ async def test_an_interviewer_that_runs_out_of_time_takes_the_default_or_is_aske
         return Answer(value=AnswerValue.TIMEOUT)
 
     who = CallbackInterviewer(late)
-    found = await interviewed(house, tmp_path / "a", who, ", human.default_choice=fix")
+    found = await interviewed(hf, tmp_path / "a", who, ", human.default_choice=fix")
     assert found.completed_nodes == ("start", "gate", "fix", "done")
     asked.clear()
-    again = await interviewed(house, tmp_path / "b", who, ", max_retries=1")
+    again = await interviewed(hf, tmp_path / "b", who, ", max_retries=1")
     assert (again.status, len(asked)) == ("fail", 2)
     status = (tmp_path / "b" / "gate" / "status.json").read_text()
     assert "human gate timeout, no default" in status
@@ -201,71 +201,71 @@ async def test_an_interviewer_that_runs_out_of_time_takes_the_default_or_is_aske
 
 @pytest.mark.covers("AT-165", "ATTRACTOR-PROOF-10")
 async def test_an_unknown_answer_leaves_the_question_open_unless_the_letter_is_asked_for(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     who = RecordingInterviewer(QueueInterviewer(["perhaps"]))
-    found = await interviewed(house, tmp_path / "a", who)
+    found = await interviewed(hf, tmp_path / "a", who)
     assert (found.status, [hold.status for hold in found.holds]) == ("waiting", [HoldStatus.pending])
     assert who.informed == [("'perhaps' is none of the answers: the question stays open", "gate")]
-    await (await house.service()).answer(found.holds[0].id, "F")
-    ended = await Runner(house, interviewer=who).resume(found.run_id)
+    await (await hf.service()).answer(found.holds[0].id, "F")
+    ended = await Runner(hf, interviewer=who).resume(found.run_id)
     assert ended.completed_nodes == ("start", "gate", "fix", "done")
     letter = await interviewed(
-        house, tmp_path / "b", QueueInterviewer(["perhaps"]), ", human.unknown_answer=first"
+        hf, tmp_path / "b", QueueInterviewer(["perhaps"]), ", human.unknown_answer=first"
     )
     assert letter.completed_nodes == ("start", "gate", "done")
 
 
-async def test_somebody_else_may_be_faster_than_the_interviewer(house: Holdfast, tmp_path: Path) -> None:
-    service = await house.service()
+async def test_somebody_else_may_be_faster_than_the_interviewer(hf: Holdfast, tmp_path: Path) -> None:
+    service = await hf.service()
 
     async def slow(question: Question) -> Answer:
         await service.answer(question.metadata["hold"], "F", by="user:dana")
         await asyncio.Event().wait()
         raise AssertionError
 
-    found = await interviewed(house, tmp_path, CallbackInterviewer(slow))
+    found = await interviewed(hf, tmp_path, CallbackInterviewer(slow))
     assert found.completed_nodes == ("start", "gate", "fix", "done")
     assert found.context["human.gate.by"] == "user:dana"
 
 
 async def test_a_question_of_before_is_put_to_an_interviewer_that_comes_later(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
-    found = await Runner(house, logs_root=tmp_path).run(gated())
+    found = await Runner(hf, logs_root=tmp_path).run(gated())
     assert found.status == "waiting"
-    ended = await Runner(house, interviewer=QueueInterviewer(["fix"])).resume(found.run_id)
+    ended = await Runner(hf, interviewer=QueueInterviewer(["fix"])).resume(found.run_id)
     assert ended.completed_nodes == ("start", "gate", "fix", "done")
 
 
-async def test_auto_approval_is_asked_for_and_marked(house: Holdfast, tmp_path: Path) -> None:
-    found = await Runner(house, logs_root=tmp_path, auto_approve=True).run(gated())
+async def test_auto_approval_is_asked_for_and_marked(hf: Holdfast, tmp_path: Path) -> None:
+    found = await Runner(hf, logs_root=tmp_path, auto_approve=True).run(gated())
     assert found.completed_nodes == ("start", "gate", "done")
     assert found.context["internal.auto_approve"] is True
-    assert (await question_of(house, found)).resolved_by == "interviewer:auto-approve"
+    assert (await question_of(hf, found)).resolved_by == "interviewer:auto-approve"
 
 
 async def test_an_interviewer_that_fails_leaves_the_question_to_people(
-    house: Holdfast, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    hf: Holdfast, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(_question: Question) -> Answer:
         raise OSError("no such chat")
 
-    found = await interviewed(house, tmp_path, CallbackInterviewer(broken))
+    found = await interviewed(hf, tmp_path, CallbackInterviewer(broken))
     assert (found.status, len(found.holds)) == ("waiting", 1)
     assert "OSError: no such chat" in caplog.text
 
 
 @pytest.mark.covers("ATTRACTOR-GATE-06")
 async def test_gates_in_branches_are_put_to_the_interviewer_each_with_its_own_question(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     stages = 'fan [shape=component]; a [shape=hexagon, label="Left?"]; b [shape=hexagon, label="Right?"];'
     links = "start -> fan; fan -> a; fan -> b; a -> join; b -> join; join -> done"
     who = RecordingInterviewer(CallbackInterviewer(lambda question: Answer(value="join")))
     text = dot(f"{stages} join [shape=tripleoctagon];", links)
-    found = await Runner(house, logs_root=tmp_path, interviewer=who).run(text)
+    found = await Runner(hf, logs_root=tmp_path, interviewer=who).run(text)
     assert found.succeeded
     assert {question.text for question, _ in who.recordings} == {"Left?", "Right?"}
-    auto = await Runner(house, logs_root=tmp_path / "auto", auto_approve=True).run(text)
+    auto = await Runner(hf, logs_root=tmp_path / "auto", auto_approve=True).run(text)
     assert auto.succeeded

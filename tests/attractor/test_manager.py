@@ -36,11 +36,11 @@ def child_file(tmp_path: Path, text: str) -> Path:
 
 
 @pytest.mark.covers("AT-200", "AT-202", "ATTRACTOR-RUN-03")
-async def test_a_child_that_succeeds_is_a_success(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_child_that_succeeds_is_a_success(hf: Holdfast, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     file = child_file(tmp_path, line(f'c [{TOOL}="pwd"];', "c"))
-    found = await run(house, manager(file, graph=f'stack.child_workdir="{work}"'), tmp_path / "logs")
+    found = await run(hf, manager(file, graph=f'stack.child_workdir="{work}"'), tmp_path / "logs")
     assert found.succeeded
     assert found.context["context.stack.child.status"] == "completed"
     assert found.context["context.stack.child.outcome"] == "success"
@@ -54,21 +54,21 @@ async def test_a_child_that_succeeds_is_a_success(house: Holdfast, tmp_path: Pat
 
 
 @pytest.mark.covers("AT-202", "AT-A32")
-async def test_a_child_that_fails_is_a_failure(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_child_that_fails_is_a_failure(hf: Holdfast, tmp_path: Path) -> None:
     file = child_file(tmp_path, line(f'c [{TOOL}="exit 4"];', "c"))
-    found = await run(house, manager(file), tmp_path / "logs")
+    found = await run(hf, manager(file), tmp_path / "logs")
     assert found.status == "fail"
     assert found.outcome.failure_reason == "Child failed: exit code 4"
 
 
 @pytest.mark.covers("AT-200")
-async def test_a_manager_without_a_child_fails(house: Holdfast, tmp_path: Path) -> None:
-    found = await run(house, line("m [shape=house];", "m"), tmp_path)
+async def test_a_manager_without_a_child_fails(hf: Holdfast, tmp_path: Path) -> None:
+    found = await run(hf, line("m [shape=house];", "m"), tmp_path)
     assert found.outcome.failure_reason == "No stack.child_dotfile specified"
-    gone = await run(house, manager(tmp_path / "no.dot"), tmp_path / "2")
+    gone = await run(hf, manager(tmp_path / "no.dot"), tmp_path / "2")
     assert "no.dot cannot be read" in gone.outcome.failure_reason
     bad = child_file(tmp_path, "digraph g { a -> b }")
-    wrong = await run(house, manager(bad), tmp_path / "3")
+    wrong = await run(hf, manager(bad), tmp_path / "3")
     assert "start" in wrong.outcome.failure_reason
 
 
@@ -84,30 +84,30 @@ def test_orders_have_the_specifications_defaults() -> None:
 
 
 @pytest.mark.covers("AT-203")
-async def test_a_stop_condition_ends_the_watch(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_stop_condition_ends_the_watch(hf: Holdfast, tmp_path: Path) -> None:
     go = tmp_path / "go"
     wait = f"while ! test -e {go}; do sleep 0.02; done"
     file = child_file(tmp_path, line(f'c [{TOOL}="{wait}"];', "c"))
     more = ', manager.poll_interval=20ms, manager.stop_condition="context.stack.child.active_stage=c"'
-    found = await run(house, manager(file, more), tmp_path / "logs")
+    found = await run(hf, manager(file, more), tmp_path / "logs")
     assert found.succeeded
     assert json.loads((tmp_path / "logs/m/status.json").read_text())["notes"] == "Stop condition satisfied"
     go.touch()
 
 
 @pytest.mark.covers("AT-204")
-async def test_a_manager_looks_only_so_often(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_manager_looks_only_so_often(hf: Holdfast, tmp_path: Path) -> None:
     go = tmp_path / "go"
     file = child_file(tmp_path, line(f'c [{TOOL}="while ! test -e {go}; do sleep 0.02; done"];', "c"))
     more = ", manager.poll_interval=5ms, manager.max_cycles=3"
-    found = await run(house, manager(file, more), tmp_path / "logs")
+    found = await run(hf, manager(file, more), tmp_path / "logs")
     assert found.outcome.failure_reason == "Max cycles exceeded"
     assert found.context["stack.manager.cycle"] == 3
     go.touch()
 
 
 @pytest.mark.covers("AT-205")
-async def test_a_manager_steers_the_childs_active_stage(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_manager_steers_the_childs_active_stage(hf: Holdfast, tmp_path: Path) -> None:
     command = "until test -e $ATTRACTOR_STAGE_DIR/intervention.md; do sleep 0.01; done; "
     file = child_file(
         tmp_path, line(f'c [{TOOL}="{command} cat $ATTRACTOR_STAGE_DIR/intervention.md"];', "c")
@@ -119,9 +119,7 @@ async def test_a_manager_steers_the_childs_active_stage(house: Holdfast, tmp_pat
         return "hurry up"
 
     more = ', manager.actions="observe,steer,wait", manager.poll_interval=20ms, manager.steer_cooldown=30ms, '
-    found = await run(
-        house, manager(file, more + 'prompt="Help for $goal"'), tmp_path / "logs", backend=answer
-    )
+    found = await run(hf, manager(file, more + 'prompt="Help for $goal"'), tmp_path / "logs", backend=answer)
     assert found.succeeded
     assert any('"context.stack.child.active_stage": "c"' in each for each in asked)
     checkpoint = json.loads((tmp_path / "logs/m/child-1/checkpoint.json").read_text())
@@ -130,22 +128,22 @@ async def test_a_manager_steers_the_childs_active_stage(house: Holdfast, tmp_pat
 
 @pytest.mark.covers("AT-205")
 @pytest.mark.parametrize(("cooldown", "times"), [("1h", 1), ("0s", 5)])
-async def test_steering_has_a_cooldown(house: Holdfast, tmp_path: Path, cooldown: str, times: int) -> None:
+async def test_steering_has_a_cooldown(hf: Holdfast, tmp_path: Path, cooldown: str, times: int) -> None:
     go, asked = tmp_path / "go", list[str]()
     file = child_file(tmp_path, line(f'c [{TOOL}="while ! test -e {go}; do sleep 0.02; done"];', "c"))
     more = f', manager.actions="steer,wait", manager.poll_interval=5ms, manager.steer_cooldown={cooldown}'
     text = manager(file, more + ", manager.max_cycles=5, prompt=Help")
-    await run(house, text, tmp_path / "logs", backend=lambda prompt: asked.append(prompt) or "go")
+    await run(hf, text, tmp_path / "logs", backend=lambda prompt: asked.append(prompt) or "go")
     assert len(asked) == times
     go.touch()
 
 
-async def stopped_amid(house: Holdfast, tmp_path: Path, go: Path) -> tuple[Runner, str]:
+async def stopped_amid(hf: Holdfast, tmp_path: Path, go: Path) -> tuple[Runner, str]:
     """A manager whose child has begun its tool, and nobody advances either any more."""
     trace = tmp_path / "trace"
     command = f"echo x >> {trace}; while ! test -e {go}; do sleep 0.02; done"
     file = child_file(tmp_path, line(f'c [{TOOL}="{command}"];', "c"))
-    runner, run_id = Runner(house, logs_root=tmp_path / "logs"), str(new_run_id())
+    runner, run_id = Runner(hf, logs_root=tmp_path / "logs"), str(new_run_id())
     text = manager(file, ", manager.poll_interval=50ms")
     work = asyncio.ensure_future(runner.run(text, run_id=run_id))
     await until(lambda: begun(tmp_path / "logs" / "m" / "child-1") or work.done())
@@ -156,23 +154,23 @@ async def stopped_amid(house: Holdfast, tmp_path: Path, go: Path) -> tuple[Runne
 
 
 @pytest.mark.covers("ATTRACTOR-RUN-03", "AT-155")
-async def test_a_child_is_taken_up_again_and_never_started_twice(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_child_is_taken_up_again_and_never_started_twice(hf: Holdfast, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    runner, run_id = await stopped_amid(house, tmp_path, go)
+    runner, run_id = await stopped_amid(hf, tmp_path, go)
     go.touch()
     found = await runner.resume(run_id)
     assert found.succeeded
     assert (tmp_path / "trace").read_text() == "x\n"
-    rows: Any = await (await house.service()).list(RunFilter())
+    rows: Any = await (await hf.service()).list(RunFilter())
     assert sorted(row.flow for row in rows) == ["child", "g"]
 
 
-async def test_a_cancelled_manager_takes_its_child_along(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_cancelled_manager_takes_its_child_along(hf: Holdfast, tmp_path: Path) -> None:
     file = child_file(tmp_path, line(f'c [{TOOL}="sleep 60"];', "c"))
-    runner, run_id = Runner(house, logs_root=tmp_path / "logs"), str(new_run_id())
+    runner, run_id = Runner(hf, logs_root=tmp_path / "logs"), str(new_run_id())
     work = asyncio.ensure_future(runner.run(manager(file), run_id=run_id))
     await until(lambda: begun(tmp_path / "logs" / "m" / "child-1") or work.done())
-    service = await house.service()
+    service = await hf.service()
     await service.cancel(run_id)
     assert (await work).status == "cancelled"
     rows: Any = await service.list(RunFilter())
@@ -181,12 +179,12 @@ async def test_a_cancelled_manager_takes_its_child_along(house: Holdfast, tmp_pa
     await until(lambda: not processes.is_alive(tool))
 
 
-async def test_a_failed_child_is_gone_on_with_when_its_manager_is(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_failed_child_is_gone_on_with_when_its_manager_is(hf: Holdfast, tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     file = child_file(
         tmp_path, line(f'a [{TOOL}="echo x >> {tmp_path}/trace"]; c [{TOOL}="test -e {flag}"];', "a", "c")
     )
-    runner = Runner(house, logs_root=tmp_path / "logs")
+    runner = Runner(hf, logs_root=tmp_path / "logs")
     found = await runner.run(manager(file))
     assert found.status == "fail"
     flag.touch()
@@ -196,14 +194,14 @@ async def test_a_failed_child_is_gone_on_with_when_its_manager_is(house: Holdfas
 
 
 @pytest.mark.covers("ATTRACTOR-RUN-03", "AT-201")
-async def test_a_manager_sleeps_while_its_child_waits_for_a_person(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_manager_sleeps_while_its_child_waits_for_a_person(hf: Holdfast, tmp_path: Path) -> None:
     gate = 'gate [shape=hexagon, label="Ship?"]; fix [label=Fix];'
     links = "start -> gate; gate -> done [label=Yes]; gate -> fix [label=No]; fix -> done"
     file = child_file(tmp_path, dot(gate, links))
-    runner, run_id = Runner(house, logs_root=tmp_path / "logs"), str(new_run_id())
+    runner, run_id = Runner(hf, logs_root=tmp_path / "logs"), str(new_run_id())
     text = manager(file, ", manager.poll_interval=100ms")
     work = asyncio.ensure_future(runner.run(text, run_id=run_id))
-    service = await house.service()
+    service = await hf.service()
     hold = None
     while hold is None:
         hold = next(iter(await service.holds()), None)
@@ -218,15 +216,15 @@ async def test_a_manager_sleeps_while_its_child_waits_for_a_person(house: Holdfa
 
 @pytest.mark.covers("AT-200")
 async def test_a_child_is_found_beside_its_parents_file_also_by_another_worker(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     child_file(tmp_path, line("c;", "c"))
     file = tmp_path / "parent.dot"
     file.write_text(manager(Path("child.dot")))
-    first = Runner(house).prepare(file)
-    service = await house.service()
+    first = Runner(hf).prepare(file)
+    service = await hf.service()
     given = input_of(first.pipeline, logs=tmp_path / "logs", backend="simulation")
     row, _ = await service.create(first.program, given)
     # Of the stored graph, which has no path.
-    found = await Runner(house).resume(row.id)
+    found = await Runner(hf).resume(row.id)
     assert found.succeeded

@@ -18,23 +18,23 @@ TOOL = "shape=parallelogram, tool_command"
 
 @pytest.mark.covers("ATTRACTOR-RUN-03", "ATTRACTOR-BAD-03")
 async def test_pipelines_that_look_after_each_other_are_a_failure_that_names_them(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     for name, other in (("one", "two"), ("two", "one")):
         graph = f'graph [stack.child_dotfile="{other}.dot"]'
         text = f"digraph {name} {{ {graph}; start; exit; m [shape=house]; start -> m -> exit }}"
         (tmp_path / f"{name}.dot").write_text(text)
-    found = await Runner(house, logs_root=tmp_path / "L").run(tmp_path / "one.dot")
+    found = await Runner(hf, logs_root=tmp_path / "L").run(tmp_path / "one.dot")
     assert found.status == "fail"
     assert "look after each other: one.dot -> two.dot -> one.dot" in found.outcome.failure_reason
-    service = await house.service()
+    service = await hf.service()
     rows = await service.store.list_runs(RunFilter(), after=None, limit=10)
     assert sorted(row.flow for row in rows) == ["one", "two"]
 
 
 @pytest.mark.covers("AT-205", "AT-246")
 async def test_a_child_whose_walk_began_anew_is_steered_in_its_new_directory(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     mark, told = tmp_path / "mark", "$ATTRACTOR_STAGE_DIR/intervention.md"
     command = f"test -e {mark} || {{ touch {mark}; exit 1; }}; until test -e {told}; do sleep 0.01; done"
@@ -48,17 +48,17 @@ async def test_a_child_whose_walk_began_anew_is_steered_in_its_new_directory(
     )
     orders = 'manager.actions="steer,wait", manager.poll_interval=20ms, manager.steer_text="hurry up"'
     text = dot(f"m [shape=house, {orders}];", "start -> m -> done", f'stack.child_dotfile="{child}"')
-    assert (await run(house, text, tmp_path / "logs")).succeeded
+    assert (await run(hf, text, tmp_path / "logs")).succeeded
     again = tmp_path / "logs/m/child-1/restart-1/c"
     assert (again / "tool-2-1-1/stdout").read_text() == "hurry up"
 
 
 @pytest.mark.covers("ATTRACTOR-RUN-03", "AT-200")
-async def test_a_manager_sees_no_run_of_another_tenant(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_manager_sees_no_run_of_another_tenant(hf: Holdfast, tmp_path: Path) -> None:
     gate = dot("ask [shape=hexagon, label=Secret];", "start -> ask -> done")
-    theirs = await Runner(house, logs_root=tmp_path / "theirs").run(gate, tenant="them")
+    theirs = await Runner(hf, logs_root=tmp_path / "theirs").run(gate, tenant="them")
     text = dot("m [shape=house, stack.child_autostart=false];", "start -> m -> done")
     given = {"context.stack.child.run_id": theirs.run_id}
-    ours = await Runner(house, logs_root=tmp_path / "ours").run(text, context=given, tenant="us")
+    ours = await Runner(hf, logs_root=tmp_path / "ours").run(text, context=given, tenant="us")
     assert (ours.status, "context.stack.child.status" in ours.context) == ("fail", False)
     assert theirs.run_id in ours.outcome.failure_reason

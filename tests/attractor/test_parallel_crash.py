@@ -67,16 +67,14 @@ class Life:
 
     async def live(self, store: Any) -> Result:
         stages = self.stages()
-        async with Holdfast(store, clock=self.clock, settings=COLD) as house:
+        async with Holdfast(store, clock=self.clock, settings=COLD) as hf:
             known = await store.get_run(RUN)
             if known is not None and known.status in ENDED:
-                return await result_of(await house.service(), stages.program(), known.id)
-            result = await (
-                stages.go_on(house, RUN) if known else stages.run(house, run_id=RUN, mode=self.mode)
-            )
+                return await result_of(await hf.service(), stages.program(), known.id)
+            result = await (stages.go_on(hf, RUN) if known else stages.run(hf, run_id=RUN, mode=self.mode))
             while result.status == "waiting":
                 self.clock.advance(seconds=1)
-                result = await stages.go_on(house, RUN)
+                result = await stages.go_on(hf, RUN)
             return result
 
     def dies(self, point: str, nth: int) -> bool:
@@ -95,9 +93,9 @@ class Life:
 
     def replays(self) -> None:
         async def look() -> None:
-            async with Holdfast(self.store, clock=self.clock, settings=COLD) as house:
-                house.carry(self.stages().program())
-                service = await house.service()
+            async with Holdfast(self.store, clock=self.clock, settings=COLD) as hf:
+                hf.carry(self.stages().program())
+                service = await hf.service()
                 assert (await service.replay(RUN)).same
 
         asyncio.run(look())

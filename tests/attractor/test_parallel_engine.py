@@ -27,7 +27,7 @@ TWO = "start -> fan; fan -> a1 -> a2 -> join; fan -> b1 -> join; join -> end;"
 @pytest.mark.covers(
     "AT-186", "AT-187", "AT-188", "AT-189", "AT-192", "AT-A25", "ATTRACTOR-RUN-01", "ATTRACTOR-PROOF-04"
 )
-async def test_branches_of_many_stages_run_each_stage_once_and_join_once(house: Holdfast) -> None:
+async def test_branches_of_many_stages_run_each_stage_once_and_join_once(hf: Holdfast) -> None:
     by: list[str] = []
 
     async def first(ctx: Context, _seen: dict[str, Any]) -> Outcome:
@@ -40,7 +40,7 @@ async def test_branches_of_many_stages_run_each_stage_once_and_join_once(house: 
         return Outcome("success", {"score": 3, "n": 1}, notes="done well")
 
     stages = pipeline(TWO, a1=first, a2=last, start=Outcome(update={"from": "above"}))
-    result = (await stages.run(house)).expect()
+    result = (await stages.run(hf)).expect()
     assert by == ["fan->a1", "a1->a2"]
     assert Counter(stages.trace) == Counter(
         ["start", "fan.1[0]/a1", "fan.1[0]/a2", "fan.1[1]/b1", "join", "end"]
@@ -67,13 +67,13 @@ async def test_branches_of_many_stages_run_each_stage_once_and_join_once(house: 
 
 
 @pytest.mark.covers("AT-193", "ATTRACTOR-PROOF-04", "ATTRACTOR-RUN-01")
-async def test_fan_outs_inside_branches_run_each_stage_once(house: Holdfast) -> None:
+async def test_fan_outs_inside_branches_run_each_stage_once(hf: Holdfast) -> None:
     stages = pipeline(
         """start -> fan; fan -> in; fan -> b -> join; in [shape=component]; in -> x1 -> x2 -> meet;
         in -> y -> meet; meet [shape=tripleoctagon]; meet -> after -> join; join -> end""",
         meet=Outcome(update={"inner": "met"}),
     )
-    result = (await stages.run(house)).expect()
+    result = (await stages.run(hf)).expect()
     inner = "fan.1[0]/in.1"
     assert Counter(stages.trace) == Counter(
         f"""start {inner}[0]/x1 {inner}[0]/x2 {inner}[1]/y fan.1[0]/meet fan.1[0]/after fan.1[1]/b
@@ -88,54 +88,54 @@ async def test_fan_outs_inside_branches_run_each_stage_once(house: Holdfast) -> 
 @pytest.mark.covers("AT-189", "AT-A22")
 @pytest.mark.parametrize("failing", [["a1"], ["a1", "b1"]])
 async def test_failed_branches_are_collected_and_the_join_is_a_partial_success(
-    house: Holdfast, failing: list[str]
+    hf: Holdfast, failing: list[str]
 ) -> None:
     said = {name: Outcome("fail", {"left": name}, reason=f"{name} is red") for name in failing}
     stages = pipeline(TWO + "fan -> join [label=x];", **said)
-    result = (await stages.run(house)).expect()
+    result = (await stages.run(hf)).expect()
     results = result.state["parallel.results"]
     assert [r["outcome"] for r in results] == ["fail", "fail" if len(failing) > 1 else "success"]
     assert results[0]["failure_reason"] == "a1 is red"
     assert results[0]["context_updates"] == {"left": "a1"}
-    service = await house.service()
+    service = await hf.service()
     fan = next(e for e in await service.events(result.run_id) if e.node == "fan" and "outcome" in e.data)
     assert fan.data["outcome"] == "partial_success"
     assert stages.trace[-2:] == ["join", "end"]
 
 
 @pytest.mark.covers("AT-A21")
-async def test_a_branch_that_fails_by_an_edge_to_the_join_has_failed(house: Holdfast) -> None:
+async def test_a_branch_that_fails_by_an_edge_to_the_join_has_failed(hf: Holdfast) -> None:
     stages = pipeline(
         """start -> fan; fan -> a; fan -> b -> join; a -> join [condition="outcome=success"];
         a -> join [condition="outcome=fail"]; join -> end""",
         a=Outcome("fail", reason="red"),
     )
-    result = (await stages.run(house)).expect()
+    result = (await stages.run(hf)).expect()
     first, _ = result.state["parallel.results"]
     assert (first["outcome"], first["failure_reason"]) == ("fail", "red")
 
 
 @pytest.mark.covers("AT-A21")
-async def test_branches_without_a_fan_in_end_where_all_ways_meet(house: Holdfast) -> None:
+async def test_branches_without_a_fan_in_end_where_all_ways_meet(hf: Holdfast) -> None:
     stages = pipeline(
         """start -> fan; fan -> a; fan -> b; a -> c; a -> d [weight=1]; c -> meet; d -> meet; b -> meet;
         meet -> end; join -> end; start -> join [weight=-1]"""
     )
-    (await stages.run(house)).expect()
+    (await stages.run(hf)).expect()
     assert Counter(stages.trace) == Counter(
         ["start", "fan.1[0]/a", "fan.1[0]/d", "fan.1[1]/b", "meet", "end"]
     )
 
 
 @pytest.mark.covers("AT-A21")
-async def test_a_branch_may_turn_in_itself_and_ends_where_it_would_leave_the_fan_out(house: Holdfast) -> None:
+async def test_a_branch_may_turn_in_itself_and_ends_where_it_would_leave_the_fan_out(hf: Holdfast) -> None:
     stages = pipeline(
         """start -> plan -> fan; fan -> a; fan -> b -> join; a -> check; check -> a [label=again];
         check -> join [label=ok]; b -> plan [condition="outcome=fail"]; join -> end""",
         check=[Outcome(label="again"), Outcome(label="ok")],
         b=Outcome("fail", reason="red"),
     )
-    result = (await stages.run(house)).expect()
+    result = (await stages.run(hf)).expect()
     assert Counter(stages.trace)["fan.1[0]/a"] == 2
     assert Counter(stages.trace)["plan"] == 1
     assert [r["outcome"] for r in result.state["parallel.results"]] == ["success", "fail"]
@@ -169,7 +169,7 @@ class Race:
 
 
 @pytest.mark.covers("AT-190", "ATTRACTOR-RUN-02")
-async def test_the_first_success_stops_the_others_for_good(house: Holdfast) -> None:
+async def test_the_first_success_stops_the_others_for_good(hf: Holdfast) -> None:
     race = Race()
 
     async def asks(ctx: Context, _seen: dict[str, Any]) -> Outcome:
@@ -188,11 +188,11 @@ async def test_the_first_success_stops_the_others_for_good(house: Holdfast) -> N
         bad=Outcome("fail", reason="no"),
         wins=wins,
     )
-    result = (await stages.run(house)).expect()
+    result = (await stages.run(hf)).expect()
     assert race.stopped == ["slow"]
     assert [r["id"] for r in result.state["parallel.results"]] == ["bad", "wins"]
     assert stages.trace.count("join") == 1
-    service = await house.service()
+    service = await hf.service()
     (hold,) = await service.holds(result.run_id, open_only=False)
     assert hold.status == "cancelled"
     dropped = [e.data["branch"] for e in await service.events(result.run_id) if e.type == "branch.dropped"]
@@ -203,11 +203,11 @@ async def test_the_first_success_stops_the_others_for_good(house: Holdfast) -> N
 
 
 @pytest.mark.covers("AT-190")
-async def test_no_success_is_a_failure_with_the_results_in_the_context(house: Holdfast) -> None:
+async def test_no_success_is_a_failure_with_the_results_in_the_context(hf: Holdfast) -> None:
     stages = pipeline(
         TWO + "fan [join_policy=first_success]", a1=Outcome("fail"), b1=Outcome("partial_success")
     )
-    result = await stages.run(house)
+    result = await stages.run(hf)
     assert result.error is not None
     assert "first_success needs 1" in result.error.message
     assert (result.failed_node, len(result.state["parallel.results"])) == ("fan", 2)
@@ -228,46 +228,46 @@ async def test_no_success_is_a_failure_with_the_results_in_the_context(house: Ho
 )
 @pytest.mark.covers("AT-191")
 async def test_policies_judge_what_the_branches_came_to(
-    house: Holdfast, policy: str, failing: int, outcome: str
+    hf: Holdfast, policy: str, failing: int, outcome: str
 ) -> None:
     said = {f"s{i}": Outcome("fail", reason="red") for i in range(failing)}
     branches = " ".join(f"fan -> s{i} -> join;" for i in range(3))
     stages = pipeline(f"start -> fan; fan [{policy}]; {branches} join -> end", **said)
-    result = await stages.run(house)
+    result = await stages.run(hf)
     assert result.status == ("failed" if outcome == "fail" else "completed")
     if policy == "error_policy=ignore":
         assert [r["id"] for r in result.state["parallel.results"]] == ["s1", "s2"]
 
 
-async def test_the_first_failure_stops_the_others_where_it_is_to_be_fast(house: Holdfast) -> None:
+async def test_the_first_failure_stops_the_others_where_it_is_to_be_fast(hf: Holdfast) -> None:
     race = Race()
     stages = pipeline(
         TWO + "fan [error_policy=fail_fast, retry_target=mend]; mend -> end; start -> mend [weight=-1]",
         a1=race.for_ever,
         b1=Outcome("fail", reason="red"),
     )
-    (await stages.run(house)).expect()
+    (await stages.run(hf)).expect()
     assert race.stopped == ["a1"]
     assert stages.trace[-2:] == ["mend", "end"]
 
 
 @pytest.mark.covers("AT-186", "AT-199")
 @pytest.mark.parametrize(("limit", "most"), [("", 4), ("max_parallel=2", 2)])
-async def test_no_more_branches_are_under_way_than_may_be(house: Holdfast, limit: str, most: int) -> None:
+async def test_no_more_branches_are_under_way_than_may_be(hf: Holdfast, limit: str, most: int) -> None:
     race = Race()
     branches = " ".join(f"fan -> s{i} -> join;" for i in range(7))
     stages = pipeline(
         f"start -> fan; fan [{limit}]; {branches} join -> end",
         **{f"s{i}": race.a_moment for i in range(7)},
     )
-    result = (await stages.run(house)).expect()
+    result = (await stages.run(hf)).expect()
     assert race.most == most
     assert [r["id"] for r in result.state["parallel.results"]] == [f"s{i}" for i in range(7)]
 
 
 @pytest.mark.covers("AT-185")
 async def test_branches_that_take_longer_than_their_stage_may_are_stopped_and_it_fails(
-    house: Holdfast,
+    hf: Holdfast,
 ) -> None:
     race = Race()
     stages = pipeline(
@@ -275,25 +275,25 @@ async def test_branches_that_take_longer_than_their_stage_may_are_stopped_and_it
         a1=race.for_ever,
         b1=Outcome(update={"k": 1}),
     )
-    result = (await stages.run(house)).expect()
+    result = (await stages.run(hf)).expect()
     assert race.stopped == ["a1"]
     assert stages.trace[-2:] == ["mend", "end"]
     assert [r["id"] for r in result.state["parallel.results"]] == ["b1"]
-    service = await house.service()
+    service = await hf.service()
     failed = [e for e in await service.events(result.run_id) if e.type == "node.failed"]
     assert [(e.node, e.data["error"]["code"]) for e in failed] == [("fan", "node_timeout")]
-    await assert_alike(house, result.run_id)
+    await assert_alike(hf, result.run_id)
     quick = pipeline(TWO + "fan [timeout=1h]")
-    (await quick.run(house)).expect()
+    (await quick.run(hf)).expect()
 
 
-async def test_all_branches_run_again_when_the_parallel_stage_is_retried(house: Holdfast) -> None:
+async def test_all_branches_run_again_when_the_parallel_stage_is_retried(hf: Holdfast) -> None:
     stages = pipeline(
         TWO + "fan [join_policy=first_success, max_retries=1]",
         a1=[Outcome("fail"), Outcome()],
         b1=[Outcome("fail"), Outcome("fail")],
     )
-    (await stages.run(house)).expect()
+    (await stages.run(hf)).expect()
     assert stages.trace.count("fan.1~1[0]/a1") == 1
 
 
@@ -301,25 +301,25 @@ async def test_all_branches_run_again_when_the_parallel_stage_is_retried(house: 
 
 
 @pytest.mark.covers("ATTRACTOR-RUN-01")
-async def test_branches_that_wait_for_people_park_and_go_on_one_by_one(house: Holdfast) -> None:
+async def test_branches_that_wait_for_people_park_and_go_on_one_by_one(hf: Holdfast) -> None:
     async def asks(ctx: Context, _seen: dict[str, Any]) -> Outcome:
         reply = await ctx.ask(f"{ctx.node}?", options=["yes", "no"])
         return Outcome(update={"said": reply.decision})
 
     stages = pipeline(TWO, a1=asks, b1=asks)
-    result = await stages.run(house)
+    result = await stages.run(hf)
     assert result.status == "pending_input"
     assert sorted(hold.prompt for hold in result.holds) == ["a1?", "b1?"]
-    service = await house.service()
+    service = await hf.service()
     for hold in sorted(result.holds, key=lambda each: each.prompt, reverse=True):
         await service.answer(hold.id, "yes")
-        result = await stages.go_on(house, result.run_id)
+        result = await stages.go_on(hf, result.run_id)
     result.expect()
     assert stages.trace.count("join") == 1
     assert [r["context_updates"] for r in result.state["parallel.results"]] == [{"said": "yes"}] * 2
 
 
-async def test_large_values_come_whole_into_branches_that_open_late_and_out_of_them(house: Holdfast) -> None:
+async def test_large_values_come_whole_into_branches_that_open_late_and_out_of_them(hf: Holdfast) -> None:
     large = "long " * 60_000
     seen: list[bool] = []
 
@@ -329,45 +329,45 @@ async def test_large_values_come_whole_into_branches_that_open_late_and_out_of_t
         return Outcome(update={"made": large + ctx.node})
 
     stages = pipeline(TWO + "fan [max_parallel=1]", start=Outcome(update={"large": large}), a1=asks, b1=asks)
-    result = await stages.run(house)
-    service = await house.service()
+    result = await stages.run(hf)
+    service = await hf.service()
     for _ in range(2):
         (hold,) = result.holds
         await service.answer(hold.id, "yes")
-        result = await stages.go_on(house, result.run_id)
+        result = await stages.go_on(hf, result.run_id)
     made = [r["context_updates"]["made"] for r in result.expect().state["parallel.results"]]
     assert (made, seen) == ([large + "a1", large + "b1"], [True, True])
 
 
 @pytest.mark.covers("AT-A10")
-async def test_a_goal_gate_in_a_branch_is_checked_at_the_exit(house: Holdfast) -> None:
+async def test_a_goal_gate_in_a_branch_is_checked_at_the_exit(hf: Holdfast) -> None:
     stages = pipeline(
         TWO + "a2 [goal_gate=true, retry_target=plan]; start -> plan [weight=-1]; plan -> fan",
         a2=[Outcome("fail", reason="red"), Outcome()],
     )
-    (await stages.run(house)).expect()
+    (await stages.run(hf)).expect()
     assert stages.trace.count("end") == 2
     assert stages.trace.count("plan") == 1
     assert "fan.2[0]/a2" in stages.trace
 
 
 @pytest.mark.covers("ATTRACTOR-BOUND-02")
-async def test_a_loop_in_a_branch_that_does_not_end_fails_that_branch_alone(house: Holdfast) -> None:
+async def test_a_loop_in_a_branch_that_does_not_end_fails_that_branch_alone(hf: Holdfast) -> None:
     stages = pipeline(
         """start -> fan; fan -> a; fan -> b -> join; a [max_visits=3]; a -> a; a -> join [weight=-1];
         join -> end"""
     )
-    result = (await stages.run(house)).expect()
+    result = (await stages.run(hf)).expect()
     first, second = result.state["parallel.results"]
     assert "visited 3 times" in first["failure_reason"]
     assert second["outcome"] == "success"
 
 
-async def test_a_run_is_forked_from_inside_a_branch(house: Holdfast) -> None:
+async def test_a_run_is_forked_from_inside_a_branch(hf: Holdfast) -> None:
     stages = pipeline(TWO, a1=Outcome(update={"k": 1}))
-    result = (await stages.run(house)).expect()
-    service = await house.service()
+    result = (await stages.run(hf)).expect()
+    service = await hf.service()
     inside = next(c for c in await service.checkpoints(result.run_id, limit=0) if c.node == "a1")
     fork = await service.fork(result.run_id, inside.seq)
-    again = (await stages.go_on(house, fork.id)).expect()
+    again = (await stages.go_on(hf, fork.id)).expect()
     assert again.state["parallel.results"] == result.state["parallel.results"]

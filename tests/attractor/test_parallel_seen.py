@@ -42,10 +42,10 @@ def race() -> Stages:
 
 
 @pytest.mark.covers("ATTRACTOR-RUN-02")
-async def test_events_and_records_tell_a_race_alike_and_both_are_drawn(house: Holdfast) -> None:
-    result = (await race().run(house)).expect()
-    await assert_alike(house, result.run_id)
-    service = await house.service()
+async def test_events_and_records_tell_a_race_alike_and_both_are_drawn(hf: Holdfast) -> None:
+    result = (await race().run(hf)).expect()
+    await assert_alike(hf, result.run_id)
+    service = await hf.service()
     graph = race().program().graph
     picture = story_picture(graph, await service.story(result.run_id))
     inside = next(node.inside for node in picture.nodes if node.id == "fan")
@@ -56,19 +56,19 @@ async def test_events_and_records_tell_a_race_alike_and_both_are_drawn(house: Ho
 
 
 @pytest.mark.covers("ATTRACTOR-RUN-01")
-async def test_every_stage_of_a_branch_is_a_checkpoint_with_the_branch_s_own_context(house: Holdfast) -> None:
+async def test_every_stage_of_a_branch_is_a_checkpoint_with_the_branch_s_own_context(hf: Holdfast) -> None:
     stages = Stages(RACE.replace("first_success", "wait_all"), slow=Outcome(update={"a": 1}))
-    result = (await stages.run(house)).expect()
-    service = await house.service()
+    result = (await stages.run(hf)).expect()
+    service = await hf.service()
     found = [c for c in await service.checkpoints(result.run_id, limit=0) if c.node in ("slow", "late")]
     assert len(found) == 2
     whole = await service.checkpoint(result.run_id, found[0].seq)
     assert "fan.1[0]/late" in {each.label for each in whole.executions}
 
 
-async def test_two_runs_of_a_fan_out_are_compared(house: Holdfast) -> None:
-    one = (await Stages(RACE, slow=Outcome(), asks=Outcome("fail")).run(house)).expect()
-    other = (await Stages(RACE, slow=Outcome("fail"), asks=Outcome()).run(house)).expect()
-    service = await house.service()
+async def test_two_runs_of_a_fan_out_are_compared(hf: Holdfast) -> None:
+    one = (await Stages(RACE, slow=Outcome(), asks=Outcome("fail")).run(hf)).expect()
+    other = (await Stages(RACE, slow=Outcome("fail"), asks=Outcome()).run(hf)).expect()
+    service = await hf.service()
     diff = await service.diff(one.run_id, other.run_id)
     assert diff

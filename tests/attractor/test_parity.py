@@ -38,8 +38,8 @@ def row(case: str) -> Callable[[Row], Row]:
 class Bench:
     """Where a row is tried: stages say what `said` has for them, and who was asked is in `trace`."""
 
-    def __init__(self, house: Holdfast, logs: Path) -> None:
-        self.house, self.logs = house, logs
+    def __init__(self, hf: Holdfast, logs: Path) -> None:
+        self.hf, self.logs = hf, logs
         self.trace: list[str] = []
         self.prompts: dict[str, str] = {}
         self.seen: dict[str, dict[str, Any]] = {}
@@ -52,7 +52,7 @@ class Bench:
             found = said.get(node.id, f"{node.id} is done")
             return found.pop(0) if isinstance(found, list) else found
 
-        return Runner(self.house, backend=answer, logs_root=self.logs)
+        return Runner(self.hf, backend=answer, logs_root=self.logs)
 
     async def run(self, text: str, **said: Any) -> PipelineResult:
         return await self.runner(**said).run(text)
@@ -166,7 +166,7 @@ async def _human(bench: Bench) -> None:
     (hold,) = waiting.holds
     options = {option.label: option.id for option in hold.options or ()}
     assert list(options) == ["[A] Approve", "[F] Fix"]
-    await (await bench.house.service()).answer(hold.id, options["[F] Fix"])
+    await (await bench.hf.service()).answer(hold.id, options["[F] Fix"])
     found = await runner.resume(waiting.run_id)
     assert found.succeeded
     assert bench.trace == ["fix"]
@@ -217,7 +217,7 @@ async def _resume(bench: Bench) -> None:
 async def _stylesheet(bench: Bench) -> None:
     sheet = "box { llm_model: m-box; } #b { llm_model: m-b; }"
     text = line("a; b;", "a", "b", graph=f'goal="g", model_stylesheet="{sheet}"')
-    found = prepare(text).demand_valid()
+    found = prepare(text).require_valid()
     assert (found.stages["a"].text("llm_model"), found.stages["b"].text("llm_model")) == ("m-box", "m-b")
 
 
@@ -265,8 +265,8 @@ async def _many(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("case", ROWS)
-async def test_a_row_of_the_parity_matrix(case: str, house: Holdfast, tmp_path: Path) -> None:
-    await ROWS[case](Bench(house, tmp_path))
+async def test_a_row_of_the_parity_matrix(case: str, hf: Holdfast, tmp_path: Path) -> None:
+    await ROWS[case](Bench(hf, tmp_path))
 
 
 def test_the_matrix_has_all_its_rows() -> None:
@@ -274,12 +274,12 @@ def test_the_matrix_has_all_its_rows() -> None:
 
 
 @pytest.mark.covers("ATTRACTOR-PROOF-02", "AT-248", "AT-249", "AT-250", "AT-251", "AT-252", "AT-253")
-async def test_the_smoke_test_of_the_specification(house: Holdfast, tmp_path: Path) -> None:
+async def test_the_smoke_test_of_the_specification(hf: Holdfast, tmp_path: Path) -> None:
     pipeline = parse(SMOKE, strict=True).pipeline
     assert pipeline.goal == "Create a hello world Python script"
     assert (len(pipeline.stages), len(pipeline.links)) == (5, 6)
     assert errors(SMOKE) == []
-    found = await Bench(house, tmp_path).run(SMOKE)
+    found = await Bench(hf, tmp_path).run(SMOKE)
     assert found.status == "success"
     assert "implement" in found.completed_nodes
     for stage in ("plan", "implement", "review"):

@@ -40,14 +40,14 @@ async def hall(anyio_backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @asynccontextmanager
 async def works(settings: ApiSettings | None = None) -> AsyncIterator[Server]:
-    async with Holdfast("memory:") as house, serving(house, settings) as found, Worker(on=house):
+    async with Holdfast("memory:") as hf, serving(hf, settings) as found, Worker(on=hf):
         yield found
 
 
 async def submitted(server: Server, source: str, status: int = 201, **more: Any) -> Any:
     found = await server.json("POST", "/pipelines", status, json={"dot": source, "simulate": True, **more})
     if status == 201:
-        await until_rest(await server.house.service(), found["id"], 20)
+        await until_rest(await server.hf.service(), found["id"], 20)
     return found
 
 
@@ -73,7 +73,7 @@ async def test_a_source_is_submitted_and_its_progress_is_shown(hall: Server) -> 
     answer = await hall.client.post("/pipelines", json={"dot": GATED, "simulate": True})
     run = answer.json()["id"]
     assert (answer.status_code, answer.headers["location"]) == (201, f"/v1/pipelines/{run}")
-    await until_rest(await hall.house.service(), run, 20)
+    await until_rest(await hall.hf.service(), run, 20)
     found = await hall.json("GET", f"/v1/pipelines/{run}")
     assert (found["name"], found["goal"], found["status"]) == ("g", "ship it", "pending_input")
     assert (found["completed_nodes"], found["current_node"]) == (["start", "plan"], "plan")
@@ -142,7 +142,7 @@ async def test_a_stream_hears_of_an_answer_as_it_comes(hall: Server) -> None:
 async def test_a_pipeline_is_cancelled_once(hall: Server) -> None:
     run = (await submitted(hall, GATED))["id"]
     await hall.json("POST", f"/pipelines/{run}/cancel", json={"reason": "not today"})
-    await until_rest(await hall.house.service(), run, 20)
+    await until_rest(await hall.hf.service(), run, 20)
     found = await hall.json("GET", f"/pipelines/{run}")
     assert (found["status"], found["outcome"], found["questions"]) == ("cancelled", "cancelled", [])
     ended = (await submitted(hall, line("a;", "a")))["id"]
@@ -158,7 +158,7 @@ async def test_the_graph_is_drawn_with_the_state_of_each_stage(hall: Server) -> 
     assert states == {"start": "done", "plan": "done", "gate": "asking", "fix": ""}
     hold = (await hall.json("GET", f"/pipelines/{run}/questions"))["items"][0]["id"]
     await hall.json("POST", f"/pipelines/{run}/questions/{hold}/answer", json={"value": "F"})
-    service = await hall.house.service()
+    service = await hall.hf.service()
     await until_rest(service, run, 20)
     drawn = (await hall.client.get(f"/pipelines/{run}/graph")).text
     assert [state_in(drawn, name) for name in ("gate", "fix", "done")] == ["done", "done", "done"]
@@ -193,7 +193,7 @@ async def test_questions_are_listed_and_answered_once(hall: Server) -> None:
     await hall.json("POST", f"/pipelines/{run}/questions/nothing/answer", 404, json={"value": "A"})
     other = (await submitted(hall, GATED))["id"]
     await hall.json("POST", f"/pipelines/{other}/questions/{asked['id']}/answer", 404, json={"value": "A"})
-    await until_rest(await hall.house.service(), run, 20)
+    await until_rest(await hall.hf.service(), run, 20)
     context = await hall.json("GET", f"/pipelines/{run}/context")
     assert (context["human.gate.selected"], context["human.gate.comment"]) == ("F", "typo")
     assert (await hall.json("GET", f"/pipelines/{run}/questions"))["items"] == []
@@ -207,12 +207,12 @@ async def test_free_words_and_a_skipped_question_are_answers_too(hall: Server) -
     assert (asked["type"], asked["options"]) == ("freeform", [])
     place = f"/pipelines/{run}/questions/{asked['id']}/answer"
     await hall.json("POST", place, json={"text": "the weather"})
-    await until_rest(await hall.house.service(), run, 20)
+    await until_rest(await hall.hf.service(), run, 20)
     assert (await hall.json("GET", f"/pipelines/{run}/context"))["human.gate.text"] == "the weather"
     skipped = (await submitted(hall, GATED))["id"]
     (asked,) = (await hall.json("GET", f"/pipelines/{skipped}/questions"))["items"]
     await hall.json("POST", f"/pipelines/{skipped}/questions/{asked['id']}/answer", json={"value": "skipped"})
-    await until_rest(await hall.house.service(), skipped, 20)
+    await until_rest(await hall.hf.service(), skipped, 20)
     found = await hall.json("GET", f"/pipelines/{skipped}")
     assert (found["outcome"], found["failure_reason"]) == ("fail", "human skipped interaction")
 
@@ -239,7 +239,7 @@ async def test_a_stored_pipeline_is_started_by_its_name_as_every_flow(hall: Serv
 async def test_what_is_no_pipeline_or_somebody_elses_is_not_there(hall: Server) -> None:
     flow = Flow("plain", effect="pure")
     flow.hold("approve", prompt="?", options=["yes"])
-    plain = await flow.run({}, on=hall.house)
+    plain = await flow.run({}, on=hall.hf)
     run = (await submitted(hall, GATED))["id"]
     stranger = bearer(await token(hall, "user:eve", "admin", tenant="other"))
     theirs = [each["name"] for each in (await hall.client.get("/v1/flows", headers=stranger)).json()["items"]]
@@ -326,7 +326,7 @@ async def test_no_other_way_in_brings_code_or_passes_a_gate(hall: Server) -> Non
     assert (await hall.client.put("/v1/schedules/s", json=plan)).status_code == 422
     graph = json.loads(encode_graph(lower(parse(TOOL).pipeline)))
     assert "--allow-code" in (await hall.json("POST", "/v1/flows", 403, json={"graph": graph}))["hint"]
-    parcel = await (await hall.house.service()).export_run(run)
+    parcel = await (await hall.hf.service()).export_run(run)
     for query in ("", "?as_new_run=true"):
         answer = await hall.client.post(f"/v1/runs/import{query}", content=parcel)
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
@@ -339,10 +339,10 @@ async def test_a_gate_is_answered_while_no_worker_lives_and_goes_on_when_one_doe
     """By the page and by the interface, on a store that outlives whoever asked."""
     monkeypatch.chdir(tmp_path)
     address = f"sqlite:{tmp_path / 's.db'}"
-    async with Holdfast(address) as house, serving(house) as server:
-        async with Worker(on=house):
+    async with Holdfast(address) as hf, serving(hf) as server:
+        async with Worker(on=hf):
             runs = [(await submitted(server, GATED))["id"] for _ in range(2)]
-        service = await house.service()
+        service = await hf.service()
         for run, way in zip(runs, ("api", "page"), strict=True):
             (hold,) = (await server.json("GET", f"/pipelines/{run}/questions"))["items"]
             if way == "api":
@@ -355,8 +355,8 @@ async def test_a_gate_is_answered_while_no_worker_lives_and_goes_on_when_one_doe
                 decided = await server.client.post(f"/holds/{hold['id']}", data={"decision": "F"})
                 assert decided.status_code == 303
             assert (await service.get(run)).worker is None
-    async with Holdfast(address) as house, Worker(on=house):
-        service = await house.service()
+    async with Holdfast(address) as hf, Worker(on=hf):
+        service = await hf.service()
         for run in runs:
             await until_rest(service, (await service.get(run)).id, 20)
             assert str((await service.get(run)).status) == "completed"

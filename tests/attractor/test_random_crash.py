@@ -78,15 +78,15 @@ class Life:
 
     async def live(self, store: Any) -> Result:
         stages = self.stages()
-        async with Holdfast(store, clock=self.clock, settings=COLD) as house:
+        async with Holdfast(store, clock=self.clock, settings=COLD) as hf:
             known = await store.get_run(RUN)
             if known is not None and known.status in ENDED:
-                return await result_of(await house.service(), stages.program(), known.id)
-            go_on = stages.go_on(house, RUN) if known else stages.run(house, run_id=RUN, mode=self.mode)
+                return await result_of(await hf.service(), stages.program(), known.id)
+            go_on = stages.go_on(hf, RUN) if known else stages.run(hf, run_id=RUN, mode=self.mode)
             result = await go_on
             while result.status == "waiting":
                 self.clock.advance(seconds=1)
-                result = await stages.go_on(house, RUN)
+                result = await stages.go_on(hf, RUN)
             return result
 
     def dies(self, point: str, nth: int) -> bool:
@@ -110,9 +110,9 @@ class Life:
 
     def replays(self) -> bool:
         async def look() -> bool:
-            async with Holdfast(self.store, clock=self.clock, settings=COLD) as house:
-                house.carry(self.stages().program())
-                return (await (await house.service()).replay(RUN)).same
+            async with Holdfast(self.store, clock=self.clock, settings=COLD) as hf:
+                hf.carry(self.stages().program())
+                return (await (await hf.service()).replay(RUN)).same
 
         return asyncio.run(look())
 

@@ -74,9 +74,9 @@ def status(logs: Path, stage: str, **fields: Any) -> None:
 
 
 @pytest.mark.covers("ATTRACTOR-CLI-02", "AT-155", "AT-152", "ATTRACTOR-DIR-06")
-async def test_a_directory_of_this_store_is_its_run(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_directory_of_this_store_is_its_run(hf: Holdfast, tmp_path: Path) -> None:
     script = Script(dies_at="b")
-    runner = Runner(house, backend=script, logs_root=tmp_path)
+    runner = Runner(hf, backend=script, logs_root=tmp_path)
     failed = await runner.run(THREE)
     assert failed.status == "fail"
     found = await runner.resume(tmp_path)
@@ -88,9 +88,9 @@ async def test_a_directory_of_this_store_is_its_run(house: Holdfast, tmp_path: P
 
 @pytest.mark.covers("ATTRACTOR-DIR-06", "AT-155")
 async def test_the_stage_that_failed_is_what_goes_on_elsewhere(
-    house: Holdfast, elsewhere: Holdfast, tmp_path: Path
+    hf: Holdfast, elsewhere: Holdfast, tmp_path: Path
 ) -> None:
-    await Runner(house, backend=Script(dies_at="b"), logs_root=tmp_path).run(THREE)
+    await Runner(hf, backend=Script(dies_at="b"), logs_root=tmp_path).run(THREE)
     script = Script()
     found = await Runner(elsewhere, backend=script).resume(tmp_path)
     assert found.succeeded
@@ -101,7 +101,7 @@ async def test_the_stage_that_failed_is_what_goes_on_elsewhere(
 
 @pytest.mark.covers("AT-149", "AT-150", "AT-153", "AT-155", "ATTRACTOR-DIR-06")
 async def test_a_directory_goes_on_on_another_machine_as_if_nothing_had_happened(
-    house: Holdfast, elsewhere: Holdfast, tmp_path: Path
+    hf: Holdfast, elsewhere: Holdfast, tmp_path: Path
 ) -> None:
     logs, moved = tmp_path / "logs", tmp_path / "moved"
 
@@ -114,7 +114,7 @@ async def test_a_directory_goes_on_on_another_machine_as_if_nothing_had_happened
                 await asyncio.to_thread(shutil.copytree, logs, moved)
             return super().run(node, prompt, context)
 
-    whole = await Runner(house, backend=Copied(), logs_root=logs).run(THREE, context={"ticket": "T-1"})
+    whole = await Runner(hf, backend=Copied(), logs_root=logs).run(THREE, context={"ticket": "T-1"})
     assert checkpoint(moved)["completed_nodes"] == ["start", "a"]
     there = Script()
     found = await Runner(elsewhere, backend=there).resume(moved)
@@ -259,14 +259,14 @@ async def test_a_goal_gate_that_was_not_met_is_not_forgotten(
 
 @pytest.mark.covers("AT-118", "AT-117")
 async def test_a_goal_gate_that_was_not_met_sends_the_resumed_run_back(
-    house: Holdfast, elsewhere: Holdfast, tmp_path: Path
+    hf: Holdfast, elsewhere: Holdfast, tmp_path: Path
 ) -> None:
     text = dot(
         "gate [goal_gate=true, retry_target=gate]; b;",
         'start -> gate; gate -> b [condition="outcome=fail"]; gate -> b; b -> done',
     )
     here = Script(gate=[Outcome(status="fail", failure_reason="no")], dies_at="b")
-    await Runner(house, backend=here, logs_root=tmp_path).run(text)
+    await Runner(hf, backend=here, logs_root=tmp_path).run(text)
     assert checkpoint(tmp_path)["goal_gate_status"] == {"gate": False}
     there = Script(gate=["met"])
     found = await Runner(elsewhere, backend=there).resume(tmp_path)
@@ -276,13 +276,11 @@ async def test_a_goal_gate_that_was_not_met_sends_the_resumed_run_back(
 
 
 @pytest.mark.covers("AT-156")
-async def test_a_run_that_has_ended_stays_as_it_is(
-    house: Holdfast, elsewhere: Holdfast, tmp_path: Path
-) -> None:
+async def test_a_run_that_has_ended_stays_as_it_is(hf: Holdfast, elsewhere: Holdfast, tmp_path: Path) -> None:
     script = Script()
-    first = await Runner(house, backend=script, logs_root=tmp_path).run(THREE)
+    first = await Runner(hf, backend=script, logs_root=tmp_path).run(THREE)
     before = (tmp_path / "checkpoint.json").read_bytes()
-    for where in (house, elsewhere):
+    for where in (hf, elsewhere):
         again = await Runner(where, backend=script).resume(tmp_path)
         assert (again.status, again.run_id) == ("success", first.run_id)
         assert again.completed_nodes == first.completed_nodes
@@ -298,11 +296,11 @@ async def test_a_run_that_has_ended_stays_as_it_is(
 
 @pytest.mark.covers("AT-157")
 async def test_a_changed_pipeline_is_refused_with_what_differs(
-    house: Holdfast, elsewhere: Holdfast, tmp_path: Path
+    hf: Holdfast, elsewhere: Holdfast, tmp_path: Path
 ) -> None:
-    await Runner(house, backend=Script(dies_at="b"), logs_root=tmp_path).run(THREE)
+    await Runner(hf, backend=Script(dies_at="b"), logs_root=tmp_path).run(THREE)
     changed = line('a; b [prompt="other"]; c; d;', "a", "b", "c", "d")
-    for where in (house, elsewhere):
+    for where in (hf, elsewhere):
         with pytest.raises(VersionMismatchError) as refused:
             await Runner(where, backend=Script()).resume(tmp_path, source=changed)
         text = str(refused.value)
@@ -367,10 +365,10 @@ async def test_without_its_pipeline_it_says_what_to_name(elsewhere: Holdfast, tm
      ("", "keep", "full")],
 )  # fmt: skip
 async def test_full_becomes_less_for_exactly_one_hop(
-    house: Holdfast, elsewhere: Holdfast, tmp_path: Path, graph: str, asked: str, first: str
+    hf: Holdfast, elsewhere: Holdfast, tmp_path: Path, graph: str, asked: str, first: str
 ) -> None:
     text = line("a; b; c;", "a", "b", "c", graph=f'goal="g", default_fidelity=full{graph}')
-    await Runner(house, backend=Script(dies_at="b"), logs_root=tmp_path).run(text)
+    await Runner(hf, backend=Script(dies_at="b"), logs_root=tmp_path).run(text)
     assert not [key for key in checkpoint(tmp_path)["context"] if key.startswith("internal.session.")]
     script = Script()
     found: PipelineResult = await Runner(elsewhere, backend=script).resume(tmp_path, fidelity=asked)
@@ -382,11 +380,11 @@ async def test_full_becomes_less_for_exactly_one_hop(
 
 @pytest.mark.covers("AT-A13", "ATTRACTOR-RUN-04")
 async def test_a_walk_that_began_anew_goes_on_in_its_last_directory(
-    house: Holdfast, elsewhere: Holdfast, tmp_path: Path
+    hf: Holdfast, elsewhere: Holdfast, tmp_path: Path
 ) -> None:
     text = dot("a; b;", "start -> a -> b; b -> a [label=anew, loop_restart=true]; b -> done [label=well]")
     here = Script(b=[Outcome(preferred_label="anew"), Outcome(status="fail", terminal=True)])
-    await Runner(house, backend=here, logs_root=tmp_path).run(text)
+    await Runner(hf, backend=here, logs_root=tmp_path).run(text)
     there = Script(b=[Outcome(preferred_label="well")])
     found = await Runner(elsewhere, backend=there).resume(tmp_path)
     assert found.succeeded
@@ -395,7 +393,7 @@ async def test_a_walk_that_began_anew_goes_on_in_its_last_directory(
 
 @pytest.mark.covers("AT-153", "ATTRACTOR-DIR-06")
 async def test_a_parallel_stage_that_was_under_way_is_done_again_as_a_whole(
-    house: Holdfast, elsewhere: Holdfast, tmp_path: Path
+    hf: Holdfast, elsewhere: Holdfast, tmp_path: Path
 ) -> None:
     text = dot(
         "p [shape=component]; a; b; j [shape=tripleoctagon]; c;",

@@ -72,13 +72,13 @@ def answer(node: Stage, prompt: str, context: PipelineContext) -> Any:
     return said[times] if times < len(said) else "well"
 
 
-async def run_whole(house: Holdfast, text: str, logs: Path) -> PipelineResult:
-    return await Runner(house, backend=answer, logs_root=logs).run(text)
+async def run_whole(hf: Holdfast, text: str, logs: Path) -> PipelineResult:
+    return await Runner(hf, backend=answer, logs_root=logs).run(text)
 
 
-async def directories(house: Holdfast, run: str, folder: Path) -> list[Path]:
+async def directories(hf: Holdfast, run: str, folder: Path) -> list[Path]:
     """As it was after each record that the checkpoint tells of."""
-    service = await house.service()
+    service = await hf.service()
     row = await service.get(run)
     reader = await reader_of(service, row)
     made: list[Path] = []
@@ -111,10 +111,10 @@ def as_before_the_selection(folder: Path) -> None:
 @pytest.mark.parametrize("selected", [True, False], ids=["after", "before"])
 @pytest.mark.parametrize("name", [name for name in PIPELINES if "anew" not in name])
 async def test_a_run_goes_on_from_every_record(
-    name: str, selected: bool, house: Holdfast, tmp_path: Path, positions: Positions
+    name: str, selected: bool, hf: Holdfast, tmp_path: Path, positions: Positions
 ) -> None:
-    whole = await run_whole(house, PIPELINES[name], tmp_path / "whole")
-    found = await directories(house, whole.run_id, tmp_path / "then")
+    whole = await run_whole(hf, PIPELINES[name], tmp_path / "whole")
+    found = await directories(hf, whole.run_id, tmp_path / "then")
     assert len(found) > 3
     for folder in found:
         if not selected:
@@ -130,13 +130,13 @@ async def test_a_run_goes_on_from_every_record(
 
 
 async def test_a_walk_that_began_anew_goes_on_from_its_records(
-    house: Holdfast, tmp_path: Path, positions: Positions
+    hf: Holdfast, tmp_path: Path, positions: Positions
 ) -> None:
     """Each directory knows of its own walk only."""
-    whole = await run_whole(house, PIPELINES["a walk that begins anew"], tmp_path / "whole")
+    whole = await run_whole(hf, PIPELINES["a walk that begins anew"], tmp_path / "whole")
     # Every walk here says "again" once more: the bound on restarts ends it, wherever it goes on.
     assert whole.status == "fail"
     assert "began the walk anew 10 times" in whole.outcome.failure_reason
-    for folder in (await directories(house, whole.run_id, tmp_path / "then"))[::5]:
+    for folder in (await directories(hf, whole.run_id, tmp_path / "then"))[::5]:
         again = await resumed(folder, positions)
         assert (again.status, again.outcome.failure_reason) == ("fail", whole.outcome.failure_reason), folder

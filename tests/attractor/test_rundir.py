@@ -43,7 +43,7 @@ def checkpoint(logs: Path) -> dict[str, Any]:
 
 @pytest.mark.covers("AT-138", "AT-A6", "ATTRACTOR-DIR-01", "AT-234")
 async def test_a_checkpoint_is_written_before_the_first_stage_after_each_and_at_the_end(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     seen: list[tuple[str, str, list[str], str]] = []
 
@@ -54,7 +54,7 @@ async def test_a_checkpoint_is_written_before_the_first_stage_after_each_and_at_
 
     # Commands are waited for, one commit each, so that every checkpoint can be seen.
     stages = f'a [{TOOL}="sleep 0.1"]; b [{TOOL}="sleep 0.1"];'
-    await run(house, line(stages, "a", "b"), tmp_path, on_event=look)
+    await run(hf, line(stages, "a", "b"), tmp_path, on_event=look)
     assert [node for node, *_ in seen] == ["", "start", "a", "b", "done", "done"]
     for node, _, completed, _ in seen:
         assert not node or node in completed, "the file is there when it is told of"
@@ -64,7 +64,7 @@ async def test_a_checkpoint_is_written_before_the_first_stage_after_each_and_at_
 
 @pytest.mark.covers("AT-138", "ATTRACTOR-DIR-01")
 async def test_the_first_checkpoint_is_there_when_the_first_stage_begins(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     class Look:
         def execute(self, node: Stage, context: PipelineContext, graph: Any, logs_root: Path) -> Outcome:
@@ -73,7 +73,7 @@ async def test_the_first_checkpoint_is_there_when_the_first_stage_begins(
                 context_updates={"seen": [found["completed_nodes"], found["context"]["graph.goal"]]}
             )
 
-    runner = Runner(house, logs_root=tmp_path)
+    runner = Runner(hf, logs_root=tmp_path)
     runner.register_handler("start", Look())
     found = await runner.run(line("a;", "a"))
     assert found.context["seen"] == [[], "ship it"]
@@ -81,7 +81,7 @@ async def test_the_first_checkpoint_is_there_when_the_first_stage_begins(
 
 @pytest.mark.covers("AT-139", "AT-140", "AT-141", "AT-142", "AT-143", "ATTRACTOR-DIR-01", "ATTRACTOR-DIR-02")
 async def test_the_files_have_the_keys_of_the_specification_and_of_the_seed(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     text = dot(
         "a [goal_gate=true]; b;",
@@ -95,7 +95,7 @@ async def test_the_files_have_the_keys_of_the_specification_and_of_the_seed(
         context.append_log(f"at {node.id}")
         return f"<{prompt}>"
 
-    found = await run(house, text, tmp_path, backend=answer)
+    found = await run(hf, text, tmp_path, backend=answer)
     saved = checkpoint(tmp_path)
     assert list(saved)[:6] == KEYS
     assert set(saved) >= SEED
@@ -138,12 +138,12 @@ def _stumbles(node: Stage, prompt: str, context: PipelineContext) -> Any:
 
 @pytest.mark.covers("ATTRACTOR-DIR-05", "AT-142", "AT-129")
 async def test_the_directory_is_made_anew_from_the_journal_alone(
-    house: Holdfast, tmp_path: Path, positions: Positions
+    hf: Holdfast, tmp_path: Path, positions: Positions
 ) -> None:
     live, again = tmp_path / "live", tmp_path / "again"
-    found = await run(house, BRANCHES, live, backend=_stumbles)
+    found = await run(hf, BRANCHES, live, backend=_stumbles)
     assert found.succeeded
-    exported = await export_directory(await house.service(), found.run_id, again)
+    exported = await export_directory(await hf.service(), found.run_id, again)
     assert same(live, again)
     assert "checkpoint.json" in exported.files
     assert read(again / "p" / "status.json")["outcome"] == "success"
@@ -169,9 +169,7 @@ def same(live: Path, again: Path) -> bool:
 
 
 @pytest.mark.covers("AT-A13", "AT-246", "ATTRACTOR-RUN-04", "ATTRACTOR-DIR-05")
-async def test_a_restart_goes_on_in_a_directory_that_names_its_parent(
-    house: Holdfast, tmp_path: Path
-) -> None:
+async def test_a_restart_goes_on_in_a_directory_that_names_its_parent(hf: Holdfast, tmp_path: Path) -> None:
     live, again = tmp_path / "live", tmp_path / "again"
     turns = iter(["anew", "anew", "well"])
     text = dot("a; b;", "start -> a -> b; b -> a [label=anew, loop_restart=true]; b -> done [label=well]")
@@ -179,7 +177,7 @@ async def test_a_restart_goes_on_in_a_directory_that_names_its_parent(
     def answer(node: Stage, prompt: str, context: PipelineContext) -> Outcome:
         return Outcome(preferred_label=next(turns) if node.id == "b" else "", context_updates={"by": node.id})
 
-    found = await run(house, text, live, backend=answer)
+    found = await run(hf, text, live, backend=answer)
     assert found.succeeded
     first, last = checkpoint(live), checkpoint(live / "restart-2")
     assert (first["completed_nodes"], first["goes_on_in"]) == (["start", "a", "b"], "restart-1")
@@ -190,7 +188,7 @@ async def test_a_restart_goes_on_in_a_directory_that_names_its_parent(
     assert (manifest["restart"], manifest["parent"]) == (2, "../restart-1")
     assert manifest["run_id"] == read(live / "manifest.json")["run_id"]
     assert read(live / "restart-1" / "a" / "status.json")["outcome"] == "success"
-    await export_directory(await house.service(), found.run_id, again)
+    await export_directory(await hf.service(), found.run_id, again)
     assert same(live, again)
 
 
@@ -217,21 +215,21 @@ def test_a_checkpoint_is_whole_on_the_disk_or_not_there(tmp_path: Path, monkeypa
 
 @pytest.mark.covers("ATTRACTOR-DIR-04", "AT-111")
 async def test_a_directory_that_cannot_be_written_costs_the_run_nothing(
-    house: Holdfast, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    hf: Holdfast, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
-    found = await run(house, line("a;", "a"), blocked / "logs")
+    found = await run(hf, line("a;", "a"), blocked / "logs")
     assert found.succeeded
     assert "cannot be written" in caplog.text or "is not kept up" in caplog.text
     made = tmp_path / "made"
-    await export_directory(await house.service(), found.run_id, made)
+    await export_directory(await hf.service(), found.run_id, made)
     assert checkpoint(made)["current_node"] == "done"
 
 
 @pytest.mark.covers("ATTRACTOR-DIR-04")
 async def test_a_file_never_shows_what_is_not_committed(
-    house: Holdfast, tmp_path: Path, monkeypatch: Any
+    hf: Holdfast, tmp_path: Path, monkeypatch: Any
 ) -> None:
     """Each checkpoint that is written is of a record that the store has."""
     heads: list[tuple[int, int]] = []
@@ -245,21 +243,21 @@ async def test_a_file_never_shows_what_is_not_committed(
 
     monkeypatch.setattr(Attendant, "write", watched)
     stages = "".join(f"s{i};" for i in range(30))
-    await run(house, line(stages, *(f"s{i}" for i in range(30))), tmp_path)
+    await run(hf, line(stages, *(f"s{i}" for i in range(30))), tmp_path)
     assert heads
     assert all(shown <= stored for shown, stored in heads)
     assert checkpoint(tmp_path)["current_node"] == "done"
 
 
 @pytest.mark.covers("AT-A12", "AT-99")
-async def test_retry_counters_are_in_the_checkpoint_until_a_success(house: Holdfast, tmp_path: Path) -> None:
+async def test_retry_counters_are_in_the_checkpoint_until_a_success(hf: Holdfast, tmp_path: Path) -> None:
     text = dot("a [max_retries=1]; b;", 'start -> a; a -> b [condition="outcome=fail"]; a -> done; b -> done')
     tries = iter(["retry", "retry"])
 
     def answer(node: Stage, prompt: str, context: PipelineContext) -> Any:
         return Outcome(status=next(tries)) if node.id == "a" else "well"
 
-    await run(house, text, tmp_path, backend=answer)
+    await run(hf, text, tmp_path, backend=answer)
     saved = checkpoint(tmp_path)
     assert saved["node_retries"] == {"a": 1}
     assert saved["node_outcomes"]["a"] == "fail"
@@ -267,33 +265,33 @@ async def test_retry_counters_are_in_the_checkpoint_until_a_success(house: Holdf
 
 
 @pytest.mark.covers("AT-147")
-async def test_the_end_is_told_after_the_last_checkpoint(house: Holdfast, tmp_path: Path) -> None:
+async def test_the_end_is_told_after_the_last_checkpoint(hf: Holdfast, tmp_path: Path) -> None:
     told: list[tuple[str, str]] = []
 
     def listen(event: PipelineEvent) -> None:
         there = (tmp_path / "checkpoint.json").exists()
         told.append((type(event).__name__, checkpoint(tmp_path)["status"] if there else ""))
 
-    await run(house, line("a;", "a"), tmp_path, on_event=listen)
+    await run(hf, line("a;", "a"), tmp_path, on_event=listen)
     assert told[1] == ("CheckpointSaved", "running") or told[1][1] == "completed"
     assert [name for name, _ in told][-2:] == ["CheckpointSaved", "PipelineCompleted"]
     assert told[-1][1] == "completed"
 
 
-async def test_only_pipelines_have_a_run_directory(house: Holdfast, tmp_path: Path) -> None:
+async def test_only_pipelines_have_a_run_directory(hf: Holdfast, tmp_path: Path) -> None:
     flow = Flow("plain")
 
     @flow.node
     async def one(state: Any) -> dict[str, Any]:
         return {}
 
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     with pytest.raises(InputError, match="not of a pipeline"):
-        await export_directory(await house.service(), result.run_id, tmp_path)
+        await export_directory(await hf.service(), result.run_id, tmp_path)
 
 
-async def test_a_failed_run_says_so_in_its_checkpoint(house: Holdfast, tmp_path: Path) -> None:
-    found: PipelineResult = await run(house, line(f't [{TOOL}="exit 7"];', "t"), tmp_path)
+async def test_a_failed_run_says_so_in_its_checkpoint(hf: Holdfast, tmp_path: Path) -> None:
+    found: PipelineResult = await run(hf, line(f't [{TOOL}="exit 7"];', "t"), tmp_path)
     saved = checkpoint(tmp_path)
     assert (found.status, saved["status"], saved["next_node"]) == ("fail", "failed", "t")
     assert "exit code 7" in saved["error"]
@@ -302,11 +300,11 @@ async def test_a_failed_run_says_so_in_its_checkpoint(house: Holdfast, tmp_path:
 
 
 @pytest.mark.covers("ATTRACTOR-DIR-05")
-async def test_what_is_left_of_a_pruned_run_is_exported(house: Holdfast, tmp_path: Path) -> None:
+async def test_what_is_left_of_a_pruned_run_is_exported(hf: Holdfast, tmp_path: Path) -> None:
     live, again = tmp_path / "live", tmp_path / "again"
     names = [f"s{i}" for i in range(20)]
-    found = await run(house, line("".join(f"{name};" for name in names), *names), live)
-    service = await house.service()
+    found = await run(hf, line("".join(f"{name};" for name in names), *names), live)
+    service = await hf.service()
     before = checkpoint(live)
     assert await service.prune(found.run_id, keep=3) > 0
     await export_directory(service, found.run_id, again)
@@ -318,7 +316,7 @@ async def test_what_is_left_of_a_pruned_run_is_exported(house: Holdfast, tmp_pat
     }  # fmt: skip
 
 
-async def test_a_run_that_waits_often_is_read_once(house: Holdfast, tmp_path: Path, monkeypatch: Any) -> None:
+async def test_a_run_that_waits_often_is_read_once(hf: Holdfast, tmp_path: Path, monkeypatch: Any) -> None:
     """What was read of a run that waits is kept: each turn costs what is new."""
     heads: list[int] = []
     real = Scribe.read_on
@@ -329,8 +327,8 @@ async def test_a_run_that_waits_often_is_read_once(house: Holdfast, tmp_path: Pa
 
     monkeypatch.setattr(Scribe, "read_on", read_on)
     text = dot("h [shape=hexagon, label=on];", 'start -> h; h -> h [label="more"]; h -> done [label="end"]')
-    service = await house.service()
-    runner = Runner(house, logs_root=tmp_path)
+    service = await hf.service()
+    runner = Runner(hf, logs_root=tmp_path)
     found = await runner.run(text)
     assert heads[0] == -1
     for _ in range(3):

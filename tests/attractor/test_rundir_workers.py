@@ -31,7 +31,7 @@ GATED = dot(
 
 
 @pytest.fixture
-async def houses(tmp_path: Path, anyio_backend: str) -> AsyncIterator[tuple[Holdfast, Holdfast]]:
+async def instances(tmp_path: Path, anyio_backend: str) -> AsyncIterator[tuple[Holdfast, Holdfast]]:
     address = f"sqlite:{tmp_path / 'h.db'}"
     async with Holdfast(address) as one, Holdfast(address) as other:
         yield one, other
@@ -40,9 +40,9 @@ async def houses(tmp_path: Path, anyio_backend: str) -> AsyncIterator[tuple[Hold
 @pytest.mark.covers("ATTRACTOR-DIR-01", "ATTRACTOR-DIR-05")
 @pytest.mark.parametrize("there", [True, False])
 async def test_another_worker_goes_on_with_the_directory_or_makes_it_anew(
-    houses: tuple[Holdfast, Holdfast], tmp_path: Path, there: bool
+    instances: tuple[Holdfast, Holdfast], tmp_path: Path, there: bool
 ) -> None:
-    one, other = houses
+    one, other = instances
     logs = tmp_path / "logs"
     waiting = await Runner(one, logs_root=logs).run(GATED)
     assert checkpoint(logs)["next_node"] == "h"
@@ -59,7 +59,7 @@ async def test_another_worker_goes_on_with_the_directory_or_makes_it_anew(
 
 
 @pytest.mark.covers("ATTRACTOR-DIR-01")
-async def test_a_worker_that_lost_the_run_writes_nothing_more(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_worker_that_lost_the_run_writes_nothing_more(hf: Holdfast, tmp_path: Path) -> None:
     begun, goes_on = asyncio.Event(), asyncio.Event()
 
     async def answer(node: Stage, prompt: str, context: PipelineContext) -> str:
@@ -68,11 +68,11 @@ async def test_a_worker_that_lost_the_run_writes_nothing_more(house: Holdfast, t
             await goes_on.wait()
         return "well"
 
-    runner = Runner(house, backend=answer, logs_root=tmp_path)
+    runner = Runner(hf, backend=answer, logs_root=tmp_path)
     running = asyncio.create_task(runner.run(line("a; b;", "a", "b")))
     await begun.wait()
     await until(lambda: (tmp_path / "checkpoint.json").exists() and checkpoint(tmp_path)["next_node"] == "b")
-    service = await house.service()
+    service = await hf.service()
     (driver,) = service.runtime.drivers.values()
     driver.lost()
     (tmp_path / "checkpoint.json").write_text(json.dumps({"of": "somebody else"}))
@@ -85,14 +85,14 @@ async def test_a_worker_that_lost_the_run_writes_nothing_more(house: Holdfast, t
 
 
 async def test_an_attendant_that_stumbles_is_told_of_and_the_run_goes_on(
-    house: Holdfast, tmp_path: Path, monkeypatch: Any, caplog: pytest.LogCaptureFixture
+    hf: Holdfast, tmp_path: Path, monkeypatch: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     def stumble(*_: Any, **__: Any) -> str:
         raise RuntimeError("no such key")
 
     told: list[str] = []
     monkeypatch.setattr("holdfast.attractor.run_directory.Directory.checkpoint", stumble)
-    runner = Runner(house, logs_root=tmp_path, on_event=lambda event: told.append(type(event).__name__))
+    runner = Runner(hf, logs_root=tmp_path, on_event=lambda event: told.append(type(event).__name__))
     found = await runner.run(line("a;", "a"))
     assert found.succeeded
     assert told[-1] == "PipelineCompleted"

@@ -42,8 +42,8 @@ digraph test_pipeline {
 
 
 @pytest.mark.covers("AT-250", "AT-251", "AT-253")
-async def test_the_smoke_pipeline_runs_and_leaves_its_directory(house: Holdfast, tmp_path: Path) -> None:
-    found = await run(house, SMOKE, tmp_path, backend=lambda prompt: f"done: {prompt}")
+async def test_the_smoke_pipeline_runs_and_leaves_its_directory(hf: Holdfast, tmp_path: Path) -> None:
+    found = await run(hf, SMOKE, tmp_path, backend=lambda prompt: f"done: {prompt}")
     assert found.succeeded
     assert found.outcome.notes == "Pipeline completed"
     assert "implement" in found.completed_nodes
@@ -58,18 +58,18 @@ async def test_the_smoke_pipeline_runs_and_leaves_its_directory(house: Holdfast,
 
 
 @pytest.mark.covers("AT-55")
-async def test_a_pipeline_with_an_error_is_never_run(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_pipeline_with_an_error_is_never_run(hf: Holdfast, tmp_path: Path) -> None:
     ran: list[str] = []
     with pytest.raises(PipelineInvalidError, match="start"):
-        await run(house, "digraph g { a; done [shape=Msquare]; a -> done }", tmp_path, backend=ran.append)
+        await run(hf, "digraph g { a; done [shape=Msquare]; a -> done }", tmp_path, backend=ran.append)
     with pytest.raises(PipelineSyntaxError):
-        await run(house, "digraph g { a -> }", tmp_path)
+        await run(hf, "digraph g { a -> }", tmp_path)
     assert ran == []
     assert listed(tmp_path) == []
 
 
 @pytest.mark.covers("AT-215", "AT-218")
-async def test_transforms_that_are_registered_run_in_order(house: Holdfast, tmp_path: Path) -> None:
+async def test_transforms_that_are_registered_run_in_order(hf: Holdfast, tmp_path: Path) -> None:
     def saying(word: str) -> Callable[[Pipeline], Pipeline]:
         def apply(pipeline: Pipeline) -> Pipeline:
             stage = pipeline.stages["a"]
@@ -79,47 +79,45 @@ async def test_transforms_that_are_registered_run_in_order(house: Holdfast, tmp_
 
         return apply
 
-    runner = Runner(house, logs_root=tmp_path)
+    runner = Runner(hf, logs_root=tmp_path)
     runner.register_transform(saying(" one"))
     runner.register_transform(saying(" two"))
     await runner.run(line('a [prompt="$goal:"];', "a"))
     assert (tmp_path / "a" / "prompt.md").read_text() == "ship it: one two"
 
 
-async def test_a_pipeline_is_read_from_its_file_with_what_is_beside_it(
-    house: Holdfast, tmp_path: Path
-) -> None:
+async def test_a_pipeline_is_read_from_its_file_with_what_is_beside_it(hf: Holdfast, tmp_path: Path) -> None:
     (tmp_path / "p.md").write_text("From a file: $goal")
     file = tmp_path / "x.dot"
     file.write_text(line('a [prompt="@p.md"];', "a"))
-    await run_pipeline(file, house=house, logs_root=tmp_path / "logs")
+    await run_pipeline(file, hf=hf, logs_root=tmp_path / "logs")
     assert (tmp_path / "logs" / "a" / "prompt.md").read_text() == "From a file: ship it"
 
 
 async def test_without_a_directory_each_run_has_one_of_its_own(
-    house: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_LOGS", str(tmp_path))
-    found = await run_pipeline(line("a;", "a"), house=house)
+    found = await run_pipeline(line("a;", "a"), hf=hf)
     assert found.logs_root == tmp_path / found.run_id
     assert (tmp_path / found.run_id / "a" / "status.json").is_file()
 
 
 @pytest.mark.covers("AT-156")
-async def test_a_run_that_has_ended_is_only_told_of(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_run_that_has_ended_is_only_told_of(hf: Holdfast, tmp_path: Path) -> None:
     asked: list[str] = []
-    runner = Runner(house, backend=lambda prompt: asked.append(prompt) or "ok", logs_root=tmp_path)
+    runner = Runner(hf, backend=lambda prompt: asked.append(prompt) or "ok", logs_root=tmp_path)
     first = await runner.run(line("a;", "a"))
     again = await runner.resume(first.run_id)
     assert (again.status, again.completed_nodes) == ("success", first.completed_nodes)
     assert len(asked) == 1
 
 
-async def test_a_stored_graph_is_enough_to_make_the_program(house: Holdfast, tmp_path: Path) -> None:
-    runner = Runner(house, logs_root=tmp_path)
+async def test_a_stored_graph_is_enough_to_make_the_program(hf: Holdfast, tmp_path: Path) -> None:
+    runner = Runner(hf, logs_root=tmp_path)
     program = runner.prepare(SMOKE).program
     await runner.run(SMOKE)
-    service = await house.service()
+    service = await hf.service()
     stored = await service.store.flow("test_pipeline", program.version)
     assert stored is not None
     made = program_of(decode_graph(stored.graph))
@@ -128,20 +126,20 @@ async def test_a_stored_graph_is_enough_to_make_the_program(house: Holdfast, tmp
         program_of(msgspec.structs.replace(made.graph.spec, document=msgspec.UNSET))
 
 
-async def test_a_gate_waits_for_a_person_and_the_answer_routes(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_gate_waits_for_a_person_and_the_answer_routes(hf: Holdfast, tmp_path: Path) -> None:
     text = dot(
         'gate [shape=hexagon, label="Ship?"]; fix;',
         'start -> gate; gate -> done [label="[A] Approve"]; gate -> fix [label="[F] Fix"]; fix -> done',
     )
-    runner = Runner(house, logs_root=tmp_path)
+    runner = Runner(hf, logs_root=tmp_path)
     found = await runner.run(text)
     assert found.status == "waiting"
     assert found.holds[0].prompt == "Ship?"
-    await (await house.service()).answer(found.holds[0].id, "F", by="user:dana")
+    await (await hf.service()).answer(found.holds[0].id, "F", by="user:dana")
     again = await runner.resume(found.run_id)
     assert again.completed_nodes == ("start", "gate", "fix", "done")
     assert again.context["human.gate.selected"] == "F"
-    alone = await Runner(house, logs_root=tmp_path / "auto", auto_approve=True).run(text)
+    alone = await Runner(hf, logs_root=tmp_path / "auto", auto_approve=True).run(text)
     assert alone.completed_nodes == ("start", "gate", "done")
 
 
@@ -160,23 +158,23 @@ class Failing:
 
 
 @pytest.mark.covers("ATTRACTOR-BOUND-04")
-async def test_the_same_failure_again_and_again_stops_the_run(house: Holdfast, tmp_path: Path) -> None:
+async def test_the_same_failure_again_and_again_stops_the_run(hf: Holdfast, tmp_path: Path) -> None:
     bad = Failing(lambda n: f"line {n}: no such name at 0x{n:x}ff")
-    found = await run(house, dot(LOOP, BACK), tmp_path, registry=HandlerRegistry({"bad": bad}))
+    found = await run(hf, dot(LOOP, BACK), tmp_path, registry=HandlerRegistry({"bad": bad}))
     assert (found.status, bad.calls) == ("fail", 3)
     assert "failed 3 times in the same way" in found.outcome.failure_reason
     more = Failing(lambda n: "the same")
     text = dot(LOOP, BACK, "max_same_failures=5")
-    await run(house, text, tmp_path / "5", registry=HandlerRegistry({"bad": more}))
+    await run(hf, text, tmp_path / "5", registry=HandlerRegistry({"bad": more}))
     assert more.calls == 5
 
 
 @pytest.mark.covers("ATTRACTOR-BOUND-04")
-async def test_failures_that_differ_are_bounded_by_visits_only(house: Holdfast, tmp_path: Path) -> None:
+async def test_failures_that_differ_are_bounded_by_visits_only(hf: Holdfast, tmp_path: Path) -> None:
     words = ["red", "green", "blue", "black"]
     bad = Failing(lambda n: words[n % 4])
     text = dot(LOOP.replace("50", "9"), BACK)
-    found = await run(house, text, tmp_path, registry=HandlerRegistry({"bad": bad}))
+    found = await run(hf, text, tmp_path, registry=HandlerRegistry({"bad": bad}))
     assert (found.status, bad.calls) == ("fail", 9)
 
 
@@ -188,13 +186,13 @@ async def test_failures_are_counted_over_a_resume(tmp_path: Path) -> None:
     text = dot("a [type=bad]; ask [shape=hexagon, label=Again];", gated + "ask -> a [label=Yes]")
     run_id = ""
     for turn in range(3):
-        async with Holdfast(f"sqlite:{tmp_path}/runs.db") as house:
-            runner = Runner(house, logs_root=tmp_path, registry=HandlerRegistry({"bad": bad}))
+        async with Holdfast(f"sqlite:{tmp_path}/runs.db") as hf:
+            runner = Runner(hf, logs_root=tmp_path, registry=HandlerRegistry({"bad": bad}))
             found = await (runner.resume(run_id) if run_id else runner.run(text))
             run_id = found.run_id
             if turn < 2:
                 assert found.status == "waiting"
-                await (await house.service()).answer(found.holds[0].id, "Yes", by="user:dana")
+                await (await hf.service()).answer(found.holds[0].id, "Yes", by="user:dana")
     assert (found.status, bad.calls) == ("fail", 3)
     assert "failed 3 times in the same way" in found.outcome.failure_reason
 
@@ -215,28 +213,28 @@ NAMES = [f"s{i}" for i in range(5)]
 
 @pytest.mark.covers("ATTRACTOR-BOUND-05")
 @pytest.mark.parametrize("graph", ["budget_tokens=100", 'budget_usd="0.9"', "budget_usd=0.9"])
-async def test_a_budget_that_is_used_up_stops_the_run(house: Holdfast, tmp_path: Path, graph: str) -> None:
+async def test_a_budget_that_is_used_up_stops_the_run(hf: Holdfast, tmp_path: Path, graph: str) -> None:
     spend = Spending()
     text = line(STAGES, *NAMES, graph=graph)
-    found = await run(house, text, tmp_path, registry=HandlerRegistry({"spend": spend}))
+    found = await run(hf, text, tmp_path, registry=HandlerRegistry({"spend": spend}))
     assert (found.status, spend.calls) == ("fail", 2)
     assert "budget" in found.outcome.failure_reason
 
 
 @pytest.mark.covers("ATTRACTOR-BOUND-05")
-async def test_a_budget_of_time_counts_the_work_of_stages(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_budget_of_time_counts_the_work_of_stages(hf: Holdfast, tmp_path: Path) -> None:
     text = line('a [shape=parallelogram, tool_command="sleep 0.1"]; b;', "a", "b", graph="budget_time=50ms")
-    found = await run(house, text, tmp_path)
+    found = await run(hf, text, tmp_path)
     assert (found.status, found.completed_nodes[:2]) == ("fail", ("start", "a"))
 
 
 @pytest.mark.covers("ATTRACTOR-BOUND-05")
-async def test_at_a_threshold_somebody_is_asked_to_go_on(house: Holdfast, tmp_path: Path) -> None:
+async def test_at_a_threshold_somebody_is_asked_to_go_on(hf: Holdfast, tmp_path: Path) -> None:
     spend = Spending()
     text = line(STAGES, *NAMES, graph="budget_tokens=120, budget_ask_at=0.5")
-    runner = Runner(house, logs_root=tmp_path, registry=HandlerRegistry({"spend": spend}))
+    runner = Runner(hf, logs_root=tmp_path, registry=HandlerRegistry({"spend": spend}))
     found = await runner.run(text)
-    service = await house.service()
+    service = await hf.service()
     prompts: list[str] = []
     while found.status == "waiting":
         prompts.append(found.holds[0].prompt)
@@ -249,12 +247,12 @@ async def test_at_a_threshold_somebody_is_asked_to_go_on(house: Holdfast, tmp_pa
 
 
 @pytest.mark.covers("ATTRACTOR-BOUND-05")
-async def test_somebody_who_says_stop_stops_the_run(house: Holdfast, tmp_path: Path) -> None:
+async def test_somebody_who_says_stop_stops_the_run(hf: Holdfast, tmp_path: Path) -> None:
     spend = Spending()
     text = line(STAGES, *NAMES, graph="budget_tokens=100, budget_ask_at=0.5")
-    runner = Runner(house, logs_root=tmp_path, registry=HandlerRegistry({"spend": spend}))
+    runner = Runner(hf, logs_root=tmp_path, registry=HandlerRegistry({"spend": spend}))
     found = await runner.run(text)
-    await (await house.service()).answer(found.holds[0].id, "stop", by="user:dana")
+    await (await hf.service()).answer(found.holds[0].id, "stop", by="user:dana")
     found = await runner.resume(found.run_id)
     assert (found.status, spend.calls) == ("fail", 1)
     assert "the budget was not raised at 60 tokens" in found.outcome.failure_reason

@@ -33,14 +33,14 @@ def listener(heard: dict[str, Any]) -> Any:
 @pytest.mark.covers("AT-132", "ATTRACTOR-HANDLER-10")
 @pytest.mark.parametrize("kind", ["near", "far"])
 async def test_stages_of_one_thread_go_on_with_one_conversation(
-    house: Holdfast, tmp_path: Path, provider: Provider, kind: str
+    hf: Holdfast, tmp_path: Path, provider: Provider, kind: str
 ) -> None:
     provider.says(Answer("4711"), Answer("fresh"), Answer("as I said: 4711"))
     text = line(
         'a [prompt="Think of a number"]; b [prompt="Alone", fidelity=compact]; c [prompt="Which was it?"];',
         "a", "b", "c", graph=f"{FULL}, thread_id=t, llm_provider={kind}",
     )  # fmt: skip
-    result = await run(house, text, tmp_path, backend=backend(provider))
+    result = await run(hf, text, tmp_path, backend=backend(provider))
     assert result.succeeded
     first, alone, again = provider.seen
     assert said(first) == [("user", "Think of a number")]
@@ -61,7 +61,7 @@ async def test_stages_of_one_thread_go_on_with_one_conversation(
     ],
 )
 async def test_a_thread_is_known_by_the_first_that_names_it(
-    house: Holdfast, tmp_path: Path, stage: str, edge: str, graph: str, inside: bool, key: str
+    hf: Holdfast, tmp_path: Path, stage: str, edge: str, graph: str, inside: bool, key: str
 ) -> None:
     b = f"b [{stage}];" if stage else "b;"
     b = f'subgraph cluster_x {{ label="Loop A"; {b} }}' if inside else b
@@ -71,7 +71,7 @@ async def test_a_thread_is_known_by_the_first_that_names_it(
         ", ".join(filter(None, (FULL, graph))),
     )
     heard: dict[str, Any] = {}
-    result = await run(house, text, tmp_path, backend=listener(heard))
+    result = await run(hf, text, tmp_path, backend=listener(heard))
     assert result.context["internal.fidelity"] == {"mode": "full", "thread": key}
     turns = result.context[PREFIX + key]
     assert turns[-1]["stage"] == "b"
@@ -80,7 +80,7 @@ async def test_a_thread_is_known_by_the_first_that_names_it(
 
 @pytest.mark.covers("AT-A23")
 async def test_branches_share_what_was_said_before_them_and_nothing_else(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     heard: dict[str, Any] = {}
     text = dot(
@@ -88,7 +88,7 @@ async def test_branches_share_what_was_said_before_them_and_nothing_else(
         "start -> a -> fan; fan -> x -> x2 -> join; fan -> y -> y2 -> join; join -> z -> done",
         f"{FULL}, thread_id=t",
     )
-    await run(house, text, tmp_path, backend=listener(heard))
+    await run(hf, text, tmp_path, backend=listener(heard))
     before = ["a", "answer of a"]
     assert heard["x"] == heard["y"] == heard["z"] == before
     assert heard["x2"] == [*before, "x", "answer of x"]
@@ -118,7 +118,7 @@ async def test_a_conversation_outlives_its_process(tmp_path: Path, provider: Pro
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-10")
-async def test_a_long_conversation_is_told_in_short(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_long_conversation_is_told_in_short(hf: Holdfast, tmp_path: Path) -> None:
     heard: dict[str, Any] = {}
     names = [f"s{n}" for n in range(12)]
 
@@ -127,7 +127,7 @@ async def test_a_long_conversation_is_told_in_short(house: Holdfast, tmp_path: P
         return f"{node.id} " + "word " * 400
 
     text = line("; ".join(names) + ";", *names, graph=f"{FULL}, thread_id=t, session_max_tokens=2000")
-    result = await run(house, text, tmp_path, backend=answer)
+    result = await run(hf, text, tmp_path, backend=answer)
     last = heard["s11"]
     assert sum(len(each["text"]) for each in last) / 4 < 2200
     assert last[0]["text"].startswith("What was said before, in short:")

@@ -26,18 +26,18 @@ GATED = """digraph gated {
 
 
 @pytest.fixture
-async def houses(tmp_path: Path, anyio_backend: str) -> AsyncIterator[tuple[Holdfast, Holdfast]]:
+async def instances(tmp_path: Path, anyio_backend: str) -> AsyncIterator[tuple[Holdfast, Holdfast]]:
     """Two processes' worth: the second has never seen a pipeline."""
     address = f"sqlite:{tmp_path / 'h.db'}"
     async with Holdfast(address) as one, Holdfast(address) as other:
         yield one, other
 
 
-async def answered(house: Holdfast, logs: Path) -> str:
+async def answered(hf: Holdfast, logs: Path) -> str:
     """A run that waited at its gate until somebody answered, with nobody at work on it since."""
     program = program_for(parse(GATED).pipeline)
-    house.carry(program)
-    service = await house.service()
+    hf.carry(program)
+    service = await hf.service()
     started = await service.start(program, {"internal.logs_root": str(logs)})
     assert isinstance(started, tuple)
     status, pos = await service.runtime.drive(*started)
@@ -49,9 +49,9 @@ async def answered(house: Holdfast, logs: Path) -> str:
 
 
 async def test_another_worker_goes_on_behind_the_gate_with_no_code_but_the_stored_graph(
-    houses: tuple[Holdfast, Holdfast], tmp_path: Path
+    instances: tuple[Holdfast, Holdfast], tmp_path: Path
 ) -> None:
-    one, other = houses
+    one, other = instances
     run = await answered(one, tmp_path / "logs")
     service = await other.service()
     await Worker(on=other).run_until_idle()
@@ -59,10 +59,10 @@ async def test_another_worker_goes_on_behind_the_gate_with_no_code_but_the_store
     assert not other.programs
 
 
-async def test_a_run_is_resumed_by_a_house_that_never_saw_its_pipeline(
-    houses: tuple[Holdfast, Holdfast], tmp_path: Path
+async def test_a_run_is_resumed_by_a_instance_that_never_saw_its_pipeline(
+    instances: tuple[Holdfast, Holdfast], tmp_path: Path
 ) -> None:
-    one, other = houses
+    one, other = instances
     run = await answered(one, tmp_path / "logs")
     service = await other.service()
     row = await service.get(run)
@@ -71,9 +71,9 @@ async def test_a_run_is_resumed_by_a_house_that_never_saw_its_pipeline(
 
 
 async def test_a_worker_that_speaks_no_dialect_leaves_pipelines_alone(
-    houses: tuple[Holdfast, Holdfast], tmp_path: Path
+    instances: tuple[Holdfast, Holdfast], tmp_path: Path
 ) -> None:
-    one, other = houses
+    one, other = instances
     run = await answered(one, tmp_path / "logs")
     other.dialects = {}
     service = await other.service()
@@ -93,9 +93,9 @@ def test_a_stored_graph_names_its_dialect_and_makes_the_same_program_again() -> 
 
 
 async def test_holdfast_worker_without_flows_runs_pipelines(
-    houses: tuple[Holdfast, Holdfast], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    instances: tuple[Holdfast, Holdfast], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one, _ = houses
+    one, _ = instances
     run = await answered(one, tmp_path / "logs")
     address = f"sqlite:{tmp_path / 'h.db'}"
     done = await work([], None, 2, until_idle=True, store=address, json=False, terms=Terms())

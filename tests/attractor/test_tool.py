@@ -30,14 +30,14 @@ def group_of(logs: Path) -> int:
 
 
 @pytest.mark.covers("AT-181")
-async def test_a_tool_without_a_command_fails(house: Holdfast, tmp_path: Path) -> None:
-    found = await run(house, line("t [shape=parallelogram];", "t"), tmp_path)
+async def test_a_tool_without_a_command_fails(hf: Holdfast, tmp_path: Path) -> None:
+    found = await run(hf, line("t [shape=parallelogram];", "t"), tmp_path)
     assert found.outcome.failure_reason == "No tool_command specified"
 
 
 @pytest.mark.covers("AT-182")
-async def test_what_a_tool_says_is_in_the_context(house: Holdfast, tmp_path: Path) -> None:
-    found = await run(house, line(tool("echo one; echo two; echo odd >&2"), "t"), tmp_path)
+async def test_what_a_tool_says_is_in_the_context(hf: Holdfast, tmp_path: Path) -> None:
+    found = await run(hf, line(tool("echo one; echo two; echo odd >&2"), "t"), tmp_path)
     assert found.context["tool.output"] == "one\ntwo\n"
     assert found.context["tool_stdout"] == "one\ntwo\n"
     assert found.context["tool.stderr"] == "odd\n"
@@ -50,14 +50,14 @@ async def test_what_a_tool_says_is_in_the_context(house: Holdfast, tmp_path: Pat
 @pytest.mark.covers("AT-183", "ATTRACTOR-PROOF-03")
 @pytest.mark.parametrize("way", ["t", "d"])
 async def test_a_tool_that_fails_takes_the_fail_edge_and_runs_once(
-    house: Holdfast, tmp_path: Path, way: str
+    hf: Holdfast, tmp_path: Path, way: str
 ) -> None:
     trace = tmp_path / "trace"
     stages = tool(f"echo ran >> {trace}; echo why >&2; exit 7") + " fix; never;"
     stages += " d [shape=diamond];" if way == "d" else ""
     links = f'{way} -> never [condition="outcome=success"]; {way} -> fix [condition="outcome=fail"]; '
     links += "start -> t; fix -> done; never -> done;" + (" t -> d" if way == "d" else "")
-    found = await run(house, dot(stages, links), tmp_path)
+    found = await run(hf, dot(stages, links), tmp_path)
     routed = ("d",) if way == "d" else ()
     assert found.completed_nodes == ("start", "t", *routed, "fix", "done")
     assert trace.read_text() == "ran\n"
@@ -65,35 +65,35 @@ async def test_a_tool_that_fails_takes_the_fail_edge_and_runs_once(
 
 
 @pytest.mark.covers("AT-183", "AT-74")
-async def test_a_tool_that_fails_tells_why(house: Holdfast, tmp_path: Path) -> None:
-    alone = await run(house, line(tool("echo why >&2; exit 7"), "t"), tmp_path / "alone")
+async def test_a_tool_that_fails_tells_why(hf: Holdfast, tmp_path: Path) -> None:
+    alone = await run(hf, line(tool("echo why >&2; exit 7"), "t"), tmp_path / "alone")
     assert alone.outcome.failure_reason == "exit code 7: why"
     assert alone.context["tool.exit_code"] == 7
 
 
 @pytest.mark.covers("AT-184", "AT-185", "ATTRACTOR-PROOF-06", "ATTRACTOR-HANDLER-01")
 async def test_a_tool_that_takes_too_long_is_killed_with_all_that_it_started(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     left = tmp_path / "left"
     stages = tool(f"(sleep 1.5; echo late > {left}) & sleep 60", ", timeout=200ms") + " fix;"
-    found = await run(house, dot(stages, either("t", "fix")), tmp_path)
+    found = await run(hf, dot(stages, either("t", "fix")), tmp_path)
     assert found.completed_nodes == ("start", "t", "fix", "done")
     assert not processes.is_living(group_of(tmp_path))
     assert not left.exists()
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
-async def test_what_a_tool_leaves_behind_is_killed_when_it_ends(house: Holdfast, tmp_path: Path) -> None:
-    found = await run(house, line(tool("sleep 60 & echo ok"), "t"), tmp_path)
+async def test_what_a_tool_leaves_behind_is_killed_when_it_ends(hf: Holdfast, tmp_path: Path) -> None:
+    found = await run(hf, line(tool("sleep 60 & echo ok"), "t"), tmp_path)
     assert found.context["tool.output"] == "ok\n"
     await until(lambda: not processes.is_living(group_of(tmp_path)))
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
-async def test_long_output_keeps_its_beginning_and_its_end(house: Holdfast, tmp_path: Path) -> None:
+async def test_long_output_keeps_its_beginning_and_its_end(hf: Holdfast, tmp_path: Path) -> None:
     command = "echo first; head -c 300000 /dev/zero | tr '\\0' x; echo; echo last"
-    found = await run(house, line(tool(command), "t"), tmp_path)
+    found = await run(hf, line(tool(command), "t"), tmp_path)
     said = found.context["tool.output"]
     assert said.startswith("first\nxxx")
     assert said.endswith("\nlast\n")
@@ -104,75 +104,73 @@ async def test_long_output_keeps_its_beginning_and_its_end(house: Holdfast, tmp_
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
 async def test_a_tool_that_never_stops_writing_is_stopped(
-    house: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "MAX_STREAM", 100_000)
-    found = await run(house, line(tool("yes"), "t"), tmp_path)
+    found = await run(hf, line(tool("yes"), "t"), tmp_path)
     assert found.outcome.failure_reason == "the command wrote more than 100,000 bytes and was stopped"
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
 async def test_a_tool_is_not_given_our_keys(
-    house: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_TOKEN", "hush")
     monkeypatch.setenv("THEIRS", "fine")
-    found = await run(house, line(tool("env"), "t"), tmp_path)
+    found = await run(hf, line(tool("env"), "t"), tmp_path)
     assert "THEIRS=fine" in found.context["tool.output"]
     assert "hush" not in found.context["tool.output"]
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
-async def test_a_tool_finds_its_place_and_its_values_in_its_environment(
-    house: Holdfast, tmp_path: Path
-) -> None:
+async def test_a_tool_finds_its_place_and_its_values_in_its_environment(hf: Holdfast, tmp_path: Path) -> None:
     names = (
         "HOLDFAST_RUN_ID HOLDFAST_NODE ATTRACTOR_LOGS_ROOT ATTRACTOR_STAGE_DIR ATTRACTOR_GOAL TICKET PLAIN"
     )
     command = "; ".join(f'echo "${name}"' for name in names.split())
     stage = tool(command, ', env.TICKET="context.ticket", env.PLAIN="a b"')
-    found = await run(house, line(stage, "t"), tmp_path, context={"ticket": "T-1"})
+    found = await run(hf, line(stage, "t"), tmp_path, context={"ticket": "T-1"})
     logs = whole(tmp_path)
     told = [found.run_id, "t", logs, f"{logs}/t", "ship it", "T-1", "a b"]
     assert found.context["tool.output"].splitlines() == told
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
-async def test_a_tool_runs_where_it_is_told_to(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_tool_runs_where_it_is_told_to(hf: Holdfast, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     stage = tool("pwd", f', cwd="{tmp_path / "work"}"')
-    found = await run(house, line(stage, "t"), tmp_path / "logs")
+    found = await run(hf, line(stage, "t"), tmp_path / "logs")
     assert found.context["tool.last_line"] == str((tmp_path / "work").resolve())
-    wrong = await run(house, line(tool("pwd", ', cwd="/no/such"'), "t"), tmp_path / "logs2")
+    wrong = await run(hf, line(tool("pwd", ', cwd="/no/such"'), "t"), tmp_path / "logs2")
     assert "there is no folder '/no/such'" in wrong.outcome.failure_reason
 
 
 @pytest.mark.covers("AT-129")
-async def test_a_tool_may_write_its_own_status(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_tool_may_write_its_own_status(hf: Holdfast, tmp_path: Path) -> None:
     command = (
         'echo \'{"outcome": "needs_dod", "context_updates": {"k": 1}}\' > $ATTRACTOR_STAGE_DIR/status.json'
     )
     stages = tool(command) + " more;"
-    found = await run(house, dot(stages, either("t", "more", "needs_dod")), tmp_path)
+    found = await run(hf, dot(stages, either("t", "more", "needs_dod")), tmp_path)
     assert found.completed_nodes == ("start", "t", "more", "done")
     assert found.context["k"] == 1
     liar = command.replace("needs_dod", "success") + "; exit 3"
-    assert (await run(house, line(tool(liar), "t"), tmp_path / "liar")).status == "fail"
+    assert (await run(hf, line(tool(liar), "t"), tmp_path / "liar")).status == "fail"
 
 
-async def test_a_tool_that_is_tried_again_runs_again(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_tool_that_is_tried_again_runs_again(hf: Holdfast, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     command = f"echo x >> {trace}; test $(wc -l < {trace}) -ge 3"
-    found = await run(house, line(tool(command, ", max_retries=3"), "t"), tmp_path)
+    found = await run(hf, line(tool(command, ", max_retries=3"), "t"), tmp_path)
     assert found.succeeded
     assert trace.read_text() == "x\n" * 3
 
 
 async def test_a_failed_pipeline_that_is_resumed_runs_its_failed_tool_again(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     flag = tmp_path / "flag"
-    runner = Runner(house, logs_root=tmp_path / "logs")
+    runner = Runner(hf, logs_root=tmp_path / "logs")
     found = await runner.run(line(tool(f"test -e {flag}"), "t"))
     assert found.status == "fail"
     flag.touch()
@@ -184,10 +182,10 @@ async def test_a_failed_pipeline_that_is_resumed_runs_its_failed_tool_again(
 class Stopping:
     """A run that is let go while its tool works, as when a worker is stopped or dies."""
 
-    def __init__(self, house: Holdfast, logs: Path) -> None:
-        self.house = house
+    def __init__(self, hf: Holdfast, logs: Path) -> None:
+        self.hf = hf
         self.logs = logs
-        self.runner = Runner(house, logs_root=logs)
+        self.runner = Runner(hf, logs_root=logs)
 
     async def begin(self, text: str, **options: Any) -> str:
         """Until the tool has begun; then nobody advances the run any more."""
@@ -206,9 +204,9 @@ class Stopping:
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01", "AT-155")
 async def test_a_tool_that_ended_while_nobody_looked_is_taken_as_it_ended(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
-    trace, stopping = tmp_path / "trace", Stopping(house, tmp_path / "logs")
+    trace, stopping = tmp_path / "trace", Stopping(hf, tmp_path / "logs")
     run_id = await stopping.begin(line(tool(f"echo x >> {trace}; sleep 0.2; echo end"), "t"))
     await until((stopping.folder / "exit_code").exists)
     found = await stopping.runner.resume(run_id)
@@ -218,9 +216,9 @@ async def test_a_tool_that_ended_while_nobody_looked_is_taken_as_it_ended(
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01", "AT-155")
-async def test_a_tool_that_still_runs_is_waited_for(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_tool_that_still_runs_is_waited_for(hf: Holdfast, tmp_path: Path) -> None:
     trace, go = tmp_path / "trace", tmp_path / "go"
-    stopping = Stopping(house, tmp_path / "logs")
+    stopping = Stopping(hf, tmp_path / "logs")
     command = f"echo x >> {trace}; while ! test -e {go}; do sleep 0.02; done; echo end"
     run_id = await stopping.begin(line(tool(command), "t"))
     going = asyncio.ensure_future(stopping.runner.resume(run_id))
@@ -233,8 +231,8 @@ async def test_a_tool_that_still_runs_is_waited_for(house: Holdfast, tmp_path: P
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
-async def test_a_tool_that_still_runs_is_killed_at_its_timeout(house: Holdfast, tmp_path: Path) -> None:
-    stopping = Stopping(house, tmp_path / "logs")
+async def test_a_tool_that_still_runs_is_killed_at_its_timeout(hf: Holdfast, tmp_path: Path) -> None:
+    stopping = Stopping(hf, tmp_path / "logs")
     run_id = await stopping.begin(line(tool("sleep 60", ", timeout=400ms"), "t"))
     found = await stopping.runner.resume(run_id)
     assert "timeout" in found.outcome.failure_reason
@@ -254,10 +252,10 @@ async def test_a_tool_that_still_runs_is_killed_at_its_timeout(house: Holdfast, 
     ],
 )
 async def test_a_tool_whose_end_nobody_knows_is_in_doubt(
-    house: Holdfast, tmp_path: Path, more: str, answer: str, status: str, runs: int
+    hf: Holdfast, tmp_path: Path, more: str, answer: str, status: str, runs: int
 ) -> None:
     trace, again = tmp_path / "trace", tmp_path / "again"
-    stopping = Stopping(house, tmp_path / "logs")
+    stopping = Stopping(hf, tmp_path / "logs")
     command = f"echo x >> {trace}; test -e {again} || sleep 60"
     run_id = await stopping.begin(line(tool(command, more), "t"))
     await until(lambda: written(trace))
@@ -268,7 +266,7 @@ async def test_a_tool_whose_end_nobody_knows_is_in_doubt(
     if answer:
         assert found.status == "waiting"
         assert "how it ended is not known" in found.holds[0].prompt
-        service = await house.service()
+        service = await hf.service()
         await service.answer(found.holds[0].id, answer, by="user:dana")
         found = await stopping.runner.resume(run_id)
     assert found.status == status
@@ -277,9 +275,9 @@ async def test_a_tool_whose_end_nobody_knows_is_in_doubt(
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
 async def test_on_another_machine_only_an_exit_code_that_is_there_counts(
-    house: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go, stopping = tmp_path / "go", Stopping(house, tmp_path / "logs")
+    go, stopping = tmp_path / "go", Stopping(hf, tmp_path / "logs")
     run_id = await stopping.begin(
         line(tool(f"while ! test -e {go}; do sleep 0.02; done", ", in_doubt=fail"), "t")
     )
@@ -292,12 +290,12 @@ async def test_on_another_machine_only_an_exit_code_that_is_there_counts(
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
-async def test_a_cancelled_run_takes_its_tool_along(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_cancelled_run_takes_its_tool_along(hf: Holdfast, tmp_path: Path) -> None:
     run_id = str(new_run_id())
-    runner = Runner(house, logs_root=tmp_path)
+    runner = Runner(hf, logs_root=tmp_path)
     work = asyncio.ensure_future(runner.run(line(tool("sleep 60"), "t"), run_id=run_id))
     await until(lambda: begun(tmp_path))
-    service = await house.service()
+    service = await hf.service()
     await service.cancel(run_id)
     found = await work
     assert found.status == "cancelled"
@@ -307,12 +305,12 @@ async def test_a_cancelled_run_takes_its_tool_along(house: Holdfast, tmp_path: P
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
 async def test_a_run_that_is_cancelled_while_nobody_advances_it_takes_its_tool_along(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
-    stopping = Stopping(house, tmp_path / "logs")
+    stopping = Stopping(hf, tmp_path / "logs")
     run_id = await stopping.begin(line(tool("sleep 60"), "t"))
     assert processes.is_alive(stopping.folder)
-    await (await house.service()).cancel(run_id)
+    await (await hf.service()).cancel(run_id)
     assert (await stopping.runner.resume(run_id)).status == "cancelled"
     await until(lambda: not processes.is_living(group_of(tmp_path / "logs")))
 

@@ -140,7 +140,7 @@ def test_a_prompt_file_that_is_missing_is_one_diagnostic_with_its_place(folder: 
     assert "@@prompts/gone.md" in told.fix
     assert (told.node_id, told.place.line, told.path) == ("work", 4, at(folder))
     with pytest.raises(PipelineInvalidError, match="is not there"):
-        prepare(with_prompt("@prompts/gone.md"), path=at(folder)).demand_valid()
+        prepare(with_prompt("@prompts/gone.md"), path=at(folder)).require_valid()
 
 
 @pytest.mark.covers("ATTRACTOR-BAD-04")
@@ -235,7 +235,7 @@ def test_an_included_pipeline_is_the_same_when_it_is_written_out_and_read_again(
     parent = PARENT.replace("mend [prompt", 'subgraph s { label="Outer Loop"; sub }; mend [prompt')
     child = CHILD.replace("look [prompt", 'subgraph t { label="Inner Loop"; look }; look [prompt')
     (parts / "parts" / "child.dot").write_text(child)
-    made = prepare(parent, path=at(parts)).demand_valid()
+    made = prepare(parent, path=at(parts)).require_valid()
     again = parse(render(made)).pipeline
     assert made.stages["sub__look"].classes == ("heavy", "outer-loop", "inner-loop")
     assert {name: (dict(each.attrs), each.classes, each.derived) for name, each in again.stages.items()} == {

@@ -30,22 +30,22 @@ FIX = """digraph p {
 @pytest.mark.covers("AT-128", "AT-A31", "AT-59")
 @pytest.mark.parametrize(("own", "taken"), [("", ["plain", "d", "x"]), ("fix", ["d", "x"])])
 async def test_a_skipped_stage_goes_by_its_own_label_and_leaves_that_of_the_stage_before(
-    house: Holdfast, own: str, taken: list[str]
+    hf: Holdfast, own: str, taken: list[str]
 ) -> None:
     from holdfast import Outcome as Settled
 
     stages = Stages(FIX, a=Settled(label="Fix"), s=Settled("skipped", label=own), plain=Settled("skipped"))
-    (await stages.run(house)).expect()
+    (await stages.run(hf)).expect()
     assert stages.trace == ["start", "a", "s", *taken, "end"]
 
 
 @pytest.mark.covers("AT-74", "AT-138", "AT-139")
 async def test_the_stage_whose_failure_ends_the_run_is_the_last_one_in_the_checkpoint(
-    house: Holdfast, tmp_path: Path
+    hf: Holdfast, tmp_path: Path
 ) -> None:
     text = dot("a [prompt=x, max_retries=1]; b [prompt=x]", "start -> b -> a -> done")
     failing = Outcome(status="fail", failure_reason="the disk is full")
-    found = await run(house, text, tmp_path / "L", backend=lambda node, *_: failing if node.id == "a" else "")
+    found = await run(hf, text, tmp_path / "L", backend=lambda node, *_: failing if node.id == "a" else "")
     assert (found.status, found.completed_nodes) == ("fail", ("start", "b", "a"))
     assert (found.node_outcomes["a"], found.context["outcome"]) == ("fail", "fail")
     shown = json.loads((tmp_path / "L" / "checkpoint.json").read_text())
@@ -79,13 +79,13 @@ async def test_the_edges_of_many_branches_are_gone_through_once() -> None:
 
 
 @pytest.mark.covers("ATTRACTOR-BOUND-05", "AT-129")
-async def test_a_stage_does_not_change_what_the_engine_keeps(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_stage_does_not_change_what_the_engine_keeps(hf: Holdfast, tmp_path: Path) -> None:
     said = {"outcome": "success", "context_updates": {"internal.budget.time": 1e9, "mine": 1}}
     file = tmp_path / "status"
     file.write_text(json.dumps(said))
     stage = f'a [shape=parallelogram, tool_command="cp {file} $ATTRACTOR_STAGE_DIR/status.json; sleep 0.05"];'
     text = dot(f"{stage} b [prompt=x];", "start -> a -> b -> done", "budget_time=20ms")
-    found = await run(house, text, tmp_path / "L")
+    found = await run(hf, text, tmp_path / "L")
     assert found.context["mine"] == 1
     assert "internal.budget.time" not in found.context
     assert (found.status, "is used up" in found.outcome.failure_reason) == ("fail", True)

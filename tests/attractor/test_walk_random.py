@@ -77,7 +77,7 @@ def works(seed: int) -> Callable[[Context, dict[str, Any]], Any]:
 
 @pytest.mark.covers("ATTRACTOR-RUN-01", "AT-111", "AT-70")
 @pytest.mark.parametrize("first", range(0, 240, 40))
-async def test_any_pipeline_ends_for_a_reason_and_replays(house: Holdfast, first: int) -> None:
+async def test_any_pipeline_ends_for_a_reason_and_replays(hf: Holdfast, first: int) -> None:
     ways: set[str] = set()
     for seed in range(first, first + 40):
         source = drawn(Random(seed))
@@ -86,7 +86,7 @@ async def test_any_pipeline_ends_for_a_reason_and_replays(house: Holdfast, first
         except PipelineInvalidError:
             continue
         stages.said = {f"s{i}": works(seed) for i in range(12)}
-        result = await stages.run(house)
+        result = await stages.run(hf)
         assert result.completed or (result.error and result.error.code in REASONS), (
             seed,
             result.error,

@@ -75,7 +75,7 @@ def test_presets_wait_as_the_table_says_within_half_and_one_and_a_half(
 
 @pytest.mark.covers("AT-98", "AT-99", "AT-100", "AT-A12")
 async def test_a_stage_that_asks_for_it_is_tried_again_and_its_counter_is_reset_by_success(
-    house: Holdfast,
+    hf: Holdfast,
 ) -> None:
     seen: list[int] = []
 
@@ -93,30 +93,30 @@ async def test_a_stage_that_asks_for_it_is_tried_again_and_its_counter_is_reset_
         a=work,
         b=look,
     )
-    result = (await stages.run(house)).expect()
+    result = (await stages.run(hf)).expect()
     assert seen == [0, 1, 0, 1]
     assert result.state["internal.retry_count.a"] == 1
 
 
 @pytest.mark.covers("AT-101", "AT-76")
-async def test_a_stage_that_asks_once_too_often_has_failed(house: Holdfast) -> None:
+async def test_a_stage_that_asks_once_too_often_has_failed(hf: Holdfast) -> None:
     stages = pipeline("start -> a -> end", a=Outcome("retry", reason="not yet"))
-    result = await stages.run(house)
+    result = await stages.run(hf)
     assert result.error is not None
     assert (result.error.message, result.error.detail) == ("max retries exceeded", "not yet")
 
 
 @pytest.mark.covers("AT-102")
 async def test_a_stage_that_asks_once_too_often_has_partly_succeeded_where_that_is_allowed(
-    house: Holdfast,
+    hf: Holdfast,
 ) -> None:
     stages = pipeline(
         """start -> a; a [allow_partial=true]; a -> end [condition="outcome=partial_success"]""",
         a=Outcome("retry", {"half": True}),
     )
-    result = (await stages.run(house)).expect()
+    result = (await stages.run(hf)).expect()
     assert stages.trace == ["start", "a", "end"]
-    service = await house.service()
+    service = await hf.service()
     notes = [e.data["notes"] for e in await service.events(result.run_id) if e.data.get("notes")]
     assert notes == [{"notes": "retries exhausted, partial accepted"}]
 
@@ -124,19 +124,19 @@ async def test_a_stage_that_asks_once_too_often_has_partly_succeeded_where_that_
 @pytest.mark.covers("AT-A3", "AT-104")
 @pytest.mark.parametrize(("final", "tried"), [(False, 2), (True, 1)])
 async def test_a_failure_is_tried_again_where_retries_are_asked_for_and_never_when_it_is_final(
-    house: Holdfast, final: bool, tried: int
+    hf: Holdfast, final: bool, tried: int
 ) -> None:
     stages = pipeline("start -> a -> end; a [max_retries=1]", a=Outcome("fail", reason="no", final=final))
-    result = await stages.run(house)
+    result = await stages.run(hf)
     assert stages.trace == ["start", *["a"] * tried]
     assert result.error is not None
     assert result.error.message == "no"
 
 
 @pytest.mark.covers("AT-A3", "AT-97")
-async def test_a_failure_is_not_tried_again_where_nobody_asked_for_it(house: Holdfast) -> None:
+async def test_a_failure_is_not_tried_again_where_nobody_asked_for_it(hf: Holdfast) -> None:
     stages = pipeline("start -> a -> end", a=Outcome("fail"))
-    await stages.run(house)
+    await stages.run(hf)
     assert stages.trace == ["start", "a"]
 
 
@@ -154,48 +154,48 @@ async def test_a_failure_is_not_tried_again_where_nobody_asked_for_it(house: Hol
     ],
 )
 async def test_an_unmet_gate_sends_back_from_the_exit_to_the_first_valid_target(
-    house: Holdfast, graph: str, own: str
+    hf: Holdfast, graph: str, own: str
 ) -> None:
     stages = pipeline(
         f"""graph [{graph}]; start -> b -> a; a [goal_gate=true, {own}]; a -> end [condition="outcome=fail"];
         a -> end; x -> end; y -> end; start -> x [weight=-1]; start -> y [weight=-1]""",
         a=[Outcome("fail"), Outcome("partial_success")],
     )
-    result = (await stages.run(house)).expect()
+    result = (await stages.run(hf)).expect()
     assert stages.trace == ["start", "b", "a", "end", "b", "a", "end"]
     assert result.status == "completed"
 
 
 @pytest.mark.covers("AT-113", "AT-114", "AT-116")
-async def test_gates_that_are_met_or_were_never_visited_let_the_pipeline_end(house: Holdfast) -> None:
+async def test_gates_that_are_met_or_were_never_visited_let_the_pipeline_end(hf: Holdfast) -> None:
     stages = pipeline(
         """start -> a; a [goal_gate=true]; a -> end [weight=1]; a -> b; b [goal_gate=true]; b -> end""",
         a=Outcome("partial_success"),
     )
-    (await stages.run(house)).expect()
+    (await stages.run(hf)).expect()
     assert stages.trace == ["start", "a", "end"]
 
 
 @pytest.mark.covers("AT-115")
-async def test_an_unmet_gate_without_a_target_fails_the_run(house: Holdfast) -> None:
+async def test_an_unmet_gate_without_a_target_fails_the_run(hf: Holdfast) -> None:
     stages = pipeline(
         """start -> a; a [goal_gate=true]; a -> end [condition="outcome=fail"]""", a=Outcome("fail")
     )
-    result = await stages.run(house)
+    result = await stages.run(hf)
     assert result.error is not None
     assert result.error.message == "Goal gate unsatisfied and no retry target"
     assert (result.failed_node, stages.trace) == ("a", ["start", "a", "end"])
 
 
 @pytest.mark.covers("AT-A10", "ATTRACTOR-BOUND-01")
-async def test_an_unmet_gate_is_not_forgotten_when_the_next_pass_goes_round_it(house: Holdfast) -> None:
+async def test_an_unmet_gate_is_not_forgotten_when_the_next_pass_goes_round_it(hf: Holdfast) -> None:
     stages = pipeline(
         """graph [max_goal_jumps=3]; start -> b; b -> a [label=first]; b -> end [label=later];
         a [goal_gate=true, retry_target=b]; a -> end [condition="outcome=fail"]""",
         b=[Outcome(label="first"), *[Outcome(label="later")] * 5],
         a=Outcome("fail"),
     )
-    result = await stages.run(house)
+    result = await stages.run(hf)
     assert result.error is not None
     assert "retried 3 times" in result.error.message
     assert stages.trace.count("b") == 4
@@ -205,12 +205,12 @@ async def test_an_unmet_gate_is_not_forgotten_when_the_next_pass_goes_round_it(h
 
 
 @pytest.mark.covers("ATTRACTOR-BOUND-01", "AT-A11")
-async def test_goal_jumps_end_by_themselves_and_count_apart_from_retries(house: Holdfast) -> None:
+async def test_goal_jumps_end_by_themselves_and_count_apart_from_retries(hf: Holdfast) -> None:
     stages = pipeline(
         """start -> a; a [goal_gate=true, retry_target=a]; a -> end [condition="outcome=fail"]""",
         a=Outcome("fail"),
     )
-    result = await stages.run(house)
+    result = await stages.run(hf)
     assert result.error is not None
     assert "retried 10 times" in result.error.message
     assert stages.trace.count("a") == 11
@@ -220,16 +220,16 @@ async def test_goal_jumps_end_by_themselves_and_count_apart_from_retries(house: 
 @pytest.mark.parametrize(
     ("where", "limit"), [("", 100), ("graph [max_visits=7];", 7), ("a [max_visits=5];", 5)]
 )
-async def test_a_loop_ends_by_itself(house: Holdfast, where: str, limit: int) -> None:
+async def test_a_loop_ends_by_itself(hf: Holdfast, where: str, limit: int) -> None:
     stages = pipeline(f"{where} start -> a; a -> a; a -> end [weight=-1]")
-    result = await stages.run(house)
+    result = await stages.run(hf)
     assert result.error is not None
     assert f"visited {limit} times" in result.error.message
     assert stages.trace.count("a") == limit
 
 
 @pytest.mark.covers("ATTRACTOR-BOUND-06", "AT-118", "AT-A11")
-async def test_counters_and_gates_go_on_when_the_run_waits_in_between(house: Holdfast) -> None:
+async def test_counters_and_gates_go_on_when_the_run_waits_in_between(hf: Holdfast) -> None:
     tries: list[int] = []
 
     async def work(ctx: Context, _seen: dict[str, Any]) -> Outcome:
@@ -249,12 +249,12 @@ async def test_counters_and_gates_go_on_when_the_run_waits_in_between(house: Hol
         return Outcome()
 
     stages.said["gate"] = gate
-    result = await stages.run(house)
-    service = await house.service()
+    result = await stages.run(hf)
+    service = await hf.service()
     for _ in range(4):
         (hold,) = result.holds
         await service.answer(hold.id, "yes")
-        result = await stages.go_on(house, result.run_id)
+        result = await stages.go_on(hf, result.run_id)
     assert result.error is not None
     assert "retried 2 times" in result.error.message
     assert tries == [1, 2, 3]

@@ -68,9 +68,9 @@ def test_a_pipe_gets_plain_lines_and_a_machine_json(cli: Cli) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.covers("ATTRACTOR-HTTP-03")
-async def test_a_picture_has_states_and_the_way_that_was_taken(house: Holdfast, tmp_path: Path) -> None:
-    found = await run(house, BRANCHES, tmp_path)
-    service = await house.service()
+async def test_a_picture_has_states_and_the_way_that_was_taken(hf: Holdfast, tmp_path: Path) -> None:
+    found = await run(hf, BRANCHES, tmp_path)
+    service = await hf.service()
     told = await make_timeline(service, await service.get(found.run_id))
     picture = picture_of_run(pipeline_of(told.graph.spec), told.visits)
     states = {node.id: node.state for node in picture.nodes}

@@ -20,9 +20,7 @@ PLACES = ["memory", "sqlite"]
 
 
 @pytest.fixture(params=PLACES)
-async def house(
-    request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str
-) -> AsyncIterator[Holdfast]:
+async def hf(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Holdfast]:
     """A store that has to be intact when the test is over."""
     file = tmp_path / "bad.db"
     is_file = request.param == "sqlite"
@@ -37,16 +35,16 @@ def good_flow() -> Flow:
     return flow
 
 
-async def assert_intact(house: Holdfast, file: Path | None = None) -> None:
+async def assert_intact(hf: Holdfast, file: Path | None = None) -> None:
     """No run is half-way, each can be read back from its first record on, and the next run works."""
-    service = await house.service()
+    service = await hf.service()
     for row in await service.list(RunFilter(), limit=1000):
         assert row.status not in (RunStatus.running, RunStatus.pending), f"{row.id} was left {row.status}"
         picture = await service.latest(row.id)
         assert picture.run == row.id
         events = await service.events(row.id, limit=100_000)
         assert [event.number for event in events] == sorted({event.number for event in events})
-    result = await good_flow().run({"n": 21}, on=house)
+    result = await good_flow().run({"n": 21}, on=hf)
     assert result.completed
     assert result.state["n"] == 42
     if file is not None:

@@ -38,8 +38,8 @@ def question() -> Flow:
     return flow
 
 
-async def asked(flow: Flow, house: Holdfast) -> Result:
-    result = await flow.run({}, on=house)
+async def asked(flow: Flow, hf: Holdfast) -> Result:
+    result = await flow.run({}, on=hf)
     assert result.status is RunStatus.pending_input
     return result
 
@@ -62,11 +62,11 @@ WRONG: dict[str, tuple[Callable[[], Flow], Any, dict[str, Any], str]] = {
 
 @pytest.mark.covers("CORE-BAD-07", "CORE-BAD-20")
 @pytest.mark.parametrize("what", list(WRONG))
-async def test_hold_stays_open_when_an_answer_does_not_fit(house: Holdfast, what: str) -> None:
+async def test_hold_stays_open_when_an_answer_does_not_fit(hf: Holdfast, what: str) -> None:
     make, decision, more, part = WRONG[what]
     flow = make()
-    waiting = await asked(flow, house)
-    service = await house.service()
+    waiting = await asked(flow, hf)
+    service = await hf.service()
     (hold,) = waiting.holds
     with pytest.raises(InputError) as caught:
         await service.answer(hold.id, decision, **more)
@@ -75,16 +75,16 @@ async def test_hold_stays_open_when_an_answer_does_not_fit(house: Holdfast, what
     assert (await service.holds(waiting.run_id))[0] == hold
     assert (await service.get(waiting.run_id)).status is RunStatus.pending_input
     await service.answer(hold.id, "approve")
-    assert (await flow.resume(waiting.run_id, on=house)).completed
+    assert (await flow.resume(waiting.run_id, on=hf)).completed
 
 
 @pytest.mark.covers("CORE-BAD-07")
 async def test_hold_stays_open_when_an_answer_is_too_large(
-    house: Holdfast, monkeypatch: pytest.MonkeyPatch
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "MAX_DATA", 1000)
-    waiting = await asked(approval(), house)
-    service = await house.service()
+    waiting = await asked(approval(), hf)
+    service = await hf.service()
     with pytest.raises(ValueTooLargeError) as caught:
         await service.answer(waiting.holds[0].id, "approve", data="x" * 2000)
     assert_refused(caught.value, "1,000", "reference")
@@ -93,25 +93,25 @@ async def test_hold_stays_open_when_an_answer_is_too_large(
 
 @pytest.mark.covers("CORE-BAD-07")
 @pytest.mark.parametrize("which", ["00000000-0000-4000-8000-000000000000", "nonsense", ""])
-async def test_answer_is_refused_when_there_is_no_such_hold(house: Holdfast, which: str) -> None:
-    service = await house.service()
+async def test_answer_is_refused_when_there_is_no_such_hold(hf: Holdfast, which: str) -> None:
+    service = await hf.service()
     with pytest.raises(HoldNotFoundError) as caught:
         await service.answer(which, "approve")
     assert_refused(caught.value, "no hold", "holdfast holds list")
 
 
 @pytest.mark.covers("CORE-BAD-07")
-async def test_answer_is_refused_when_its_hold_is_no_text(house: Holdfast) -> None:
-    service = await house.service()
+async def test_answer_is_refused_when_its_hold_is_no_text(hf: Holdfast) -> None:
+    service = await hf.service()
     with pytest.raises(InputError):
         await service.answer(5, "approve")  # type: ignore[arg-type]
 
 
 @pytest.mark.covers("CORE-BAD-07")
-async def test_second_answer_names_the_winner_and_changes_nothing(house: Holdfast) -> None:
+async def test_second_answer_names_the_winner_and_changes_nothing(hf: Holdfast) -> None:
     flow = approval()
-    waiting = await asked(flow, house)
-    service = await house.service()
+    waiting = await asked(flow, hf)
+    service = await hf.service()
     hold = waiting.holds[0].id
     await service.answer(hold, "reject", by="user:ada")
     for moment in ("before the run goes on", "after it ended"):
@@ -119,16 +119,16 @@ async def test_second_answer_names_the_winner_and_changes_nothing(house: Holdfas
             await service.answer(hold, "approve", by="user:bob")
         assert_refused(caught.value, "already decided", "'reject'", "user:ada")
         assert caught.value.facts["resolved_by"] == "user:ada", moment
-        result = await flow.resume(waiting.run_id, on=house)
+        result = await flow.resume(waiting.run_id, on=hf)
         assert result.completed
     assert result.state["decision"] == "reject"
 
 
 @pytest.mark.covers("CORE-BAD-07")
-async def test_run_still_waits_when_it_is_resumed_without_an_answer(house: Holdfast) -> None:
+async def test_run_still_waits_when_it_is_resumed_without_an_answer(hf: Holdfast) -> None:
     flow = approval()
-    waiting = await asked(flow, house)
-    again = await flow.resume(waiting.run_id, on=house)
+    waiting = await asked(flow, hf)
+    again = await flow.resume(waiting.run_id, on=hf)
     assert again.status is RunStatus.pending_input
     assert [hold.id for hold in again.holds] == [hold.id for hold in waiting.holds]
 

@@ -49,8 +49,8 @@ class Disk:
 
 @pytest.fixture
 async def opened(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Holdfast]:
-    async with Holdfast(f"sqlite:{tmp_path / 'd.db'}") as house:
-        yield house
+    async with Holdfast(f"sqlite:{tmp_path / 'd.db'}") as hf:
+        yield hf
 
 
 @pytest.fixture
@@ -67,9 +67,9 @@ def paying(value: Any = "R-17") -> Flow:
     return flow
 
 
-async def answered(flow: Flow, house: Holdfast) -> Result:
-    result = await flow.run({}, on=house)
-    await (await house.service()).answer(result.holds[0].id, "approve")
+async def answered(flow: Flow, hf: Holdfast) -> Result:
+    result = await flow.run({}, on=hf)
+    await (await hf.service()).answer(result.holds[0].id, "approve")
     return result
 
 
@@ -91,17 +91,17 @@ CUTS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-async def assert_stops(house: Holdfast, disk: Disk, damage: Callable[[bytes], bytes]) -> None:
+async def assert_stops(hf: Holdfast, disk: Disk, damage: Callable[[bytes], bytes]) -> None:
     flow = paying()
-    run = (await answered(flow, house)).run_id
+    run = (await answered(flow, hf)).run_id
     seq = disk.steps()[-1]
     bad = damage(disk.payload(seq))
     disk.write(seq, bad)
 
     with pytest.raises(CheckpointCorruptError) as caught:
-        await flow.resume(run, on=house)
+        await flow.resume(run, on=hf)
     assert_refused(caught.value, run, f"record {seq}", "digest", "Fork from an earlier checkpoint")
-    service = await house.service()
+    service = await hf.service()
     row = await service.get(run)
     assert row.status is RunStatus.failed
     assert row.error is not None
@@ -110,7 +110,7 @@ async def assert_stops(house: Holdfast, disk: Disk, damage: Callable[[bytes], by
     with pytest.raises(CheckpointCorruptError):
         await service.latest(run)
     assert (await service.events(run))[-1].type == "run.damaged"
-    assert (await good_flow().run({"n": 1}, on=house)).completed
+    assert (await good_flow().run({"n": 1}, on=hf)).completed
     assert pragma(disk.file, "integrity_check") == "ok"
 
 
@@ -209,22 +209,22 @@ class Blobs:
 
 
 async def assert_blob_missed(
-    house: Holdfast, disk: Disk, size: int, damage: Callable[[bytes], bytes | None]
+    hf: Holdfast, disk: Disk, size: int, damage: Callable[[bytes], bytes | None]
 ) -> None:
     value = noise(size)
     flow = paying(value)
-    run = (await answered(flow, house)).run_id
+    run = (await answered(flow, hf)).run_id
     blobs = Blobs(disk, in_file=size == IN_FILE)
     good = blobs.read()
     blobs.write(damage(good))
 
     with pytest.raises(BlobMissingError) as caught:
-        await flow.resume(run, on=house)
+        await flow.resume(run, on=hf)
     assert_refused(caught.value, "blob", "estore")
-    assert (await (await house.service()).get(run)).status is RunStatus.failed
-    assert (await good_flow().run({"n": 1}, on=house)).completed
+    assert (await (await hf.service()).get(run)).status is RunStatus.failed
+    assert (await good_flow().run({"n": 1}, on=hf)).completed
     blobs.write(good)
-    result = await flow.resume(run, on=house)
+    result = await flow.resume(run, on=hf)
     assert result.completed
     assert result.state["receipt"] == value
 
@@ -278,15 +278,15 @@ async def test_resume_fails_with_a_typed_error_or_is_right_when_pages_of_the_fil
 ) -> None:
     file = tmp_path / "pages.db"
     flow = paying()
-    async with Holdfast(f"sqlite:{file}") as house:
-        run = (await answered(flow, house)).run_id
+    async with Holdfast(f"sqlite:{file}") as hf:
+        run = (await answered(flow, hf)).run_id
     raw = bytearray(file.read_bytes())
     start = {"the first page": 200, "the middle": len(raw) // 2, "the end": len(raw) - 8192}[where]
     raw[start : start + 8192] = b"\xa5" * min(8192, len(raw) - start)
     file.write_bytes(raw)
-    async with Holdfast(f"sqlite:{file}") as house:
+    async with Holdfast(f"sqlite:{file}") as hf:
         try:
-            result = await flow.resume(run, on=house)
+            result = await flow.resume(run, on=hf)
         except StoreError:  # and nothing else, least of all the driver's own
             return
     # Pages that nothing of this run needs may be gone without harm; the schema's may not.

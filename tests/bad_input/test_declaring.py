@@ -74,38 +74,38 @@ PLACES: dict[str, tuple[Callable[[Flow], None], tuple[str, ...]]] = {
 
 @pytest.mark.covers("CORE-BAD-01", "CORE-BAD-02")
 @pytest.mark.parametrize("where", list(PLACES))
-async def test_flow_is_refused_when_a_name_is_unknown(house: Holdfast, where: str) -> None:
+async def test_flow_is_refused_when_a_name_is_unknown(hf: Holdfast, where: str) -> None:
     slip, parts = PLACES[where]
     flow = line("a", "b")
     flow.edge("a", "b")
     slip(flow)
     with pytest.raises(FlowInvalidError) as caught:
-        await flow.run({}, on=house)
+        await flow.run({}, on=hf)
     assert_told(str(caught.value), "flow 'order'", *parts)
     assert [problem for problem in caught.value.facts["problems"] if problem.severity == "error"]  # type: ignore[attr-defined]
 
 
 @pytest.mark.covers("CORE-BAD-04")
-async def test_flow_is_refused_when_a_cycle_has_no_cap(house: Holdfast) -> None:
+async def test_flow_is_refused_when_a_cycle_has_no_cap(hf: Holdfast) -> None:
     flow = line("draft", "review", "publish")
     flow.start("draft")
     flow.chain("draft", "review", "publish")
     flow.edge("review", "draft", when="amount > 3")
     with pytest.raises(FlowInvalidError) as caught:
-        await flow.run({}, on=house)
+        await flow.run({}, on=hf)
     assert_told(str(caught.value), "draft", "review", "loop(")
     assert "publish" not in str(caught.value)
 
 
 @pytest.mark.covers("CORE-BAD-04")
 @pytest.mark.parametrize("cap", [0, -1])
-async def test_flow_is_refused_when_the_cap_of_a_loop_is_none(house: Holdfast, cap: int) -> None:
+async def test_flow_is_refused_when_the_cap_of_a_loop_is_none(hf: Holdfast, cap: int) -> None:
     flow = line("draft", "review")
     flow.start("draft")
     flow.edge("draft", "review")
     flow.loop("review", "draft", max=cap)
     with pytest.raises(FlowInvalidError) as caught:
-        await flow.run({}, on=house)
+        await flow.run({}, on=hf)
     assert_told(str(caught.value), "review->draft")
 
 
@@ -144,35 +144,33 @@ SLIPS: dict[str, tuple[Callable[[Flow], Any], tuple[str, ...]]] = {
 
 @pytest.mark.covers("CORE-BAD-20")
 @pytest.mark.parametrize("what", list(SLIPS))
-async def test_flow_is_refused_with_the_place_when_something_cannot_be_read(
-    house: Holdfast, what: str
-) -> None:
+async def test_flow_is_refused_with_the_place_when_something_cannot_be_read(hf: Holdfast, what: str) -> None:
     slip, parts = SLIPS[what]
     flow = line("a", "b")
     slip(flow)
     with pytest.raises(FlowInvalidError) as caught:
-        await flow.run({}, on=house)
+        await flow.run({}, on=hf)
     assert_told(str(caught.value), *parts)
 
 
-async def test_every_slip_is_reported_when_there_are_several(house: Holdfast) -> None:
+async def test_every_slip_is_reported_when_there_are_several(hf: Holdfast) -> None:
     flow = line("a", "b")
     for slip, _ in SLIPS.values():
         slip(flow)
     flow.edge("a", "pai")
     with pytest.raises(FlowInvalidError) as caught:
-        await flow.run({}, on=house)
+        await flow.run({}, on=hf)
     assert_told(
         str(caught.value), "'pai'", "'soon'", "1 parsec", "'harmless'", "never closed", "column", "17"
     )
 
 
-async def test_nothing_is_stored_when_a_flow_is_refused(house: Holdfast) -> None:
+async def test_nothing_is_stored_when_a_flow_is_refused(hf: Holdfast) -> None:
     from holdfast.store.protocols import RunFilter
 
     flow = line("a")
     flow.edge("a", "b")
     for _ in range(2):
         with pytest.raises(FlowInvalidError):
-            await flow.run({}, on=house)
-    assert await (await house.service()).list(RunFilter()) == []
+            await flow.run({}, on=hf)
+    assert await (await hf.service()).list(RunFilter()) == []

@@ -43,23 +43,23 @@ def approval(name: str = "approval", prompt: str = "Go on?", ran: list[str] | No
     return flow
 
 
-async def records_of(house: Holdfast, run: RunId) -> list[Record]:
-    return await (await house.service()).store.read(run, first=0)
+async def records_of(hf: Holdfast, run: RunId) -> list[Record]:
+    return await (await hf.service()).store.read(run, first=0)
 
 
 @pytest.mark.covers("CORE-BAD-08")
 @pytest.mark.parametrize("run", [NOBODY, "nonsense", "", "0000"])
-async def test_resume_is_refused_when_the_run_is_unknown(house: Holdfast, run: str) -> None:
+async def test_resume_is_refused_when_the_run_is_unknown(hf: Holdfast, run: str) -> None:
     flow = approval()
-    await flow.run({}, on=house)
+    await flow.run({}, on=hf)
     with pytest.raises(RunNotFoundError) as caught:
-        await flow.resume(run, on=house)
+        await flow.resume(run, on=hf)
     assert_refused(caught.value, repr(run), "holdfast runs")
 
 
 @pytest.mark.covers("CORE-BAD-08")
-async def test_all_that_names_a_run_refuses_an_unknown_one(house: Holdfast) -> None:
-    service = await house.service()
+async def test_all_that_names_a_run_refuses_an_unknown_one(hf: Holdfast) -> None:
+    service = await hf.service()
     for ask in (service.get, service.cancel, service.ask_resume, service.events, service.latest):
         with pytest.raises(RunNotFoundError):
             await ask(NOBODY)
@@ -68,19 +68,19 @@ async def test_all_that_names_a_run_refuses_an_unknown_one(house: Holdfast) -> N
 
 
 @pytest.mark.covers("CORE-BAD-09")
-async def test_finished_run_gives_its_result_and_stays_as_it_is_when_it_is_resumed(house: Holdfast) -> None:
+async def test_finished_run_gives_its_result_and_stays_as_it_is_when_it_is_resumed(hf: Holdfast) -> None:
     """A completed run resumes to its end with no node run (G-35)."""
     ran: list[str] = []
     flow = approval(ran=ran)
-    service = await house.service()
-    waiting = await flow.run({}, on=house)
+    service = await hf.service()
+    waiting = await flow.run({}, on=hf)
     await service.answer(waiting.holds[0].id, "approve")
-    done = await flow.resume(waiting.run_id, on=house)
-    before = await records_of(house, done.run_id)
+    done = await flow.resume(waiting.run_id, on=hf)
+    before = await records_of(hf, done.run_id)
 
-    again = await flow.resume(done.run_id, on=house)
+    again = await flow.resume(done.run_id, on=hf)
     assert (again.status, again.state) == (RunStatus.completed, done.state)
-    assert await records_of(house, done.run_id) == before
+    assert await records_of(hf, done.run_id) == before
     assert ran == ["begin"]
     with pytest.raises(RunEndedError) as caught:
         await service.cancel(done.run_id)
@@ -88,78 +88,78 @@ async def test_finished_run_gives_its_result_and_stays_as_it_is_when_it_is_resum
 
 
 @pytest.mark.covers("CORE-BAD-09")
-async def test_cancelled_run_stays_cancelled_when_it_is_resumed(house: Holdfast) -> None:
+async def test_cancelled_run_stays_cancelled_when_it_is_resumed(hf: Holdfast) -> None:
     flow = approval()
-    waiting = await flow.run({}, on=house)
-    await (await house.service()).cancel(waiting.run_id)
-    assert (await flow.resume(waiting.run_id, on=house)).status is RunStatus.cancelled
-    before = await records_of(house, waiting.run_id)
-    assert (await flow.resume(waiting.run_id, on=house)).status is RunStatus.cancelled
-    assert await records_of(house, waiting.run_id) == before
+    waiting = await flow.run({}, on=hf)
+    await (await hf.service()).cancel(waiting.run_id)
+    assert (await flow.resume(waiting.run_id, on=hf)).status is RunStatus.cancelled
+    before = await records_of(hf, waiting.run_id)
+    assert (await flow.resume(waiting.run_id, on=hf)).status is RunStatus.cancelled
+    assert await records_of(hf, waiting.run_id) == before
 
 
 @pytest.mark.covers("CORE-BAD-10", "CORE-BAD-20")
-async def test_resume_is_refused_when_the_run_is_of_another_flow(house: Holdfast) -> None:
+async def test_resume_is_refused_when_the_run_is_of_another_flow(hf: Holdfast) -> None:
     mine, other = approval("mine"), approval("other")
-    theirs = await other.run({}, on=house)
-    before = await records_of(house, theirs.run_id)
+    theirs = await other.run({}, on=hf)
+    before = await records_of(hf, theirs.run_id)
     with pytest.raises(VersionMismatchError) as caught:
-        await mine.resume(theirs.run_id, on=house)
+        await mine.resume(theirs.run_id, on=hf)
     assert_refused(caught.value, "flow 'other'", "not of 'mine'")
-    assert await records_of(house, theirs.run_id) == before
-    assert (await (await house.service()).get(theirs.run_id)).status is RunStatus.pending_input
+    assert await records_of(hf, theirs.run_id) == before
+    assert (await (await hf.service()).get(theirs.run_id)).status is RunStatus.pending_input
 
 
 @pytest.mark.covers("CORE-BAD-10")
-async def test_resume_is_refused_when_the_run_is_of_another_tenant(house: Holdfast) -> None:
+async def test_resume_is_refused_when_the_run_is_of_another_tenant(hf: Holdfast) -> None:
     flow = approval()
-    theirs = await flow.run({}, on=house, tenant="globex")
+    theirs = await flow.run({}, on=hf, tenant="globex")
     with pytest.raises(RunNotFoundError) as caught:
-        await flow.resume(theirs.run_id, on=house, tenant="acme")
+        await flow.resume(theirs.run_id, on=hf, tenant="acme")
     assert "globex" not in str(caught.value)
-    service = await house.service()
+    service = await hf.service()
     for given_id in (theirs.run_id, theirs.run_id[:8]):
         with pytest.raises(RunNotFoundError):
             await service.get(given_id, tenant="acme")
         assert (await service.get(given_id, tenant="globex")).id == theirs.run_id
-    assert (await flow.resume(theirs.run_id, on=house, tenant="globex")).waiting
+    assert (await flow.resume(theirs.run_id, on=hf, tenant="globex")).waiting
 
 
 @pytest.mark.covers("CORE-BAD-10")
-async def test_run_is_not_started_when_its_id_names_a_run_of_another_flow(house: Holdfast) -> None:
-    theirs = await approval("other").run({}, on=house, run_id=KEY)
-    before = await records_of(house, theirs.run_id)
+async def test_run_is_not_started_when_its_id_names_a_run_of_another_flow(hf: Holdfast) -> None:
+    theirs = await approval("other").run({}, on=hf, run_id=KEY)
+    before = await records_of(hf, theirs.run_id)
     with pytest.raises(RunExistsError) as caught:
-        await approval("mine").run({}, on=house, run_id=KEY)
+        await approval("mine").run({}, on=hf, run_id=KEY)
     assert_refused(caught.value, "'other'", "another id")
-    assert await records_of(house, theirs.run_id) == before
+    assert await records_of(hf, theirs.run_id) == before
 
 
 @pytest.mark.covers("CORE-BAD-03")
 async def test_run_keeps_its_place_when_its_flow_is_unknown_to_the_one_who_claims_it(
-    house: Holdfast,
+    hf: Holdfast,
 ) -> None:
     flow = approval()
-    waiting = await flow.run({}, on=house)
-    house.programs.clear()
-    service = await house.new_service()
+    waiting = await flow.run({}, on=hf)
+    hf.programs.clear()
+    service = await hf.new_service()
     await service.answer(waiting.holds[0].id, "approve")
     claim = await service.runtime.claim(waiting.run_id)
     with pytest.raises(FlowNotFoundError) as caught:
         await service.runtime.drive(claim)
     assert_refused(caught.value, "'approval'", "Import the module")
     await service.runtime.close()
-    assert (await (await house.service()).get(waiting.run_id)).status is RunStatus.pending_input
-    assert (await flow.resume(waiting.run_id, on=house)).completed
+    assert (await (await hf.service()).get(waiting.run_id)).status is RunStatus.pending_input
+    assert (await flow.resume(waiting.run_id, on=hf)).completed
 
 
 @pytest.mark.covers("CORE-BAD-11", "CORE-BAD-20")
-async def test_resume_is_refused_when_the_graph_has_changed(house: Holdfast) -> None:
+async def test_resume_is_refused_when_the_graph_has_changed(hf: Holdfast) -> None:
     old = approval()
-    waiting = await old.run({}, on=house)
-    before = await records_of(house, waiting.run_id)
-    house.programs.clear()
-    async with Holdfast(await house.open()) as other:
+    waiting = await old.run({}, on=hf)
+    before = await records_of(hf, waiting.run_id)
+    hf.programs.clear()
+    async with Holdfast(await hf.open()) as other:
         changed = approval()
         changed.node(id="more")(lambda s: None)
         changed.edge("approve", "more")
@@ -171,39 +171,39 @@ async def test_resume_is_refused_when_the_graph_has_changed(house: Holdfast) -> 
             assert_refused(caught.value, "version", "Load the code of its version")
         with pytest.raises(VersionMismatchError):
             await changed.resume(waiting.run_id, on=other)
-    after = [r for r in await records_of(house, waiting.run_id) if r.seq <= before[-1].seq]
+    after = [r for r in await records_of(hf, waiting.run_id) if r.seq <= before[-1].seq]
     assert [r.payload for r in after] == [r.payload for r in before]
-    await (await house.service()).answer(waiting.holds[0].id, "approve")
-    assert (await old.resume(waiting.run_id, on=house)).completed
+    await (await hf.service()).answer(waiting.holds[0].id, "approve")
+    assert (await old.resume(waiting.run_id, on=hf)).completed
 
 
 @pytest.mark.covers("CORE-BAD-11")
-async def test_checkpoint_is_refused_when_it_is_of_another_run_or_of_another_flow(house: Holdfast) -> None:
+async def test_checkpoint_is_refused_when_it_is_of_another_run_or_of_another_flow(hf: Holdfast) -> None:
     mine, other = approval("mine"), approval("other")
-    first, second = await mine.run({}, on=house), await mine.run({}, on=house)
-    theirs = await other.run({}, on=house)
-    service = await house.service()
+    first, second = await mine.run({}, on=hf), await mine.run({}, on=hf)
+    theirs = await other.run({}, on=hf)
+    service = await hf.service()
     point = (await service.checkpoints(second.run_id))[0].id
     with pytest.raises(CheckpointNotFoundError) as caught:
-        await mine.resume(first.run_id, checkpoint=point, on=house)
+        await mine.resume(first.run_id, checkpoint=point, on=hf)
     assert_refused(caught.value, point, first.run_id)
     foreign = (await service.checkpoints(theirs.run_id))[0].id
     for ask in (mine.resume, mine.fork, mine.rewind):
         with pytest.raises(VersionMismatchError) as mismatch:
-            await ask(foreign, on=house)
+            await ask(foreign, on=hf)
         assert_refused(mismatch.value, "'other'", "'mine'")
 
 
 @pytest.mark.covers("CORE-BAD-11")
-async def test_fork_is_refused_when_the_checkpoint_or_the_patch_means_nothing(house: Holdfast) -> None:
+async def test_fork_is_refused_when_the_checkpoint_or_the_patch_means_nothing(hf: Holdfast) -> None:
     flow = approval()
-    waiting = await flow.run({}, on=house)
+    waiting = await flow.run({}, on=hf)
     for seq in (-1, 99):
         with pytest.raises(CheckpointNotFoundError):
-            await flow.fork(waiting.run_id, seq, on=house)
+            await flow.fork(waiting.run_id, seq, on=hf)
     for patch, part in (({"scrath": {}}, "'scrath'"), ({"scratch": 5}, "mapping")):
         with pytest.raises(StateError) as caught:
-            await flow.fork(waiting.run_id, 1, patch=patch, on=house)
+            await flow.fork(waiting.run_id, 1, patch=patch, on=hf)
         assert_refused(caught.value, part)
 
 

@@ -60,13 +60,13 @@ def two_steps(between: Callable[[], None], ran: list[str]) -> Flow:
     return flow
 
 
-async def goes_on(flow: Flow, house: Holdfast) -> None:
+async def goes_on(flow: Flow, hf: Holdfast) -> None:
     """With the run that was interrupted, as soon as its lease has lapsed."""
-    service = await house.service()
+    service = await hf.service()
     (row,) = await service.list(RunFilter(flow="two"))
     assert row.status is RunStatus.running
     await asyncio.sleep(0.35)
-    result = await flow.resume(row.id, on=house)
+    result = await flow.resume(row.id, on=hf)
     assert result.completed
     assert len(result.state["second"]) == 300_000
 
@@ -76,20 +76,20 @@ async def goes_on(flow: Flow, house: Holdfast) -> None:
 async def test_run_stops_and_goes_on_later_when_the_disk_is_full(tmp_path: Path) -> None:
     file = tmp_path / "full.db"
     ran: list[str] = []
-    async with Holdfast(f"sqlite:{file}", settings=QUICK) as house:
-        store: Any = await house.open()
+    async with Holdfast(f"sqlite:{file}", settings=QUICK) as hf:
+        store: Any = await hf.open()
         conn = store._writer._conn
         full = lambda: conn.execute("PRAGMA max_page_count = 1")  # noqa: E731
         flow = two_steps(lambda: full() if ran.count("second") == 1 else None, ran)
         with pytest.raises(StoreFullError) as caught:
-            await flow.run({}, on=house)
+            await flow.run({}, on=hf)
         assert_refused(caught.value, str(file), "no room", "Free some space")
         with pytest.raises(StoreFullError):
-            await good_flow().run({"n": os.urandom(200_000)}, on=house)
+            await good_flow().run({"n": os.urandom(200_000)}, on=hf)
         conn.execute("PRAGMA max_page_count = 1000000")
-        await goes_on(flow, house)
+        await goes_on(flow, hf)
         assert ran == ["first", "second", "second"]
-        await assert_intact(house, file)
+        await assert_intact(hf, file)
 
 
 FULL = """
@@ -136,16 +136,16 @@ def run_in(file: Path) -> str:
 @pytest.mark.usefixtures("impatient")
 async def test_nothing_is_begun_when_somebody_keeps_the_database_locked(tmp_path: Path) -> None:
     file = tmp_path / "locked.db"
-    async with Holdfast(f"sqlite:{file}?busy_timeout=0.05") as house:
-        await assert_intact(house, file)
-        before = await (await house.service()).list(RunFilter())
+    async with Holdfast(f"sqlite:{file}?busy_timeout=0.05") as hf:
+        await assert_intact(hf, file)
+        before = await (await hf.service()).list(RunFilter())
         with locked(file):
             with pytest.raises(StoreBusyError) as caught:
-                await good_flow().run({"n": 1}, on=house)
+                await good_flow().run({"n": 1}, on=hf)
             assert_refused(caught.value, str(file), "locked", "Try again")
             assert caught.value.retryable
-            assert await (await house.service()).list(RunFilter()) == before
-        await assert_intact(house, file)
+            assert await (await hf.service()).list(RunFilter()) == before
+        await assert_intact(hf, file)
 
 
 @pytest.mark.covers("CORE-BAD-17")
@@ -160,31 +160,31 @@ async def test_run_stops_and_goes_on_later_when_the_database_is_locked_in_betwee
             holder.append(locked(file))
             holder[0].__enter__()
 
-    async with Holdfast(f"sqlite:{file}?busy_timeout=0.05", settings=QUICK) as house:
+    async with Holdfast(f"sqlite:{file}?busy_timeout=0.05", settings=QUICK) as hf:
         flow = two_steps(lock, ran)
         with pytest.raises(StoreBusyError):
-            await flow.run({}, on=house)
+            await flow.run({}, on=hf)
         holder[0].__exit__(None, None, None)
-        await goes_on(flow, house)
+        await goes_on(flow, hf)
         assert ran == ["first", "second", "second"]
-        await assert_intact(house, file)
+        await assert_intact(hf, file)
 
 
 @pytest.mark.covers("CORE-BAD-17")
 async def test_run_loses_nothing_when_the_database_is_locked_for_a_moment(tmp_path: Path) -> None:
     file = tmp_path / "locked.db"
     ran: list[str] = []
-    async with Holdfast(f"sqlite:{file}?busy_timeout=0.02") as house:
+    async with Holdfast(f"sqlite:{file}?busy_timeout=0.02") as hf:
 
         def lock() -> None:
             other = locked(file)
             other.__enter__()
             asyncio.get_running_loop().call_later(0.1, other.__exit__, None, None, None)
 
-        result = await two_steps(lock, ran).run({}, on=house)
+        result = await two_steps(lock, ran).run({}, on=hf)
         assert result.completed
         assert ran == ["first", "second"]
-        await assert_intact(house, file)
+        await assert_intact(hf, file)
 
 
 @pytest.mark.covers("CORE-BAD-17")
@@ -210,9 +210,9 @@ NO_STORES: dict[str, bytes] = {
 async def test_file_is_left_as_it_is_when_it_is_no_database(tmp_path: Path, content: str) -> None:
     file = tmp_path / "diary.db"
     file.write_bytes(NO_STORES[content])
-    async with Holdfast(f"sqlite:{file}") as house:
+    async with Holdfast(f"sqlite:{file}") as hf:
         with pytest.raises(NotAStoreError) as caught:
-            await good_flow().run({"n": 1}, on=house)
+            await good_flow().run({"n": 1}, on=hf)
     assert_refused(caught.value, "diary.db", "not a Holdfast database", "new file")
     assert file.read_bytes() == NO_STORES[content]
     assert names(tmp_path) == ["diary.db"]
@@ -221,21 +221,21 @@ async def test_file_is_left_as_it_is_when_it_is_no_database(tmp_path: Path, cont
 @pytest.mark.covers("CORE-BAD-19", "CORE-BAD-20")
 async def test_file_is_left_as_it_is_when_its_schema_is_newer(tmp_path: Path) -> None:
     file = tmp_path / "newer.db"
-    async with Holdfast(f"sqlite:{file}") as house:
-        assert (await good_flow().run({"n": 1}, on=house)).completed
+    async with Holdfast(f"sqlite:{file}") as hf:
+        assert (await good_flow().run({"n": 1}, on=hf)).completed
     with plain(file) as conn:
         ((number,),) = conn.execute("PRAGMA user_version").fetchall()
         conn.execute("PRAGMA user_version = 99")
     before = file.read_bytes()
-    async with Holdfast(f"sqlite:{file}") as house:
+    async with Holdfast(f"sqlite:{file}") as hf:
         with pytest.raises(SchemaTooNewError) as caught:
-            await good_flow().run({"n": 1}, on=house)
+            await good_flow().run({"n": 1}, on=hf)
     assert_refused(caught.value, "schema 99", "Update Holdfast")
     assert file.read_bytes() == before
     with plain(file) as conn:
         conn.execute(f"PRAGMA user_version = {number}")
-    async with Holdfast(f"sqlite:{file}") as house:
-        await assert_intact(house, file)
+    async with Holdfast(f"sqlite:{file}") as hf:
+        await assert_intact(hf, file)
 
 
 @pytest.mark.covers("CORE-BAD-18", "CORE-BAD-19")
@@ -267,9 +267,9 @@ ADDRESSES = [
 
 @pytest.mark.parametrize("address", ADDRESSES)
 async def test_address_is_refused_with_the_forms_when_it_means_nothing(address: str, tmp_path: Path) -> None:
-    async with Holdfast(address) as house:
+    async with Holdfast(address) as hf:
         with pytest.raises(SettingsError) as caught:
-            await good_flow().run({"n": 1}, on=house)
+            await good_flow().run({"n": 1}, on=hf)
     assert_refused(caught.value, "memory:", "sqlite:PATH")
 
 
@@ -291,16 +291,16 @@ async def test_empty_environment_means_the_default_store(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOLDFAST_STORE", "")
-    async with Holdfast() as house:
-        assert (await good_flow().run({"n": 1}, on=house)).completed
+    async with Holdfast() as hf:
+        assert (await good_flow().run({"n": 1}, on=hf)).completed
     assert (tmp_path / ".holdfast" / "holdfast.db").exists()
 
 
 async def test_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    async with Holdfast(f"sqlite:{tmp_path / 'file' / 'runs.db'}") as house:
+    async with Holdfast(f"sqlite:{tmp_path / 'file' / 'runs.db'}") as hf:
         with pytest.raises(StoreUnavailableError) as caught:
-            await good_flow().run({"n": 1}, on=house)
+            await good_flow().run({"n": 1}, on=hf)
     assert_refused(caught.value, "runs.db", "address")
 
 
@@ -313,9 +313,9 @@ async def test_large_values_are_found_when_the_same_file_is_named_in_another_way
     flow.node(id="keep")(lambda s: {"data": data})
     flow.hold("approve", prompt="?", options=["yes"])
     flow.edge("keep", "approve")
-    async with Holdfast("sqlite:keep.db") as house:
-        run = (await flow.run({}, on=house)).run_id
-    async with Holdfast("keep.db") as house:
-        service = await house.service()
+    async with Holdfast("sqlite:keep.db") as hf:
+        run = (await flow.run({}, on=hf)).run_id
+    async with Holdfast("keep.db") as hf:
+        service = await hf.service()
         await service.answer((await service.holds(run))[0].id, "yes")
-        assert (await flow.resume(run, on=house)).state["data"] == data
+        assert (await flow.resume(run, on=hf)).state["data"] == data

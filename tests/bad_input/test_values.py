@@ -46,31 +46,31 @@ def bad(request: pytest.FixtureRequest) -> tuple[Callable[[], Any], str]:
 
 @pytest.mark.covers("CORE-BAD-05", "CORE-BAD-20")
 async def test_node_fails_when_it_returns_a_value_that_cannot_be_stored(
-    house: Holdfast, bad: tuple[Callable[[], Any], str]
+    hf: Holdfast, bad: tuple[Callable[[], Any], str]
 ) -> None:
     make, why = bad
 
     async def work(_s: Any, _ctx: Context) -> Any:
         return {"field": make()}
 
-    assert_failed(await flow_of(work).run(on=house), "odd", ValueNotStorableError, "field", why)
+    assert_failed(await flow_of(work).run(on=hf), "odd", ValueNotStorableError, "field", why)
 
 
 @pytest.mark.covers("CORE-BAD-05")
 async def test_node_fails_when_its_output_cannot_be_stored(
-    house: Holdfast, bad: tuple[Callable[[], Any], str]
+    hf: Holdfast, bad: tuple[Callable[[], Any], str]
 ) -> None:
     make, why = bad
 
     async def work(_s: Any, _ctx: Context) -> Any:
         return [make()]
 
-    assert_failed(await flow_of(work).run(on=house), "odd", ValueNotStorableError, "odd", why)
+    assert_failed(await flow_of(work).run(on=hf), "odd", ValueNotStorableError, "odd", why)
 
 
 @pytest.mark.covers("CORE-BAD-05")
 async def test_run_is_not_created_when_its_input_cannot_be_stored(
-    house: Holdfast, bad: tuple[Callable[[], Any], str]
+    hf: Holdfast, bad: tuple[Callable[[], Any], str]
 ) -> None:
     make, why = bad
 
@@ -78,25 +78,25 @@ async def test_run_is_not_created_when_its_input_cannot_be_stored(
         raise AssertionError("it ran")
 
     with pytest.raises(ValueNotStorableError) as caught:
-        await flow_of(work).run({"field": make()}, on=house)
+        await flow_of(work).run({"field": make()}, on=hf)
     assert_refused(caught.value, "field", why)
 
 
 @pytest.mark.covers("CORE-BAD-05")
 async def test_node_fails_when_an_artifact_cannot_be_stored(
-    house: Holdfast, bad: tuple[Callable[[], Any], str]
+    hf: Holdfast, bad: tuple[Callable[[], Any], str]
 ) -> None:
     make, why = bad
 
     async def work(_s: Any, ctx: Context) -> None:
         ctx.artifact("report", make())
 
-    assert_failed(await flow_of(work).run(on=house), "odd", ValueNotStorableError, "report", why)
+    assert_failed(await flow_of(work).run(on=hf), "odd", ValueNotStorableError, "report", why)
 
 
 @pytest.mark.covers("CORE-BAD-05")
 async def test_node_fails_when_the_result_of_a_pure_step_cannot_be_stored(
-    house: Holdfast, bad: tuple[Callable[[], Any], str]
+    hf: Holdfast, bad: tuple[Callable[[], Any], str]
 ) -> None:
     make, why = bad
 
@@ -104,12 +104,12 @@ async def test_node_fails_when_the_result_of_a_pure_step_cannot_be_stored(
         await ctx.step("first", lambda: 1, effect="pure")
         await ctx.step("look", make, effect="pure")
 
-    assert_failed(await flow_of(work).run(on=house), "odd", ValueNotStorableError, "'look'", why)
+    assert_failed(await flow_of(work).run(on=hf), "odd", ValueNotStorableError, "'look'", why)
 
 
 @pytest.mark.covers("CORE-BAD-05")
 async def test_person_is_asked_when_the_result_of_an_effect_cannot_be_stored(
-    house: Holdfast, bad: tuple[Callable[[], Any], str]
+    hf: Holdfast, bad: tuple[Callable[[], Any], str]
 ) -> None:
     make, _why = bad
     paid: list[int] = []
@@ -123,16 +123,16 @@ async def test_person_is_asked_when_the_result_of_an_effect_cannot_be_stored(
     async def odd(_s: Any, ctx: Context) -> None:
         await ctx.step("pay", pay)
 
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     assert result.status is RunStatus.pending_input
     assert "odd" in result.holds[0].prompt
-    assert (await flow.resume(result.run_id, on=house)).waiting
+    assert (await flow.resume(result.run_id, on=hf)).waiting
     assert paid == [1]
 
 
 @pytest.mark.covers("CORE-BAD-05")
 async def test_node_fails_when_it_emits_what_cannot_be_stored(
-    house: Holdfast, bad: tuple[Callable[[], Any], str]
+    hf: Holdfast, bad: tuple[Callable[[], Any], str]
 ) -> None:
     make, why = bad
 
@@ -141,49 +141,49 @@ async def test_node_fails_when_it_emits_what_cannot_be_stored(
         ctx.emit(make())
         await asyncio.sleep(0)
 
-    result = await flow_of(work).run(on=house)
+    result = await flow_of(work).run(on=hf)
     assert_failed(result, "odd", ValueNotStorableError, "emits", why)
-    events = await (await house.service()).events(result.run_id)
+    events = await (await hf.service()).events(result.run_id)
     assert [event.data["data"] for event in events if event.type == "node.emitted"] == ["fine"]
 
 
 @pytest.mark.covers("CORE-BAD-05")
-async def test_sync_node_fails_when_it_emits_what_cannot_be_stored(house: Holdfast) -> None:
+async def test_sync_node_fails_when_it_emits_what_cannot_be_stored(hf: Holdfast) -> None:
     flow = Flow("odd", effect="pure")
 
     @flow.node
     def odd(_s: Any, ctx: Context) -> None:
         ctx.emit(Odd())
 
-    assert_failed(await flow.run(on=house), "odd", ValueNotStorableError, "emits", "Odd")
+    assert_failed(await flow.run(on=hf), "odd", ValueNotStorableError, "emits", "Odd")
 
 
 @pytest.mark.covers("CORE-BAD-05")
 async def test_node_fails_when_the_context_of_a_question_cannot_be_stored(
-    house: Holdfast, bad: tuple[Callable[[], Any], str]
+    hf: Holdfast, bad: tuple[Callable[[], Any], str]
 ) -> None:
     make, why = bad
 
     async def work(_s: Any, ctx: Context) -> None:
         await ctx.ask("Go on?", context={"what": make()})
 
-    result = await flow_of(work).run(on=house)
+    result = await flow_of(work).run(on=hf)
     assert_failed(result, "odd", ValueNotStorableError, "ctx.ask", why)
     assert not result.holds
 
 
 @pytest.mark.covers("CORE-BAD-05")
-async def test_map_fails_when_the_result_of_an_item_cannot_be_stored(house: Holdfast) -> None:
+async def test_map_fails_when_the_result_of_an_item_cannot_be_stored(hf: Holdfast) -> None:
     flow = Flow("odd", effect="pure")
     flow.map("each", over="items", body=lambda item: HALF if item == 2 else item, into="found")
-    result = await flow.run({"items": [1, 2, 3]}, on=house)
+    result = await flow.run({"items": [1, 2, 3]}, on=hf)
     assert result.failed
     assert result.error is not None
     assert_told(result.error.message, "surrogate")
 
 
 @pytest.mark.covers("CORE-BAD-05")
-async def test_external_node_asks_a_person_when_its_result_cannot_be_stored(house: Holdfast) -> None:
+async def test_external_node_asks_a_person_when_its_result_cannot_be_stored(hf: Holdfast) -> None:
     """It has happened, and what it came to is not known: like any effect in doubt."""
     paid: list[int] = []
     flow = Flow("odd")
@@ -193,7 +193,7 @@ async def test_external_node_asks_a_person_when_its_result_cannot_be_stored(hous
         paid.append(1)
         return {"receipt": HALF}
 
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     assert result.status is RunStatus.pending_input
     assert paid == [1]
 
@@ -219,7 +219,7 @@ async def test_external_node_asks_a_person_when_its_result_cannot_be_stored(hous
     ],
 )
 async def test_node_fails_when_its_context_is_given_nonsense(
-    house: Holdfast, misuse: Callable[..., Any]
+    hf: Holdfast, misuse: Callable[..., Any]
 ) -> None:
     """Each would otherwise be a record that nobody can read."""
 
@@ -228,7 +228,7 @@ async def test_node_fails_when_its_context_is_given_nonsense(
         if found is not None:
             await found
 
-    result = await flow_of(work).run(on=house)
+    result = await flow_of(work).run(on=hf)
     assert result.failed
     assert result.failed_node == "odd"
     assert result.error is not None
@@ -252,12 +252,12 @@ class _Mute(Exception):
     ids=["half a character", "without words", "endless"],
 )
 async def test_run_fails_in_words_that_can_be_stored_when_an_error_has_none(
-    house: Holdfast, error: Exception, told: str
+    hf: Holdfast, error: Exception, told: str
 ) -> None:
     async def work(_s: Any, _ctx: Context) -> None:
         raise error
 
-    result = await flow_of(work).run(on=house)
+    result = await flow_of(work).run(on=hf)
     assert result.failed
     assert result.error is not None
     assert result.error.type == type(error).__name__
@@ -292,34 +292,34 @@ LARGE: dict[str, Callable[[Context], Any]] = {
 @pytest.mark.covers("CORE-BAD-06", "CORE-BAD-20")
 @pytest.mark.parametrize("what", list(LARGE))
 async def test_node_fails_with_size_and_limit_when_a_value_is_too_large(
-    house: Holdfast, small_limit: int, what: str
+    hf: Holdfast, small_limit: int, what: str
 ) -> None:
     async def work(_s: Any, ctx: Context) -> Any:
         found = LARGE[what](ctx)
         return await found if asyncio.iscoroutine(found) else found
 
-    result = await flow_of(work).run(on=house)
+    result = await flow_of(work).run(on=hf)
     assert_failed(result, "odd", ValueTooLargeError, f"{small_limit:,}", "encoded bytes")
 
 
 @pytest.mark.covers("CORE-BAD-06")
-async def test_node_fails_when_it_adds_too_much_to_a_list_at_once(house: Holdfast, small_limit: int) -> None:
+async def test_node_fails_when_it_adds_too_much_to_a_list_at_once(hf: Holdfast, small_limit: int) -> None:
     flow = Flow("odd", effect="pure", reducers={"log": "append"})
 
     @flow.node
     async def odd(_s: Any) -> dict[str, Any]:
         return {"log": ["x" * 100_000 for _ in range(3)]}
 
-    assert_failed(await flow.run(on=house), "odd", ValueTooLargeError, f"{small_limit:,}", "several steps")
+    assert_failed(await flow.run(on=hf), "odd", ValueTooLargeError, f"{small_limit:,}", "several steps")
 
 
 @pytest.mark.covers("CORE-BAD-06")
-async def test_run_is_not_created_when_its_input_is_too_large(house: Holdfast, small_limit: int) -> None:
+async def test_run_is_not_created_when_its_input_is_too_large(hf: Holdfast, small_limit: int) -> None:
     async def work(_s: Any, _ctx: Context) -> None:
         raise AssertionError("it ran")
 
     with pytest.raises(ValueTooLargeError) as caught:
-        await flow_of(work).run({"field": "x" * 300_000}, on=house)
+        await flow_of(work).run({"field": "x" * 300_000}, on=hf)
     assert_refused(caught.value, f"{small_limit:,}", "reference")
 
 
@@ -343,11 +343,11 @@ async def test_run_is_not_created_when_its_input_is_too_large(house: Holdfast, s
     ids=str,
 )
 async def test_run_is_not_created_when_an_option_means_nothing(
-    house: Holdfast, options: dict[str, Any], part: str
+    hf: Holdfast, options: dict[str, Any], part: str
 ) -> None:
     async def work(_s: Any, _ctx: Context) -> None:
         raise AssertionError("it ran")
 
     with pytest.raises(InputError) as caught:
-        await flow_of(work).run(on=house, **options)
+        await flow_of(work).run(on=hf, **options)
     assert_refused(caught.value, part)

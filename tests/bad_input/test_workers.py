@@ -18,38 +18,38 @@ from tests.unit.store.sqlite_files import plain
 pytestmark = pytest.mark.anyio
 
 
-async def started(flow: Flow, house: Holdfast, given_input: dict[str, Any]) -> RunId:
-    row, _ = await (await house.service()).create(flow.program(), given_input)
+async def started(flow: Flow, hf: Holdfast, given_input: dict[str, Any]) -> RunId:
+    row, _ = await (await hf.service()).create(flow.program(), given_input)
     return row.id
 
 
 @pytest.mark.covers("CORE-BAD-12", "CORE-BAD-20")
 async def test_worker_stops_a_damaged_run_once_and_advances_the_others(tmp_path: Path) -> None:
     disk = Disk(tmp_path / "d.db")
-    async with Holdfast(f"sqlite:{disk.file}") as house:
+    async with Holdfast(f"sqlite:{disk.file}") as hf:
         flow, good = paying(), good_flow()
-        damaged = (await answered(flow, house)).run_id
+        damaged = (await answered(flow, hf)).run_id
         seq = disk.steps()[-1]
         disk.write(seq, flipped(disk.payload(seq)))
-        others = [await started(good, house, {"n": i}) for i in range(5)]
-        await Worker(flow, good, on=house).run_until_idle()
-        service = await house.service()
+        others = [await started(good, hf, {"n": i}) for i in range(5)]
+        await Worker(flow, good, on=hf).run_until_idle()
+        service = await hf.service()
         assert {(await service.get(run)).status for run in others} == {RunStatus.completed}
         row = await service.get(damaged)
         assert (row.status, row.recoveries) == (RunStatus.failed, 0)
 
 
 @pytest.mark.covers("CORE-BAD-05", "CORE-BAD-20")
-async def test_worker_fails_each_bad_run_and_completes_each_good_one(house: Holdfast) -> None:
+async def test_worker_fails_each_bad_run_and_completes_each_good_one(hf: Holdfast) -> None:
     flow = Flow("mixed", effect="pure")
 
     @flow.node
     async def work(s: Any) -> dict[str, Any]:
         return {"found": "\ud800" if s["n"] % 2 else "fine"}
 
-    runs = [await started(flow, house, {"n": n}) for n in range(10)]
-    await Worker(flow, on=house).run_until_idle()
-    service = await house.service()
+    runs = [await started(flow, hf, {"n": n}) for n in range(10)]
+    await Worker(flow, on=hf).run_until_idle()
+    service = await hf.service()
     found = [(await service.get(run)).status for run in runs]
     assert found == [RunStatus.completed, RunStatus.failed] * 5
 

@@ -92,7 +92,7 @@ def _open() -> None:
     from holdfast import Holdfast
 
     async def clear() -> None:
-        async with Holdfast() as house:
-            await (await house.limits()).clear("flow:jobs")
+        async with Holdfast() as hf:
+            await (await hf.limits()).clear("flow:jobs")
 
     asyncio.run(clear())

@@ -14,41 +14,41 @@ from tests.crash import flows, life
 Pause = Callable[[float], Any]
 
 
-async def fork(house: Holdfast, run: str, branch: str, say: life.Say, pause: Pause) -> None:
+async def fork(hf: Holdfast, run: str, branch: str, say: life.Say, pause: Pause) -> None:
     """A new run from after the first effect of a finished one."""
-    await life.live(house, "bare", run, say, pause)
-    service = await house.service()
+    await life.live(hf, "bare", run, say, pause)
+    service = await hf.service()
     say("branch", await service.store.get_run(RunId(branch)) is not None)
     if await service.store.get_run(RunId(branch)) is None:
         await service.fork(run, await _after(service, run, "bare0"), run_id=branch)
         say("branched", branch)
-    await life.live(house, "bare", branch, say, pause)
+    await life.live(hf, "bare", branch, say, pause)
 
 
-async def rewind(house: Holdfast, run: str, branch: str, say: life.Say, pause: Pause) -> None:
+async def rewind(hf: Holdfast, run: str, branch: str, say: life.Say, pause: Pause) -> None:
     """A run that waits for a person is begun again from its start: the old one ends in the same moment."""
-    service = await house.service()
-    await life.begin(house, service, "sub", run, say)
+    service = await hf.service()
+    await life.begin(hf, service, "sub", run, say)
     say("branch", await service.store.get_run(RunId(branch)) is not None)
     while await service.store.get_run(RunId(branch)) is None:
         if (await service.get(run)).status != "pending_input":
-            await life.advance(house, service, "sub", run, say, pause, answering=False)
+            await life.advance(hf, service, "sub", run, say, pause, answering=False)
             continue
         await service.rewind(run, 0, run_id=branch)
         say("branched", branch)
     source = await service.get(run)
     say("source", str(source.status), source.superseded_by)
-    await life.live(house, "sub", branch, say, pause)
+    await life.live(hf, "sub", branch, say, pause)
 
 
-async def prune(house: Holdfast, run: str, _branch: str, say: life.Say, pause: Pause) -> None:
-    service = await house.service()
+async def prune(hf: Holdfast, run: str, _branch: str, say: life.Say, pause: Pause) -> None:
+    service = await hf.service()
     found = await service.store.get_run(RunId(run))
     say("horizon", -1 if found is None else found.horizon)
     if found is None or found.horizon == 0:
-        await life.live(house, "loop", run, say, pause)
+        await life.live(hf, "loop", run, say, pause)
         await service.prune(run, keep=3)
-    house.carry(flows.FLOWS["loop"].program())
+    hf.carry(flows.FLOWS["loop"].program())
     result = await result_of(service, flows.FLOWS["loop"].program(), RunId(run))
     say("pruned", (await service.get(run)).horizon, life.plain(result.state))
 

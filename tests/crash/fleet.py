@@ -110,7 +110,7 @@ class Fleet:
             await life.report(service, name, run, lambda *a, facts=facts, **more: facts.append([*a, more]))
             judge(name, run, facts, self.world)
 
-    def house(self) -> Holdfast:
+    def hf(self) -> Holdfast:
         flows.settle_in(self.world)
         return Holdfast(self.address, settings=life.SETTINGS)
 

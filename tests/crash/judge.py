@@ -53,8 +53,8 @@ def in_peace(name: str) -> Peace:
 
 
 async def _live_in_memory(name: str, run: str, facts: Facts) -> None:
-    async with Holdfast(MemoryStore(), settings=life.SETTINGS) as house:
-        await life.live(house, name, run, lambda *a, **more: facts.append([*a, more]), asyncio.sleep)
+    async with Holdfast(MemoryStore(), settings=life.SETTINGS) as hf:
+        await life.live(hf, name, run, lambda *a, **more: facts.append([*a, more]), asyncio.sleep)
 
 
 def end_of(facts: Facts) -> dict[str, Any]:

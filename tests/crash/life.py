@@ -28,23 +28,23 @@ Say = Callable[..., None]
 SETTINGS = RunSettings(lease_ttl=0.3, lease_margin=0.05, hot_timer=0.1, poll=0.05, patience=0.0)
 
 
-async def live(house: Holdfast, name: str, run: str, say: Say, pause: Callable[[float], Any]) -> None:
+async def live(hf: Holdfast, name: str, run: str, say: Say, pause: Callable[[float], Any]) -> None:
     """Until the run has ended; then says what it came to."""
-    service = await house.service()
-    await begin(house, service, name, run, say)
+    service = await hf.service()
+    await begin(hf, service, name, run, say)
     watching = asyncio.ensure_future(watch(service, run, say))
     try:
         while (await service.get(run)).status not in ENDED:
-            await advance(house, service, name, run, say, pause)
+            await advance(hf, service, name, run, say, pause)
         await asyncio.wait_for(watching, 10)
     finally:
         watching.cancel()
     await report(service, name, run, say)
 
 
-async def begin(house: Holdfast, service: RunService, name: str, run: str, say: Say) -> None:
+async def begin(hf: Holdfast, service: RunService, name: str, run: str, say: Say) -> None:
     program = flows.FLOWS[name].program()
-    house.carry(program)
+    hf.carry(program)
     service.runtime.carry(program)
     if await service.store.get_run(run) is None:  # type: ignore[arg-type]
         await service.create(program, flows.GIVEN[name], run_id=run)
@@ -57,7 +57,7 @@ async def watch(service: RunService, run: str, say: Say) -> None:
 
 
 async def advance(
-    house: Holdfast,
+    hf: Holdfast,
     service: RunService,
     name: str,
     run: str,
@@ -67,7 +67,7 @@ async def advance(
     answering: bool = True,
 ) -> None:
     try:
-        result = await flows.FLOWS[name].resume(run, on=house)
+        result = await flows.FLOWS[name].resume(run, on=hf)
     except RunBusyError:
         await pause(0.05)
         return

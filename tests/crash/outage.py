@@ -29,19 +29,19 @@ recorder.RETRY_DELAYS = (0.02, 0.05, 0.1, 0.2)  # type: ignore[assignment]
 
 
 async def main(address: str, name: str, run: str, how: str) -> None:
-    async with Holdfast(f"{address}?busy_timeout=0.2", settings=life.SETTINGS) as house:
-        service = await house.service()
-        await life.begin(house, service, name, run, say)
+    async with Holdfast(f"{address}?busy_timeout=0.2", settings=life.SETTINGS) as hf:
+        service = await hf.service()
+        await life.begin(hf, service, name, run, say)
         breaks, mends = FAULTS[how](address.removeprefix("sqlite:"))
         flows.WORLD = _Breaking(flows.WORLD.file, breaks)  # in the middle of the run, at its second effect
         try:
-            await flows.FLOWS[name].resume(run, on=house)
+            await flows.FLOWS[name].resume(run, on=hf)
             say("unbroken")
         except StoreError as error:
             row = await service.get(run)
             say("met", error.code, error.retryable, row.head)
         mends()
-        await life.live(house, name, run, say, asyncio.sleep)
+        await life.live(hf, name, run, say, asyncio.sleep)
 
 
 class _Breaking(World):

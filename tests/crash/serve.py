@@ -14,12 +14,12 @@ from tests.crash.world import World
 
 
 async def main(address: str) -> None:
-    async with Holdfast(address, settings=life.SETTINGS) as house:
+    async with Holdfast(address, settings=life.SETTINGS) as hf:
         bound = int(os.environ.get("VICTIM_RECOVERIES", "50"))
         worker = Worker(
             *flows.FLOWS.values(),
             flows.deadly,
-            on=house,
+            on=hf,
             concurrency=3,
             poll=0.05,
             hot_hold=0.0,

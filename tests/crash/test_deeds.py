@@ -36,8 +36,8 @@ class InMemory:
 
     def _life(self) -> Callable[[Store], Coroutine[Any, Any, None]]:
         async def whole(store: Store) -> None:
-            async with Holdfast(store, clock=self.clock, settings=life.SETTINGS) as house:
-                await afterlife.DEEDS[self.deed](house, self.run, self.branch, self._say, self.clock.sleep)
+            async with Holdfast(store, clock=self.clock, settings=life.SETTINGS) as hf:
+                await afterlife.DEEDS[self.deed](hf, self.run, self.branch, self._say, self.clock.sleep)
 
         return whole
 

@@ -36,7 +36,7 @@ class Scene:
         self.stolen: Claim | None = None
         self.head = -1
 
-    def house(self) -> Holdfast:
+    def hf(self) -> Holdfast:
         return Holdfast(self.store, clock=self.clock, settings=RunSettings(lease_ttl=TTL))
 
     def steal(self) -> None:
@@ -63,8 +63,8 @@ class Scene:
         def say(*fact: object, **more: object) -> None:
             facts.append([*fact, more] if more else [*fact])
 
-        async with self.house() as house:
-            await life.live(house, name, self.run, say, self.clock.sleep)
+        async with self.hf() as hf:
+            await life.live(hf, name, self.run, say, self.clock.sleep)
         judge(name, self.run, facts, self.world)
         return facts
 
@@ -93,9 +93,9 @@ async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 async def _lose(scene: Scene, point: str, name: str, nth: int) -> None:
-    async with scene.house() as house:
+    async with scene.hf() as hf:
         with armed(point, nth=nth, hit=scene.steal) as found, pytest.raises(LeaseLostError):
-            await flows.FLOWS[name].run(flows.GIVEN[name], run_id=scene.run, on=house)
+            await flows.FLOWS[name].run(flows.GIVEN[name], run_id=scene.run, on=hf)
     assert found.reached
 
 

@@ -41,8 +41,8 @@ class Case:
 
     def _life(self) -> Callable[[Store], Coroutine[Any, Any, None]]:
         async def whole(store: Store) -> None:
-            async with Holdfast(store, clock=self.clock, settings=life.SETTINGS) as house:
-                await life.live(house, self.name, self.run, self._say, self.clock.sleep)
+            async with Holdfast(store, clock=self.clock, settings=life.SETTINGS) as hf:
+                await life.live(hf, self.name, self.run, self._say, self.clock.sleep)
 
         return whole
 
@@ -55,8 +55,8 @@ class Case:
 
     async def _replay(self) -> None:
         """Whatever befell it, its decisions made again lead to the same place."""
-        async with Holdfast(self.store, clock=self.clock) as house:
-            found = await house.replay(self.run)
+        async with Holdfast(self.store, clock=self.clock) as hf:
+            found = await hf.replay(self.run)
             assert found.same, (self.name, found.difference)
 
 

@@ -26,9 +26,9 @@ async def test_script_goes_on_when_the_answer_comes_before_the_run_could_park() 
         await ctx.step("act", lambda: None)
         return {"said": said.decision}
 
-    async with Holdfast("memory:") as house:
-        house.carry(flow.program())
-        service = await house.service()
+    async with Holdfast("memory:") as hf:
+        hf.carry(flow.program())
+        service = await hf.service()
         row, _ = await service.create(flow.program(), {})
 
         def answer_at_once() -> None:
@@ -41,7 +41,7 @@ async def test_script_goes_on_when_the_answer_comes_before_the_run_could_park() 
                 await service.answer(hold.id, "yes")
 
         service.runtime.listen(row.id, answer_at_once)
-        result = await flow.resume(row.id, on=house)
+        result = await flow.resume(row.id, on=hf)
     assert result.expect().state["said"] == "yes"
 
 
@@ -50,15 +50,15 @@ async def test_caller_is_not_cancelled_when_the_heartbeat_speaks_after_the_run_h
     flow = Flow("over", effect="pure")
     drivers: list[Driver] = []
 
-    async with Holdfast("memory:") as house:
-        service = await house.service()
+    async with Holdfast("memory:") as hf:
+        service = await hf.service()
 
         @flow.node
         async def only(_s: dict[str, Any]) -> dict[str, Any]:
             drivers.extend(service.runtime.drivers.values())
             return {"x": 1}
 
-        result = await flow.run({}, on=house)
+        result = await flow.run({}, on=hf)
         (driver,) = drivers
         asyncio.get_running_loop().call_soon(driver.lease_gone)
         await asyncio.sleep(0)
@@ -80,9 +80,9 @@ async def test_worker_takes_a_run_again_when_it_lost_it_a_moment_ago() -> None:
         await released.wait()
         return {"x": 1}
 
-    async with Holdfast(MemoryStore(clock), clock=clock) as house:
-        house.carry(flow.program())
-        service = await house.service()
+    async with Holdfast(MemoryStore(clock), clock=clock) as hf:
+        hf.carry(flow.program())
+        service = await hf.service()
         row, _ = await service.create(flow.program(), {})
         worker = RunWorker(service, hot_hold=0.0)
         lost = await _claimed(worker)

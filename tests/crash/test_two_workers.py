@@ -23,8 +23,8 @@ async def test_each_run_is_advanced_by_one_worker_when_two_processes_share_a_sto
     store: str, tmp_path: Path
 ) -> None:
     fleet = Fleet(tmp_path, linger=0.01, store=store)
-    async with fleet.house() as house:
-        service = await house.service()
+    async with fleet.hf() as hf:
+        service = await hf.service()
         await fleet.create(service, MIX * 2)
         fleet.start()
         try:
@@ -43,8 +43,8 @@ async def test_worker_stops_quietly_when_it_slept_through_the_end_of_its_leases(
     store: str, tmp_path: Path
 ) -> None:
     fleet = Fleet(tmp_path, linger=0.03, store=store)
-    async with fleet.house() as house:
-        service = await house.service()
+    async with fleet.hf() as hf:
+        service = await hf.service()
         await fleet.create(service, ["bare", "split", "map", "strict", "script", "bare", "timer"])
         fleet.start()
         sleeper = fleet.workers[0]
@@ -65,8 +65,8 @@ async def test_hundred_runs_end_as_in_peace_when_a_worker_among_them_is_killed(
     store: str, tmp_path: Path
 ) -> None:
     fleet = Fleet(tmp_path, linger=0.001, store=store)
-    async with fleet.house() as house:
-        service = await house.service()
+    async with fleet.hf() as hf:
+        service = await hf.service()
         await fleet.create(service, ["bare", "pure", "split", "map"] * 25)
         fleet.start()
         killed = fleet.workers.pop()
@@ -89,8 +89,8 @@ async def test_run_fails_with_the_evidence_when_it_kills_each_worker_that_takes_
     monkeypatch.setenv("VICTIM_RECOVERIES", "2")
     fleet = Fleet(tmp_path, linger=0, store=store)
     deaths = 0
-    async with fleet.house() as house:
-        service = await house.service()
+    async with fleet.hf() as hf:
+        service = await hf.service()
         row, _ = await service.create(flows.deadly.program(), {})
         async with asyncio.timeout(30):
             while (await service.get(row.id)).status != "failed":

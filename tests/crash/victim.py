@@ -20,11 +20,11 @@ def say(what: str, *facts: Any, **more: Any) -> None:
 
 
 async def main(address: str, name: str, run: str, branch: str = "") -> None:
-    async with Holdfast(address, settings=life.SETTINGS) as house:
+    async with Holdfast(address, settings=life.SETTINGS) as hf:
         if branch:
-            await afterlife.DEEDS[name](house, run, branch, say, asyncio.sleep)
+            await afterlife.DEEDS[name](hf, run, branch, say, asyncio.sleep)
         else:
-            await life.live(house, name, run, say, asyncio.sleep)
+            await life.live(hf, name, run, say, asyncio.sleep)
 
 
 if __name__ == "__main__":

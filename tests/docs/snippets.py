@@ -53,14 +53,14 @@ class Page:
         for name in ("examples", *(path.stem for path in self.folder.rglob("*.py"))):
             self._forget(name)
         # Flows that name no house use the process's own: that of this page, in its folder.
-        house = Holdfast()
-        use(house)
+        hf = Holdfast()
+        use(hf)
         try:
             with self.runner:
                 try:
                     return sum(1 for found in blocks(self.path) if self._block(*found))
                 finally:
-                    self.runner.run(house.close())
+                    self.runner.run(hf.close())
         finally:
             use(None)
             sys.path.remove(str(self.folder))

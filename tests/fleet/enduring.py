@@ -112,9 +112,9 @@ async def ended(service: RunService, run: str) -> None:
     await until(look)
 
 
-async def judge(house: Holdfast, run: str, ledger: Ledger) -> None:
+async def judge(hf: Holdfast, run: str, ledger: Ledger) -> None:
     """It came to its end, each effect happened once, and the journal has its intent before its end."""
-    service = await house.service()
+    service = await hf.service()
     row = await service.get(run)
     assert (row.status, row.error) == ("completed", None)
     assert ledger.of(run) == {"pay": 1, "ship": 1}

@@ -92,51 +92,51 @@ class Home:
     link_hold: HoldId
 
 
-async def furnish(house: Holdfast, ledger: Path) -> Home:
+async def furnish(hf: Holdfast, ledger: Path) -> Home:
     home = Home()
-    service = await house.service()
+    service = await hf.service()
     store = service.store
     # Every start of this flow is counted.
     await store.put_gate(Gate(name="flow:shipping", concurrency=50, rate=1000, per=3600 * MICROS, fixed=True))
-    home.failed = await tell(house, thread=f"talk {ODD}")  # blobs in rows and files, memories, events, failed
-    await nested().run({}, on=house, tenant="acme")
-    done = await nested().run({}, on=house, idempotency_key="once")
+    home.failed = await tell(hf, thread=f"talk {ODD}")  # blobs in rows and files, memories, events, failed
+    await nested().run({}, on=hf, tenant="acme")
+    done = await nested().run({}, on=hf, idempotency_key="once")
     await service.fork(done.run_id, 1)
-    paused = await growing().run({}, on=house)
+    paused = await growing().run({}, on=hf)
     home.grown, home.grown_hold = paused.run_id, HoldId(paused.holds[0].id)
-    home.asked = HoldId((await asking().run({"text": ODD}, on=house)).holds[0].id)
+    home.asked = HoldId((await asking().run({"text": ODD}, on=hf)).holds[0].id)
     await lived(store, home.asked)  # somebody decided it; that takes effect when nobody objects
-    await asking().run({"text": "still open"}, on=house)
-    answered = await asking().run({"text": "no"}, on=house, tenant="acme")
+    await asking().run({"text": "still open"}, on=hf)
+    answered = await asking().run({"text": "no"}, on=hf, tenant="acme")
     await service.answer(answered.holds[0].id, "no")  # its run was told, and nobody took it yet
-    home.link, home.link_hold = await _link(house, "ada@acme.example")
-    used, _ = await _link(house, "bea@acme.example")
+    home.link, home.link_hold = await _link(hf, "ada@acme.example")
+    used, _ = await _link(hf, "bea@acme.example")
     await Links(service.people.office).decide(used, Submission(decision="yes"))
-    cancelled = await asking().run({"text": "x"}, on=house)
+    cancelled = await asking().run({"text": "x"}, on=hf)
     await service.cancel(cancelled.run_id)
     flow = shipping(ledger)
     home.orders = ["at-once", "soon", "lapsed", "given-back", "late"]
     for order in ("at-once", "soon", "late"):
         rest = {"at-once": 0, "soon": 2, "late": 3600}[order]
-        await flow.run({"order": order, "rest": rest}, on=house)
-    await _abandoned(house, flow)
+        await flow.run({"order": order, "rest": rest}, on=hf)
+    await _abandoned(hf, flow)
     await service.create(flow.program(), {"order": "pending", "rest": 0}, lane="slow", priority=7)
     await _small_things(store, home)
     return home
 
 
-async def _link(house: Holdfast, to: str) -> tuple[str, HoldId]:
+async def _link(hf: Holdfast, to: str) -> tuple[str, HoldId]:
     """A question that somebody was sent a link for."""
-    hold = HoldId((await sent().run({"who": to}, on=house)).holds[0].id)
-    service = await house.service()
+    hold = HoldId((await sent().run({"who": to}, on=hf)).holds[0].id)
+    service = await hf.service()
     row = await service.store.hold(hold)
     assert row is not None
     return await Links(service.people.office).make(row, Grant(to=f"user:{to}", purpose="decide")), hold
 
 
-async def _abandoned(house: Holdfast, flow: Flow) -> None:
+async def _abandoned(hf: Holdfast, flow: Flow) -> None:
     """Claimed by somebody who fell silent: one is found so, one was given up as dead."""
-    service = await house.service()
+    service = await hf.service()
     for order, bound in (("dead", 0), ("lapsed", 5)):
         row, _ = await service.create(flow.program(), {"order": order, "rest": 0})
         want = ClaimRequest(worker="ghost", ttl=1000, limit=1, lanes=None, versions=None, run=row.id)
@@ -155,9 +155,9 @@ async def _small_things(store: Store, home: Home) -> None:
     await store.trim_feed(before=0)
 
 
-async def portrait(house: Holdfast) -> dict[str, Any]:
+async def portrait(hf: Holdfast) -> dict[str, Any]:
     """Everything that anybody can see: each run's row, checkpoints, events, questions."""
-    service = await house.service()
+    service = await hf.service()
     store = service.store
     seen: dict[str, Any] = {}
     for row in await store.list_runs(RunFilter(), after=None, limit=1000):

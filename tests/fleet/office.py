@@ -16,12 +16,12 @@ NAME = "daily"
 class Office:
     """The flow asks a person where its input says `slow`: its run is under way until somebody answers."""
 
-    def __init__(self, house: Holdfast, clock: FakeClock) -> None:
-        self.house = house
+    def __init__(self, hf: Holdfast, clock: FakeClock) -> None:
+        self.hf = hf
         self.clock = clock
         self.flow = Flow("report", effect="pure")
         self.flow.script(id="write")(self._write)
-        self.worker = Worker(self.flow, on=house)
+        self.worker = Worker(self.flow, on=hf)
         self.began: list[str] = []
 
     async def _write(self, s: dict[str, Any], ctx: Any) -> dict[str, Any]:
@@ -32,7 +32,7 @@ class Office:
         return {}
 
     async def schedules(self) -> Schedules:
-        return await self.house.schedules()
+        return await self.hf.schedules()
 
     async def put(self, **plan: Any) -> Schedule:
         """The instant is told to the run, in its field `at`."""
@@ -50,10 +50,10 @@ class Office:
 
     async def runs(self) -> list[RunRow]:
         """The oldest first."""
-        return (await (await self.house.service()).list(RunFilter(), limit=2000))[::-1]
+        return (await (await self.hf.service()).list(RunFilter(), limit=2000))[::-1]
 
     async def answer_all(self) -> None:
-        holds = await self.house.holds()
-        for row in await (await self.house.service()).holds():
+        holds = await self.hf.holds()
+        for row in await (await self.hf.service()).holds():
             await holds.answer(row.id, "yes", by="user:dana")
         await self.worker.run_until_idle()

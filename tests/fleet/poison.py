@@ -44,7 +44,7 @@ def smoothies(ledger: Path) -> Flow:
 async def serve(address: str, ledger: Path) -> None:
     flow = smoothies(ledger)
     how = {"poll": 0.05, "max_recoveries": BOUND, "recovery_backoff": 0.3}
-    async with Holdfast(address, settings=SETTINGS) as house, Worker(flow, on=house, **how):
+    async with Holdfast(address, settings=SETTINGS) as hf, Worker(flow, on=hf, **how):
         print("serving", flush=True)
         await asyncio.sleep(60)
 

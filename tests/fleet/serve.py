@@ -34,7 +34,7 @@ def orders(ledger: Path) -> Flow:
 
 async def serve(address: str, ledger: Path) -> None:
     flow = orders(ledger)
-    async with Holdfast(address, settings=SETTINGS) as house, Worker(flow, on=house, poll=0.1):
+    async with Holdfast(address, settings=SETTINGS) as hf, Worker(flow, on=hf, poll=0.1):
         print("serving", flush=True)
         await asyncio.sleep(60)
 

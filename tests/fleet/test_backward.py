@@ -51,13 +51,13 @@ async def test_run_stops_when_its_history_went_back(tmp_path: Path, caplog: pyte
     flow = orders(ledger)
     with pair(synchronous=False) as (first, second):
         address = hosts(first, second)
-        async with Holdfast(address, settings=SETTINGS) as house:
-            service = await house.service()
+        async with Holdfast(address, settings=SETTINGS) as hf:
+            service = await hf.service()
 
             async def order(name: str) -> RunId:
                 return (await service.create(flow.program(), {"order": name}))[0].id
 
-            async with Worker(flow, on=house, poll=0.05):
+            async with Worker(flow, on=hf, poll=0.05):
                 approved, whole = await order("approved"), await order("whole")
                 for run in (approved, whole):
                     await until(service, run, RunStatus.pending_input)
@@ -70,7 +70,7 @@ async def test_run_stops_when_its_history_went_back(tmp_path: Path, caplog: pyte
             await quick(cut_off, second)
             # From here on nothing reaches the standby: a decision, two runs that end, one that begins.
             (hold,) = await service.holds(approved)
-            async with Worker(flow, on=house, poll=0.05):
+            async with Worker(flow, on=hf, poll=0.05):
                 await service.answer(hold.id, "yes")
                 await approve(service, begun)
                 for run in (approved, begun):

@@ -66,9 +66,9 @@ def elsewhere(tmp_path: Path) -> Elsewhere:
 
 
 @pytest.fixture
-async def house(address: str, elsewhere: Elsewhere, anyio_backend: str) -> AsyncIterator[Holdfast]:
-    async with Holdfast(address, settings=SETTINGS, objects=elsewhere) as house:
-        yield house
+async def hf(address: str, elsewhere: Elsewhere, anyio_backend: str) -> AsyncIterator[Holdfast]:
+    async with Holdfast(address, settings=SETTINGS, objects=elsewhere) as hf:
+        yield hf
 
 
 def quick(ledger: Ledger) -> Flow:
@@ -89,7 +89,7 @@ async def completed(service: RunService, run: str) -> bool:
 @pytest.mark.covers("FLEET-DEGR-03", "FLEET-DEGR-04")
 @pytest.mark.parametrize("patience", [300.0, pytest.param(0.0, marks=pytest.mark.soak)])
 async def test_only_who_has_large_values_waits_when_the_blob_store_is_away(
-    house: Holdfast, elsewhere: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    hf: Holdfast, elsewhere: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture, patience: float,
 ) -> None:  # fmt: skip
     """With no patience the run stops, and is tried again later: its effect is not."""
@@ -97,9 +97,9 @@ async def test_only_who_has_large_values_waits_when_the_blob_store_is_away(
         monkeypatch.setattr(recorder, "RETRY_DELAYS", (0.05,))
     ledger = Ledger(tmp_path)
     large, small = paying(ledger, value=LARGE), quick(ledger)
-    service = await house.service()
+    service = await hf.service()
     elsewhere.away = True
-    async with Worker(large, small, on=house, poll=0.1, hot_hold=0.0, patience=patience):
+    async with Worker(large, small, on=hf, poll=0.1, hot_hold=0.0, patience=patience):
         run = await created(service, large)
         await until(lambda: _true(elsewhere.asked > 0))
         beside = await created(service, small)
@@ -108,7 +108,7 @@ async def test_only_who_has_large_values_waits_when_the_blob_store_is_away(
         elsewhere.away = False
         await answered(service, await asked(service, run))
         await ended(service, run)
-    await judge(house, run, ledger)
+    await judge(hf, run, ledger)
     assert ledger.of(beside) == {"pay": 1}
     assert "A large value cannot be kept now" in caplog.text
     assert "geheim" not in caplog.text
@@ -116,12 +116,12 @@ async def test_only_who_has_large_values_waits_when_the_blob_store_is_away(
 
 @pytest.mark.covers("FLEET-DEGR-03")
 async def test_run_rests_longer_each_time_and_never_fails_when_its_values_cannot_be_read(
-    house: Holdfast, elsewhere: Elsewhere, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    hf: Holdfast, elsewhere: Elsewhere, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     ledger = Ledger(tmp_path)
     flow = paying(ledger, value=LARGE)
-    service = await house.service()
-    async with Worker(flow, on=house, poll=0.1, hot_hold=0.0):
+    service = await hf.service()
+    async with Worker(flow, on=hf, poll=0.1, hot_hold=0.0):
         run = await created(service, flow)
         hold = await asked(service, run)
         term = (await service.store.get_run(RunId(run))).term  # type: ignore[union-attr]
@@ -135,18 +135,18 @@ async def test_run_rests_longer_each_time_and_never_fails_when_its_values_cannot
         assert ledger.of(run) == {"pay": 1}
         elsewhere.away = False
         await ended(service, run)
-    await judge(house, run, ledger)
+    await judge(hf, run, ledger)
     assert "A large value cannot be read now" in caplog.text
 
 
 @pytest.mark.covers("FLEET-DEGR-03", "CORE-BAD-15")
 async def test_run_fails_with_a_typed_error_when_a_value_is_really_gone(
-    house: Holdfast, elsewhere: Elsewhere, tmp_path: Path
+    hf: Holdfast, elsewhere: Elsewhere, tmp_path: Path
 ) -> None:
     ledger = Ledger(tmp_path)
     flow = paying(ledger, value=LARGE)
-    service = await house.service()
-    async with Worker(flow, on=house, poll=0.1, hot_hold=0.0):
+    service = await hf.service()
+    async with Worker(flow, on=hf, poll=0.1, hot_hold=0.0):
         run = await created(service, flow)
         hold = await asked(service, run)
         elsewhere.lost = True
@@ -157,8 +157,8 @@ async def test_run_fails_with_a_typed_error_when_a_value_is_really_gone(
     assert "BlobMissingError" in (row.error or "")
     # Mended from a backup, it goes on from where it stood.
     elsewhere.lost = False
-    assert (await flow.resume(run, on=house)).completed
-    await judge(house, run, ledger)
+    assert (await flow.resume(run, on=hf)).completed
+    await judge(hf, run, ledger)
 
 
 def _moved_away(folder: Path) -> None:
@@ -188,20 +188,20 @@ async def test_run_waits_for_the_folder_of_its_values_when_that_is_away(breaks: 
     ledger = Ledger(tmp_path)
     flow = paying(ledger, value=LARGE)
     folder = tmp_path / "h.db-blobs"
-    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}", settings=SETTINGS) as house:
-        service = await house.service()
-        async with Worker(flow, on=house, poll=0.1, hot_hold=0.0):
+    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}", settings=SETTINGS) as hf:
+        service = await hf.service()
+        async with Worker(flow, on=hf, poll=0.1, hot_hold=0.0):
             run = await created(service, flow)
             hold = await asked(service, run)
             breaks(folder)
             with pytest.raises(StoreUnavailableError):
-                await flow.resume(run, on=house)
+                await flow.resume(run, on=hf)
             await answered(service, hold)
             await asyncio.sleep(0.3)
             assert (await service.get(run)).status in ("resumable", "running")
             _put_back(folder)
             await ended(service, run)
-        await judge(house, run, ledger)
+        await judge(hf, run, ledger)
 
 
 def _put_back(folder: Path) -> None:
@@ -220,8 +220,8 @@ async def test_doctor_tells_an_absent_folder_from_an_absent_value(tmp_path: Path
     async def grow(_s: Any) -> dict[str, Any]:
         return {"data": noise(LARGE)}
 
-    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}", settings=SETTINGS) as house:
-        assert (await flow.run({}, on=house)).completed
+    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}", settings=SETTINGS) as hf:
+        assert (await flow.run({}, on=hf)).completed
     _moved_away(tmp_path / "h.db-blobs")
     command = [sys.executable, "-m", "holdfast", "doctor", "--deep", "--json", "--store", "sqlite:h.db"]
     done = await asyncio.to_thread(

@@ -26,8 +26,8 @@ async def test_timer_and_deadline_are_by_the_servers_time_when_a_workers_clock_i
                      default_option="a")  # fmt: skip
     flow.edge(asks, flow.timer("nap", "300ms"))
     settings = RunSettings(hot_timer=0.0, poll=0.1)
-    async with Holdfast(address, settings=settings) as house:
-        result = await flow.run({}, on=house)
+    async with Holdfast(address, settings=settings) as hf:
+        result = await flow.run({}, on=hf)
         assert result.status is RunStatus.pending_input
         schema = schema_of(address)
         ((left,),) = postgres.execute(
@@ -35,8 +35,8 @@ async def test_timer_and_deadline_are_by_the_servers_time_when_a_workers_clock_i
             f"FROM {schema}.holds"
         )
         assert -5_000_000 < int(str(left)) <= 350_000
-        service = await house.service()
-        async with Worker(flow, on=house, poll=0.1):
+        service = await hf.service()
+        async with Worker(flow, on=hf, poll=0.1):
             events = [event async for event in service.stream(result.run_id, poll=0.1)]
         assert "run.completed" in [event.type for event in events]
         assert abs(events[-1].at - real() // 1000) < 60_000_000

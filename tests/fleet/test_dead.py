@@ -75,8 +75,8 @@ async def test_run_that_kills_its_workers_is_given_up_and_goes_on_when_it_is_men
 ) -> None:
     ledger = tmp_path / "ledger.txt"
     program = smoothies(ledger).program()
-    async with Holdfast(place, settings=SETTINGS) as house:
-        service = await house.service()
+    async with Holdfast(place, settings=SETTINGS) as hf:
+        service = await hf.service()
         with fleet(place, ledger, 2) as died:
             poisoned, _ = await service.create(program, {"order": "bad", "poisoned": True})
             good = [(await service.create(program, {"order": f"o-{n}"}))[0].id for n in range(GOOD)]
@@ -121,8 +121,8 @@ async def test_dead_run_that_is_discarded_ends_as_cancelled_and_runs_nothing_aga
 ) -> None:
     ledger = tmp_path / "ledger.txt"
     program = smoothies(ledger).program()
-    async with Holdfast(place, settings=SETTINGS) as house:
-        service = await house.service()
+    async with Holdfast(place, settings=SETTINGS) as hf:
+        service = await hf.service()
         with fleet(place, ledger, 1) as died:
             row, _ = await service.create(program, {"order": "bad", "poisoned": True})
             await until(lambda: ended(service, [row.id]))
@@ -139,10 +139,10 @@ async def test_dead_run_that_is_discarded_ends_as_cancelled_and_runs_nothing_aga
 async def test_run_that_kills_whoever_loads_it_is_discarded_without_a_worker(place: str) -> None:
     flow = Flow("heavy", effect="pure")
     flow.hold("approve", prompt="Go on?", options=["yes", "no"])
-    async with Holdfast(place, settings=SETTINGS) as house:
-        runs = [(await flow.run({}, on=house)).run_id for _ in range(2)]
-    async with Holdfast(place, settings=SETTINGS) as house:  # which has no code of that flow
-        service = await house.service()
+    async with Holdfast(place, settings=SETTINGS) as hf:
+        runs = [(await flow.run({}, on=hf)).run_id for _ in range(2)]
+    async with Holdfast(place, settings=SETTINGS) as hf:  # which has no code of that flow
+        service = await hf.service()
         for run, unread in zip(runs, (False, True), strict=True):
             await die(service, run)
             if not unread:

@@ -36,7 +36,7 @@ async def test_weak_setting_is_told_by_doctor_and_by_the_worker(
     # The test database has synchronous_commit = off.
     flow = Flow("quiet", effect="pure")
     flow.node(id="only")(lambda s: {"done": True})
-    async with Holdfast(address) as house, Worker(flow, on=house):
+    async with Holdfast(address) as hf, Worker(flow, on=hf):
         await asyncio.sleep(0.1)
     warned = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert [said for said in warned if "synchronous_commit is off" in said and "is lost" in said]
@@ -50,10 +50,10 @@ async def test_doctor_lists_runs_that_lost_their_history(tmp_path: Path) -> None
     address = f"sqlite:{tmp_path / 'runs.db'}"
     flow = Flow("asking", effect="pure")
     flow.hold("approve", prompt="Go on?", options=["yes", "no"])
-    async with Holdfast(address) as house:
-        run = (await flow.run({}, on=house)).run_id
+    async with Holdfast(address) as hf:
+        run = (await flow.run({}, on=hf)).run_id
         assert (await asyncio.to_thread(doctor, address))["history"]["state"] == "ok"
-        store = (await house.service()).store
+        store = (await hf.service()).store
         assert await store.lost_history(Acknowledged(run=run, head=99, term=1, at=1)) is not None
     finding = (await asyncio.to_thread(doctor, address))["history"]
     assert (finding["state"], finding["about"]) == ("warn", [run[:8]])

@@ -53,8 +53,8 @@ async def test_doctor_tells_of_silent_workers_wrong_clocks_and_versions_nobody_c
     tmp_path: Path, address: str
 ) -> None:
     crew = Crew(tmp_path, address)
-    async with Holdfast(address) as house:
-        service = await house.service()
+    async with Holdfast(address) as hf:
+        service = await hf.service()
         found = await findings(address)
         assert (found["workers"]["state"], found["workers"]["said"]) == ("ok", "no workers are alive")
         await service.create(crew.flow("jobs").program(), {"job": "j"})
@@ -67,7 +67,7 @@ async def test_doctor_tells_of_silent_workers_wrong_clocks_and_versions_nobody_c
         assert found["workers"]["about"][0].startswith("lost: pid 9 on afar")
         assert found["clocks"]["about"] == ["wrong on afar: 3.0 s behind"]
         assert found["carried"]["about"][0].startswith("1 of jobs ")
-        async with Worker(crew.flow("jobs"), on=house, lanes=["nobody"]):
+        async with Worker(crew.flow("jobs"), on=hf, lanes=["nobody"]):
             found = await findings(address)
     assert {found[name]["state"] for name in ("carried", "code", "releases")} == {"ok"}
     assert "different releases" in found["releases"]["said"]
@@ -76,15 +76,15 @@ async def test_doctor_tells_of_silent_workers_wrong_clocks_and_versions_nobody_c
 async def test_flows_check_tells_of_runs_that_no_live_worker_carries(tmp_path: Path, address: str) -> None:
     crew = Crew(tmp_path, address)
     (tmp_path / "other.py").write_text(OTHER)
-    async with Holdfast(address) as house:
-        service = await house.service()
+    async with Holdfast(address) as hf:
+        service = await hf.service()
         await service.create(crew.flow("jobs").program(), {"job": "j"})
         words = ("flows", "check", str(tmp_path / "other.py"), "--store", address)
         told = "1 are on a version that no live worker carries"
         assert told not in await holdfast(*words)
         await service.store.announce(row("new", versions={"other": "jobs"}), 60 * MICROS)
         assert told in await holdfast(*words)
-        async with Worker(crew.flow("jobs"), on=house, lanes=["nobody"]):
+        async with Worker(crew.flow("jobs"), on=hf, lanes=["nobody"]):
             said = await holdfast(*words)
     assert told not in said
     assert "nobody here can go on" not in said
@@ -93,10 +93,10 @@ async def test_flows_check_tells_of_runs_that_no_live_worker_carries(tmp_path: P
 async def test_worker_measures_how_far_its_clock_is_off(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with Holdfast(address) as house:
-        store = await house.open()
+    async with Holdfast(address) as hf:
+        store = await hf.open()
         true = time.time_ns
         monkeypatch.setattr(time, "time_ns", lambda: true() + 5 * 10**9)
-        async with Worker(on=house):
+        async with Worker(on=hf):
             (told,) = await store.workers()
     assert 4 * MICROS < told.skew < 6 * MICROS

@@ -39,8 +39,8 @@ async def quick(act: Callable[..., T], *args: Any) -> T:
 async def fail_over(first: Cluster, second: Cluster, address: str, ledger: Path, *, runs: int) -> float:
     """Seconds from the death of the primary until the next run has ended."""
     flow = orders(ledger)
-    async with Holdfast(address, settings=SETTINGS) as house:
-        client = Client(await house.service(), flow)
+    async with Holdfast(address, settings=SETTINGS) as hf:
+        client = Client(await hf.service(), flow)
         store = client.service.store
         with workers(address, ledger, 2):
             ordering = [asyncio.create_task(client.order(f"o-{n}")) for n in range(runs)]
@@ -83,8 +83,8 @@ async def test_work_goes_on_when_the_primary_dies_and_nothing_acknowledged_is_lo
 async def nobody_writes_to_the_old_one(first: Cluster, second: Cluster, address: str, ledger: Path) -> None:
     """It comes back and takes writes, and is the first of the address."""
     flow = orders(ledger)
-    async with Holdfast(address, settings=SETTINGS) as house:
-        client = Client(await house.service(), flow)
+    async with Holdfast(address, settings=SETTINGS) as hf:
+        client = Client(await hf.service(), flow)
         with workers(address, ledger, 1):
             await client.order("before")
             await quick(come_back, first)

@@ -26,7 +26,7 @@ async def test_store_is_opened_once_when_many_runs_begin_at_once(
     monkeypatch.setattr(store, "prepare", counted)
     flow = Flow("first", effect="pure")
     flow.node(id="only")(lambda s: {"done": True})
-    async with Holdfast(address) as house:
-        results = await asyncio.gather(*(flow.run({}, on=house) for _ in range(150)))
+    async with Holdfast(address) as hf:
+        results = await asyncio.gather(*(flow.run({}, on=hf) for _ in range(150)))
         assert all(result.status == "completed" for result in results)
     assert len(opened) == 1

@@ -69,8 +69,8 @@ async def test_worker_says_what_is_missing_while_its_database_is_away(
 async def test_draining_worker_is_alive_and_not_ready(tmp_path: Path, address: str) -> None:
     port = free_port()
     with Crew(tmp_path, address) as crew:
-        async with Holdfast(address, settings=RunSettings(**settings())) as house:
-            service = await house.service()
+        async with Holdfast(address, settings=RunSettings(**settings())) as hf:
+            service = await hf.service()
             worker = await crew.start("--health", str(port))
             held = crew.hold_up(worker)
             await service.create(crew.flow("jobs").program(), {"job": "j"})
@@ -91,8 +91,8 @@ async def test_draining_worker_is_alive_and_not_ready(tmp_path: Path, address: s
 async def test_blocked_loop_does_not_answer(tmp_path: Path, address: str) -> None:
     port = free_port()
     with Crew(tmp_path, address) as crew:
-        async with Holdfast(address, settings=RunSettings(**settings())) as house:
-            service = await house.service()
+        async with Holdfast(address, settings=RunSettings(**settings())) as hf:
+            service = await hf.service()
             worker = await crew.start("--health", str(port))
             held = crew.hold_up(worker)
             await service.create(crew.flow("jobs").program(), {"job": "j", "blocks": True})
@@ -105,7 +105,7 @@ async def test_blocked_loop_does_not_answer(tmp_path: Path, address: str) -> Non
 
 
 async def test_worker_without_its_heartbeat_is_not_well(address: str) -> None:
-    async with Holdfast(address) as house, Worker(on=house, probe=(health := Health("0"))) as worker:
+    async with Holdfast(address) as hf, Worker(on=hf, probe=(health := Health("0"))) as worker:
         assert worker._worker is not None
         heart = worker._worker.runtime._heart = threading.Thread(target=bool)
         heart.start()
@@ -116,13 +116,13 @@ async def test_worker_without_its_heartbeat_is_not_well(address: str) -> None:
 
 
 async def test_port_that_is_taken_is_refused_before_any_work(address: str) -> None:
-    async with Holdfast(address) as house:
-        async with Worker(on=house, probe=(first := Health("0"))):
+    async with Holdfast(address) as hf:
+        async with Worker(on=hf, probe=(first := Health("0"))):
             with pytest.raises(SettingsError, match=rf"listen on 127\.0\.0\.1:{first.port}"):
-                async with Worker(on=house, probe=Health(str(first.port))):
+                async with Worker(on=hf, probe=Health(str(first.port))):
                     pass
-            assert len(await (await house.open()).workers()) == 1
-        assert await (await house.open()).workers() == []
+            assert len(await (await hf.open()).workers()) == 1
+        assert await (await hf.open()).workers() == []
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ async def test_address_that_means_nothing_is_refused(text: str) -> None:
 
 
 async def test_what_is_no_question_is_answered_as_that(address: str) -> None:
-    async with Holdfast(address) as house, Worker(on=house, probe=(health := Health("0"))):
+    async with Holdfast(address) as hf, Worker(on=hf, probe=(health := Health("0"))):
         for sent, status in (
             (b"GET /nothing HTTP/1.1\r\n\r\n", b"404"),
             (b"POST /healthz HTTP/1.1\r\n\r\n", b"405"),

@@ -35,8 +35,8 @@ async def test_paused_worker_stops_when_another_took_its_run(
     """Paused past its lease in the middle of a step. When it goes on its handler is cancelled; where that
     cannot be, because it ends at that very moment, what it has to write is refused."""
     with Crew(tmp_path, address) as crew:
-        async with Holdfast(address, settings=RunSettings(**settings())) as house:
-            service = await house.service()
+        async with Holdfast(address, settings=RunSettings(**settings())) as hf:
+            service = await hf.service()
             first = await crew.start("--lease", "2s", "--name", "first")
             held = crew.hold_up(first)
             row, _ = await service.create(crew.flow("jobs").program(), {"job": "j", "blocks": blocks})
@@ -68,8 +68,8 @@ async def test_worker_that_is_told_to_stop_finishes_its_steps_and_gives_its_runs
     tmp_path: Path, address: str
 ) -> None:
     with Crew(tmp_path, address) as crew:
-        async with Holdfast(address, settings=RunSettings(lease_ttl=60)) as house:
-            service = await house.service()
+        async with Holdfast(address, settings=RunSettings(lease_ttl=60)) as hf:
+            service = await hf.service()
             # A lease of a minute: what ends within seconds was given back and did not lapse.
             first = await crew.start("--lease", "60s", "--concurrency", "3")
             held = crew.hold_up(first)
@@ -100,8 +100,8 @@ async def test_worker_that_is_told_to_stop_finishes_its_steps_and_gives_its_runs
 @pytest.mark.covers("FLEET-WORK-08")
 async def test_run_of_a_killed_worker_is_finished_within_seconds(tmp_path: Path, address: str) -> None:
     with Crew(tmp_path, address) as crew:
-        async with Holdfast(address, settings=RunSettings(**settings())) as house:
-            service = await house.service()
+        async with Holdfast(address, settings=RunSettings(**settings())) as hf:
+            service = await hf.service()
             first = await crew.start("--lease", "2s")
             crew.hold_up(first)
             row, _ = await service.create(crew.flow("jobs").program(), {"job": "j"})
@@ -122,8 +122,8 @@ async def test_run_of_a_killed_worker_is_finished_within_seconds(tmp_path: Path,
 @pytest.mark.covers("FLEET-WORK-09", "R-62")
 async def test_run_is_kept_for_a_short_wait_and_parked_after_a_long_one(tmp_path: Path, address: str) -> None:
     with Crew(tmp_path, address) as crew:
-        async with Holdfast(address, settings=RunSettings(**settings())) as house:
-            service = await house.service()
+        async with Holdfast(address, settings=RunSettings(**settings())) as hf:
+            service = await hf.service()
             await asyncio.gather(
                 crew.start("--lane", "hot", "--hot", "30s"), crew.start("--lane", "cold", "--hot", "1s")
             )

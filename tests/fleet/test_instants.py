@@ -12,7 +12,7 @@ import pytest
 from holdfast.errors import InputError
 from holdfast.runs.schedules.instants import fires_at, local, newest, upcoming
 from holdfast.runs.schedules.plan import Plan
-from holdfast.runs.schedules.request import demand_name, make_plan
+from holdfast.runs.schedules.request import make_plan, require_name
 from holdfast.types.clock import MICROS, to_micros
 
 pytestmark = pytest.mark.covers("FLEET-WORK-10")
@@ -149,4 +149,4 @@ def test_what_means_nothing_is_refused_in_one_sentence(given: dict[str, Any], sa
 def test_name_that_could_be_taken_for_something_else_is_refused(name: str) -> None:
     """A run says `schedule:NAME` of who started it: nobody may be meant by that."""
     with pytest.raises(InputError, match="cannot be a schedule's name"):
-        demand_name(name)
+        require_name(name)

@@ -29,8 +29,8 @@ def acted(crew: Crew) -> list[str]:
 @pytest.mark.covers("FLEET-WORK-02")
 async def test_worker_serves_its_lanes_only(tmp_path: Path, address: str) -> None:
     with Crew(tmp_path, address) as crew:
-        async with Holdfast(address) as house:
-            service = await house.service()
+        async with Holdfast(address) as hf:
+            service = await hf.service()
             program = crew.flow("jobs").program()
             fast, slow = await asyncio.gather(
                 crew.start("--lane", "fast"), crew.start("--lane", "slow", "--lane", "bulk")
@@ -46,8 +46,8 @@ async def test_worker_serves_its_lanes_only(tmp_path: Path, address: str) -> Non
 @pytest.mark.covers("FLEET-WORK-02")
 async def test_higher_priority_goes_first_whoever_waits_longer(tmp_path: Path, address: str) -> None:
     with Crew(tmp_path, address) as crew:
-        async with Holdfast(address) as house:
-            service = await house.service()
+        async with Holdfast(address) as hf:
+            service = await hf.service()
             program = crew.flow("jobs").program()
             for priority in (0, -5, 9, 0, 9):
                 await service.create(program, {"job": str(priority)}, priority=priority)
@@ -59,8 +59,8 @@ async def test_higher_priority_goes_first_whoever_waits_longer(tmp_path: Path, a
 @pytest.mark.covers("FLEET-WORK-02")
 async def test_tenant_with_hundreds_of_runs_does_not_starve_another(tmp_path: Path, address: str) -> None:
     with Crew(tmp_path, address) as crew:
-        async with Holdfast(address) as house:
-            service = await house.service()
+        async with Holdfast(address) as hf:
+            service = await hf.service()
             program = crew.flow("jobs").program()
             for _ in range(200):
                 await service.create(program, {"job": "big"}, tenant="big")
@@ -79,8 +79,8 @@ async def test_worker_takes_runs_of_the_versions_that_it_carries(
 ) -> None:
     with Crew(tmp_path, address) as crew:
         first = crew.flow("jobs")
-        async with Holdfast(address) as house:
-            service = await house.service()
+        async with Holdfast(address) as hf:
+            service = await hf.service()
             old = await crew.start()
             # The next version is rolled out beside the old one.
             text = (tmp_path / "jobs.py").read_text()
@@ -104,5 +104,5 @@ async def test_worker_takes_runs_of_the_versions_that_it_carries(
             told = capsys.readouterr().out
             assert "nobody here can go on with" in told
             assert third.program().version[:11] in told
-            verdicts = await second.check_runs(on=house)
+            verdicts = await second.check_runs(on=hf)
             assert [verdict.run for verdict in verdicts] == [row.id]

@@ -92,8 +92,8 @@ async def all_done(service: RunService, count: int) -> bool:
 async def test_workers_together_keep_limits_of_a_flow_and_of_each_key(tmp_path: Path, address: str) -> None:
     limits = 'Limits(concurrency=3, key="{{who}}", per_key=1)'
     with crew_with(tmp_path, address, limits, 0.08) as crew:
-        async with Holdfast(address) as house:
-            service = await house.service()
+        async with Holdfast(address) as hf:
+            service = await hf.service()
             workers = await asyncio.gather(*(crew.start("--lease", "1s") for _ in range(3)))
             await submit(service, crew.flow("pay"), 36, keys=6)
             await until(lambda: len(ledger(tmp_path)) > 20)
@@ -113,8 +113,8 @@ async def test_workers_together_keep_limits_of_a_flow_and_of_each_key(tmp_path: 
 @pytest.mark.covers("FLEET-WORK-04")
 async def test_workers_together_keep_a_rate(tmp_path: Path, address: str) -> None:
     with crew_with(tmp_path, address, 'Limits(rate="8/2s")', 0.01) as crew:
-        async with Holdfast(address) as house:
-            service = await house.service()
+        async with Holdfast(address) as hf:
+            service = await hf.service()
             await asyncio.gather(*(crew.start() for _ in range(3)))
             await submit(service, crew.flow("pay"), 24, keys=1)
             await until(lambda: all_done(service, 24), "all runs start", 30)
@@ -131,9 +131,9 @@ async def test_limit_that_an_operator_sets_holds_at_once_for_every_worker(
     tmp_path: Path, address: str
 ) -> None:
     with crew_with(tmp_path, address, "None", 0.05) as crew:
-        async with Holdfast(address) as house:
-            service = await house.service()
-            desk = await house.limits()
+        async with Holdfast(address) as hf:
+            service = await hf.service()
+            desk = await hf.limits()
             await asyncio.gather(*(crew.start() for _ in range(2)))
             await desk.set("flow:pay", concurrency=0)
             await submit(service, crew.flow("pay"), 10, keys=1)
@@ -151,13 +151,13 @@ async def test_program_that_runs_a_flow_itself_waits_in_line_behind_workers(
     tmp_path: Path, address: str
 ) -> None:
     with crew_with(tmp_path, address, "Limits(concurrency=1)", 0.3) as crew:
-        async with Holdfast(address) as house:
-            service = await house.service()
+        async with Holdfast(address) as hf:
+            service = await hf.service()
             await crew.start("--concurrency", "1")
             flow = crew.flow("pay")
             await submit(service, flow, 2, keys=1)
             await until(lambda: len(ledger(tmp_path)) > 0)
-            done = await asyncio.gather(*(flow.run({"job": f"own{n}", "who": "me"}, on=house) for n in "ab"))
+            done = await asyncio.gather(*(flow.run({"job": f"own{n}", "who": "me"}, on=hf) for n in "ab"))
             assert {result.status for result in done} == {RunStatus.completed}
             await until(lambda: all_done(service, 4))
     assert most_at_once(ledger(tmp_path), {})[0] == 1

@@ -57,15 +57,15 @@ async def test_nobody_is_asked_when_the_store_was_away_for_longer_than_the_run_w
     """The run stops, the process lives on: when the store is back it tells how the effect ended."""
     ledger = Ledger(tmp_path)
     flow = paying(ledger)
-    async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=SETTINGS) as house:
-        service = await house.service()
-        async with Worker(flow, on=house, poll=0.1, hot_hold=0.0, patience=0.0):
+    async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=SETTINGS) as hf:
+        service = await hf.service()
+        async with Worker(flow, on=hf, poll=0.1, hot_hold=0.0, patience=0.0):
             with armed(MOMENTS[moment], hit=lambda: fault.strike(1.5)):
                 run = await created(service, flow)
                 hold = await asked(service, run)
             await answered(service, hold)
             await ended(service, run)
-        await judge(house, run, ledger)
+        await judge(hf, run, ledger)
         assert (await service.get(run)).recoveries == 0
     stopped = [each for each in caplog.records if each.levelname == "ERROR"]
     assert ["stops here" in each.getMessage() for each in stopped] == [True]
@@ -79,18 +79,18 @@ async def test_outage_is_no_death_of_a_worker_when_it_lasts_longer_than_the_leas
     ledger = Ledger(tmp_path)
     flow = paying(ledger)
     settings = msgspec.structs.replace(SETTINGS, lease_ttl=0.9, lease_margin=0.1)
-    async with FAULTS["cut"](tmp_path) as fault, Holdfast(fault.address, settings=settings) as house:
-        service = await house.service()
+    async with FAULTS["cut"](tmp_path) as fault, Holdfast(fault.address, settings=settings) as hf:
+        service = await hf.service()
         async with (
-            Worker(flow, on=house, poll=0.1, hot_hold=0.0),
-            Worker(flow, on=house, poll=0.1, hot_hold=0.0),
+            Worker(flow, on=hf, poll=0.1, hot_hold=0.0),
+            Worker(flow, on=hf, poll=0.1, hot_hold=0.0),
         ):
             with armed(MOMENTS["after the handler"], hit=lambda: fault.strike(2.0)):
                 run = await created(service, flow)
                 hold = await asked(service, run)
             await answered(service, hold)
             await ended(service, run)
-        await judge(house, run, ledger)
+        await judge(hf, run, ledger)
         assert (await service.get(run)).recoveries == 0
     assert "fell silent" not in caplog.text
 
@@ -103,20 +103,20 @@ async def test_pause_that_could_not_be_stored_is_an_error_and_no_pause(
     ledger = Ledger(tmp_path)
     flow = paying(ledger, allow_uncheckpointed=True)
     settings = msgspec.structs.replace(SETTINGS, lease_ttl=0.5, lease_margin=0.1)
-    async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=settings) as house:
-        service = await house.service()
+    async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=settings) as hf:
+        service = await hf.service()
         with armed("before_park", hit=fault.strike), pytest.raises(StoreError):
-            await flow.run({}, on=house)
+            await flow.run({}, on=hf)
         fault.mend()
         (run,) = [row.id for row in await service.list(RunFilter())]
 
         async def again() -> bool:
-            return (await flow.resume(run, on=house)).waiting
+            return (await flow.resume(run, on=hf)).waiting
 
         await until(again)
         await answered(service, (await service.holds(run))[0].id)
-        assert (await flow.resume(run, on=house)).completed
-        await judge(house, run, ledger)
+        assert (await flow.resume(run, on=hf)).completed
+        await judge(hf, run, ledger)
 
 
 def counting(ledger: Ledger, steps: int, seconds: float) -> Flow:
@@ -151,9 +151,9 @@ async def test_run_goes_on_without_checkpoints_up_to_its_next_effect_when_its_fl
     ledger = Ledger(tmp_path)
     flow = counting(ledger, steps, seconds)
     settings = msgspec.structs.replace(SETTINGS, lease_ttl=30.0)
-    async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=settings) as house:
-        service = await house.service()
-        async with Worker(flow, on=house, poll=0.1) as worker:
+    async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=settings) as hf:
+        service = await hf.service()
+        async with Worker(flow, on=hf, poll=0.1) as worker:
             with armed("after_handler", nth=2, hit=fault.strike):
                 run = await created(service, flow)
                 runtime = (await worker._made()).runtime
@@ -194,9 +194,9 @@ async def test_what_waits_in_memory_for_a_store_that_is_away_is_bounded_in_bytes
         return grow
 
     flow.chain(*[flow.node(id=f"n{i}")(step(i)) for i in range(100)])
-    async with FAULTS["locked"](tmp_path) as fault, Holdfast(fault.address, settings=SETTINGS) as house:
-        service = await house.service()
-        async with Worker(flow, on=house, poll=0.1):
+    async with FAULTS["locked"](tmp_path) as fault, Holdfast(fault.address, settings=SETTINGS) as hf:
+        service = await hf.service()
+        async with Worker(flow, on=hf, poll=0.1):
             with armed("after_handler", nth=2, hit=fault.strike):
                 run = await created(service, flow)
                 await until(lambda: _is(bool(fault.struck)))
@@ -218,9 +218,9 @@ async def test_worker_is_not_ready_while_checkpoints_cannot_be_written(kind: str
     """Its store answers who only reads; who would be given work now would stand still with it."""
     ledger = Ledger(tmp_path)
     flow = paying(ledger)
-    async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=SETTINGS) as house:
-        service = await house.service()
-        async with Worker(flow, on=house, poll=0.1, hot_hold=0.0) as worker:
+    async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=SETTINGS) as hf:
+        service = await hf.service()
+        async with Worker(flow, on=hf, poll=0.1, hot_hold=0.0) as worker:
             made = await worker._made()
 
             async def is_not_ready() -> bytes | None:
@@ -235,7 +235,7 @@ async def test_worker_is_not_ready_while_checkpoints_cannot_be_written(kind: str
             await answered(service, await asked(service, run))
             await ended(service, run)
             assert await is_not_ready() is None
-        await judge(house, run, ledger)
+        await judge(hf, run, ledger)
 
 
 @pytest.mark.covers("FLEET-DEGR-01", "FLEET-WORK-07")
@@ -247,10 +247,10 @@ async def test_worker_that_is_told_to_stop_does_not_wait_for_a_store_that_is_awa
     flow = paying(ledger)
     settings = msgspec.structs.replace(SETTINGS, lease_ttl=0.9, lease_margin=0.1, grace=0.3)
     async with FAULTS[kind](tmp_path) as fault:
-        async with Holdfast(fault.address, settings=settings) as house:
-            service = await house.service()
+        async with Holdfast(fault.address, settings=settings) as hf:
+            service = await hf.service()
             with armed(MOMENTS["after the handler"], hit=fault.strike):
-                worker = Worker(flow, on=house, poll=0.1, hot_hold=0.0)
+                worker = Worker(flow, on=hf, poll=0.1, hot_hold=0.0)
                 async with asyncio.timeout(20), worker:
                     run = await created(service, flow)
                     await until(lambda: _is_logged(caplog, "checkpoint not written"))
@@ -258,9 +258,9 @@ async def test_worker_that_is_told_to_stop_does_not_wait_for_a_store_that_is_awa
                 assert asyncio.get_running_loop().time() - began < 12
             fault.mend()
         # It left without a word: somebody is asked about the effect, which nobody else knows of.
-        async with Holdfast(fault.address, settings=settings) as house:
-            service = await house.service()
-            async with Worker(flow, on=house, poll=0.1, hot_hold=0.0):
+        async with Holdfast(fault.address, settings=settings) as hf:
+            service = await hf.service()
+            async with Worker(flow, on=hf, poll=0.1, hot_hold=0.0):
 
                 async def doubted() -> str | None:
                     return next(

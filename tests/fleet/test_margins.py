@@ -37,8 +37,8 @@ async def test_lease_counts_from_when_it_was_asked_for(
 ) -> None:
     """The answer comes when the lease is over: the process was stopped between, or the net was slow."""
     settings = RunSettings(lease_ttl=LEASE, lease_margin=MARGIN)
-    async with Holdfast(address, settings=settings) as house:
-        service = await house.service()
+    async with Holdfast(address, settings=settings) as hf:
+        service = await hf.service()
         store, runtime = service.store, service.runtime
         row, _ = await service.create(flow(asyncio.Event(), asyncio.Event()).program(), {})
         lease = (await runtime.claim(row.id)).lease
@@ -65,8 +65,8 @@ async def test_heart_goes_on_after_an_error_that_nobody_foresaw(
 ) -> None:
     began, may_end = asyncio.Event(), asyncio.Event()
     made = flow(began, may_end)
-    async with Holdfast(address, settings=RunSettings(lease_ttl=LEASE, lease_margin=MARGIN)) as house:
-        store = await house.open()
+    async with Holdfast(address, settings=RunSettings(lease_ttl=LEASE, lease_margin=MARGIN)) as hf:
+        store = await hf.open()
         extend_now, beats = store.extend_now, list[bool]()
 
         def slips(*given: Any) -> list[bool]:
@@ -77,14 +77,14 @@ async def test_heart_goes_on_after_an_error_that_nobody_foresaw(
             return answer
 
         monkeypatch.setattr(store, "extend_now", slips)
-        async with Worker(made, on=house) as worker:
-            row, _ = await (await house.service()).create(made.program(), {})
+        async with Worker(made, on=hf) as worker:
+            row, _ = await (await hf.service()).create(made.program(), {})
             await began.wait()
             await until(lambda: len(beats) > 2, "it beats again")
             assert worker._worker is not None
             assert worker._worker.runtime.heart_beats
             may_end.set()
-        after = await (await house.service()).get(row.id)
+        after = await (await hf.service()).get(row.id)
     assert beats[:3] == [False, True, True]
     assert (after.recoveries, str(after.status)) == (0, "completed")
     assert "heartbeat failed" in caplog.text
@@ -95,8 +95,8 @@ async def test_what_is_known_of_other_runs_is_told_when_one_cannot_be(
     address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = flow(asyncio.Event(), asyncio.Event())
-    async with Holdfast(address) as house:
-        service = await house.service()
+    async with Holdfast(address) as hf:
+        service = await hf.service()
         store, testimonies = service.store, service.runtime.testimonies
         first, second = [(await service.create(made.program(), {}))[0].id for _ in range(2)]
         report_late = store.report_late
@@ -121,8 +121,8 @@ async def test_run_is_given_back_when_mail_comes_at_that_moment(
     address: str, monkeypatch: pytest.MonkeyPatch, who: str
 ) -> None:
     """Otherwise its lease would lapse later, and count as a death of its worker."""
-    async with Holdfast(address) as house:
-        service = await house.service()
+    async with Holdfast(address) as hf:
+        service = await hf.service()
         store, runtime = service.store, service.runtime
         began = asyncio.Event()
         program = flow(began, asyncio.Event()).program()

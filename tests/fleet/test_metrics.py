@@ -48,8 +48,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_worker_process_tells_what_it_did_and_how_the_fleet_is(tmp_path: Path, address: str) -> None:
     port = free_port()
     with Crew(tmp_path, address) as crew:
-        async with Holdfast(address, settings=RunSettings(**settings())) as house:
-            service = await house.service()
+        async with Holdfast(address, settings=RunSettings(**settings())) as hf:
+            service = await hf.service()
             jobs, asks = crew.flow("jobs").program(), crew.flow("asks").program()
             for number in range(3):
                 await service.create(jobs, {"job": str(number)}, lane="fast")
@@ -88,7 +88,7 @@ async def test_worker_process_tells_what_it_did_and_how_the_fleet_is(tmp_path: P
 
 
 async def test_names_follow_the_rules_of_prometheus_and_are_documented(address: str) -> None:
-    async with Holdfast(address) as house, Worker(on=house, lanes=["main"], probe=(metrics := Metrics("0"))):
+    async with Holdfast(address) as hf, Worker(on=hf, lanes=["main"], probe=(metrics := Metrics("0"))):
         _, text = await fetch(metrics.port, "/metrics")
     ours = [f for f in text_string_to_metric_families(text) if f.name.startswith("holdfast_")]
     assert len(ours) > 20
@@ -121,16 +121,16 @@ async def test_lost_lease_is_counted(address: str, quick: None) -> None:
         await waiting.wait()
         return {}
 
-    async with Holdfast(address, settings=RunSettings(**settings())) as house:
-        service = await house.service()
-        async with Worker(flow, on=house, poll=0.1, probe=(metrics := Metrics("0"))):
+    async with Holdfast(address, settings=RunSettings(**settings())) as hf:
+        service = await hf.service()
+        async with Worker(flow, on=hf, poll=0.1, probe=(metrics := Metrics("0"))):
             row, _ = await service.create(flow.program(), {})
 
             async def is_running() -> bool:
                 return (await service.get(row.id)).worker is not None
 
             await until(is_running, "it is taken")
-            store = await house.open()
+            store = await hf.open()
             schema = address.partition("schema=")[2]
             await asyncio.to_thread(
                 postgres.execute, f"UPDATE {schema}.runs SET term = term + 1, worker = 'other'"
@@ -144,15 +144,15 @@ async def test_lost_lease_is_counted(address: str, quick: None) -> None:
 
 
 async def test_what_the_store_refuses_is_no_outage(address: str, quick: None) -> None:
-    async with Holdfast(address) as house:
-        store = await house.open()
+    async with Holdfast(address) as hf:
+        store = await hf.open()
         refusals: list[StoreError] = [KeyMissingError("a key is gone."), StoreUnavailableError("it is away.")]
 
         async def refused(**_given: object):
             raise refusals[0]
 
         store.figures = refused
-        async with Worker(on=house, poll=60, probe=(metrics := Metrics("0"))):
+        async with Worker(on=hf, poll=60, probe=(metrics := Metrics("0"))):
             counts: list[float] = []
             while refusals:
                 page = await page_of(metrics.port)
@@ -163,7 +163,7 @@ async def test_what_the_store_refuses_is_no_outage(address: str, quick: None) ->
 
 
 async def test_worker_that_nobody_measures_has_nothing_of_it(address: str) -> None:
-    async with Holdfast(address) as house, Worker(on=house) as worker:
+    async with Holdfast(address) as hf, Worker(on=hf) as worker:
         assert worker._worker is not None
         runtime: Runtime = worker._worker.runtime
         assert runtime.watch is None
@@ -173,8 +173,8 @@ async def test_worker_that_nobody_measures_has_nothing_of_it(address: str) -> No
 
 async def test_store_is_not_asked_more_often_than_it_has_news(address: str) -> None:
     asked = 0
-    async with Holdfast(address) as house:
-        store = await house.open()
+    async with Holdfast(address) as hf:
+        store = await hf.open()
         figures = store.figures
 
         async def counted(**given: tuple[int, ...]):
@@ -183,7 +183,7 @@ async def test_store_is_not_asked_more_often_than_it_has_news(address: str) -> N
             return await figures(**given)
 
         store.figures = counted
-        async with Worker(on=house, probe=(metrics := Metrics("0"))):
+        async with Worker(on=hf, probe=(metrics := Metrics("0"))):
             await asyncio.gather(*(page_of(metrics.port) for _ in range(5)))
             own = read((await fetch(metrics.port, "/metrics/worker"))[1])
             whole = await page_of(metrics.port)

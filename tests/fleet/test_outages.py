@@ -48,10 +48,10 @@ async def test_run_goes_on_by_itself_when_the_store_was_away_for_a_while(
 ) -> None:
     ledger = Ledger(tmp_path)
     flow = paying(ledger)
-    async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=SETTINGS) as house:
+    async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=SETTINGS) as hf:
         ledger.fault = fault
-        service = await house.service()
-        async with Worker(flow, on=house, poll=0.1, hot_hold=0.0):
+        service = await hf.service()
+        async with Worker(flow, on=hf, poll=0.1, hot_hold=0.0):
             if moment == "at the answer":
                 run = await created(service, flow)
                 hold = await asked(service, run)
@@ -64,7 +64,7 @@ async def test_run_goes_on_by_itself_when_the_store_was_away_for_a_while(
             await answered(service, hold)
             await ended(service, run)
         assert fault.struck == 1
-        await judge(house, run, ledger)
+        await judge(hf, run, ledger)
     if moment in ("before the intent", "after the handler"):
         assert "checkpoint not written" in caplog.text
         assert ("no room" in caplog.text) is (kind in ("full", "grown"))

@@ -56,12 +56,12 @@ async def test_many_writers_share_few_connections_behind_a_pooler(pooled: str) -
 async def test_flow_asks_and_goes_on_behind_a_pooler(pooled: str) -> None:
     flow = Flow("asking", effect="pure")
     flow.hold("approve", prompt="Go on?", options=["yes", "no"])
-    async with Holdfast(pooled) as house:
-        result = await flow.run({}, on=house)
-        service = await house.service()
+    async with Holdfast(pooled) as hf:
+        result = await flow.run({}, on=hf)
+        service = await hf.service()
         (hold,) = await service.holds(result.run_id)
         await service.answer(hold.id, "yes")
-        assert (await flow.resume(result.run_id, on=house)).completed
+        assert (await flow.resume(result.run_id, on=hf)).completed
 
 
 @pytest.mark.covers("FLEET-PG-03")
@@ -103,8 +103,8 @@ async def test_pooler_by_sessions_serves_a_run() -> None:
     flow = Flow("greeting", effect="pure")
     flow.node(id="greet")(lambda s: {"said": "hello"})
     with pgbouncer.pooler("session") as address:
-        async with Holdfast(postgres.with_setting(address, schema=f"t_{secrets.token_hex(4)}")) as house:
-            assert (await flow.run({}, on=house)).completed
+        async with Holdfast(postgres.with_setting(address, schema=f"t_{secrets.token_hex(4)}")) as hf:
+            assert (await flow.run({}, on=hf)).completed
 
 
 @pytest.mark.covers("FLEET-PG-06", "FLEET-WORK-03")
@@ -120,7 +120,7 @@ async def test_limits_hold_behind_a_pooler(pooled: str) -> None:
         return {"most": most}
 
     flow.node(id="work", effect="pure")(work)
-    async with Holdfast(pooled) as house:
-        results = await asyncio.gather(*(flow.run({}, on=house) for _ in range(6)))
+    async with Holdfast(pooled) as hf:
+        results = await asyncio.gather(*(flow.run({}, on=hf) for _ in range(6)))
     assert {result.completed for result in results} == {True}
     assert max(result.state["most"] for result in results) == 2

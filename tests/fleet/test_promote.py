@@ -39,12 +39,12 @@ def differing(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 async def furnished(
     address: str, ledger: Path, keys: StaticKeys | None = None
 ) -> tuple[Home, dict[str, Any]]:
-    async with Holdfast(address, settings=SETTINGS, keys=keys) as house:
-        home = await furnish(house, ledger)
-        projector = Projector(await house.service(), "every")
+    async with Holdfast(address, settings=SETTINGS, keys=keys) as hf:
+        home = await furnish(hf, ledger)
+        projector = Projector(await hf.service(), "every")
         while await projector.sweep():
             pass
-        return home, await portrait(house)
+        return home, await portrait(hf)
 
 
 @pytest.mark.covers("FLEET-PROM-01", "FLEET-PROM-02", "FLEET-PROM-03", "D-36-promote")
@@ -58,15 +58,15 @@ async def test_everything_is_seen_as_before_when_a_store_moves_and_comes_back(
     there = await promote(source, address)
     assert {each.table: each.rows for each in there.tables if not each.rows} == {}, "each table has rows"
     assert {each.table for each in there.tables} == {rule.table for rule in RULES}
-    async with Holdfast(address, settings=SETTINGS, keys=keys) as house:
-        assert differing(before, await portrait(house)) == []
+    async with Holdfast(address, settings=SETTINGS, keys=keys) as hf:
+        assert differing(before, await portrait(hf)) == []
 
     here = await promote(address, back)
     assert [(t.table, t.rows, t.sha256) for t in here.tables] == [
         (t.table, t.rows, t.sha256) for t in there.tables
     ]
-    async with Holdfast(back, settings=SETTINGS, keys=keys) as house:
-        assert differing(before, await portrait(house)) == []
+    async with Holdfast(back, settings=SETTINGS, keys=keys) as hf:
+        assert differing(before, await portrait(hf)) == []
     assert _files(tmp_path / "back.db-blobs") == _files(tmp_path / "runs.db-blobs") != []
 
 
@@ -82,15 +82,15 @@ async def test_runs_go_on_where_they_stood_when_workers_start_on_the_new_store(
     source, ledger = f"sqlite:{tmp_path}/runs.db", tmp_path / "ledger"
     home, _ = await furnished(source, ledger)
     await promote(source, address)
-    async with Holdfast(address, settings=SETTINGS) as house:
-        service = await house.service()
+    async with Holdfast(address, settings=SETTINGS) as hf:
+        service = await hf.service()
         # A link that went out before the move, and an answer by hand.
         await Links(service.people.office).decide(home.link, Submission(decision="yes"))
         await service.answer(home.grown_hold, "yes")
-        async with Worker(*flows(ledger), on=house, poll=0.1), asyncio.timeout(30):
+        async with Worker(*flows(ledger), on=hf, poll=0.1), asyncio.timeout(30):
             while len(await _in(service, RunStatus.completed)) < 12:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
-        grown = await growing().resume(home.grown, on=house)
+        grown = await growing().resume(home.grown, on=hf)
         assert grown.state.lines == [f"line {n}" for n in range(LONG)], "also what lay in the journal alone"
         # Still as they were: an hour's timer, an open question, what failed and what was given up.
         left = {row.status for row in await service.store.list_runs(RunFilter(), after=None, limit=99)}
@@ -111,23 +111,23 @@ async def test_numbers_are_never_given_twice_when_their_rows_went_before_the_mov
     file = f"sqlite:{tmp_path}/runs.db"
     source, target = (file, address) if way == "there" else (address, file)
     flow = flows(tmp_path / "ledger")[0].program()
-    async with Holdfast(source) as house:
-        service = await house.service()
+    async with Holdfast(source) as hf:
+        service = await hf.service()
         rows = [(await service.create(flow, {"order": str(n), "rest": 0}))[0] for n in range(3)]
         for row in rows:
             await service.store.delete_run(row.id)
     await promote(source, target)
-    async with Holdfast(target) as house:
-        fresh, _ = await (await house.service()).create(flow, {"order": "new", "rest": 0})
+    async with Holdfast(target) as hf:
+        fresh, _ = await (await hf.service()).create(flow, {"order": "new", "rest": 0})
         assert fresh.key > max(row.key for row in rows)
 
 
 async def _fed(address: str, *, after: int = 0, atleast: int = 3) -> list[Any]:
     """Some things happen, and somebody reads on from where he was."""
-    async with Holdfast(address) as house:
+    async with Holdfast(address) as hf:
         for _ in range(3):
-            await asking().run({"text": "x"}, on=house)
-        return await _feed((await house.service()).store, after, atleast)
+            await asking().run({"text": "x"}, on=hf)
+        return await _feed((await hf.service()).store, after, atleast)
 
 
 async def _feed(store: Store, after: int, atleast: int) -> list[Any]:
@@ -163,8 +163,8 @@ async def test_the_feed_is_placed_anew_when_the_server_is_behind_its_positions(
     conn.close()
     moved = await promote(source, address)
     assert moved.anew
-    async with Holdfast(address) as house:
-        store = (await house.service()).store
+    async with Holdfast(address) as hf:
+        store = (await hf.service()).store
         feed = await _feed(store, 0, len(before))
         assert [row[1:] for row in feed] == [row[1:] for row in before]
         assert (await store.examine(deep=True)).problems == []
@@ -197,5 +197,5 @@ async def test_a_store_moves_through_a_pooler(tmp_path: Path) -> None:
         target = postgres.with_setting(pooled, schema=f"t_{token_hex(4)}")
         await promote(source, target)
         await promote(target, back)
-    async with Holdfast(back) as house:
-        assert await _feed((await house.service()).store, 0, 3) == told
+    async with Holdfast(back) as hf:
+        assert await _feed((await hf.service()).store, 0, 3) == told

@@ -79,8 +79,8 @@ async def test_a_table_that_nobody_gave_a_rule_stops_the_move(
     _execute(tmp_path, "CREATE TABLE extra (number INTEGER PRIMARY KEY, word TEXT)")
     with pytest.raises(StoreError, match="cannot be matched: extra"):
         await promote(source, address)
-    async with Holdfast(source) as house:
-        await counting().run({"n": 1}, on=house)
+    async with Holdfast(source) as hf:
+        await counting().run({"n": 1}, on=hf)
 
 
 async def refused(source: str, target: str, error: type[HoldfastError], words: str) -> None:
@@ -154,8 +154,8 @@ async def test_what_is_under_way_is_not_mixed_with_another_move(
 
 @pytest.mark.covers("FLEET-PROM-02")
 async def test_a_damaged_store_is_not_moved(tmp_path: Path, source: str, address: str) -> None:
-    async with Holdfast(source) as house:
-        await nested().run({}, on=house)
+    async with Holdfast(source) as hf:
+        await nested().run({}, on=hf)
     _execute(tmp_path, "DELETE FROM blobs")
     await refused(source, address, BlobMissingError, "misses 2 blobs that its runs name")
     whole = f"sqlite:{tmp_path}/audited.db"
@@ -179,8 +179,8 @@ async def test_a_moved_store_is_read_and_takes_nothing(source: str, address: str
 
 async def _try_all(address: str, run: str, hold: str, *, after: Any) -> None:
     """In stores that are open while it happens, all that writes is refused, and the new place named."""
-    async with Holdfast(address) as house:
-        service = await house.service()
+    async with Holdfast(address) as hf:
+        service = await hf.service()
         await after
         store = await open_store(address)
         tries = [
@@ -190,7 +190,7 @@ async def _try_all(address: str, run: str, hold: str, *, after: Any) -> None:
             lambda: service.ask_resume(run),
             lambda: store.delete_run(run),
             lambda: store.put_blob(b"x" * 32, 1, b"x"),
-            lambda: counting().resume(run, on=house),
+            lambda: counting().resume(run, on=hf),
         ]
         for attempt in tries:
             with pytest.raises(StoreMovedError, match=r"was moved to .*: here it can be read, nothing more"):
@@ -248,8 +248,8 @@ from holdfast import Flow, Holdfast
 async def start(address):
     flow = Flow("plain", effect="pure")
     flow.start(flow.hold("ask", prompt="Well?", options=["yes", "no"]))
-    async with Holdfast(address) as house:
-        await (await house.service()).create(flow.program(), {})
+    async with Holdfast(address) as hf:
+        await (await hf.service()).create(flow.program(), {})
 
 asyncio.run(start(sys.argv[1]))
 """

@@ -51,21 +51,21 @@ def counting() -> Flow:
 
 
 async def filled(address: str, runs: int = 12) -> dict[str, Any]:
-    async with Holdfast(address) as house:
+    async with Holdfast(address) as hf:
         for n in range(runs):
-            await counting().run({"n": n}, on=house)
-        return await seen(house)
+            await counting().run({"n": n}, on=hf)
+        return await seen(hf)
 
 
-async def seen(house: Holdfast) -> dict[str, Any]:
-    store = (await house.service()).store
+async def seen(hf: Holdfast) -> dict[str, Any]:
+    store = (await hf.service()).store
     rows = await store.list_runs(RunFilter(), after=None, limit=9999)
     return {row.id: (row, await store.read(row.id), await store.holds(run=row.id)) for row in rows}
 
 
 async def looked(address: str) -> dict[str, Any]:
-    async with Holdfast(address) as house:
-        return await seen(house)
+    async with Holdfast(address) as hf:
+        return await seen(hf)
 
 
 class Death:
@@ -201,18 +201,18 @@ async def test_the_target_stays_closed_when_what_arrived_is_not_what_left(
         await promote(source, target, tell=tamper)
     wrong = [each for each in caught.value.facts["tables"] if not each.same]  # type: ignore[attr-defined]
     assert [(each.table, each.rows, each.arrived) for each in wrong] == [("holds", 12, 12)]
-    async with Holdfast(target) as house:
+    async with Holdfast(target) as hf:
         with pytest.raises(StoreFillingError, match="is being filled from"):
-            await counting().run({"n": 1}, on=house)
-    async with Holdfast(source) as house:
+            await counting().run({"n": 1}, on=hf)
+    async with Holdfast(source) as hf:
         with pytest.raises(StoreMovedError):
-            await counting().run({"n": 1}, on=house)
+            await counting().run({"n": 1}, on=hf)
 
     await undo(source, target)
     assert await looked(target) == {}
-    async with Holdfast(source) as house:
-        assert await seen(house) == before
-        await counting().run({"n": 99}, on=house)
+    async with Holdfast(source) as hf:
+        assert await seen(hf) == before
+        await counting().run({"n": 99}, on=hf)
     assert len((await promote(source, target)).tables) > 20
     assert len(await looked(target)) == 13
 
@@ -240,9 +240,9 @@ async def test_a_move_is_undone_or_done_when_it_died_before_the_target_opened(
         with pytest.raises(Died):
             await promote(source, address, tell=die)
         for place, error in ((source, StoreMovedError), (address, StoreFillingError)):
-            async with Holdfast(place) as house:
+            async with Holdfast(place) as hf:
                 with pytest.raises(error):
-                    await counting().run({"n": 1}, on=house)
+                    await counting().run({"n": 1}, on=hf)
         if undone:
             servers = f"SELECT system, timeline FROM {schema_of(address)}.timelines"
             known = postgres.execute(servers)
@@ -287,7 +287,7 @@ async def test_who_comes_second_does_not_empty_what_the_first_has_filled(
     before = await filled(source)
     monkeypatch.setattr(sqlite_copying, "BATCH", 5)
     copying, refused, looks = asyncio.Event(), asyncio.Event(), list[str]()
-    look_over, put = promoting.demand_whole, PostgresHalf.put
+    look_over, put = promoting.require_whole, PostgresHalf.put
 
     async def slowly(where: str, shown: str) -> int:
         looks.append(where)
@@ -300,7 +300,7 @@ async def test_who_comes_second_does_not_empty_what_the_first_has_filled(
         await refused.wait()
         return await put(half, *given)
 
-    monkeypatch.setattr(promoting, "demand_whole", slowly)
+    monkeypatch.setattr(promoting, "require_whole", slowly)
     monkeypatch.setattr(PostgresHalf, "put", and_waits)
 
     async def one() -> bool:
@@ -346,6 +346,6 @@ async def test_a_lost_target_is_told_and_the_source_can_be_opened_again(tmp_path
     with pytest.raises(StoreMovedError, match="where nothing is any more"):
         await promote(source, address)
     await undo(source, address)
-    async with Holdfast(source) as house:
-        assert await seen(house) == before
-        assert (await counting().run({"n": 4}, on=house)).holds
+    async with Holdfast(source) as hf:
+        assert await seen(hf) == before
+        assert (await counting().run({"n": 4}, on=hf)).holds

@@ -71,8 +71,8 @@ async def test_every_run_ends_once_when_its_store_moves_under_its_workers(
     source, ledger, code = f"sqlite:{tmp_path}/runs.db", tmp_path / "ledger", tmp_path / "shop.py"
     code.write_text(CODE.format(ledger=str(ledger)))
     flow = parcels(ledger)
-    async with Holdfast(source, settings=SETTINGS) as house:
-        service = await house.service()
+    async with Holdfast(source, settings=SETTINGS) as hf:
+        service = await hf.service()
         for n in range(RUNS):
             await service.create(flow.program(), {"order": f"o-{n}"})
         workers = await asyncio.gather(*(start(code, source, "--concurrency", "2") for _ in range(2)))
@@ -87,8 +87,8 @@ async def test_every_run_ends_once_when_its_store_moves_under_its_workers(
             _, said = await worker.communicate()
         assert worker.returncode == 4, said
         assert address.partition("?")[0].encode() in said, "it names the new store"
-    async with Holdfast(address, settings=SETTINGS) as house:
-        store = (await house.service()).store
+    async with Holdfast(address, settings=SETTINGS) as hf:
+        store = (await hf.service()).store
         before = await completed(store)
         assert 3 <= before < RUNS, "some were left to do"
         worker = await start(code, address)
@@ -113,8 +113,8 @@ async def test_what_was_acknowledged_is_in_the_target_and_nothing_is_after_the_s
     told: set[str] = set()
 
     async def client(number: int) -> HoldfastError:
-        async with Holdfast(source) as house:
-            service = await house.service()
+        async with Holdfast(source) as hf:
+            service = await hf.service()
             n = 0
             while True:
                 try:
@@ -125,8 +125,8 @@ async def test_what_was_acknowledged_is_in_the_target_and_nothing_is_after_the_s
                 n += 1
                 await asyncio.sleep(0.01)
 
-    async with Holdfast(source) as house:
-        await house.service()
+    async with Holdfast(source) as hf:
+        await hf.service()
     clients = [asyncio.create_task(client(n)) for n in range(4)]
     while len(told) < 40:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
@@ -134,8 +134,8 @@ async def test_what_was_acknowledged_is_in_the_target_and_nothing_is_after_the_s
     ends = await asyncio.gather(*clients)
     assert {type(end) for end in ends} == {StoreMovedError}
     assert len(told) == next(each.rows for each in moved.tables if each.table == "runs")
-    async with Holdfast(target) as house:
-        rows = await (await house.service()).store.list_runs(RunFilter(), after=None, limit=99_999)
+    async with Holdfast(target) as hf:
+        rows = await (await hf.service()).store.list_runs(RunFilter(), after=None, limit=99_999)
         assert {row.id for row in rows} == told
 
 
@@ -163,10 +163,10 @@ async def test_a_worker_that_does_not_end_is_waited_for_and_then_fenced_by_force
     source, target = (file, address) if way == "there" else (address, file)
     began = asyncio.Event()
     flow = slow(began)
-    async with Holdfast(source, settings=QUICK) as house:
-        service = await house.service()
+    async with Holdfast(source, settings=QUICK) as hf:
+        service = await hf.service()
         row, _ = await service.create(flow.program(), {"here": "old"})
-        worker = Worker(flow, on=house, poll=0.05, grace=60)  # it lets its step end, however long that takes
+        worker = Worker(flow, on=hf, poll=0.05, grace=60)  # it lets its step end, however long that takes
         serving = asyncio.create_task(worker.serve())
         await began.wait()
         held: list[Step] = []
@@ -183,8 +183,8 @@ async def test_a_worker_that_does_not_end_is_waited_for_and_then_fenced_by_force
             with pytest.raises(StoreMovedError):
                 await serving
         await worker.close()
-    async with Holdfast(target, settings=QUICK) as house:
-        store = (await house.service()).store
+    async with Holdfast(target, settings=QUICK) as hf:
+        store = (await hf.service()).store
         moved = await store.get_run(row.id)
         assert moved is not None
         assert (moved.term, moved.worker, moved.status, moved.recoveries) == (2, None, "resumable", 0)
@@ -194,8 +194,8 @@ async def test_a_worker_that_does_not_end_is_waited_for_and_then_fenced_by_force
 async def test_a_worker_on_the_target_waits_until_it_is_whole(tmp_path: Path, address: str) -> None:
     source = f"sqlite:{tmp_path}/runs.db"
     flow = slow(asyncio.Event())
-    async with Holdfast(source) as house:
-        await (await house.service()).create(flow.program(), {})
+    async with Holdfast(source) as hf:
+        await (await hf.service()).create(flow.program(), {})
 
     class Stop(BaseException):
         pass
@@ -206,9 +206,9 @@ async def test_a_worker_on_the_target_waits_until_it_is_whole(tmp_path: Path, ad
 
     with pytest.raises(Stop):
         await promote(source, address, tell=stop)
-    async with Holdfast(address, settings=QUICK) as house:
-        store = (await house.service()).store
-        async with Worker(flow, on=house, poll=0.05):
+    async with Holdfast(address, settings=QUICK) as hf:
+        store = (await hf.service()).store
+        async with Worker(flow, on=hf, poll=0.05):
             await asyncio.sleep(0.5)
             assert await completed(store) == 0, "all rows of the run are there, and nobody gets it"
             await promote(source, address)
@@ -226,10 +226,10 @@ async def test_runs_that_are_held_hot_are_parked_at_once_when_their_store_moves(
     file = f"sqlite:{tmp_path}/runs.db"
     source, target = (file, address) if way == "there" else (address, file)
     flow = counting()
-    async with Holdfast(source, settings=QUICK) as house:
-        service = await house.service()
+    async with Holdfast(source, settings=QUICK) as hf:
+        service = await hf.service()
         row, _ = await service.create(flow.program(), {"n": 1})
-        worker = Worker(flow, on=house, poll=0.05, hot_hold=600)
+        worker = Worker(flow, on=hf, poll=0.05, hot_hold=600)
         serving = asyncio.create_task(worker.serve())
         async with asyncio.timeout(10):
             while not await service.holds():  # noqa: ASYNC110
@@ -239,10 +239,10 @@ async def test_runs_that_are_held_hot_are_parked_at_once_when_their_store_moves(
             await serving
         await worker.close()
         with pytest.raises(StoreMovedError, match="was moved to"):
-            await Worker(flow, on=house, name="late").serve()
-    async with Holdfast(target, settings=QUICK) as house:
-        service = await house.service()
+            await Worker(flow, on=hf, name="late").serve()
+    async with Holdfast(target, settings=QUICK) as hf:
+        service = await hf.service()
         assert (await service.get(row.id)).worker is None
         (hold,) = await service.holds()
         await service.answer(hold.id, "yes")
-        assert (await flow.resume(row.id, on=house)).completed
+        assert (await flow.resume(row.id, on=hf)).completed

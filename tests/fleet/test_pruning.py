@@ -106,14 +106,14 @@ async def many(kit: StoreKit, count: int) -> None:
         assert all(answer.refusal is None for answer in await kit.store.settle(batches))
 
 
-async def a_day_of_work(house: Holdfast, kit: StoreKit, count: int) -> None:
+async def a_day_of_work(hf: Holdfast, kit: StoreKit, count: int) -> None:
     await many(kit, count)
-    flow, service = asking(), await house.service()
+    flow, service = asking(), await hf.service()
     for n in range(5):
-        result = await flow.run({"n": n}, on=house)
+        result = await flow.run({"n": n}, on=hf)
         (hold,) = await service.holds(result.run_id)
         await service.answer(hold.id, "yes", by="user:dana@acme")
-        assert (await flow.resume(result.run_id, on=house)).completed
+        assert (await flow.resume(result.run_id, on=hf)).completed
 
 
 LONG = [pytest.mark.soak, pytest.mark.timeout(600)]
@@ -133,11 +133,11 @@ async def test_days_of_runs_under_retention_leave_the_tables_as_large_as_two(
     await kit.start()
     after: list[dict[str, int]] = []
     try:
-        async with Holdfast(address, clock=clock, settings=RunSettings(feed_kept=86_400)) as house:
-            house.carry(asking().program())
-            keeper = Keeper(await house.service())
+        async with Holdfast(address, clock=clock, settings=RunSettings(feed_kept=86_400)) as hf:
+            hf.carry(asking().program())
+            keeper = Keeper(await hf.service())
             for _day in range(4):
-                await a_day_of_work(house, kit, a_day)
+                await a_day_of_work(hf, kit, a_day)
                 await all_told(schema_of(address))
                 await keeper.sweep()
                 after.append(counts(schema_of(address)))
@@ -159,15 +159,15 @@ async def test_days_of_runs_under_retention_leave_the_tables_as_large_as_two(
 
 async def test_reader_of_the_feed_that_was_away_for_too_long_is_told_so(address: str) -> None:
     clock = FakeClock()
-    async with Holdfast(address, clock=clock, settings=RunSettings(feed_kept=3600)) as house:
-        service = await house.service()
+    async with Holdfast(address, clock=clock, settings=RunSettings(feed_kept=3600)) as hf:
+        service = await hf.service()
         keeper, flow = Keeper(service), Flow("short", effect="pure")
         flow.node(id="only")(lambda s: {})
-        await flow.run({}, on=house)
+        await flow.run({}, on=hf)
         await all_told(schema_of(address))
         await keeper.sweep()
         clock.advance(hours=2)
-        await flow.run({}, on=house)
+        await flow.run({}, on=hf)
         await all_told(schema_of(address))
         done = await keeper.sweep()
         assert done.feed > 0
@@ -186,11 +186,11 @@ async def test_room_that_a_full_store_gets_by_retention_is_used_again(address: s
     flow.node(id="only")(lambda s: {f"part{p}": Random(s["n"] + p).randbytes(2_000) for p in range(20)})
     clock = FakeClock()
     sizes: list[int] = []
-    async with Holdfast(address, clock=clock) as house:
-        service = await house.service()
+    async with Holdfast(address, clock=clock) as hf:
+        service = await hf.service()
         for part in range(3):
             for n in range(20):
-                await flow.run({"n": part * 100 + n}, on=house)
+                await flow.run({"n": part * 100 + n}, on=hf)
             # With what is kept beside the table itself.
             total = f"SELECT pg_total_relation_size('{schema_of(address)}.journal')::bigint"
             sizes += [int(str(size)) for (size,) in postgres.execute(total)]

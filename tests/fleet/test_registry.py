@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-BAD-06")]
 
 async def test_second_worker_of_a_live_name_is_refused_in_one_sentence(tmp_path: Path, address: str) -> None:
     with Crew(tmp_path, address) as crew:
-        async with Holdfast(address) as house:
-            store = await house.open()
+        async with Holdfast(address) as hf:
+            store = await hf.open()
             first = await crew.start("--name", "till", "--lane", "fast", "--concurrency", "4")
             (row,) = await store.workers()
             second = crew.spawn("--name", "till")
@@ -56,15 +56,15 @@ async def test_restarted_worker_takes_its_name_at_once_when_the_process_before_i
         await ended(first)
         # Within the time that a test has, and long before the announcement would lapse.
         second = await crew.start("--name", "till", "--lease", "60s")
-        async with Holdfast(address) as house:
-            assert [row.pid for row in await (await house.open()).workers()] == [second.pid]
+        async with Holdfast(address) as hf:
+            assert [row.pid for row in await (await hf.open()).workers()] == [second.pid]
     assert f"takes over from pid {first.pid}, which is gone" in crew.said(second)
 
 
 async def test_worker_that_was_silent_ends_when_its_name_was_taken(tmp_path: Path, address: str) -> None:
     with Crew(tmp_path, address) as crew:
-        async with Holdfast(address, settings=RunSettings(**settings())) as house:
-            service = await house.service()
+        async with Holdfast(address, settings=RunSettings(**settings())) as hf:
+            service = await hf.service()
             first = await crew.start("--name", "till", "--lease", "2s")
             stop(first)
 
@@ -94,11 +94,11 @@ def elsewhere(name: str, seen: int) -> WorkerRow:
 
 
 async def test_name_of_a_worker_on_another_machine_is_free_when_that_one_stays_silent(address: str) -> None:
-    async with Holdfast(address, settings=RunSettings(**settings())) as house:
-        store = await house.open()
+    async with Holdfast(address, settings=RunSettings(**settings())) as hf:
+        store = await hf.open()
         await store.announce(elsewhere("till", store.now()), 2 * MICROS)
         began = store.now()
-        async with Worker(on=house, name="till"):
+        async with Worker(on=hf, name="till"):
             waited = store.now() - began
             (row,) = await store.workers()
             assert row.host == socket.gethostname()
@@ -107,8 +107,8 @@ async def test_name_of_a_worker_on_another_machine_is_free_when_that_one_stays_s
 
 
 async def test_worker_is_refused_when_the_one_on_another_machine_is_heard_again(address: str) -> None:
-    async with Holdfast(address, settings=RunSettings(**settings())) as house:
-        store = await house.open()
+    async with Holdfast(address, settings=RunSettings(**settings())) as hf:
+        store = await hf.open()
 
         async def beat() -> None:
             while True:
@@ -118,7 +118,7 @@ async def test_worker_is_refused_when_the_one_on_another_machine_is_heard_again(
         beating = asyncio.create_task(beat())
         try:
             await until(lambda: _any(store), "it is announced")
-            worker = Worker(on=house, name="till")
+            worker = Worker(on=hf, name="till")
             with pytest.raises(WorkerNameTakenError, match="on afar"):
                 async with asyncio.timeout(10), worker:
                     pass
@@ -130,8 +130,8 @@ async def test_worker_is_refused_when_the_one_on_another_machine_is_heard_again(
 
 
 async def test_two_workers_of_one_program_may_not_share_a_name(address: str) -> None:
-    async with Holdfast(address) as house:
-        one, two = (Worker(on=house, name="till") for _ in range(2))
+    async with Holdfast(address) as hf:
+        one, two = (Worker(on=hf, name="till") for _ in range(2))
         async with one:
             with pytest.raises(WorkerNameTakenError):
                 async with two:

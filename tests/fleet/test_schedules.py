@@ -44,8 +44,8 @@ class Amount:
 @pytest.fixture
 async def office() -> AsyncIterator[Office]:
     clock = FakeClock(BEGIN)
-    async with Holdfast("memory:", clock=clock) as house:
-        made = Office(house, clock)
+    async with Holdfast("memory:", clock=clock) as hf:
+        made = Office(hf, clock)
         yield made
         await made.worker.close()
 
@@ -68,7 +68,7 @@ async def test_a_pipeline_that_somebody_hands_in_takes_no_flows_place(office: Of
     await office.put(cron="0 9 * * *")
     await office.after()
     ready = make_ready("digraph report { start; exit; start -> exit }", Fittings())
-    service = await office.house.service()
+    service = await office.hf.service()
     await service.create(ready.program, input_of(ready.pipeline, logs=tmp_path), tenant="them")
     await office.after()
     assert await office.after(hours=1) == ["09:00"]
@@ -80,13 +80,13 @@ async def test_whoever_set_the_schedule_is_the_initiator_of_its_runs(office: Off
     flow = Flow("pay", effect="pure")
     terms = {"assignee": "user:sam@acme", "approval": {"exclude": ["initiator"]}}
     flow.hold("pay", prompt="Pay?", options=["yes", "no"], **terms)
-    schedules, holds = await office.schedules(), await office.house.holds()
+    schedules, holds = await office.schedules(), await office.hf.holds()
     await schedules.put(NAME, flow, cron="0 9 * * *", by="user:dana@acme")
     await schedules.pause(NAME, by="user:eve")
     await schedules.resume(NAME, by="user:eve")
     office.clock.advance(hours=1)
-    await Worker(flow, on=office.house).run_until_idle()
-    (row,) = await (await office.house.service()).holds()
+    await Worker(flow, on=office.hf).run_until_idle()
+    (row,) = await (await office.hf.service()).holds()
     assert row.started_by == "schedule:daily (user:dana@acme)"
     with pytest.raises(ForbiddenError, match="whoever started the run cannot decide"):
         await holds.answer(row.id, "yes", by="user:dana@acme")
@@ -127,7 +127,7 @@ async def test_nothing_fires_before_its_start_or_after_its_end(office: Office) -
 async def test_worker_that_slept_while_another_moved_on_starts_nothing(office: Office) -> None:
     """It read the schedule, was stopped, and goes on when other instants are due."""
     await office.put(every="10m", input={"slow": True})
-    service = await office.house.service()
+    service = await office.hf.service()
     service.runtime.carry(office.flow.program())
     office.clock.advance(minutes=10)
     asleep = Turn(Scheduler(service), await office.get(), office.flow.program())
@@ -226,7 +226,7 @@ async def test_input_that_does_not_fit_is_told_and_the_next_instant_comes(office
     schedules = await office.schedules()
     flow = typed()
     await schedules.put("typed", "typed", every="1h", input={"amount": "many"})
-    worker = Worker(flow, on=office.house)
+    worker = Worker(flow, on=office.hf)
     office.clock.advance(hours=1)
     await worker.run_until_idle()
     found = await schedules.get("typed")
@@ -327,11 +327,11 @@ async def test_declared_schedule_that_is_over_keeps_no_worker_from_starting(offi
 
 
 async def test_workers_sleep_ends_when_the_next_is_due(office: Office) -> None:
-    service = await office.house.service()
+    service = await office.hf.service()
     service.runtime.carry(office.flow.program())
     await office.put(every="10m")
     scheduler = Scheduler(service, every=5.0)
-    due = await office.house.open()
+    due = await office.hf.open()
     assert scheduler._pause(await due.next_schedule(("report",))) == 5.0
     office.clock.advance(seconds=598.5)
     assert scheduler._pause(await due.next_schedule(("report",))) == 1.5
@@ -344,8 +344,8 @@ async def test_input_is_encrypted_and_who_has_no_key_leaves_it_to_others() -> No
     clock = FakeClock(BEGIN)
     inner = MemoryStore(clock)
     ring = StaticKeys(with_scope(None, EVERYBODY, new_scope(BEGIN)))
-    async with Holdfast(inner, clock=clock, keys=ring) as house:
-        office = Office(house, clock)
+    async with Holdfast(inner, clock=clock, keys=ring) as hf:
+        office = Office(hf, clock)
         await office.put(every="1h", input={"slow": False, "iban": "DE02"})
         row = await inner.schedule("default", NAME)
         assert row is not None
@@ -367,7 +367,7 @@ async def test_input_is_encrypted_and_who_has_no_key_leaves_it_to_others() -> No
 
 
 async def test_schedule_of_a_newer_version_is_left_to_others_and_holds_up_nobody(office: Office) -> None:
-    store = await office.house.open()
+    store = await office.hf.open()
     await office.put(every="1h")
     strange = ScheduleRow(tenant="a", name="new", flow="report", body=b'{"plan": 7}', next_at=1)
     await store.put_schedule(strange)
@@ -382,7 +382,7 @@ async def test_schedule_that_cannot_be_served_here_holds_up_nobody(
     office: Office, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its zone came with a newer calendar than this machine has."""
-    store = await office.house.open()
+    store = await office.hf.open()
     await office.put(every="1h")
     body = b'{"plan": {"cron": "0 9 * * *", "zone": "Mars/Olympus"}, "standing": {"due": 1}}'
     await store.put_schedule(ScheduleRow(tenant="a", name="mars", flow="report", body=body, next_at=1))
@@ -416,11 +416,11 @@ async def test_schedules_are_under_the_new_key_after_reencrypting(
     store = await open_store(places.get(kind) or request.getfixturevalue("address"))
     old = ring()
     new = turned(old)
-    async with Holdfast(store, keys=old) as house:
-        made = await (await house.schedules()).put(NAME, "report", every="1h", input={"iban": "DE02"})
-    async with Holdfast(store, keys=new) as house:
-        done = await reencrypt(await house.service())
+    async with Holdfast(store, keys=old) as hf:
+        made = await (await hf.schedules()).put(NAME, "report", every="1h", input={"iban": "DE02"})
+    async with Holdfast(store, keys=new) as hf:
+        done = await reencrypt(await hf.service())
         assert (done.rows, done.unreadable) == (1, {})
-    async with Holdfast(store, keys=without(new, old.file.scopes["*"].current)) as house:
-        assert await (await house.schedules()).get(NAME) == made
+    async with Holdfast(store, keys=without(new, old.file.scopes["*"].current)) as hf:
+        assert await (await hf.schedules()).get(NAME) == made
     await store.close()

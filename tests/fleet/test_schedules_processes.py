@@ -39,8 +39,8 @@ def start(address: str, point: str) -> subprocess.Popen[str]:
 
 
 async def test_no_instant_is_started_twice_or_missed_when_workers_are_killed_while_firing(place: str) -> None:
-    async with Holdfast(place, settings=SETTINGS) as house:
-        schedules, service = await house.schedules(), await house.service()
+    async with Holdfast(place, settings=SETTINGS) as hf:
+        schedules, service = await hf.schedules(), await hf.service()
         made = await schedules.put(NAME, ticks(), every="1s", missed="all", overlap="allow")
         assert made.next_at is not None
         await killed_while_firing(place, seconds=4)

@@ -118,9 +118,9 @@ async def test_pipe_and_json_tell_of_real_workers(address: str) -> None:
         await asyncio.sleep(30)
         return {}
 
-    async with Holdfast(address, settings=RunSettings(**settings())) as house:
-        service = await house.service()
-        options = {"on": house, "poll": 0.1, "grace": 0.1}
+    async with Holdfast(address, settings=RunSettings(**settings())) as hf:
+        service = await hf.service()
+        options = {"on": hf, "poll": 0.1, "grace": 0.1}
         async with (
             Worker(flow, name="one", lanes=["fast"], concurrency=1, **options),
             Worker(name="two", lanes=["slow"], **options),
@@ -178,8 +178,8 @@ def in_terminal(words: list[str], folder: Path, **env: str) -> tuple[int, str]:
 @pytest.mark.parametrize("colour", [True, False], ids=["colour", "NO_COLOR"])
 async def test_live_view_looks_again_and_ends_with_q(tmp_path: Path, address: str, colour: bool) -> None:
     env = {} if colour else {"NO_COLOR": "1"}
-    async with Holdfast(address) as house:
-        await house.open()
+    async with Holdfast(address) as hf:
+        await hf.open()
         words = command(address, "--every", "0.3")
         code, raw = await asyncio.to_thread(in_terminal, words, tmp_path, **env)
     assert code == 0

@@ -33,8 +33,8 @@ def start(address: str, ledger: Path) -> subprocess.Popen[str]:
 async def test_every_run_ends_when_one_of_two_workers_is_killed(tmp_path: Path, address: str) -> None:
     ledger = tmp_path / "ledger.txt"
     flow = orders(ledger)
-    async with Holdfast(address, settings=SETTINGS) as house:
-        service = await house.service()
+    async with Holdfast(address, settings=SETTINGS) as hf:
+        service = await hf.service()
         workers = [start(address, ledger) for _ in range(2)]
         try:
             for number in range(RUNS):

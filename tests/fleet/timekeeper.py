@@ -51,9 +51,9 @@ def arm(store: Store, point: str, nth: int) -> None:
 
 
 async def serve(address: str, point: str, nth: int) -> None:
-    async with Holdfast(address, settings=SETTINGS) as house:
-        arm(await house.open(), point, nth)
-        async with Worker(ticks(), on=house, poll=0.1):
+    async with Holdfast(address, settings=SETTINGS) as hf:
+        arm(await hf.open(), point, nth)
+        async with Worker(ticks(), on=hf, poll=0.1):
             print("serving", flush=True)
             await asyncio.sleep(60)
 

@@ -58,7 +58,7 @@ def positions(monkeypatch: pytest.MonkeyPatch) -> Positions:
 
 
 @pytest.fixture(params=STORES)
-async def house(
+async def hf(
     request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str, positions: Positions
 ) -> AsyncIterator[Holdfast]:
     """Where the flows of a test run: once in memory, once in a SQLite file."""
@@ -70,7 +70,7 @@ async def house(
 
 
 @pytest.fixture(params=STORES)
-async def bare_house(
+async def bare_hf(
     request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str
 ) -> AsyncIterator[Holdfast]:
     """A house whose runs are not replayed afterwards: the test damages, prunes or deletes them."""
@@ -79,9 +79,9 @@ async def bare_house(
         yield opened
 
 
-async def assert_replays(house: Holdfast, run: RunId, live: Position) -> None:
+async def assert_replays(hf: Holdfast, run: RunId, live: Position) -> None:
     """Folding the journal leads to where the run stood in memory."""
-    service = await house.service()
+    service = await hf.service()
     runtime = service.runtime
     row = await service.get(run)
     program = runtime.program_for(row.version, row.flow)
@@ -102,9 +102,9 @@ async def assert_replays(house: Holdfast, run: RunId, live: Position) -> None:
     assert dump_position(short.pos) == expected
 
 
-async def visits_of(house: Holdfast, run: str, node: str) -> int:
+async def visits_of(hf: Holdfast, run: str, node: str) -> int:
     """How often a node settled in this run."""
-    service = await house.service()
+    service = await hf.service()
     records = await service.store.read(RunId(run), first=0, last=None)
     return sum(1 for record in records if record.node == node and record.kind == 6)
 

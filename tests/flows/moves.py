@@ -22,14 +22,14 @@ async def contents(service: RunService) -> list[Any]:
     return [runs, histories, await store.flows(), await store.holds(), blobs]
 
 
-async def waiting(house: Holdfast, flow: Flow, given: Any = GIVEN) -> str:
-    result = await flow.run(given, on=house)
+async def waiting(hf: Holdfast, flow: Flow, given: Any = GIVEN) -> str:
+    result = await flow.run(given, on=hf)
     assert result.status is RunStatus.pending_input
     return result.run_id
 
 
-async def exported(house: Holdfast, run: str) -> bytes:
-    return await (await house.service()).export_run(run)
+async def exported(hf: Holdfast, run: str) -> bytes:
+    return await (await hf.service()).export_run(run)
 
 
 async def a_file() -> bytes:

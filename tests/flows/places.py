@@ -26,12 +26,12 @@ class Place:
         self.address = address
         self.clock = FakeClock()
         self._shared: Store | None = None
-        self._houses: list[Holdfast] = []
+        self._instances: list[Holdfast] = []
 
-    async def house(self, settings: RunSettings = COLD, **options: Any) -> Holdfast:
+    async def hf(self, settings: RunSettings = COLD, **options: Any) -> Holdfast:
         """One more process, as it were, on the same store and clock."""
         found = Holdfast(await self._store(), clock=self.clock, settings=settings, **options)
-        self._houses.append(found)
+        self._instances.append(found)
         return found
 
     async def _store(self) -> str | Store:
@@ -43,10 +43,10 @@ class Place:
 
     async def reader(self, run: RunId) -> Holdfast:
         """A house that carries the flow of this run, to read its journal with."""
-        for house in self._houses:
-            row = await (await house.open()).get_run(run)
-            if row is not None and row.version in house.programs:
-                return house
+        for hf in self._instances:
+            row = await (await hf.open()).get_run(run)
+            if row is not None and row.version in hf.programs:
+                return hf
         raise AssertionError(f"no house carries the flow of run {run}")
 
     def lapse(self) -> None:
@@ -54,16 +54,16 @@ class Place:
         self.clock.advance(seconds=31)
 
     async def close(self) -> None:
-        for house in self._houses:
-            await house.close()
+        for hf in self._instances:
+            await hf.close()
         if self._shared is not None:
             await self._shared.close()
 
     async def crash(self, flow: Flow, given: Any, point: str = "after_intent", *, nth: int = 1) -> str:
         """Run until the worker dies at that point; its lease has lapsed when this returns. The run's id."""
-        house = await self.house()
+        hf = await self.hf()
         with armed(point, nth=nth) as reached, suppress(Crash):
-            await flow.run(given, on=house, run_id=RUN)
+            await flow.run(given, on=hf, run_id=RUN)
         assert reached.reached, f"{point} was never reached"
         self.lapse()
         return RUN
@@ -81,15 +81,15 @@ async def a_place(address: str) -> AsyncIterator[Place]:
         await place.close()
 
 
-async def told(house: Holdfast, result: Result | str, *types: str) -> list[Event]:
+async def told(hf: Holdfast, result: Result | str, *types: str) -> list[Event]:
     """The run's events, all or of these types."""
-    service = await house.service()
+    service = await hf.service()
     run = result if isinstance(result, str) else result.run_id
     return [event for event in await service.events(run) if not types or event.type in types]
 
 
-async def kinds(house: Holdfast, result: Result | str) -> list[str]:
-    return [event.type for event in await told(house, result)]
+async def kinds(hf: Holdfast, result: Result | str) -> list[str]:
+    return [event.type for event in await told(hf, result)]
 
 
 def as_it_lies(store: Store) -> Store:
@@ -98,14 +98,14 @@ def as_it_lies(store: Store) -> Store:
     return store if vaulted is None else vaulted.inner
 
 
-async def open_holds(house: Holdfast, result: Result | str) -> list[HoldRow]:
-    service = await house.service()
+async def open_holds(hf: Holdfast, result: Result | str) -> list[HoldRow]:
+    service = await hf.service()
     row = await service.get(result if isinstance(result, str) else result.run_id)
     return await service.holds(row.id)
 
 
-async def answer(house: Holdfast, result: Result | str, decision: str, **more: Any) -> HoldRow:
+async def answer(hf: Holdfast, result: Result | str, decision: str, **more: Any) -> HoldRow:
     """Answer the only open hold of a run."""
-    service: RunService = await house.service()
-    (hold,) = await open_holds(house, result)
+    service: RunService = await hf.service()
+    (hold,) = await open_holds(hf, result)
     return await service.answer(hold.id, decision, **more)

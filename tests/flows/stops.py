@@ -47,8 +47,8 @@ def with_stop(kind: str, log: list[str], stop: Any = True) -> Flow:
     return flow
 
 
-async def the_stop(house: Holdfast, run: str) -> HoldRow:
-    (hold,) = await open_holds(house, run)
+async def the_stop(hf: Holdfast, run: str) -> HoldRow:
+    (hold,) = await open_holds(hf, run)
     assert hold.type == "debug_breakpoint"
     return hold
 

@@ -33,9 +33,9 @@ async def lived(store: str, name: str, folder: Path) -> dict[str, Any]:
     def say(*fact: Any, **more: Any) -> None:
         facts.append([*fact, more] if more else [*fact])
 
-    async with Holdfast(await address_of(store, folder), settings=SETTINGS) as house:
-        await life.live(house, name, run, say, asyncio.sleep)
-        records = await (await house.open()).read(RunId(run), first=0)
+    async with Holdfast(await address_of(store, folder), settings=SETTINGS) as hf:
+        await life.live(hf, name, run, say, asyncio.sleep)
+        records = await (await hf.open()).read(RunId(run), first=0)
     end = end_of(facts)
     return {
         "end": {key: end[key] for key in ("status", "state", "artifacts", "error", "head", "event_seq")},
@@ -57,6 +57,6 @@ async def test_run_leaves_the_same_journal_and_events_on_every_store(name: str, 
 def test_flows_are_run_on_every_store() -> None:
     """By the fixtures that all tests of this folder use."""
     assert set(STORES) == {"memory", "sqlite", "postgres"}
-    for fixture in (conftest.house, conftest.bare_house, conftest.place):
+    for fixture in (conftest.hf, conftest.bare_hf, conftest.place):
         marker: Any = fixture
         assert tuple(marker._fixture_function_marker.params) == STORES

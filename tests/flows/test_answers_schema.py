@@ -60,40 +60,40 @@ async def test_hold_stays_pending_and_nothing_is_written_when_data_does_not_fit(
 ) -> None:
     given, problems = WRONG[what]
     flow = refund()
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     (hold,) = result.holds
-    before = await kinds(house, result)
+    before = await kinds(hf, result)
     with pytest.raises(AnswerInvalidError) as caught:
-        await answer(house, result, "pay", data=given)
+        await answer(hf, result, "pay", data=given)
     assert caught.value.facts["problems"] == problems
     assert all(problem in str(caught.value) for problem in problems)
-    assert await open_holds(house, result) == [hold]
-    assert await kinds(house, result) == before
-    result = await flow.resume(result.run_id, on=house)
+    assert await open_holds(hf, result) == [hold]
+    assert await kinds(hf, result) == before
+    result = await flow.resume(result.run_id, on=hf)
     assert result.status is RunStatus.pending_input
-    await answer(house, result, "pay", data={"amount": 5})
-    assert (await flow.resume(result.run_id, on=house)).state["paid"] == 5
+    await answer(hf, result, "pay", data={"amount": 5})
+    assert (await flow.resume(result.run_id, on=hf)).state["paid"] == 5
 
 
 @pytest.mark.covers("G-41")
 async def test_question_is_stored_whole_and_its_answer_is_output_and_route(place: Place) -> None:
     flow = refund()
-    house = await place.house()
+    hf = await place.hf()
     asked_at = place.clock.now()
-    result = await flow.run(on=house)
-    (hold,) = await open_holds(await place.house(), result)
-    service = await house.service()
+    result = await flow.run(on=hf)
+    (hold,) = await open_holds(await place.hf(), result)
+    service = await hf.service()
     (record,) = [r for r in await service.store.read(result.run_id) if r.kind == Kind.asked]
     assert (hold.seq, hold.node, hold.prompt) == (record.seq, "gate", "How much?")
     assert hold.schema is not None
     assert msgspec.json.decode(hold.schema) == AMOUNT
     assert hold.expires_at == asked_at + micros(parse_duration("2h"))
 
-    resumed = await flow.resume(result.run_id, on=house)
+    resumed = await flow.resume(result.run_id, on=hf)
     assert resumed.status is RunStatus.pending_input
-    await answer(house, result, "pay", data={"amount": 7}, by="user:ada")
-    result = await flow.resume(result.run_id, on=await place.house())
+    await answer(hf, result, "pay", data={"amount": 7}, by="user:ada")
+    result = await flow.resume(result.run_id, on=await place.hf())
     ran = (await service.latest(result.run_id)).node_results
     said = ran["gate"].output
     assert (said["decision"], said["decision_result"]["response_data"]) == ("pay", {"amount": 7})
@@ -113,13 +113,13 @@ class Order(msgspec.Struct):
 async def test_data_is_checked_in_depth_when_the_schema_comes_from_a_type(place: Place) -> None:
     flow = Flow("order", effect="pure")
     flow.hold("gate", prompt="What?", options=["go"], schema=Order)
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     with pytest.raises(AnswerInvalidError) as caught:
-        await answer(house, result, "go", data={"lines": [{"amount": 1}, {"amount": "2"}]})
+        await answer(hf, result, "go", data={"lines": [{"amount": 1}, {"amount": "2"}]})
     assert caught.value.facts["problems"] == ["data.lines[1].amount: '2' is not an integer"]
-    await answer(house, result, "go", data=Order([Line(1), Line(2)]))
-    assert (await flow.resume(result.run_id, on=house)).completed
+    await answer(hf, result, "go", data=Order([Line(1), Line(2)]))
+    assert (await flow.resume(result.run_id, on=hf)).completed
 
 
 class Tree(msgspec.Struct):
@@ -155,24 +155,24 @@ def asking(schema: Any) -> Flow:
 
 async def test_question_in_a_node_gets_only_data_that_fits(place: Place) -> None:
     flow = asking(AMOUNT)
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     with pytest.raises(AnswerInvalidError):
-        await answer(house, result, "so much", data={"amount": "5"})
+        await answer(hf, result, "so much", data={"amount": "5"})
     with pytest.raises(AnswerInvalidError):
-        await (await house.service()).say(result.run_id, "five")
-    assert [hold.status for hold in await open_holds(house, result)] == [HoldStatus.pending]
-    await answer(house, result, "so much", data={"amount": 5})
-    assert (await flow.resume(result.run_id, on=house)).state == {"data": {"amount": 5}}
+        await (await hf.service()).say(result.run_id, "five")
+    assert [hold.status for hold in await open_holds(hf, result)] == [HoldStatus.pending]
+    await answer(hf, result, "so much", data={"amount": 5})
+    assert (await flow.resume(result.run_id, on=hf)).state == {"data": {"amount": 5}}
 
 
 @pytest.mark.parametrize("schema", [{"type": "text"}, {"$ref": "#"}, "text", {"enum": [object()]}])
 async def test_question_in_a_node_is_never_asked_when_its_schema_makes_no_sense(
     place: Place, schema: Any
 ) -> None:
-    house = await place.house()
-    result = await asking(schema).run(on=house)
+    hf = await place.hf()
+    result = await asking(schema).run(on=hf)
     assert result.failed
     assert result.error is not None
     assert "schema of ctx.ask in node 'work'" in result.error.message
-    assert "hold.opened" not in await kinds(house, result)
+    assert "hold.opened" not in await kinds(hf, result)

@@ -35,42 +35,42 @@ async def test_questions_in_sequence_are_asked_once_each_when_the_run_parks_betw
 ) -> None:
     log: list[str] = []
     flow = two_questions(log)
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     assert result.status is RunStatus.pending_input
     (first,) = result.holds
     assert first.prompt == "First?"
     # Looking at the run again asks nothing anew.
-    result = await flow.resume(result.run_id, on=await place.house())
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert [h.id for h in result.holds] == [first.id]
-    await answer(house, result, "b")
-    result = await flow.resume(result.run_id, on=await place.house())
+    await answer(hf, result, "b")
+    result = await flow.resume(result.run_id, on=await place.hf())
     (second,) = result.holds
     assert second.prompt == "Second?"
     assert second.id != first.id
-    await answer(house, result, "c", by="user:mara")
-    result = await flow.resume(result.run_id, on=await place.house())
+    await answer(hf, result, "c", by="user:mara")
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
     assert result.state == {"first": "b", "second": "c", "by": "user:mara"}
-    assert (await kinds(house, result)).count("hold.opened") == 2
+    assert (await kinds(hf, result)).count("hold.opened") == 2
 
 
 @pytest.mark.covers("D-28", "R-28", "R-27")
 async def test_an_old_answer_never_satisfies_a_newer_question(place: Place) -> None:
     flow = two_questions([])
-    house = await place.house()
-    service = await house.service()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    service = await hf.service()
+    result = await flow.run(on=hf)
     (first,) = result.holds
     await service.answer(first.id, "a")
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     # "a" would fit the second question too: it stays open, and the first is decided.
     assert result.status is RunStatus.pending_input
     with pytest.raises(HoldDecidedError):
         await service.answer(first.id, "b")
     # The same once more is what was said already.
     assert (await service.answer(first.id, "a")).id == first.id
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     assert [h.prompt for h in result.holds] == ["Second?"]
 
 
@@ -83,24 +83,24 @@ async def test_several_questions_at_once_are_answered_separately(place: Place) -
         replies = await asyncio.gather(*(ctx.ask(f"{name}?", options=["yes", "no"]) for name in "abc"))
         return {"said": [r.decision for r in replies]}
 
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     assert [h.prompt for h in result.holds] == ["a?", "b?", "c?"]
     assert len({h.id for h in result.holds}) == 3
-    service = await house.service()
+    service = await hf.service()
     for i, said in ((1, "no"), (2, "yes")):
         await service.answer(result.holds[i].id, said)
-        again = await flow.resume(result.run_id, on=house)
+        again = await flow.resume(result.run_id, on=hf)
         assert again.status is RunStatus.pending_input
     await service.answer(result.holds[0].id, "yes")
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     assert result.state == {"said": ["yes", "no", "yes"]}
 
 
 @pytest.mark.covers("R-26", "R-25", "D-29")
 async def test_an_answer_is_not_lost_when_it_comes_before_the_run_has_parked(place: Place) -> None:
     flow = two_questions([])
-    house, other = await place.house(), await place.house()
+    hf, other = await place.hf(), await place.hf()
     service = await other.service()
 
     answering: list[asyncio.Task[Any]] = []
@@ -111,9 +111,9 @@ async def test_an_answer_is_not_lost_when_it_comes_before_the_run_has_parked(pla
         answering.append(asyncio.get_running_loop().create_task(service.answer(hold, "a")))
 
     with armed("before_park", hit=answer_now):
-        result = await flow.run(on=house, run_id=RUN)
+        result = await flow.run(on=hf, run_id=RUN)
     await asyncio.gather(*answering)
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     assert [h.prompt for h in result.holds] == ["Second?"]
 
 
@@ -121,14 +121,14 @@ async def test_an_answer_is_not_lost_when_it_comes_before_the_run_has_parked(pla
 async def test_an_answer_is_used_when_the_worker_dies_right_after_it(place: Place) -> None:
     log: list[str] = []
     flow = two_questions(log)
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     with armed("after_answer"), pytest.raises(Crash):
-        await answer(house, result, "b")
+        await answer(hf, result, "b")
     with armed("after_claim"), pytest.raises(Crash):
-        await flow.resume(result.run_id, on=house)
+        await flow.resume(result.run_id, on=hf)
     place.lapse()
-    result = await flow.resume(result.run_id, on=await place.house())
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert [h.prompt for h in result.holds] == ["Second?"]
 
 
@@ -136,11 +136,11 @@ async def test_an_answer_is_used_when_the_worker_dies_right_after_it(place: Plac
 async def test_a_question_keeps_its_id_when_the_worker_dies_after_asking(place: Place) -> None:
     flow = two_questions([])
     run = await place.crash(flow, {}, "before_park")
-    house = await place.house()
-    (before,) = await open_holds(house, run)
-    result = await flow.resume(run, on=house)
+    hf = await place.hf()
+    (before,) = await open_holds(hf, run)
+    result = await flow.resume(run, on=hf)
     assert [h.id for h in result.holds] == [before.id]
-    assert (await kinds(house, run)).count("hold.opened") == 1
+    assert (await kinds(hf, run)).count("hold.opened") == 1
 
 
 @pytest.mark.covers("D-28", "R-23", "R-21")
@@ -148,26 +148,24 @@ async def test_the_waiting_checkpoint_has_the_id_of_its_hold_and_is_written_befo
     place: Place,
 ) -> None:
     flow = two_questions([])
-    house = await place.house()
-    result = await flow.run(on=house)
-    (opened,) = await told(house, result, "hold.opened")
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    (opened,) = await told(hf, result, "hold.opened")
     (hold,) = result.holds
     assert opened.data["checkpoint_id"] == hold.id
-    created = [
-        e for e in await told(house, result, "checkpoint.created") if e.data["checkpoint_id"] == hold.id
-    ]
+    created = [e for e in await told(hf, result, "checkpoint.created") if e.data["checkpoint_id"] == hold.id]
     assert [e.data["status"] for e in created] == ["pending_input"]
-    (record,) = [r for r in await (await house.open()).read(result.run_id) if r.kind == Kind.asked]
+    (record,) = [r for r in await (await hf.open()).read(result.run_id) if r.kind == Kind.asked]
     assert record.seq == hold.seq
 
 
 @pytest.mark.covers("CORE-HOLD-02")
 async def test_one_of_two_answers_wins_when_they_come_at_once(place: Place) -> None:
     flow = two_questions([])
-    house, other = await place.house(), await place.house()
-    result = await flow.run(on=house)
+    hf, other = await place.hf(), await place.hf()
+    result = await flow.run(on=hf)
     (hold,) = result.holds
-    one, two = await house.service(), await other.service()
+    one, two = await hf.service(), await other.service()
     told_both = await asyncio.gather(
         one.answer(hold.id, "a", by="user:one"),
         two.answer(hold.id, "b", by="user:two"),
@@ -201,28 +199,28 @@ async def test_hot_and_parked_waits_tell_the_same_when_the_same_answers_come(pla
     for settings, run in ((COLD, RUN), (HOT, RUN.replace("1", "2"))):
         log: list[str] = []
         flow = asking_and_emitting(log)
-        house = await place.house(settings)
-        driving = asyncio.create_task(flow.run(on=house, run_id=run))
+        hf = await place.hf(settings)
+        driving = asyncio.create_task(flow.run(on=hf, run_id=run))
         for said in ("b", "c"):
-            await until_asked(house, run, driving)
+            await until_asked(hf, run, driving)
             if settings is COLD:
                 await driving
-                await answer(house, run, said)
-                driving = asyncio.create_task(flow.resume(run, on=house))
+                await answer(hf, run, said)
+                driving = asyncio.create_task(flow.resume(run, on=hf))
             else:
-                await answer(house, run, said)
+                await answer(hf, run, said)
         result = await driving
         results.append(result.state)
-        stories.append([(e.type, e.node) for e in await told(house, result)])
+        stories.append([(e.type, e.node) for e in await told(hf, result)])
         assert len(log) == (3 if settings is COLD else 1)
     assert results[0] == results[1] == {"said": ["b", "c"]}
     resumed = ("run.resumed", "hold.reopened", "checkpoint.resumed", "hold.announced", "approval")
     assert [s for s in stories[0] if s[0] not in resumed] == stories[1]
 
 
-async def until_asked(house: Holdfast, run: str, driving: asyncio.Task[Any]) -> None:
+async def until_asked(hf: Holdfast, run: str, driving: asyncio.Task[Any]) -> None:
     """Until the run has an open question; an error of the driver is not waited for."""
-    store = await house.open()
+    store = await hf.open()
     for _ in range(2000):
         if await store.holds(run=RunId(run), status=HoldStatus.pending):
             return
@@ -251,22 +249,22 @@ def deadline(on_timeout: str | None, **options: Any) -> Flow:
 
 
 async def expired(place: Place, flow: Flow) -> Any:
-    result = await flow.run(on=await place.house())
+    result = await flow.run(on=await place.hf())
     assert result.status is RunStatus.pending_input
     place.clock.advance(hours=1, minutes=59)
     # A worker that looks too early changes nothing.
-    result = await flow.resume(result.run_id, on=await place.house())
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.status is RunStatus.pending_input
     place.clock.advance(minutes=1)
-    house = await place.house()
-    result = await flow.resume(result.run_id, on=house)
-    (hold,) = await (await house.open()).holds(run=result.run_id)
-    return house, result, hold
+    hf = await place.hf()
+    result = await flow.resume(result.run_id, on=hf)
+    (hold,) = await (await hf.open()).holds(run=result.run_id)
+    return hf, result, hold
 
 
 @pytest.mark.covers("EX-5", "RM-2")
 async def test_the_default_option_is_taken_when_nobody_answers_in_time(place: Place) -> None:
-    _house, result, hold = await expired(place, deadline("default"))
+    _hf, result, hold = await expired(place, deadline("default"))
     assert result.completed
     assert result.state["end"] == "no"
     told = result.state["decision_result"]
@@ -284,7 +282,7 @@ async def test_the_run_fails_when_nobody_answers_in_time_and_nothing_is_declared
 
 
 async def test_the_run_is_cancelled_when_nobody_answers_in_time_and_the_flow_says_so(place: Place) -> None:
-    _house, result, hold = await expired(place, deadline("cancel"))
+    _hf, result, hold = await expired(place, deadline("cancel"))
     assert result.status is RunStatus.cancelled
     assert (hold.status, hold.resolution) == (HoldStatus.cancelled, None)
 
@@ -299,14 +297,14 @@ async def test_a_branch_is_taken_when_nobody_answers_in_time_and_the_flow_says_s
 @pytest.mark.covers("R-26", "RC-2", "EX-10")
 async def test_an_answer_counts_when_the_deadline_has_passed_and_nobody_acted_on_it(place: Place) -> None:
     flow = deadline("branch:late")
-    asked = await place.house()
+    asked = await place.hf()
     result = await flow.run(on=asked)
     # It may still look around, where the store is slow: then it would act on the deadline itself.
     await asked.close()
     place.clock.advance(hours=2)
-    service = await (await place.house()).service()
+    service = await (await place.hf()).service()
     answered = await service.answer(result.holds[0].id, "yes")
-    result = await flow.resume(result.run_id, on=await place.house())
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert answered.status is HoldStatus.resolved
     assert result.state["end"] == "yes"
 
@@ -358,8 +356,8 @@ async def test_a_question_inside_a_node_takes_its_default_when_nobody_answers_in
 
 async def test_an_expired_hold_wakes_the_run_when_it_waits_in_memory(place: Place) -> None:
     flow = deadline("default")
-    house = await place.house(RunSettings(hot_hold=9999.0, poll=0.02, lease_ttl=99999.0))
-    driving = asyncio.create_task(flow.run(on=house))
+    hf = await place.hf(RunSettings(hot_hold=9999.0, poll=0.02, lease_ttl=99999.0))
+    driving = asyncio.create_task(flow.run(on=hf))
     while not place.clock.sleeping:  # noqa: ASYNC110
         await asyncio.sleep(0.001)
     place.clock.advance(hours=2)
@@ -391,12 +389,12 @@ async def test_a_pause_in_one_branch_keeps_what_its_siblings_finished(place: Pla
     flow.edge(start, side)
     flow.edge("ask", join)
     flow.edge(side, join)
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     assert result.status is RunStatus.pending_input
     assert log == ["side"]
-    await answer(house, result, "yes")
-    result = await flow.resume(result.run_id, on=await place.house())
+    await answer(hf, result, "yes")
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.state["end"] == ("yes", 1)
     assert log == ["side"]
 
@@ -404,11 +402,11 @@ async def test_a_pause_in_one_branch_keeps_what_its_siblings_finished(place: Pla
 @pytest.mark.covers("E2")
 async def test_resume_without_an_answer_does_not_pass_the_gate(place: Place) -> None:
     flow = deadline("default")
-    house = await place.house()
-    result = await flow.run(on=house)
-    result = await flow.resume(result.run_id, on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    result = await flow.resume(result.run_id, on=hf)
     assert result.status is RunStatus.pending_input
-    assert "shipped" not in {e.node for e in await told(house, result, "node.started")}
+    assert "shipped" not in {e.node for e in await told(hf, result, "node.started")}
 
 
 @pytest.mark.covers("G-38", "R-33", "RS-PAUSE-9")
@@ -435,13 +433,13 @@ async def test_a_question_is_asked_anew_when_its_run_failed_meanwhile_and_is_res
 
     flow.edge(start, asks)
     flow.edge(start, breaks)
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     assert result.failed
-    assert not await open_holds(house, result)
+    assert not await open_holds(hf, result)
     mended = True
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     assert result.status is RunStatus.pending_input
-    await answer(house, result, "yes")
-    result = await flow.resume(result.run_id, on=house)
+    await answer(hf, result, "yes")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.state["said"] == "yes"

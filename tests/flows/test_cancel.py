@@ -43,8 +43,8 @@ class Slow:
             self.stopped.set()
         return {}
 
-    async def cancelled(self, house: Holdfast, by: Holdfast) -> Any:
-        driving = asyncio.create_task(self.flow.run(on=house, run_id=RUN))
+    async def cancelled(self, hf: Holdfast, by: Holdfast) -> Any:
+        driving = asyncio.create_task(self.flow.run(on=hf, run_id=RUN))
         await asyncio.wait_for(self.started.wait(), 5)
         await (await by.service()).cancel(RUN, reason="not needed any more")
         result = await asyncio.wait_for(driving, 5)
@@ -58,13 +58,13 @@ class Slow:
 async def test_a_handler_is_stopped_when_its_run_is_cancelled(
     place: Place, takes_ctx: bool, other: bool
 ) -> None:
-    house = await place.house()
-    by = await place.house() if other else house
+    hf = await place.hf()
+    by = await place.hf() if other else hf
     slow = Slow(takes_ctx=takes_ctx)
-    result = await slow.cancelled(house, by)
+    result = await slow.cancelled(hf, by)
     assert result.status is RunStatus.cancelled
-    assert (await kinds(house, RUN))[-2:] == ["run.cancelled", "checkpoint.created"]
-    row = await (await house.service()).get(RUN)
+    assert (await kinds(hf, RUN))[-2:] == ["run.cancelled", "checkpoint.created"]
+    row = await (await hf.service()).get(RUN)
     assert row.status is RunStatus.cancelled
     assert "not needed any more" in (row.error or "")
 
@@ -83,10 +83,10 @@ async def test_a_run_ends_cancelled_when_its_last_handler_finishes_all_the_same(
             return {"kept": "what it had"}
         return {}
 
-    house = await place.house()
-    driving = asyncio.create_task(flow.run(on=house, run_id=RUN))
+    hf = await place.hf()
+    driving = asyncio.create_task(flow.run(on=hf, run_id=RUN))
     await asyncio.wait_for(started.wait(), 5)
-    await (await house.service()).cancel(RUN)
+    await (await hf.service()).cancel(RUN)
     result = await asyncio.wait_for(driving, 5)
     assert result.status is RunStatus.cancelled
     assert result.state == {"kept": "what it had"}
@@ -94,19 +94,19 @@ async def test_a_run_ends_cancelled_when_its_last_handler_finishes_all_the_same(
 
 @pytest.mark.covers("D-32", "D-15")
 async def test_open_effects_are_marked_unknown_when_their_run_is_cancelled(place: Place) -> None:
-    house = await place.house()
-    result = await Slow("external").cancelled(house, house)
+    hf = await place.hf()
+    result = await Slow("external").cancelled(hf, hf)
     assert result.status is RunStatus.cancelled
-    (unknown,) = await told(house, RUN, "node.unknown")
+    (unknown,) = await told(hf, RUN, "node.unknown")
     assert unknown.node == "work"
     assert unknown.data["error"]["code"] == "outcome_unknown"
 
 
 @pytest.mark.covers("CORE-WORK-07", "D-23")
 async def test_what_was_streamed_is_kept_when_a_run_is_cancelled(place: Place) -> None:
-    house = await place.house()
-    await Slow(takes_ctx=True).cancelled(house, house)
-    (emitted,) = await told(house, RUN, "node.emitted")
+    hf = await place.hf()
+    await Slow(takes_ctx=True).cancelled(hf, hf)
+    (emitted,) = await told(hf, RUN, "node.emitted")
     assert emitted.data["data"] == "half of it"
 
 
@@ -132,14 +132,14 @@ def gated() -> Flow:
 @pytest.mark.covers("D-32")
 async def test_holds_and_timers_are_closed_when_a_parked_run_is_cancelled(place: Place) -> None:
     flow = gated()
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     assert len(result.holds) == 2
-    other = await place.house()
+    other = await place.hf()
     await (await other.service()).cancel(result.run_id)
     result = await flow.resume(result.run_id, on=other)
     assert result.status is RunStatus.cancelled
-    store = await house.open()
+    store = await hf.open()
     assert {h.status for h in await store.holds(run=result.run_id)} == {HoldStatus.cancelled}
     assert await store.next_timer() is None
     records = await store.read(result.run_id)
@@ -150,54 +150,54 @@ async def test_holds_and_timers_are_closed_when_a_parked_run_is_cancelled(place:
 @pytest.mark.covers("D-32")
 async def test_a_run_that_waits_in_memory_ends_when_it_is_cancelled(place: Place) -> None:
     flow = gated()
-    house = await place.house(HOT)
-    driving = asyncio.create_task(flow.run(on=house, run_id=RUN))
-    store = await house.open()
+    hf = await place.hf(HOT)
+    driving = asyncio.create_task(flow.run(on=hf, run_id=RUN))
+    store = await hf.open()
     while len(await store.holds(run=RunId(RUN), status=HoldStatus.pending)) < 2:
         assert not driving.done()
         await asyncio.sleep(0.001)
-    await (await house.service()).cancel(RUN)
+    await (await hf.service()).cancel(RUN)
     result = await asyncio.wait_for(driving, 5)
     assert result.status is RunStatus.cancelled
-    assert not await open_holds(house, RUN)
+    assert not await open_holds(hf, RUN)
 
 
 @pytest.mark.covers("R-14", "R-10")
 async def test_a_cancelled_run_stays_cancelled_when_it_is_resumed_or_cancelled_again(place: Place) -> None:
     flow = gated()
-    house = await place.house()
-    service = await house.service()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    service = await hf.service()
+    result = await flow.run(on=hf)
     await service.cancel(result.run_id)
     await service.cancel(result.run_id)
-    assert (await flow.resume(result.run_id, on=house)).status is RunStatus.cancelled
-    assert (await flow.resume(result.run_id, on=house)).status is RunStatus.cancelled
+    assert (await flow.resume(result.run_id, on=hf)).status is RunStatus.cancelled
+    assert (await flow.resume(result.run_id, on=hf)).status is RunStatus.cancelled
     assert (await service.cancel(result.run_id)).status is RunStatus.cancelled
-    assert (await kinds(house, result)).count("run.cancelled") == 1
+    assert (await kinds(hf, result)).count("run.cancelled") == 1
 
 
-async def test_a_completed_run_refuses_when_it_is_cancelled(house: Holdfast) -> None:
+async def test_a_completed_run_refuses_when_it_is_cancelled(hf: Holdfast) -> None:
     flow = Flow("short", effect="pure")
 
     @flow.node
     async def only() -> dict[str, Any]:
         return {}
 
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     with pytest.raises(RunEndedError):
-        await (await house.service()).cancel(result.run_id)
+        await (await hf.service()).cancel(result.run_id)
 
 
 @pytest.mark.covers("D-14", "CORE-WORK-08")
-async def test_a_run_can_be_claimed_at_once_when_its_house_closes(place: Place) -> None:
+async def test_a_run_can_be_claimed_at_once_when_its_instance_closes(place: Place) -> None:
     slow = Slow()
-    house = await place.house()
-    driving = asyncio.create_task(slow.flow.run(on=house, run_id=RUN))
+    hf = await place.hf()
+    driving = asyncio.create_task(slow.flow.run(on=hf, run_id=RUN))
     await slow.started.wait()
-    await asyncio.wait({asyncio.create_task(house.close())})
+    await asyncio.wait({asyncio.create_task(hf.close())})
     with pytest.raises(asyncio.CancelledError):
         await driving
-    row = await (await (await place.house()).service()).get(RUN)
+    row = await (await (await place.hf()).service()).get(RUN)
     assert row.status is RunStatus.resumable
     assert row.worker is None
 
@@ -223,16 +223,16 @@ async def test_an_effect_whose_handler_was_not_called_is_not_in_doubt_when_its_w
         return {}
 
     flow.edge(first, second)
-    house = await place.house()
-    driving = asyncio.create_task(flow.run(on=house, run_id=RUN))
+    hf = await place.hf()
+    driving = asyncio.create_task(flow.run(on=hf, run_id=RUN))
     await started.wait()
-    closing = asyncio.create_task(house.close())
+    closing = asyncio.create_task(hf.close())
     await asyncio.sleep(0)
     gate.set()
     await closing
     assert (await driving).status is RunStatus.resumable
     assert done == ["first"]
-    later = await place.house()
+    later = await place.hf()
     result = await flow.resume(RUN, on=later)
     assert result.completed
     assert done == ["first", "second"]

@@ -31,12 +31,12 @@ def flow_of(**settings: Any) -> Flow:
 ALWAYS = ["-created", "ask-asked", "-end"]
 
 
-async def listed(house: Holdfast, flow: Flow, **options: Any) -> list[str]:
-    waiting = await flow.run({}, on=house, **options)
-    await answer(house, waiting, "y")
-    result = await flow.resume(waiting.run_id, on=house)
+async def listed(hf: Holdfast, flow: Flow, **options: Any) -> list[str]:
+    waiting = await flow.run({}, on=hf, **options)
+    await answer(hf, waiting, "y")
+    result = await flow.resume(waiting.run_id, on=hf)
     assert result.completed
-    records = await (await house.service()).store.read(result.run_id)
+    records = await (await hf.service()).store.read(result.run_id)
     return [f"{r.node}-{Kind(r.kind).name}" for r in records if r.listed]
 
 
@@ -59,17 +59,17 @@ EVERY = ["plain", "own", "deep", "sub", "ask", "last"]
     ],
 )
 async def test_choice_of_a_run_replaces_that_of_its_flow_before_and_after_a_resume(
-    house: Holdfast, settings: dict[str, Any], choice: Any, steps: list[str]
+    hf: Holdfast, settings: dict[str, Any], choice: Any, steps: list[str]
 ) -> None:
     options = {} if choice is None else {"checkpoints": choice}
-    found = await listed(house, flow_of(**settings), **options)
+    found = await listed(hf, flow_of(**settings), **options)
     assert [name for name in found if name not in ALWAYS] == [f"{name}-step" for name in steps]
     assert [name for name in found if name in ALWAYS] == ALWAYS
 
 
 @pytest.mark.covers("RS-FLOW-8")
-async def test_choice_of_a_run_lists_starts_when_it_says_before(house: Holdfast) -> None:
-    found = await listed(house, flow_of(), checkpoints={"when": "before"})
+async def test_choice_of_a_run_lists_starts_when_it_says_before(hf: Holdfast) -> None:
+    found = await listed(hf, flow_of(), checkpoints={"when": "before"})
     assert [name for name in found if name not in ALWAYS] == [
         f"{name}-{'step' if name == 'own' else 'attempt'}"
         for name in ["plain", "own", "sub", "deep", "ask", "last"]
@@ -78,9 +78,9 @@ async def test_choice_of_a_run_lists_starts_when_it_says_before(house: Holdfast)
 
 @pytest.mark.covers("RS-FLOW-8")
 async def test_choice_of_a_run_survives_the_death_of_its_worker_and_a_fork(place: Place) -> None:
-    flow, house = flow_of(), await place.house()
-    waiting = await flow.run({}, on=house, checkpoints="none")
-    other = await place.house()
+    flow, hf = flow_of(), await place.hf()
+    waiting = await flow.run({}, on=hf, checkpoints="none")
+    other = await place.hf()
     service = await other.service()
     other.carry(flow.program())
     forked = await (await other.service()).fork(waiting.run_id, 0)
@@ -95,6 +95,6 @@ async def test_choice_of_a_run_survives_the_death_of_its_worker_and_a_fork(place
     "choice",
     ["some", 7, {"policy": "all"}, {"when": "never"}, {"exclude": ["gone"]}, {"exclude": "own"}, {"x": 1}],
 )
-async def test_choice_that_means_nothing_is_refused(house: Holdfast, choice: Any) -> None:
+async def test_choice_that_means_nothing_is_refused(hf: Holdfast, choice: Any) -> None:
     with pytest.raises(InputError):
-        await flow_of().run({}, on=house, checkpoints=choice)
+        await flow_of().run({}, on=hf, checkpoints=choice)

@@ -43,9 +43,9 @@ async def _until_asleep(place: Place, task: asyncio.Task[Any]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def _ran(place: Place, house: Holdfast, flow: Flow) -> Result:
+async def _ran(place: Place, hf: Holdfast, flow: Flow) -> Result:
     """Run the flow; while it waits the clock is set back an hour, and then five seconds pass."""
-    running = asyncio.create_task(flow.run(on=house))
+    running = asyncio.create_task(flow.run(on=hf))
     await _until_asleep(place, running)
     place.clock.set_by(BACK)
     place.clock.advance(seconds=5)
@@ -55,16 +55,16 @@ async def _ran(place: Place, house: Holdfast, flow: Flow) -> Result:
 @pytest.mark.covers("D-5", "D-33")
 @pytest.mark.parametrize("make", [fails_once, sleeps])
 async def test_a_wait_is_as_long_as_declared_when_the_clock_is_set_back(place: Place, make: Any) -> None:
-    house = await place.house(HOT)
-    result = await _ran(place, house, make())
+    hf = await place.hf(HOT)
+    result = await _ran(place, hf, make())
     assert result.completed
-    assert not await (await house.open()).fire_timers(limit=10), "the stored timer is closed with the wait"
+    assert not await (await hf.open()).fire_timers(limit=10), "the stored timer is closed with the wait"
 
 
 @pytest.mark.covers("D-5")
 async def test_a_wait_goes_on_when_the_clock_is_set_back_and_its_time_has_not_passed(place: Place) -> None:
-    house = await place.house(HOT)
-    running = asyncio.create_task(sleeps("9s").run(on=house))
+    hf = await place.hf(HOT)
+    running = asyncio.create_task(sleeps("9s").run(on=hf))
     await _until_asleep(place, running)
     place.clock.set_by(BACK)
     place.clock.advance(seconds=8)
@@ -76,9 +76,9 @@ async def test_a_wait_goes_on_when_the_clock_is_set_back_and_its_time_has_not_pa
 
 @pytest.mark.covers("D-5")
 async def test_a_wait_until_a_moment_goes_by_the_wall_clock_when_that_is_set_back(place: Place) -> None:
-    house = await place.house(HOT)
+    hf = await place.hf(HOT)
     moment = to_datetime(place.clock.now() + 5_000_000)
-    running = asyncio.create_task(sleeps(None, until="at").run({"at": moment}, on=house))
+    running = asyncio.create_task(sleeps(None, until="at").run({"at": moment}, on=hf))
     await _until_asleep(place, running)
     place.clock.set_by(BACK)
     place.clock.advance(seconds=5)

@@ -29,36 +29,36 @@ TENTH = 9
 
 
 @pytest.mark.covers("CORE-FLOW-39")
-async def test_lane_and_priority_are_those_of_the_flow_unless_the_run_says_otherwise(house: Holdfast) -> None:
+async def test_lane_and_priority_are_those_of_the_flow_unless_the_run_says_otherwise(hf: Holdfast) -> None:
     flow = Flow("placed", effect="pure", lane="slow", priority=7)
     node(flow, "only")
-    service = await house.service()
+    service = await hf.service()
     plain, _ = await service.create(flow.program(), {})
     own, _ = await service.create(flow.program(), {}, lane="fast", priority=0)
     assert [(row.lane, row.priority) for row in (plain, own)] == [("slow", 7), ("fast", 0)]
-    await Worker(flow, on=house, lanes=["fast"]).run_until_idle()
+    await Worker(flow, on=hf, lanes=["fast"]).run_until_idle()
     assert [(await service.get(row.id)).status for row in (plain, own)] == ["pending", "completed"]
 
 
 @pytest.mark.covers("CORE-FLOW-40", "CORE-HOLD-01")
 @pytest.mark.parametrize(("said", "receipt"), [("approve", "r-250"), ("reject", "none")])
 async def test_hold_asks_a_person_and_the_run_goes_where_they_decide(
-    house: Holdfast, said: str, receipt: str
+    hf: Holdfast, said: str, receipt: str
 ) -> None:
     flow = refund_flow()
-    waiting = await flow.run(GIVEN, on=house)
+    waiting = await flow.run(GIVEN, on=hf)
     (hold,) = waiting.holds
     assert (hold.node, hold.prompt, hold.status) == ("approve", "Refund 250 to c-9?", HoldStatus.pending)
-    await answer(house, waiting, said)
-    result = await flow.resume(waiting.run_id, on=house)
+    await answer(hf, waiting, said)
+    result = await flow.resume(waiting.run_id, on=hf)
     assert result.expect().state.receipt == receipt
-    taken = {event.node for event in await told(house, result, "node.completed")}
+    taken = {event.node for event in await told(hf, result, "node.completed")}
     assert ("pay" in taken, "refuse" in taken) == (said == "approve", said == "reject")
 
 
 @pytest.mark.covers("CORE-CTX-04")
 async def test_artifact_is_in_the_result_when_its_node_has_settled_and_not_when_it_failed(
-    house: Holdfast,
+    hf: Holdfast,
 ) -> None:
     flow = Flow("gives", effect="pure")
 
@@ -74,14 +74,14 @@ async def test_artifact_is_in_the_result_when_its_node_has_settled_and_not_when_
         raise ValueError("no")
 
     flow.edge(gives, fails)
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.expect().artifacts == {"report": {"pages": [1, 2]}, "plain": b"bytes"}
     assert result.state == {"given": True}
-    assert (await (await house.service()).latest(result.run_id)).artifacts == result.artifacts
+    assert (await (await hf.service()).latest(result.run_id)).artifacts == result.artifacts
 
 
 @pytest.mark.covers("CORE-RUN-04", "G-28")
-async def test_result_tells_completed_waiting_and_failed_apart(house: Holdfast) -> None:
+async def test_result_tells_completed_waiting_and_failed_apart(hf: Holdfast) -> None:
     flow = Flow("three", effect="pure")
     flow.hold("ask", prompt="?", options=["yes"])
 
@@ -92,16 +92,14 @@ async def test_result_tells_completed_waiting_and_failed_apart(house: Holdfast) 
         return {}
 
     flow.edge(decides, "ask", when="how == 'asking'")
-    ends = {how: await flow.run({"how": how}, on=house) for how in ("well", "asking", "badly")}
+    ends = {how: await flow.run({"how": how}, on=hf) for how in ("well", "asking", "badly")}
     assert {how: (r.completed, r.waiting, r.failed) for how, r in ends.items()} == {
         "well": (True, False, False),
         "asking": (False, True, False),
         "badly": (False, False, True),
     }
     assert [r.status for r in ends.values()] == ["completed", "pending_input", "failed"]
-    last = [
-        [e for e in await told(house, r) if e.type != "checkpoint.created"][-1].type for r in ends.values()
-    ]
+    last = [[e for e in await told(hf, r) if e.type != "checkpoint.created"][-1].type for r in ends.values()]
     assert last == ["run.completed", "hold.opened", "run.failed"]
 
 
@@ -110,14 +108,14 @@ async def test_result_tells_completed_waiting_and_failed_apart(house: Holdfast) 
 async def test_sync_run_works_where_a_loop_already_runs(tmp_path: Path, address: str) -> None:
     flow = Flow("sync", effect="pure")
     node(flow, "only", {"x": 1})
-    house = Holdfast(address.format(tmp_path))
-    assert flow.run_sync({}, on=house).expect().state == {"x": 1}
-    await house.close()
+    hf = Holdfast(address.format(tmp_path))
+    assert flow.run_sync({}, on=hf).expect().state == {"x": 1}
+    await hf.close()
 
 
 @pytest.mark.covers("CORE-CKPT-02")
 async def test_load_reads_no_more_than_a_snapshots_worth_however_long_the_run_is(
-    house: Holdfast, monkeypatch: pytest.MonkeyPatch
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow = Flow("long", effect="pure")
 
@@ -128,10 +126,10 @@ async def test_load_reads_no_more_than_a_snapshots_worth_however_long_the_run_is
     flow.hold("ask", prompt="?", options=["yes"])
     flow.loop(turn, turn, when="n < 950", max=1000)
     flow.edge(turn, "ask", when="n >= 950")
-    waiting = await flow.run({"n": 0}, on=house)
-    service = await house.service()
+    waiting = await flow.run({"n": 0}, on=hf)
+    service = await hf.service()
     assert (await service.get(waiting.run_id)).head > 950
-    await answer(house, waiting, "yes")
+    await answer(hf, waiting, "yes")
     store, read = service.store, []
     real = store.read
 
@@ -141,20 +139,20 @@ async def test_load_reads_no_more_than_a_snapshots_worth_however_long_the_run_is
         return found
 
     monkeypatch.setattr(store, "read", counted)
-    assert (await flow.resume(waiting.run_id, on=house)).expect().state["n"] == 950
+    assert (await flow.resume(waiting.run_id, on=hf)).expect().state["n"] == 950
     assert 0 < sum(read) <= 2 * 200 + 10, "snapshots are at most 200 records apart"
 
 
 @pytest.mark.covers("D-1")
 async def test_journal_knows_nine_kinds_and_a_reader_refuses_a_tenth(
-    bare_house: Holdfast, monkeypatch: pytest.MonkeyPatch
+    bare_hf: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert [kind.name for kind in Kind] == [
         "created", "intent", "attempt", "substep", "asked", "chunk", "step", "snapshot", "end",
     ]  # fmt: skip
     flow = refund_flow()
-    waiting = await flow.run(GIVEN, on=bare_house)
-    service = await bare_house.service()
+    waiting = await flow.run(GIVEN, on=bare_hf)
+    service = await bare_hf.service()
     real = service.store.read
 
     async def newer(*words: Any, **more: Any) -> list[Record]:
@@ -170,9 +168,9 @@ async def test_journal_knows_nine_kinds_and_a_reader_refuses_a_tenth(
 
     monkeypatch.setattr(service.store, "read", newer)
     with pytest.raises(SchemaTooNewError, match="kind 9"):
-        await flow.resume(waiting.run_id, on=bare_house)
+        await flow.resume(waiting.run_id, on=bare_hf)
     monkeypatch.undo()
-    assert (await flow.resume(waiting.run_id, on=bare_house)).status is RunStatus.pending_input
+    assert (await flow.resume(waiting.run_id, on=bare_hf)).status is RunStatus.pending_input
 
 
 @pytest.mark.covers("E17")
@@ -182,12 +180,12 @@ async def test_deadline_of_a_person_is_not_forgotten_when_no_process_waits(
 ) -> None:
     flow = Flow("deadline", effect="pure")
     flow.hold("gate", prompt="Ship?", options=["yes", "no"], timeout="2h", on_timeout=on_timeout)
-    house = await place.house()
-    waiting = await flow.run({}, on=house)
+    hf = await place.hf()
+    waiting = await flow.run({}, on=hf)
     assert waiting.status is RunStatus.pending_input
-    await house.close()
+    await hf.close()
     place.clock.advance(hours=3)
-    later = await place.house()
+    later = await place.hf()
     # Nobody names the run: whoever is alive finds that its time is over.
     worker = Worker(flow, on=later, poll=0.01)
     async with worker:
@@ -203,7 +201,7 @@ async def test_deadline_of_a_person_is_not_forgotten_when_no_process_waits(
 @pytest.mark.covers("E20", "G-21")
 @pytest.mark.parametrize(("plan", "end"), [("pro", "fast"), ("free", "slow")])
 async def test_documented_expression_with_the_state_prefix_does_not_take_the_wrong_way(
-    house: Holdfast, plan: str, end: str
+    hf: Holdfast, plan: str, end: str
 ) -> None:
     flow = Flow("documented", effect="pure")
     node(flow, "start", {"plan": plan})
@@ -211,11 +209,11 @@ async def test_documented_expression_with_the_state_prefix_does_not_take_the_wro
     node(flow, "slow", {"end": "slow"})
     flow.edge("start", "fast", when="state.scratch.plan === 'pro' && (state.plan != 'a||b')")
     flow.edge("start", "slow", otherwise=True)
-    assert (await flow.run({}, on=house)).expect().state["end"] == end
+    assert (await flow.run({}, on=hf)).expect().state["end"] == end
 
 
 @pytest.mark.covers("P3")
-async def test_no_option_of_a_human_step_is_dropped_on_its_way_to_the_hold(house: Holdfast) -> None:
+async def test_no_option_of_a_human_step_is_dropped_on_its_way_to_the_hold(hf: Holdfast) -> None:
     flow = Flow("told", effect="pure")
     flow.hold(
         "gate", prompt="Ship {{what}}?", options=[{"id": "y", "label": "Yes", "variant": "primary"}, "n"],
@@ -227,7 +225,7 @@ async def test_no_option_of_a_human_step_is_dropped_on_its_way_to_the_hold(house
     assert [
         name for name in HoldSpec.__struct_fields__ if getattr(spec, name) == getattr(HoldSpec(), name)
     ] == ["form", "wait", "modifies"]  # in place of a schema, and of a length that is known
-    waiting = await flow.run({"what": "it"}, on=house)
+    waiting = await flow.run({"what": "it"}, on=hf)
     (hold,) = waiting.holds
     assert (hold.prompt, hold.assignee, hold.priority, hold.type) == ("Ship it?", "team:it", "high", "review")
     assert hold.options == (Option("y", "Yes", "primary"), Option("n", "n"))
@@ -235,8 +233,8 @@ async def test_no_option_of_a_human_step_is_dropped_on_its_way_to_the_hold(house
     assert hold.expiry_action == "default_option"
     assert (hold.reminder_interval, hold.tags, hold.terms) == (60, ("ship",), HoldTerms(max_reminders=3))
     assert (hold.context, hold.schema) == (b'{"what":"it"}', b'{"type":"object"}')
-    await answer(house, waiting, "y", data={})
-    assert (await flow.resume(waiting.run_id, on=house)).expect().state["verdict"] == "y"
+    await answer(hf, waiting, "y", data={})
+    assert (await flow.resume(waiting.run_id, on=hf)).expect().state["verdict"] == "y"
 
 
 @pytest.mark.covers("P3")
@@ -250,7 +248,7 @@ def test_option_that_a_human_step_does_not_know_is_refused(option: str) -> None:
 
 @pytest.mark.covers("CORE-CTX-10")
 async def test_log_lines_of_a_node_name_their_run_node_and_seq(
-    house: Holdfast, caplog: pytest.LogCaptureFixture
+    hf: Holdfast, caplog: pytest.LogCaptureFixture
 ) -> None:
     flow = Flow("logs", effect="pure")
 
@@ -258,17 +256,17 @@ async def test_log_lines_of_a_node_name_their_run_node_and_seq(
     async def talks(ctx: Context) -> None:
         ctx.log.warning("here")
 
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     (line,) = [r for r in caplog.records if r.message == "here"]
     assert (line.run, line.node) == (result.run_id, "talks")
     assert isinstance(line.seq, int)
 
 
 @pytest.mark.covers("G-50")
-async def test_every_subscriber_sees_all_events_in_order_and_leaves_nothing_behind(house: Holdfast) -> None:
+async def test_every_subscriber_sees_all_events_in_order_and_leaves_nothing_behind(hf: Holdfast) -> None:
     flow = refund_flow()
-    waiting = await flow.run(GIVEN, on=house)
-    service = await house.service()
+    waiting = await flow.run(GIVEN, on=hf)
+    service = await hf.service()
 
     async def listen(until: int) -> list[Event]:
         seen: list[Event] = []
@@ -283,8 +281,8 @@ async def test_every_subscriber_sees_all_events_in_order_and_leaves_nothing_behi
 
     listeners = [asyncio.create_task(listen(until)) for until in (10_000, 10_000, 3)]
     await asyncio.sleep(0.01)
-    await answer(house, waiting, "approve")
-    await flow.resume(waiting.run_id, on=house)
+    await answer(hf, waiting, "approve")
+    await flow.resume(waiting.run_id, on=hf)
     async with asyncio.timeout(5):
         first, second, early = await asyncio.gather(*listeners)
     whole = await service.events(waiting.run_id)
@@ -294,7 +292,7 @@ async def test_every_subscriber_sees_all_events_in_order_and_leaves_nothing_behi
 
 
 @pytest.mark.covers("CORE-WORK-01")
-async def test_service_creates_finds_lists_answers_resumes_and_cancels_runs(house: Holdfast) -> None:
+async def test_service_creates_finds_lists_answers_resumes_and_cancels_runs(hf: Holdfast) -> None:
     flow = Flow("served", effect="pure")
     broken = [True]
 
@@ -306,14 +304,14 @@ async def test_service_creates_finds_lists_answers_resumes_and_cancels_runs(hous
 
     flow.hold("ask", prompt="?", options=["yes"])
     flow.edge("ask", shaky)
-    service = await house.service()
+    service = await hf.service()
     row, fresh = await service.create(flow.program(), {}, idempotency_key="one")
     same, again = await service.create(flow.program(), {}, idempotency_key="one")
     other, _ = await service.create(flow.program(), {})
     assert (fresh, again, same.id) == (True, False, row.id)
     assert (await service.get(row.id[:10])).id == row.id
     assert {each.id for each in await service.list(RunFilter(flow="served"))} == {row.id, other.id}
-    worker = Worker(flow, on=house)
+    worker = Worker(flow, on=hf)
     await worker.run_until_idle()
     assert {each.status for each in await service.list(RunFilter())} == {RunStatus.pending_input}
     (hold,) = await service.holds(row.id)
@@ -332,13 +330,13 @@ async def test_service_creates_finds_lists_answers_resumes_and_cancels_runs(hous
 
 @pytest.mark.covers("CORE-HOLD-04")
 async def test_nothing_of_a_run_is_left_in_the_process_when_it_waits_for_a_person(
-    bare_house: Holdfast,
+    bare_hf: Holdfast,
 ) -> None:
     flow = Flow("waits", effect="pure")
     flow.hold("ask", prompt="?", options=["yes"])
-    service = await bare_house.service()
+    service = await bare_hf.service()
     tasks = len(asyncio.all_tasks())
-    runs = [(await flow.run({"mine": "x" * 100}, on=bare_house)).run_id for _ in range(20)]
+    runs = [(await flow.run({"mine": "x" * 100}, on=bare_hf)).run_id for _ in range(20)]
     rows = [await service.get(run) for run in runs]
     assert {(row.status, row.worker, row.lease_until) for row in rows} == {("pending_input", None, None)}
     assert service.runtime.drivers == {}

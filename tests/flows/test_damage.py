@@ -71,35 +71,35 @@ def steps(effects: tuple[str, ...]) -> tuple[Flow, list[str]]:
     return flow, ran
 
 
-async def records(house: Holdfast, run: str) -> list[Record]:
-    return await (await house.service()).store.read(RunId(run))
+async def records(hf: Holdfast, run: str) -> list[Record]:
+    return await (await hf.service()).store.read(RunId(run))
 
 
-async def seq_of(house: Holdfast, run: str, node: str) -> int:
-    return next(r.seq for r in await records(house, run) if r.node == node and r.kind == Kind.step)
+async def seq_of(hf: Holdfast, run: str, node: str) -> int:
+    return next(r.seq for r in await records(hf, run) if r.node == node and r.kind == Kind.step)
 
 
 @pytest.mark.covers("D-19", "R-39", "R-38", "CORE-BAD-12", "RS-MORE-3")
 async def test_run_falls_back_when_only_repeatable_work_is_lost(disk: Disk) -> None:
     flow, ran = steps(("pure", "read", "pure"))
-    async with Holdfast(disk.address) as house:
-        run = (await flow.run({}, on=house)).run_id
-        bad = await seq_of(house, run, "n1")
+    async with Holdfast(disk.address) as hf:
+        run = (await flow.run({}, on=hf)).run_id
+        bad = await seq_of(hf, run, "n1")
     disk.flip(bad)
-    async with Holdfast(disk.address) as house:
-        result = await flow.resume(run, on=house)
+    async with Holdfast(disk.address) as hf:
+        result = await flow.resume(run, on=hf)
         assert result.status == "waiting"
         assert ran == ["n0", "n1", "n2", "n1", "n2"]
-        service = await house.service()
+        service = await hf.service()
         (told,) = [e for e in await service.events(run) if e.type == "run.fell_back"]
         assert f"record {bad}" in told.data["error"]["message"]
         assert "n2 (pure" in told.data["error"]["message"]
         assert (await service.latest(run)).visited == ["n0", "n1", "n2"]
-        damaged = next(r for r in await records(house, run) if r.seq == bad)
+        damaged = next(r for r in await records(hf, run) if r.seq == bad)
         assert (damaged.node, damaged.effect, damaged.outcome) == ("n1", "read", "success"), (
             "kept, with columns"
         )
-        assert (await flow.resume(run, on=house)).status == "waiting"
+        assert (await flow.resume(run, on=hf)).status == "waiting"
         assert len([e for e in await service.events(run) if e.type == "run.fell_back"]) == 1
 
 
@@ -107,18 +107,18 @@ async def test_run_falls_back_when_only_repeatable_work_is_lost(disk: Disk) -> N
 @pytest.mark.parametrize("how", ["flip", "cut"])
 async def test_run_stops_when_a_step_that_touched_the_outside_is_lost(disk: Disk, how: str) -> None:
     flow, ran = steps(("pure", "external", "pure"))
-    async with Holdfast(disk.address) as house:
-        run = (await flow.run({}, on=house)).run_id
-        bad = await seq_of(house, run, "n0")
+    async with Holdfast(disk.address) as hf:
+        run = (await flow.run({}, on=hf)).run_id
+        bad = await seq_of(hf, run, "n0")
     getattr(disk, how)(bad)
-    async with Holdfast(disk.address) as house:
+    async with Holdfast(disk.address) as hf:
         with pytest.raises(CheckpointCorruptError) as caught:
-            await flow.resume(run, on=house)
+            await flow.resume(run, on=hf)
         assert ran == ["n0", "n1", "n2"]
         assert caught.value.facts["seq"] == bad
         assert "digest" in caught.value.facts
         assert any("n1 (external" in step for step in caught.value.facts["lost"])  # type: ignore[union-attr]
-        service = await house.service()
+        service = await hf.service()
         row = await service.get(run)
         assert row.status == "failed"
         assert row.error is not None
@@ -131,7 +131,7 @@ async def test_run_stops_when_a_step_that_touched_the_outside_is_lost(disk: Disk
         assert "n0" in [m.node for m in listed], "columns are listed although the payload is damaged"
         with pytest.raises(CheckpointCorruptError):
             await service.checkpoint(run, bad)
-        forked = await flow.fork(run, bad - 1, on=house)
+        forked = await flow.fork(run, bad - 1, on=hf)
         assert forked.status == "waiting", "an operator forks"
         assert ran[3:] == ["n0", "n1", "n2"]
 
@@ -142,14 +142,14 @@ async def test_nothing_is_lost_when_only_a_snapshot_is_damaged(
 ) -> None:
     monkeypatch.setattr("holdfast.runs.driver.writer.SNAPSHOT_RECORDS", 4)
     flow, ran = steps(("pure", "external", "pure", "pure"))
-    async with Holdfast(disk.address) as house:
-        run = (await flow.run({}, on=house)).run_id
-        snapshots = [r.seq for r in await records(house, run) if r.kind == Kind.snapshot]
+    async with Holdfast(disk.address) as hf:
+        run = (await flow.run({}, on=hf)).run_id
+        snapshots = [r.seq for r in await records(hf, run) if r.kind == Kind.snapshot]
     assert snapshots
     for seq in snapshots:
         disk.flip(seq)
-    async with Holdfast(disk.address) as house:
-        assert (await flow.resume(run, on=house)).status == "waiting"
+    async with Holdfast(disk.address) as hf:
+        assert (await flow.resume(run, on=hf)).status == "waiting"
         assert ran == ["n0", "n1", "n2", "n3"]
 
 
@@ -167,14 +167,14 @@ def heavy() -> Flow:
 @pytest.mark.parametrize("damage", ["gone", "flipped", "cut"])
 async def test_blob_error_names_the_blob_when_it_is_missing_or_damaged(disk: Disk, damage: str) -> None:
     flow = heavy()
-    async with Holdfast(disk.address) as house:
-        result = await flow.run({}, on=house)
+    async with Holdfast(disk.address) as hf:
+        result = await flow.run({}, on=hf)
         run, hold = result.run_id, result.holds[0].id
         pos_refs = [
             value.digest.hex()
-            for r in await records(house, run)
+            for r in await records(hf, run)
             if r.kind == Kind.step
-            for *_, value in (await house.service()).runtime.sealer_of(flow.program()).open(r).ops
+            for *_, value in (await hf.service()).runtime.sealer_of(flow.program()).open(r).ops
             if isinstance(value, BlobRef)
         ]
     disk.change(
@@ -184,14 +184,14 @@ async def test_blob_error_names_the_blob_when_it_is_missing_or_damaged(disk: Dis
             "cut": "UPDATE blobs SET data = substr(data, 1, length(data) - 1)",
         }[damage]
     )
-    async with Holdfast(disk.address) as house:
-        service = await house.service()
-        house.carry(flow.program())
+    async with Holdfast(disk.address) as hf:
+        service = await hf.service()
+        hf.carry(flow.program())
         with pytest.raises(BlobMissingError, match=pos_refs[0]):
             await service.latest(run)
         await service.answer(hold, "yes")
         with pytest.raises(BlobMissingError, match=pos_refs[0]):
-            await flow.resume(run, on=house)
+            await flow.resume(run, on=hf)
         row = await service.get(run)
         assert row.status == "failed"
         assert row.error is not None
@@ -218,17 +218,17 @@ async def test_large_value_of_a_branch_reaches_the_join_when_another_worker_take
     for middle in (branch, ask):
         flow.edge(first, middle)
         flow.edge(middle, last)
-    async with Holdfast(disk.address) as house:
-        result = await flow.run({}, on=house)
-    async with Holdfast(disk.address) as house:
-        await (await house.service()).answer(result.holds[0].id, "yes")
-        assert (await flow.resume(result.run_id, on=house)).expect().state["size"] == 200_000
+    async with Holdfast(disk.address) as hf:
+        result = await flow.run({}, on=hf)
+    async with Holdfast(disk.address) as hf:
+        await (await hf.service()).answer(result.holds[0].id, "yes")
+        assert (await flow.resume(result.run_id, on=hf)).expect().state["size"] == 200_000
 
 
 async def test_refund_is_whole_when_nothing_is_damaged(disk: Disk) -> None:
-    async with Holdfast(disk.address) as house:
-        run = (await refund_flow().run(GIVEN, on=house)).run_id
-        assert not [e for e in await (await house.service()).events(run) if e.type == "record.unreadable"]
+    async with Holdfast(disk.address) as hf:
+        run = (await refund_flow().run(GIVEN, on=hf)).run_id
+        assert not [e for e in await (await hf.service()).events(run) if e.type == "record.unreadable"]
 
 
 @pytest.mark.covers("CORE-BAD-14")
@@ -237,13 +237,13 @@ async def test_timeline_says_what_is_missing_when_the_list_of_a_map_is_gone(disk
     body.hold("look", prompt="Fine?", options=["yes"])
     flow = Flow("listed", effect="pure")
     flow.map("each", over="items", body=body, into="out", concurrency=1)
-    async with Holdfast(disk.address) as house:
-        result = await flow.run({"items": ["x" * 50_000, "y" * 50_000]}, on=house)
+    async with Holdfast(disk.address) as hf:
+        result = await flow.run({"items": ["x" * 50_000, "y" * 50_000]}, on=hf)
     disk.change("DELETE FROM blobs")
-    async with Holdfast(disk.address) as house:
-        house.carry(flow.program())
-        service = await house.service()
+    async with Holdfast(disk.address) as hf:
+        hf.carry(flow.program())
+        service = await hf.service()
         line = await make_timeline(service, await service.get(result.run_id))
         assert "is gone" in line.damage
         with pytest.raises(BlobMissingError, match="is gone"):
-            await flow.resume(result.run_id, on=house)
+            await flow.resume(result.run_id, on=hf)

@@ -28,16 +28,16 @@ def node(found: Diff, name: str) -> NodeDiff:
     return next(node for node in found.nodes if node.node == name)
 
 
-async def completed(house: Holdfast, flow: Flow, decision: str = "approve") -> str:
-    result = await flow.run(GIVEN, on=house)
-    await answer(house, result, decision)
-    return (await flow.resume(result.run_id, on=house)).run_id
+async def completed(hf: Holdfast, flow: Flow, decision: str = "approve") -> str:
+    result = await flow.run(GIVEN, on=hf)
+    await answer(hf, result, decision)
+    return (await flow.resume(result.run_id, on=hf)).run_id
 
 
 @pytest.mark.covers("TOOL-TIME-01")
-async def test_two_checkpoints_of_a_run_differ_by_what_happened_between_them(house: Holdfast) -> None:
-    run = await completed(house, refund_flow())
-    service = await house.service()
+async def test_two_checkpoints_of_a_run_differ_by_what_happened_between_them(hf: Holdfast) -> None:
+    run = await completed(hf, refund_flow())
+    service = await hf.service()
     early = next(m for m in await service.checkpoints(run) if m.node == "assess")
 
     found = await service.diff(early.id, run)
@@ -57,14 +57,14 @@ async def test_two_checkpoints_of_a_run_differ_by_what_happened_between_them(hou
 
 
 @pytest.mark.covers("TOOL-TIME-02")
-async def test_two_branches_differ_from_where_they_part(house: Holdfast) -> None:
+async def test_two_branches_differ_from_where_they_part(hf: Holdfast) -> None:
     flow = refund_flow()
-    run = await completed(house, flow)
-    service = await house.service()
+    run = await completed(hf, flow)
+    service = await hf.service()
     seq = next(m.seq for m in await service.checkpoints(run) if m.node == "assess")
-    one = await flow.fork(run, seq, patch={"scratch": {"customer": "zoe"}}, on=house)
-    await answer(house, one, "reject")
-    await flow.resume(one.run_id, on=house)
+    one = await flow.fork(run, seq, patch={"scratch": {"customer": "zoe"}}, on=hf)
+    await answer(hf, one, "reject")
+    await flow.resume(one.run_id, on=hf)
     deep = await service.fork(one.run_id, 0)
 
     found = await service.diff(run, one.run_id)
@@ -81,11 +81,11 @@ async def test_two_branches_differ_from_where_they_part(house: Holdfast) -> None
 
 
 @pytest.mark.covers("TOOL-TIME-02")
-async def test_two_runs_with_no_common_past_differ_by_input_and_route(house: Holdfast) -> None:
+async def test_two_runs_with_no_common_past_differ_by_input_and_route(hf: Holdfast) -> None:
     flow = refund_flow()
-    run = await completed(house, flow)
-    small = (await flow.run({**GIVEN, "amount": 20}, on=house)).expect().run_id
-    service = await house.service()
+    run = await completed(hf, flow)
+    small = (await flow.run({**GIVEN, "amount": 20}, on=hf)).expect().run_id
+    service = await hf.service()
 
     found = await service.diff(small, run)
     assert (found.relation, found.parted) == ("runs", None)
@@ -110,11 +110,11 @@ def scripted(risk: float, *, tool: str = "search") -> Flow:
 
 
 @pytest.mark.covers("TOOL-TIME-01")
-async def test_tool_calls_and_costs_are_compared_by_name_and_place(house: Holdfast) -> None:
-    one = (await scripted(0.25).run({}, on=house)).expect().run_id
-    two = (await scripted(0.75).run({}, on=house)).expect().run_id
-    other = (await scripted(0.25, tool="fetch").run({}, on=house)).expect().run_id
-    service = await house.service()
+async def test_tool_calls_and_costs_are_compared_by_name_and_place(hf: Holdfast) -> None:
+    one = (await scripted(0.25).run({}, on=hf)).expect().run_id
+    two = (await scripted(0.75).run({}, on=hf)).expect().run_id
+    other = (await scripted(0.25, tool="fetch").run({}, on=hf)).expect().run_id
+    service = await hf.service()
 
     found = node(await service.diff(one, two), "look")
     assert [(c.path, c.before, c.after) for c in found.calls] == [("search#0.value.risk", 0.25, 0.75)]
@@ -126,7 +126,7 @@ async def test_tool_calls_and_costs_are_compared_by_name_and_place(house: Holdfa
 
 
 @pytest.mark.covers("TOOL-TIME-01")
-async def test_calls_with_a_key_are_compared_by_it_and_not_by_the_time_they_took(house: Holdfast) -> None:
+async def test_calls_with_a_key_are_compared_by_it_and_not_by_the_time_they_took(hf: Holdfast) -> None:
     async def run(amount: int, micros: int) -> str:
         flow = Flow("keyed")
 
@@ -136,10 +136,10 @@ async def test_calls_with_a_key_are_compared_by_it_and_not_by_the_time_they_took
             await ctx.step(f"refund({amount})", lambda: told, effect="read", key="tool/0")
 
         flow.start(act)
-        return (await flow.run({}, on=house)).expect().run_id
+        return (await flow.run({}, on=hf)).expect().run_id
 
     one, two, again = await run(250, 7), await run(80, 7), await run(250, 9)
-    service = await house.service()
+    service = await hf.service()
     calls = node(await service.diff(one, two), "act").calls
     place = "refund(80) [tool/0]"
     assert [(c.path, c.before, c.after) for c in calls] == [
@@ -161,11 +161,11 @@ def mapped() -> Flow:
 
 
 @pytest.mark.covers("TOOL-TIME-01", "TOOL-TIME-03")
-async def test_items_of_a_map_are_compared_one_by_one_and_drawn_together(house: Holdfast) -> None:
+async def test_items_of_a_map_are_compared_one_by_one_and_drawn_together(hf: Holdfast) -> None:
     flow = mapped()
-    one = (await flow.run({"rows": [1, 2]}, on=house)).expect().run_id
-    two = (await flow.run({"rows": [1, 13, 3]}, on=house)).expect().run_id
-    service = await house.service()
+    one = (await flow.run({"rows": [1, 2]}, on=hf)).expect().run_id
+    two = (await flow.run({"rows": [1, 13, 3]}, on=hf)).expect().run_id
+    service = await hf.service()
 
     found = await service.diff(one, f"{two}@3")
     assert found.b.seq == 3
@@ -184,7 +184,7 @@ async def test_items_of_a_map_are_compared_one_by_one_and_drawn_together(house: 
 
 
 @pytest.mark.covers("TOOL-TIME-02", "TOOL-TIME-03")
-async def test_versions_are_laid_over_each_other_in_the_picture(house: Holdfast) -> None:
+async def test_versions_are_laid_over_each_other_in_the_picture(hf: Holdfast) -> None:
     def versioned(last: str) -> Flow:
         flow = Flow("versioned")
         first = flow.node(id="first", effect="pure")(lambda s: {"n": 1})
@@ -192,9 +192,9 @@ async def test_versions_are_laid_over_each_other_in_the_picture(house: Holdfast)
         flow.edge(first, flow.node(id=last, effect="pure")(lambda s: {"n": 2}))
         return flow
 
-    one = (await versioned("old").run({}, on=house)).expect().run_id
-    two = (await versioned("new").run({}, on=house)).expect().run_id
-    service = await house.service()
+    one = (await versioned("old").run({}, on=hf)).expect().run_id
+    two = (await versioned("new").run({}, on=hf)).expect().run_id
+    service = await hf.service()
 
     found = await service.diff(one, two)
     assert found.a.version != found.b.version
@@ -208,12 +208,12 @@ async def test_versions_are_laid_over_each_other_in_the_picture(house: Holdfast)
 
 
 @pytest.mark.covers("TOOL-TIME-03")
-async def test_diff_as_json_is_safe_and_bounded(house: Holdfast) -> None:
+async def test_diff_as_json_is_safe_and_bounded(hf: Holdfast) -> None:
     flow = Flow("big")
     flow.start(flow.node(id="a", effect="pure")(lambda s: {"text": "x" * s["size"], "raw": b"\x01"}))
-    one = (await flow.run({"size": 1}, on=house)).expect().run_id
-    two = (await flow.run({"size": 100_000}, on=house)).expect().run_id
-    service = await house.service()
+    one = (await flow.run({"size": 1}, on=hf)).expect().run_id
+    two = (await flow.run({"size": 100_000}, on=hf)).expect().run_id
+    service = await hf.service()
 
     told = (await service.diff(one, two)).as_json()
     text = next(c for c in told["state"]["shown"] if c["path"] == "text")
@@ -223,10 +223,10 @@ async def test_diff_as_json_is_safe_and_bounded(house: Holdfast) -> None:
 
 
 @pytest.mark.covers("TOOL-TIME-02")
-async def test_story_of_a_fork_has_its_sources_chapters_whole(house: Holdfast) -> None:
+async def test_story_of_a_fork_has_its_sources_chapters_whole(hf: Holdfast) -> None:
     flow = scripted(0.5)
-    run = (await flow.run({}, on=house)).expect().run_id
-    service = await house.service()
+    run = (await flow.run({}, on=hf)).expect().run_id
+    service = await hf.service()
     made = await service.fork(run, (await service.get(run)).head)
     story = await service.story(made.id)
     (chapter,) = story.chapters

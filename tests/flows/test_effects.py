@@ -38,26 +38,26 @@ class Outside:
 @pytest.mark.parametrize("effect", ["pure", "read"])
 @pytest.mark.covers("G-25", "E11", "CORE-FLOW-31")
 async def test_an_exception_is_a_failure_when_the_node_may_simply_run_again(
-    house: Holdfast, effect: str
+    hf: Holdfast, effect: str
 ) -> None:
     outside = Outside()
-    result = await outside.flow(fails=True, effect=effect).run(on=house)
+    result = await outside.flow(fails=True, effect=effect).run(on=hf)
     assert result.failed
     assert result.failed_node == "pay"
-    (failed,) = await told(house, result, "node.failed")
+    (failed,) = await told(hf, result, "node.failed")
     assert failed.data["error"]["type"] == "ConnectionError"
-    assert (await told(house, result))[-1].type == "checkpoint.created"
-    assert [e.type for e in await told(house, result, "run.failed")] == ["run.failed"]
+    assert (await told(hf, result))[-1].type == "checkpoint.created"
+    assert [e.type for e in await told(hf, result, "run.failed")] == ["run.failed"]
 
 
 @pytest.mark.parametrize("effect", ["write", "external", None])
 @pytest.mark.covers("D-15", "CORE-FLOW-31", "CORE-FLOW-33", "G-33")
 async def test_an_exception_leaves_a_doubt_when_the_node_touches_the_outside(
-    house: Holdfast, effect: str | None
+    hf: Holdfast, effect: str | None
 ) -> None:
     outside = Outside()
     flow = outside.flow(fails=True, effect=effect, retry=Retry(3, delay=0))
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     assert result.status is RunStatus.pending_input
     assert len(outside.done) == 1
     (hold,) = result.holds
@@ -67,40 +67,40 @@ async def test_an_exception_leaves_a_doubt_when_the_node_touches_the_outside(
 
 
 @pytest.mark.covers("CORE-FLOW-31")
-async def test_a_flow_may_set_another_default_class_when_its_nodes_declare_none(house: Holdfast) -> None:
+async def test_a_flow_may_set_another_default_class_when_its_nodes_declare_none(hf: Holdfast) -> None:
     flow = Flow("reads", effect="read")
 
     @flow.node
     async def look() -> dict[str, Any]:
         raise ValueError("no")
 
-    assert (await flow.run(on=house)).failed
+    assert (await flow.run(on=hf)).failed
 
 
 @pytest.mark.covers("D-15", "CORE-FLOW-32", "CORE-CTX-09", "D-18")
-async def test_an_effect_is_retried_under_the_same_key_when_it_declares_one(house: Holdfast) -> None:
+async def test_an_effect_is_retried_under_the_same_key_when_it_declares_one(hf: Holdfast) -> None:
     outside = Outside()
     flow = outside.flow(
         fails=True, effect="external", idempotency_key="pay-{{order}}", retry=Retry(3, delay=0)
     )
-    result = await flow.run({"order": "A17"}, on=house)
+    result = await flow.run({"order": "A17"}, on=hf)
     assert result.completed
     assert outside.done == ["pay-A17", "pay-A17"]
 
 
 @pytest.mark.covers("D-18", "CORE-CTX-09")
-async def test_the_key_is_stable_over_attempts_and_new_for_another_run(house: Holdfast) -> None:
+async def test_the_key_is_stable_over_attempts_and_new_for_another_run(hf: Holdfast) -> None:
     outside = Outside()
     flow = outside.flow(fails=True, effect="external", in_doubt="retry")
-    assert (await flow.run(on=house)).completed
+    assert (await flow.run(on=hf)).completed
     assert len(outside.done) == 2
     assert len(set(outside.done)) == 1
-    await flow.run(on=house)
+    await flow.run(on=hf)
     assert len(set(outside.done)) == 2
 
 
 @pytest.mark.covers("D-13", "G-35")
-async def test_a_committed_effect_is_never_executed_again_when_what_follows_fails(house: Holdfast) -> None:
+async def test_a_committed_effect_is_never_executed_again_when_what_follows_fails(hf: Holdfast) -> None:
     outside = Outside()
     flow = outside.flow(effect="external")
     mended = False
@@ -112,16 +112,16 @@ async def test_a_committed_effect_is_never_executed_again_when_what_follows_fail
         return {"reported": True}
 
     flow.edge("pay", report)
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     assert result.failed
     mended = True
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     assert result.completed
     assert len(outside.done) == 1
 
 
 @pytest.mark.covers("G-36", "E1", "C1", "R-33", "RF-1")
-async def test_a_failed_effect_is_executed_again_when_its_run_is_resumed(house: Holdfast) -> None:
+async def test_a_failed_effect_is_executed_again_when_its_run_is_resumed(hf: Holdfast) -> None:
     outside = Outside()
     flow = outside.flow(fails=True, effect="external", in_doubt="fail")
 
@@ -130,10 +130,10 @@ async def test_a_failed_effect_is_executed_again_when_its_run_is_resumed(house: 
         return {"seen": s["paid"]}
 
     flow.edge("pay", report)
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     assert result.failed
-    assert "report" not in {e.node for e in await told(house, result, "node.started")}
-    result = await flow.resume(result.run_id, on=house)
+    assert "report" not in {e.node for e in await told(hf, result, "node.started")}
+    result = await flow.resume(result.run_id, on=hf)
     assert result.completed
     assert result.state["seen"] == 2
     assert len(outside.done) == 2
@@ -164,8 +164,8 @@ class Counting:
 
 
 @pytest.mark.covers("D-14", "G-33")
-async def test_a_chain_of_writes_costs_one_commit_each_when_one_worker_runs_it(house: Holdfast) -> None:
-    store = Counting(await house.open())
+async def test_a_chain_of_writes_costs_one_commit_each_when_one_worker_runs_it(hf: Holdfast) -> None:
+    store = Counting(await hf.open())
     flow = Flow("chain")
     names = [f"w{i}" for i in range(5)]
     for name in names:
@@ -176,7 +176,7 @@ async def test_a_chain_of_writes_costs_one_commit_each_when_one_worker_runs_it(h
         flow.node(id=name, effect="write")(write)
     for a, b in itertools.pairwise(names):
         flow.edge(a, b)
-    house.carry(flow.program())
+    hf.carry(flow.program())
     counted = Holdfast(store)  # pyright: ignore[reportArgumentType]
     result = await flow.run(on=counted)
     assert result.completed
@@ -190,26 +190,26 @@ async def test_a_chain_of_writes_costs_one_commit_each_when_one_worker_runs_it(h
 
 
 @pytest.mark.covers("D-14", "G-33")
-async def test_an_intent_is_stored_before_the_handler_is_called(house: Holdfast) -> None:
+async def test_an_intent_is_stored_before_the_handler_is_called(hf: Holdfast) -> None:
     flow = Flow("intends")
     seen: list[int] = []
 
     @flow.node(effect="external")
     async def pay(ctx: Context) -> dict[str, Any]:
-        store = await house.open()
+        store = await hf.open()
         seen.extend(r.kind for r in await store.read(ctx.run_id) if r.node == "pay")
         return {}
 
-    assert (await flow.run(on=house)).completed
+    assert (await flow.run(on=hf)).completed
     assert seen == [Kind.intent]
 
 
 @pytest.mark.covers("D-14")
-async def test_a_retried_effect_has_an_intent_of_its_own_before_it_starts_again(house: Holdfast) -> None:
+async def test_a_retried_effect_has_an_intent_of_its_own_before_it_starts_again(hf: Holdfast) -> None:
     outside = Outside()
     flow = outside.flow(fails=True, effect="external", idempotency_key="k", retry=Retry(2, delay=0))
-    result = await flow.run(on=house)
-    store = await house.open()
+    result = await flow.run(on=hf)
+    store = await hf.open()
     kinds = [Kind(r.kind) for r in await store.read(result.run_id) if r.node == "pay"]
     assert kinds == [Kind.intent, Kind.attempt, Kind.attempt, Kind.intent, Kind.step]
 
@@ -228,11 +228,11 @@ async def test_committed_work_is_not_repeated_when_the_worker_dies_after_it(plac
     # The second intent travels with the settle of the first node: then the worker dies.
     run = await place.crash(flow, {}, "after_intent", nth=2)
     assert len(outside.done) == 1
-    house = await place.house()
-    result = await flow.resume(run, on=house)
+    hf = await place.hf()
+    result = await flow.resume(run, on=hf)
     assert result.status is RunStatus.pending_input
-    await answer(house, run, "not_happened")
-    assert (await flow.resume(run, on=house)).completed
+    await answer(hf, run, "not_happened")
+    assert (await flow.resume(run, on=hf)).completed
     assert outside.done[1:] == ["note"]
 
 
@@ -244,8 +244,8 @@ async def test_a_node_without_effect_simply_runs_again_when_the_worker_died_in_i
     outside = Outside()
     flow = outside.flow(effect=effect)
     run = await place.crash(flow, {}, "after_handler")
-    house = await place.house()
-    assert (await flow.resume(run, on=house)).completed
+    hf = await place.hf()
+    assert (await flow.resume(run, on=hf)).completed
     assert len(outside.done) == 2
 
 
@@ -254,11 +254,11 @@ async def test_an_effect_with_a_key_simply_runs_again_when_the_worker_died_in_it
     outside = Outside()
     flow = outside.flow(effect="external", idempotency_key="k-{{n}}")
     run = await place.crash(flow, {"n": 1}, "after_handler")
-    house = await place.house()
-    result = await flow.resume(run, on=house)
+    hf = await place.hf()
+    result = await flow.resume(run, on=hf)
     assert result.completed
     assert outside.done == ["k-1", "k-1"]
-    assert not await open_holds(house, run)
+    assert not await open_holds(hf, run)
 
 
 @pytest.mark.covers("G-33", "CORE-FLOW-33")
@@ -266,8 +266,8 @@ async def test_an_effect_is_in_doubt_and_not_repeated_when_the_worker_died_in_it
     outside = Outside()
     flow = outside.flow(effect="external")
     run = await place.crash(flow, {}, "after_handler")
-    house = await place.house()
-    result = await flow.resume(run, on=house)
+    hf = await place.hf()
+    result = await flow.resume(run, on=hf)
     assert result.status is RunStatus.pending_input
     assert len(outside.done) == 1
     (hold,) = result.holds
@@ -280,7 +280,7 @@ async def test_an_effect_runs_again_when_the_policy_says_retry_and_the_worker_di
     outside = Outside()
     flow = outside.flow(effect="external", in_doubt="retry")
     run = await place.crash(flow, {}, "after_handler")
-    result = await flow.resume(run, on=await place.house())
+    result = await flow.resume(run, on=await place.hf())
     assert result.completed
     assert len(outside.done) == 2
 
@@ -290,8 +290,8 @@ async def test_a_run_fails_when_the_policy_says_fail_and_the_worker_died(place: 
     outside = Outside()
     flow = outside.flow(effect="external", in_doubt="fail")
     run = await place.crash(flow, {}, "after_handler")
-    house = await place.house()
-    result = await flow.resume(run, on=house)
+    hf = await place.hf()
+    result = await flow.resume(run, on=hf)
     assert result.failed
     assert result.error is not None
     assert result.error.code == "outcome_unknown"
@@ -304,12 +304,12 @@ async def test_no_effect_is_lost_or_doubled_when_the_worker_dies_again_and_again
     flow = outside.flow(effect="external", idempotency_key="only")
     run = await place.crash(flow, {}, "after_intent")
     for _ in range(3):
-        house = await place.house()
+        hf = await place.hf()
         with armed("after_intent"), pytest.raises(Crash):
-            await flow.resume(run, on=house)
+            await flow.resume(run, on=hf)
         place.lapse()
     assert outside.done == []
-    assert (await flow.resume(run, on=await place.house())).completed
+    assert (await flow.resume(run, on=await place.hf())).completed
     assert outside.done == ["only"]
 
 
@@ -322,9 +322,9 @@ async def test_no_effect_is_lost_or_doubled_when_the_worker_dies_again_and_again
     ],
 )
 async def test_mode_decides_when_steps_are_committed_and_an_effect_never_starts_without_them(
-    house: Holdfast, mode: str, commits: list[list[Kind]]
+    hf: Holdfast, mode: str, commits: list[list[Kind]]
 ) -> None:
-    store = Counting(await house.open())
+    store = Counting(await hf.open())
     flow = Flow("modes", mode=mode)
     names = [f"n{i}" for i in range(9)]
     for name in names:
@@ -336,7 +336,7 @@ async def test_mode_decides_when_steps_are_committed_and_an_effect_never_starts_
 
         flow.node(id=name, effect="write" if name == "n8" else "pure")(work)
     flow.chain(*names)
-    house.carry(flow.program())
+    hf.carry(flow.program())
     counted = Holdfast(store)  # pyright: ignore[reportArgumentType]
     assert (await flow.run(on=counted)).completed
     assert store.commits == commits

@@ -17,7 +17,7 @@ def texts(events: list[Event]) -> list[Any]:
 
 
 @pytest.mark.covers("D-23", "CORE-CTX-03", "R-50")
-async def test_what_a_node_emits_is_stored_in_batches_and_told_in_order(house: Holdfast) -> None:
+async def test_what_a_node_emits_is_stored_in_batches_and_told_in_order(hf: Holdfast) -> None:
     flow = Flow("emits")
 
     @flow.node(effect="read")
@@ -27,17 +27,17 @@ async def test_what_a_node_emits_is_stored_in_batches_and_told_in_order(house: H
         ctx.emit({"done": 1.0}, kind="progress")
         return {}
 
-    result = await flow.run(on=house)
-    emitted = await told(house, result, "node.emitted")
+    result = await flow.run(on=hf)
+    emitted = await told(hf, result, "node.emitted")
     assert texts(emitted) == [*(f"t{i}" for i in range(100)), {"done": 1.0}]
     assert emitted[-1].data["kind"] == "progress"
-    records = await (await house.open()).read(result.run_id)
+    records = await (await hf.open()).read(result.run_id)
     assert sum(r.kind == Kind.chunk for r in records) == 1
     assert not any(r.listed for r in records if r.kind == Kind.chunk)
 
 
 @pytest.mark.covers("D-23")
-async def test_a_batch_is_written_when_it_is_large(house: Holdfast) -> None:
+async def test_a_batch_is_written_when_it_is_large(hf: Holdfast) -> None:
     flow = Flow("emits")
 
     @flow.node(effect="read")
@@ -46,13 +46,13 @@ async def test_a_batch_is_written_when_it_is_large(house: Holdfast) -> None:
             ctx.emit("x" * 3000)
         return {}
 
-    result = await flow.run(on=house)
-    records = await (await house.open()).read(result.run_id)
+    result = await flow.run(on=hf)
+    records = await (await hf.open()).read(result.run_id)
     assert sum(r.kind == Kind.chunk for r in records) == 2
 
 
 @pytest.mark.covers("D-23", "CORE-CTX-03", "CORE-RUN-03", "G-49")
-async def test_what_a_node_emits_is_shown_while_it_still_runs(house: Holdfast) -> None:
+async def test_what_a_node_emits_is_shown_while_it_still_runs(hf: Holdfast) -> None:
     flow = Flow("live")
     seen = asyncio.Event()
 
@@ -63,7 +63,7 @@ async def test_what_a_node_emits_is_shown_while_it_still_runs(house: Holdfast) -
         return {}
 
     types: list[str] = []
-    async for event in flow.stream(on=house):
+    async for event in flow.stream(on=hf):
         types.append(event.type)
         if event.type == "node.emitted":
             seen.set()
@@ -72,7 +72,7 @@ async def test_what_a_node_emits_is_shown_while_it_still_runs(house: Holdfast) -
 
 
 @pytest.mark.covers("D-23")
-async def test_emits_name_their_attempt_when_a_node_is_retried(house: Holdfast) -> None:
+async def test_emits_name_their_attempt_when_a_node_is_retried(hf: Holdfast) -> None:
     flow = Flow("again")
 
     @flow.node(effect="read", retry=Retry(2, delay=0))
@@ -82,8 +82,8 @@ async def test_emits_name_their_attempt_when_a_node_is_retried(house: Holdfast) 
             raise ValueError("once more")
         return {}
 
-    result = await flow.run(on=house)
-    emitted = await told(house, result, "node.emitted")
+    result = await flow.run(on=hf)
+    emitted = await told(hf, result, "node.emitted")
     assert [(e.data["attempt"], e.data["data"]) for e in emitted] == [(1, "try 1"), (2, "try 2")]
 
 
@@ -105,9 +105,9 @@ async def test_a_new_attempt_is_announced_when_a_node_that_emitted_runs_again_af
         return {}
 
     run = await place.crash(flow, {}, "after_intent")
-    house = await place.house()
-    assert (await flow.resume(run, on=house)).completed
-    story = await told(house, run, "node.emitted", "node.restarted")
+    hf = await place.hf()
+    assert (await flow.resume(run, on=hf)).completed
+    story = await told(hf, run, "node.emitted", "node.restarted")
     assert [(e.type, e.data["attempt"]) for e in story] == [
         ("node.emitted", 1),
         ("node.restarted", 2),
@@ -132,16 +132,16 @@ async def test_nothing_is_said_twice_when_a_node_is_entered_again_after_an_answe
         ctx.emit("three")
         return {}
 
-    house = await place.house()
-    result = await flow.run(on=house)
-    await answer(house, result, "yes")
-    result = await flow.resume(result.run_id, on=house)
-    assert texts(await told(house, result, "node.emitted")) == ["one", "thinking", "two", "three"]
-    assert "node.restarted" not in await kinds(house, result)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    await answer(hf, result, "yes")
+    result = await flow.resume(result.run_id, on=hf)
+    assert texts(await told(hf, result, "node.emitted")) == ["one", "thinking", "two", "three"]
+    assert "node.restarted" not in await kinds(hf, result)
 
 
 @pytest.mark.covers("CORE-CTX-03", "R-60")
-async def test_a_sync_node_emits_too(house: Holdfast) -> None:
+async def test_a_sync_node_emits_too(hf: Holdfast) -> None:
     flow = Flow("thread")
 
     @flow.node(effect="read")
@@ -150,5 +150,5 @@ async def test_a_sync_node_emits_too(house: Holdfast) -> None:
             ctx.emit(i)
         return {}
 
-    result = await flow.run(on=house)
-    assert texts(await told(house, result, "node.emitted")) == [0, 1, 2, 3, 4]
+    result = await flow.run(on=hf)
+    assert texts(await told(hf, result, "node.emitted")) == [0, 1, 2, 3, 4]

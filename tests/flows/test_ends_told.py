@@ -17,11 +17,11 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.covers("TOOL-CLI-05", "TOOL-TIME-04")
-async def test_a_superseded_run_waits_for_nobody_when_it_is_shown(bare_house: Holdfast) -> None:
+async def test_a_superseded_run_waits_for_nobody_when_it_is_shown(bare_hf: Holdfast) -> None:
     flow = refund_flow()
-    waiting = await flow.run(GIVEN, on=bare_house)
-    service = await bare_house.service()
-    await flow.rewind(waiting.run_id, 0, on=bare_house)
+    waiting = await flow.run(GIVEN, on=bare_hf)
+    service = await bare_hf.service()
+    await flow.rewind(waiting.run_id, 0, on=bare_hf)
 
     row = await service.get(waiting.run_id)
     line = await make_timeline(service, row)
@@ -35,12 +35,12 @@ async def test_a_superseded_run_waits_for_nobody_when_it_is_shown(bare_house: Ho
 
 
 @pytest.mark.covers("TOOL-TIME-07")
-async def test_a_cancelled_run_is_told_to_have_been_cancelled(bare_house: Holdfast) -> None:
+async def test_a_cancelled_run_is_told_to_have_been_cancelled(bare_hf: Holdfast) -> None:
     flow = refund_flow()
-    waiting = await flow.run(GIVEN, on=bare_house)
-    service = await bare_house.service()
+    waiting = await flow.run(GIVEN, on=bare_hf)
+    service = await bare_hf.service()
     await service.cancel(waiting.run_id)
-    await flow.resume(waiting.run_id, on=bare_house)
+    await flow.resume(waiting.run_id, on=bare_hf)
 
     text = to_markdown(await examine(service, waiting.run_id))
     assert "the run cancelled" not in text.lower()
@@ -48,7 +48,7 @@ async def test_a_cancelled_run_is_told_to_have_been_cancelled(bare_house: Holdfa
 
 
 @pytest.mark.covers("TOOL-TIME-07")
-async def test_an_edge_that_was_chosen_and_taken_is_told_once(bare_house: Holdfast) -> None:
+async def test_an_edge_that_was_chosen_and_taken_is_told_once(bare_hf: Holdfast) -> None:
     flow = Flow("rounds", effect="read")
 
     @flow.node
@@ -61,15 +61,15 @@ async def test_an_edge_that_was_chosen_and_taken_is_told_once(bare_house: Holdfa
     flow.start(spin)
     flow.loop(spin, spin, when="n < 2", max=5)
     flow.edge(spin, end, otherwise=True)
-    result = (await flow.run({"n": 0}, on=bare_house)).expect()
+    result = (await flow.run({"n": 0}, on=bare_hf)).expect()
 
-    told = await examine(await bare_house.service(), result.run_id)
+    told = await examine(await bare_hf.service(), result.run_id)
     last = [c for c in told.chapters if isinstance(c, Chapter) and c.node == "spin"][-1]
     assert last.followed.count("spin->end") == 1
 
 
 @pytest.mark.covers("TOOL-TIME-07", "D-21")
-async def test_a_call_is_told_with_its_own_effect_and_the_node_with_its(bare_house: Holdfast) -> None:
+async def test_a_call_is_told_with_its_own_effect_and_the_node_with_its(bare_hf: Holdfast) -> None:
     flow = Flow("calls")
 
     @flow.script(effect="read")
@@ -80,8 +80,8 @@ async def test_a_call_is_told_with_its_own_effect_and_the_node_with_its(bare_hou
         await ctx.ask("Well?")
 
     flow.start(work)
-    run = (await flow.run({}, on=bare_house)).run_id
-    service = await bare_house.service()
+    run = (await flow.run({}, on=bare_hf)).run_id
+    service = await bare_hf.service()
     told = await examine(service, run)
     (chapter,) = [c for c in told.chapters if isinstance(c, Chapter)]
     assert [(call.name, call.effect) for call in chapter.calls] == [
@@ -95,10 +95,10 @@ async def test_a_call_is_told_with_its_own_effect_and_the_node_with_its(bare_hou
 
 
 @pytest.mark.covers("TOOL-CLI-05")
-async def test_a_node_that_nobody_works_at_is_ready_not_running(bare_house: Holdfast) -> None:
+async def test_a_node_that_nobody_works_at_is_ready_not_running(bare_hf: Holdfast) -> None:
     flow = refund_flow()
-    done = await flow.run(GIVEN, on=bare_house)
-    service = await bare_house.service()
+    done = await flow.run(GIVEN, on=bare_hf)
+    service = await bare_hf.service()
     made = await service.fork(done.run_id, 0)
 
     line = await make_timeline(service, made)
@@ -106,7 +106,7 @@ async def test_a_node_that_nobody_works_at_is_ready_not_running(bare_house: Hold
 
 
 @pytest.mark.covers("TOOL-TIME-02", "TOOL-TIME-07")
-async def test_calls_that_were_settled_before_a_fork_belong_to_it_too(bare_house: Holdfast) -> None:
+async def test_calls_that_were_settled_before_a_fork_belong_to_it_too(bare_hf: Holdfast) -> None:
     flow, made = Flow("calls"), list[str]()
 
     def call(name: str, ctx: Context) -> str:
@@ -121,16 +121,16 @@ async def test_calls_that_were_settled_before_a_fork_belong_to_it_too(bare_house
         await ctx.step("second", call, "second", ctx, effect="read")
 
     flow.start(work)
-    source = (await flow.run({}, on=bare_house)).run_id
-    service = await bare_house.service()
+    source = (await flow.run({}, on=bare_hf)).run_id
+    service = await bare_hf.service()
     fork = (await service.fork(source, (await service.get(source)).head)).id
-    await flow.resume(fork, on=bare_house)
+    await flow.resume(fork, on=bare_hf)
     again = (await service.fork(fork, (await service.get(fork)).head)).id
-    await flow.resume(again, on=bare_house)
+    await flow.resume(again, on=bare_hf)
     assert made == ["first"]
 
     for run in (fork, again):
-        assert [node for node in (await bare_house.diff(source, run)).nodes if node.calls] == []
+        assert [node for node in (await bare_hf.diff(source, run)).nodes if node.calls] == []
         told = await examine(service, run)
         (chapter,) = [c for c in told.chapters if isinstance(c, Chapter)]
         assert [(c.name, c.effect, c.tokens) for c in chapter.calls] == [("first", "read", 7)]
@@ -138,12 +138,12 @@ async def test_calls_that_were_settled_before_a_fork_belong_to_it_too(bare_house
 
 
 @pytest.mark.covers("TOOL-TIME-07")
-async def test_a_report_calls_the_version_as_people_do(bare_house: Holdfast) -> None:
+async def test_a_report_calls_the_version_as_people_do(bare_hf: Holdfast) -> None:
     flow = Flow("named", version="spring", effect="read")
 
     @flow.node
     async def work() -> None: ...
 
     flow.start(work)
-    run = (await flow.run({}, on=bare_house)).run_id
-    assert "named spring (g1-" in to_markdown(await examine(await bare_house.service(), run))
+    run = (await flow.run({}, on=bare_hf)).run_id
+    assert "named spring (g1-" in to_markdown(await examine(await bare_hf.service(), run))

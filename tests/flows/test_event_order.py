@@ -45,16 +45,16 @@ def everything(fails: bool) -> Flow:
     return flow
 
 
-async def ran(house: Holdfast, *, fails: bool = False, cancels: bool = False) -> tuple[Result, list[Event]]:
+async def ran(hf: Holdfast, *, fails: bool = False, cancels: bool = False) -> tuple[Result, list[Event]]:
     flow = everything(fails)
-    waiting = await flow.run({"items": [1, 2]}, on=house)
-    service = await house.service()
+    waiting = await flow.run({"items": [1, 2]}, on=hf)
+    service = await hf.service()
     if cancels:
         await service.cancel(waiting.run_id)
     else:
-        await answer(house, waiting, "yes")
-    result = await flow.resume(waiting.run_id, on=house)
-    return result, await told(house, result)
+        await answer(hf, waiting, "yes")
+    result = await flow.resume(waiting.run_id, on=hf)
+    return result, await told(hf, result)
 
 
 CASES = [
@@ -66,9 +66,9 @@ CASES = [
 
 @pytest.mark.parametrize(("status", "how"), CASES)
 async def test_run_is_told_from_its_creation_to_its_end_and_the_checkpoint_of_its_end(
-    house: Holdfast, status: str, how: dict[str, Any]
+    hf: Holdfast, status: str, how: dict[str, Any]
 ) -> None:
-    result, events = await ran(house, **how)
+    result, events = await ran(hf, **how)
     assert [e.number for e in events] == list(range(1, len(events) + 1))
     first, end, last = events[0], events[-2], events[-1]
     assert (first.type, set(first.data) >= {"flow", "version"}, first.run) == (
@@ -86,9 +86,9 @@ async def test_run_is_told_from_its_creation_to_its_end_and_the_checkpoint_of_it
 
 @pytest.mark.parametrize(("_status", "how"), CASES)
 async def test_execution_is_told_from_its_start_through_its_own_events_to_its_end(
-    house: Holdfast, _status: str, how: dict[str, Any]
+    hf: Holdfast, _status: str, how: dict[str, Any]
 ) -> None:
-    _, events = await ran(house, **how)
+    _, events = await ran(hf, **how)
     began: set[tuple[str, str]] = set()
     for event in events:
         here = (event.scope, event.node)
@@ -114,10 +114,10 @@ async def test_execution_is_told_from_its_start_through_its_own_events_to_its_en
 
 @pytest.mark.parametrize(("_status", "how"), CASES)
 async def test_transitions_and_checkpoints_are_told_one_by_one(
-    house: Holdfast, _status: str, how: dict[str, Any]
+    hf: Holdfast, _status: str, how: dict[str, Any]
 ) -> None:
-    result, events = await ran(house, **how)
-    records = await (await house.service()).store.read(result.run_id)
+    result, events = await ran(hf, **how)
+    records = await (await hf.service()).store.read(result.run_id)
     assert [e.data["seq"] for e in events if e.type == "checkpoint.created"] == [
         r.seq for r in records if r.listed
     ]

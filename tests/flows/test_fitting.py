@@ -14,13 +14,13 @@ from tests.flows.places import answer
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("G-10")]
 
 
-async def assert_misfit(house: Holdfast, result: Result, at: str, *words: str) -> None:
+async def assert_misfit(hf: Holdfast, result: Result, at: str, *words: str) -> None:
     assert result.status is RunStatus.failed
     assert result.error is not None
     assert (result.error.code, result.error.type, result.failed_node) == ("state_mismatch", "StateError", at)
     for word in words:
         assert word in result.error.message
-    replayed = await (await house.service()).replay(result.run_id)
+    replayed = await (await hf.service()).replay(result.run_id)
     assert replayed.same, replayed.difference
 
 
@@ -29,20 +29,20 @@ class Verdict:
     decision: Literal["yes", "no"] | None = None
 
 
-async def test_node_fails_when_the_answer_to_a_hold_does_not_fit_its_field(house: Holdfast) -> None:
+async def test_node_fails_when_the_answer_to_a_hold_does_not_fit_its_field(hf: Holdfast) -> None:
     flow = Flow("asks", state=Verdict, effect="pure")
     flow.hold("ask", prompt="Well?", type="freeform")
     node(flow, "after")
     flow.edge("ask", "after")
-    waiting = await flow.run({}, on=house)
-    await answer(house, waiting, "perhaps")
-    result = await flow.resume(waiting.run_id, on=house)
-    await assert_misfit(house, result, "ask", "the answer to 'ask' does not fit", "decision", "perhaps")
-    fits = await flow.run({}, on=house)
-    await answer(house, fits, "yes")
-    result = await flow.resume(fits.run_id, on=house)
+    waiting = await flow.run({}, on=hf)
+    await answer(hf, waiting, "perhaps")
+    result = await flow.resume(waiting.run_id, on=hf)
+    await assert_misfit(hf, result, "ask", "the answer to 'ask' does not fit", "decision", "perhaps")
+    fits = await flow.run({}, on=hf)
+    await answer(hf, fits, "yes")
+    result = await flow.resume(fits.run_id, on=hf)
     assert result.completed
-    assert (await (await house.service()).replay(result.run_id)).same
+    assert (await (await hf.service()).replay(result.run_id)).same
 
 
 @dataclass
@@ -58,19 +58,19 @@ def mapping(result: Any, **options: Any) -> Flow:
     return flow
 
 
-async def test_map_fails_when_its_results_do_not_fit_their_field(house: Holdfast) -> None:
-    result = await mapping("text").run({"items": [1, 2]}, on=house)
-    await assert_misfit(house, result, "each", "what the items of 'each' came to", "out")
-    assert (await mapping(7).run({"items": [1, 2]}, on=house)).state.out == [7, 7]
+async def test_map_fails_when_its_results_do_not_fit_their_field(hf: Holdfast) -> None:
+    result = await mapping("text").run({"items": [1, 2]}, on=hf)
+    await assert_misfit(hf, result, "each", "what the items of 'each' came to", "out")
+    assert (await mapping(7).run({"items": [1, 2]}, on=hf)).state.out == [7, 7]
 
 
-async def test_results_that_do_not_fit_take_the_way_of_the_failure(house: Holdfast) -> None:
+async def test_results_that_do_not_fit_take_the_way_of_the_failure(hf: Holdfast) -> None:
     flow = mapping("text", on_failure="route:mend")
     node(flow, "mend", {"total": -1})
-    result = await flow.run({"items": [1]}, on=house)
+    result = await flow.run({"items": [1]}, on=hf)
     assert result.completed
     assert result.state.total == -1
-    assert (await (await house.service()).replay(result.run_id)).same
+    assert (await (await hf.service()).replay(result.run_id)).same
 
 
 def nesting(given: str, update: dict[str, Any]) -> Flow:
@@ -81,21 +81,21 @@ def nesting(given: str, update: dict[str, Any]) -> Flow:
     return flow
 
 
-async def test_sub_flow_fails_when_its_input_does_not_fit_its_state(house: Holdfast) -> None:
-    result = await nesting("'many'", {}).run({}, on=house)
-    await assert_misfit(house, result, "sub", "the input of 'sub' does not fit", "total")
-    assert (await nesting("3", {}).run({}, on=house)).state["got"] == 3
+async def test_sub_flow_fails_when_its_input_does_not_fit_its_state(hf: Holdfast) -> None:
+    result = await nesting("'many'", {}).run({}, on=hf)
+    await assert_misfit(hf, result, "sub", "the input of 'sub' does not fit", "total")
+    assert (await nesting("3", {}).run({}, on=hf)).state["got"] == 3
 
 
-async def test_map_fails_when_an_item_does_not_fit_the_state_of_its_flow(house: Holdfast) -> None:
+async def test_map_fails_when_an_item_does_not_fit_the_state_of_its_flow(hf: Holdfast) -> None:
     child = Flow("child", state=Counts, effect="pure")
     node(child, "deep", {"total": 1})
     flow = Flow("maps", effect="pure")
     node(flow, "a")
     flow.map("each", over="items", body=child, into="out")
     flow.edge("a", "each")
-    result = await flow.run({"items": [{"total": 1}, {"total": "x"}]}, on=house)
-    await assert_misfit(house, result, "each", "item 1 of 'each'", "total")
+    result = await flow.run({"items": [{"total": 1}, {"total": "x"}]}, on=hf)
+    await assert_misfit(hf, result, "each", "item 1 of 'each'", "total")
 
 
 @dataclass
@@ -103,10 +103,10 @@ class Wants:
     got: int = 0
 
 
-async def test_sub_flow_fails_when_what_it_gives_back_does_not_fit(house: Holdfast) -> None:
+async def test_sub_flow_fails_when_what_it_gives_back_does_not_fit(hf: Holdfast) -> None:
     child = Flow("child", effect="pure")
     node(child, "deep", {"total": "many"})
     flow = Flow("nests", state=Wants, effect="pure")
     flow.subflow("sub", child, inputs={}, outputs={"got": "state.total"})
-    result = await flow.run({}, on=house)
-    await assert_misfit(house, result, "sub", "what 'sub' came to", "got")
+    result = await flow.run({}, on=hf)
+    await assert_misfit(hf, result, "sub", "what 'sub' came to", "got")

@@ -36,11 +36,11 @@ def compare(case: FlowCase, result: Result) -> None:
 
 @CASES
 @pytest.mark.covers("D-24", "G-10", "G-11", "G-14", "G-15", "G-28", "E3", "E4", "CORE-STORE-08")
-async def test_run_comes_to_its_known_end_when_driven_once(house: Holdfast, case: FlowCase) -> None:
-    result = await case.build().run(case.given, on=house)
+async def test_run_comes_to_its_known_end_when_driven_once(hf: Holdfast, case: FlowCase) -> None:
+    result = await case.build().run(case.given, on=hf)
     compare(case, result)
     for name, count in case.visits.items():
-        assert await visits_of(house, result.run_id, name) == count, name
+        assert await visits_of(hf, result.run_id, name) == count, name
 
 
 @CASES
@@ -50,10 +50,10 @@ async def test_run_comes_to_the_same_end_when_its_worker_is_lost_at_any_record(
 ) -> None:
     written, boundaries = keep_records(monkeypatch)
     flow = case.build()
-    async with Holdfast("memory:") as house:
-        whole = await flow.run(case.given, on=house)
-        row = await (await house.service()).get(whole.run_id)
-        first = await (await house.service()).store.read(whole.run_id, first=0, last=written[0].seq - 1)
+    async with Holdfast("memory:") as hf:
+        whole = await flow.run(case.given, on=hf)
+        row = await (await hf.service()).get(whole.run_id)
+        first = await (await hf.service()).store.read(whole.run_id, first=0, last=written[0].seq - 1)
     records = [*first, *written]
     monkeypatch.undo()
     for cut in [len(first) + n for n in boundaries]:

@@ -52,8 +52,8 @@ def form_of(hold: Any) -> dict[str, Any]:
 @pytest.mark.covers("FM-11", "TP-1", "TP-2", "TP-4", "FM-9")
 async def test_form_is_stored_with_the_hold_as_it_was_when_it_opened(place: Place) -> None:
     flow = refund()
-    house = await place.house()
-    result = await flow.run(INPUT, on=house)
+    hf = await place.hf()
+    result = await flow.run(INPUT, on=hf)
     (hold,) = result.holds
     form = form_of(hold)
     assert form["sections"][0]["content"] == "{{amount}} \\u202e"
@@ -63,7 +63,7 @@ async def test_form_is_stored_with_the_hold_as_it_was_when_it_opened(place: Plac
     assert [(o.id, o.label) for o in hold.options] == [("approve", "Pay 100"), ("reject", "reject")]
     SECTIONS[0]["title"] = "Changed"
     try:
-        assert form_of((await open_holds(house, result))[0]) == form
+        assert form_of((await open_holds(hf, result))[0]) == form
     finally:
         SECTIONS[0]["title"] = "Customer"
 
@@ -71,11 +71,11 @@ async def test_form_is_stored_with_the_hold_as_it_was_when_it_opened(place: Plac
 @pytest.mark.covers("RS-4", "FM-8", "FM-10", "HOLD-FORM-06")
 async def test_values_of_a_form_are_typed_and_bound_with_the_hash_of_what_was_shown(place: Place) -> None:
     flow = refund()
-    house = await place.house()
-    result = await flow.run(INPUT, on=house)
+    hf = await place.hf()
+    result = await flow.run(INPUT, on=hf)
     (hold,) = result.holds
-    await answer(house, result, "approve", data={"amount": 99.5})
-    done = await flow.resume(result.run_id, on=house)
+    await answer(hf, result, "approve", data={"amount": 99.5})
+    done = await flow.resume(result.run_id, on=hf)
     assert done.state["paid"] == "99.5"
     said = done.state["decision_result"]
     assert said["response_data"] == {"amount": "99.5", "reason": None, "decision": "approve"}
@@ -85,11 +85,11 @@ async def test_values_of_a_form_are_typed_and_bound_with_the_hash_of_what_was_sh
 
 @pytest.mark.covers("HOLD-FORM-06")
 async def test_two_forms_that_show_something_else_have_different_hashes(place: Place) -> None:
-    house = await place.house()
+    hf = await place.hf()
     flow = refund()
-    one = await flow.run(INPUT, on=house)
-    two = await flow.run({**INPUT, "amount": 101}, on=house)
-    same = await flow.run(INPUT, on=house)
+    one = await flow.run(INPUT, on=hf)
+    two = await flow.run({**INPUT, "amount": 101}, on=hf)
+    same = await flow.run(INPUT, on=hf)
     hashes = [each.holds[0].request_hash for each in (one, two, same)]
     assert hashes[0] == hashes[2] != hashes[1]
 
@@ -97,11 +97,11 @@ async def test_two_forms_that_show_something_else_have_different_hashes(place: P
 @pytest.mark.covers("RS-4", "HOLD-FORM-01", "FM-7")
 async def test_wrong_answer_consumes_nothing_and_names_every_field(place: Place) -> None:
     flow = refund()
-    house = await place.house()
-    result = await flow.run(INPUT, on=house)
-    before = await kinds(house, result)
+    hf = await place.hf()
+    result = await flow.run(INPUT, on=hf)
+    before = await kinds(hf, result)
     with pytest.raises(FormInvalidError) as caught:
-        await answer(house, result, "reject", data={"amount": "many", "extra": 1})
+        await answer(hf, result, "reject", data={"amount": "many", "extra": 1})
     assert caught.value.status == 422
     assert caught.value.facts["errors"] == [
         {"field": "amount", "code": "format", "message": "is not an amount of money"},
@@ -109,33 +109,33 @@ async def test_wrong_answer_consumes_nothing_and_names_every_field(place: Place)
         {"field": "extra", "code": "unknown", "message": "is not a field of this form"},
     ]
     with pytest.raises(ValueTooLargeError, match="a comment of 10,001 bytes"):
-        await answer(house, result, "approve", comment="x" * 10_001)
+        await answer(hf, result, "approve", comment="x" * 10_001)
     with pytest.raises(AnswerInvalidError, match="is not one of the answers"):
-        await answer(house, result, "Approve", data={})
-    assert [hold.status for hold in await open_holds(house, result)] == [HoldStatus.pending]
-    assert await kinds(house, result) == before
+        await answer(hf, result, "Approve", data={})
+    assert [hold.status for hold in await open_holds(hf, result)] == [HoldStatus.pending]
+    assert await kinds(hf, result) == before
 
 
 @pytest.mark.covers("FM-5")
 async def test_form_without_a_decision_has_one_way_to_submit(place: Place) -> None:
     flow = refund(sections=[{"type": "input", "field": "amount", "kind": "integer"}])
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     (hold,) = result.holds
     assert [option.id for option in hold.options or ()] == ["submit"]
-    await answer(house, result, "submit", data={"amount": 5})
-    assert (await flow.resume(result.run_id, on=house)).state["paid"] == 5
+    await answer(hf, result, "submit", data={"amount": 5})
+    assert (await flow.resume(result.run_id, on=hf)).state["paid"] == 5
 
 
 @pytest.mark.covers("FM-6", "RS-4")
 @pytest.mark.parametrize("sections", [None, []])
 async def test_hold_without_sections_takes_any_object(place: Place, sections: Any) -> None:
     flow = refund(sections=sections, options=["approve"])
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     assert result.holds[0].schema is None
-    await answer(house, result, "approve", data={"amount": 500, "more": [1]})
-    assert (await flow.resume(result.run_id, on=house)).state["refund"] == {"amount": 500, "more": [1]}
+    await answer(hf, result, "approve", data={"amount": 500, "more": [1]})
+    assert (await flow.resume(result.run_id, on=hf)).state["refund"] == {"amount": 500, "more": [1]}
 
 
 @pytest.mark.covers("FM-11")
@@ -203,13 +203,13 @@ def asking(form: Any, seen: list[Any], **more: Any) -> Flow:
 async def test_handler_gets_an_instance_when_it_asks_with_a_type(place: Place, kind: Any) -> None:
     seen: list[Any] = []
     flow = asking(kind, seen)
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     with pytest.raises(FormInvalidError) as caught:
-        await answer(house, result, "submit", data={"amount": "5", "note": 1})
+        await answer(hf, result, "submit", data={"amount": "5", "note": 1})
     assert [each["field"] for each in caught.value.facts["errors"]] == ["amount", "size", "note"]
-    await answer(house, result, "submit", data={"amount": 5, "size": "l"})
-    assert (await flow.resume(result.run_id, on=house)).completed
+    await answer(hf, result, "submit", data={"amount": 5, "size": "l"})
+    assert (await flow.resume(result.run_id, on=hf)).completed
     assert seen == [kind(amount=5, size="l")]
 
 
@@ -217,10 +217,10 @@ async def test_handler_gets_an_instance_when_it_asks_with_a_type(place: Place, k
 async def test_reply_carries_the_instance_when_there_is_something_to_choose(place: Place) -> None:
     seen: list[Any] = []
     flow = asking(Struct, seen, options=["pay", "deny"])
-    house = await place.house()
-    result = await flow.run(on=house)
-    await answer(house, result, "pay", data={"amount": 5, "size": "s", "note": "x"})
-    await flow.resume(result.run_id, on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    await answer(hf, result, "pay", data={"amount": 5, "size": "s", "note": "x"})
+    await flow.resume(result.run_id, on=hf)
     assert (seen[0].decision, seen[0].data) == ("pay", Struct(5, "s", "x"))
 
 
@@ -229,22 +229,22 @@ async def test_texts_of_a_form_in_a_handler_are_texts_whatever_they_contain(plac
     seen: list[Any] = []
     section = {"type": "context", "content": "{{a b}}"}
     flow = asking([section, {"type": "decision", "options": ["go"]}], seen)
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     assert form_of(result.holds[0])["sections"][0]["content"] == "{{a b}}"
-    await answer(house, result, "go")
-    await flow.resume(result.run_id, on=house)
+    await answer(hf, result, "go")
+    await flow.resume(result.run_id, on=hf)
     assert seen[0].decision == "go"
 
 
 @pytest.mark.parametrize("form", [int, [{"type": "picture"}], "text"])
 @pytest.mark.covers("FM-1")
 async def test_question_is_never_asked_when_its_form_makes_no_sense(place: Place, form: Any) -> None:
-    house = await place.house()
-    result = await asking(form, []).run(on=house)
+    hf = await place.hf()
+    result = await asking(form, []).run(on=hf)
     assert result.error is not None
     assert "form of ctx.ask in node 'work'" in result.error.message
-    assert "hold.opened" not in await kinds(house, result)
+    assert "hold.opened" not in await kinds(hf, result)
 
 
 class Typed(msgspec.Struct):
@@ -255,8 +255,8 @@ class Typed(msgspec.Struct):
 async def test_state_gets_an_instance_when_its_field_has_the_forms_type(place: Place) -> None:
     flow = Flow("typed", state=Typed, effect="pure")
     flow.hold("gate", prompt="Refund?", form=Struct, into="refund")
-    house = await place.house()
-    result = await flow.run(on=house)
-    await answer(house, result, "submit", data={"amount": 5, "size": "s"})
-    done = await flow.resume(result.run_id, on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    await answer(hf, result, "submit", data={"amount": 5, "size": "s"})
+    done = await flow.resume(result.run_id, on=hf)
     assert done.state.refund == Struct(5, "s")

@@ -38,7 +38,7 @@ def counting() -> Flow:
 
 
 @pytest.mark.covers("G-9", "D-26")
-async def test_sub_flow_adds_to_a_field_with_a_reducer_when_it_is_entered_again(house: Holdfast) -> None:
+async def test_sub_flow_adds_to_a_field_with_a_reducer_when_it_is_entered_again(hf: Holdfast) -> None:
     flow = Flow("again", Gathered, effect="pure")
     add(flow, "up", lambda s: {"n": s.n + 1})
     flow.subflow(
@@ -49,12 +49,12 @@ async def test_sub_flow_adds_to_a_field_with_a_reducer_when_it_is_entered_again(
     )
     flow.edge("up", "sub")
     flow.loop("sub", "up", when="n < 3", max=5)
-    state = (await flow.run({}, on=house)).expect().state
+    state = (await flow.run({}, on=hf)).expect().state
     assert (state.log, state.total, state.seen) == ([1, 0, 2, 0, 3, 0], 6, [0, 1, 2, 3])
 
 
 @pytest.mark.covers("G-9", "D-24")
-async def test_maps_of_parallel_branches_add_up_when_their_field_has_a_reducer(house: Holdfast) -> None:
+async def test_maps_of_parallel_branches_add_up_when_their_field_has_a_reducer(hf: Holdfast) -> None:
     flow = Flow("both", effect="pure", reducers={"out": "append"})
     node(flow, "a", {"left": [1, 2], "right": [3]})
     flow.map("l", over="left", body=lambda item: item, into="out")
@@ -62,17 +62,17 @@ async def test_maps_of_parallel_branches_add_up_when_their_field_has_a_reducer(h
     node(flow, "j")
     for way in (("a", "l", "j"), ("a", "r", "j")):
         flow.chain(*way)
-    result = await flow.run({"out": [0]}, on=house)
+    result = await flow.run({"out": [0]}, on=hf)
     assert result.expect().state["out"] == [0, 1, 2, 3]
 
 
 @pytest.mark.covers("G-9")
-async def test_result_of_a_map_fails_its_node_when_the_reducer_cannot_take_it(house: Holdfast) -> None:
+async def test_result_of_a_map_fails_its_node_when_the_reducer_cannot_take_it(hf: Holdfast) -> None:
     flow = Flow("sum", effect="pure", reducers={"out": "sum"})
     node(flow, "a", {"items": [1]})
     flow.map("m", over="items", body=lambda item: item, into="out")
     flow.edge("a", "m")
-    result = await flow.run({"out": 0}, on=house)
+    result = await flow.run({"out": 0}, on=hf)
     assert result.failed
     assert result.error is not None
     assert result.error.code == "state_mismatch"
@@ -80,36 +80,36 @@ async def test_result_of_a_map_fails_its_node_when_the_reducer_cannot_take_it(ho
 
 
 @pytest.mark.covers("G-9")
-async def test_decisions_are_gathered_when_the_field_has_a_reducer(house: Holdfast) -> None:
+async def test_decisions_are_gathered_when_the_field_has_a_reducer(hf: Holdfast) -> None:
     flow = Flow("gather", Gathered, effect="pure")
     flow.hold("one", prompt="First?", options=["yes", "no"])
     flow.hold("two", prompt="Second?", options=["yes", "no"])
     flow.edge("one", "two")
-    result = await flow.run({}, on=house)
-    await answer(house, result, "yes")
-    result = await flow.resume(result.run_id, on=house)
-    await answer(house, result, "no")
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.run({}, on=hf)
+    await answer(hf, result, "yes")
+    result = await flow.resume(result.run_id, on=hf)
+    await answer(hf, result, "no")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.expect().state.decision == ["yes", "no"]
 
 
 @pytest.mark.covers("G-9")
 async def test_gathered_decisions_stay_when_a_hold_expires_into_a_branch() -> None:
     clock = FakeClock()
-    async with Holdfast("memory:", clock=clock) as house:
+    async with Holdfast("memory:", clock=clock) as hf:
         flow = Flow("late", Gathered, effect="pure")
         flow.hold("one", prompt="First?", options=["yes", "no"])
         flow.hold("two", prompt="Second?", options=["yes", "no"], timeout="1h", on_timeout="branch:late")
         node(flow, "late", {"n": 9})
         flow.edge("one", "two")
-        result = await flow.run({}, on=house)
-        await answer(house, result, "yes")
-        result = await flow.resume(result.run_id, on=house)
+        result = await flow.run({}, on=hf)
+        await answer(hf, result, "yes")
+        result = await flow.resume(result.run_id, on=hf)
         clock.advance(hours=2)
-        await (await house.open()).fire_timers(limit=10)
-        result = await flow.resume(result.run_id, on=house)
+        await (await hf.open()).fire_timers(limit=10)
+        result = await flow.resume(result.run_id, on=hf)
         assert (result.expect().state.decision, result.state.n) == (["yes"], 9)
-        assert (await house.replay(result.run_id)).same
+        assert (await hf.replay(result.run_id)).same
 
 
 def doubtful() -> Flow:
@@ -124,37 +124,37 @@ def doubtful() -> Flow:
 
 @pytest.mark.covers("D-15", "CORE-BAD-07")
 @pytest.mark.parametrize("data", ["paid", 5, [1], {"update": 5}, {"update": [1]}, {"updates": {"n": 1}}])
-async def test_doubt_stays_open_when_the_answer_has_another_form(house: Holdfast, data: Any) -> None:
+async def test_doubt_stays_open_when_the_answer_has_another_form(hf: Holdfast, data: Any) -> None:
     flow = doubtful()
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     with pytest.raises(AnswerInvalidError, match="does not fit the hold"):
-        await answer(house, result, "happened", data=data)
-    (hold,) = await open_holds(house, result.run_id)
-    await answer(house, result, "happened", data={"update": {"n": 4}})
-    assert (await flow.resume(result.run_id, on=house)).expect().state.n == 4
+        await answer(hf, result, "happened", data=data)
+    (hold,) = await open_holds(hf, result.run_id)
+    await answer(hf, result, "happened", data={"update": {"n": 4}})
+    assert (await flow.resume(result.run_id, on=hf)).expect().state.n == 4
     assert hold.schema is not None
 
 
 @pytest.mark.covers("D-15")
 async def test_update_of_an_effect_in_doubt_goes_through_the_reducer_when_it_happened(
-    house: Holdfast,
+    hf: Holdfast,
 ) -> None:
     flow = doubtful()
-    result = await flow.run({"log": [1], "total": 5}, on=house)
-    await answer(house, result, "happened", data={"update": {"log": [2], "total": 2}})
-    state = (await flow.resume(result.run_id, on=house)).expect().state
+    result = await flow.run({"log": [1], "total": 5}, on=hf)
+    await answer(hf, result, "happened", data={"update": {"log": [2], "total": 2}})
+    state = (await flow.resume(result.run_id, on=hf)).expect().state
     assert (state.log, state.total) == ([1, 2], 7)
 
 
 @pytest.mark.covers("D-15")
 @pytest.mark.parametrize("update", [{"n": "four"}, {"nosuch": 1}, {"total": [1]}])
 async def test_update_of_an_effect_in_doubt_fails_its_node_when_it_does_not_fit_the_state(
-    house: Holdfast, update: dict[str, Any]
+    hf: Holdfast, update: dict[str, Any]
 ) -> None:
     flow = doubtful()
-    result = await flow.run({}, on=house)
-    await answer(house, result, "happened", data={"update": update})
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.run({}, on=hf)
+    await answer(hf, result, "happened", data={"update": update})
+    result = await flow.resume(result.run_id, on=hf)
     assert result.failed
     assert result.error is not None
     assert result.error.code == "state_mismatch"

@@ -27,10 +27,10 @@ def racing(lose: Any, **options: Any) -> Flow:
     return flow
 
 
-async def unknown(house: Holdfast, result: Result) -> list[tuple[str, str]]:
+async def unknown(hf: Holdfast, result: Result) -> list[tuple[str, str]]:
     """Told by the events, by the newest checkpoint and by a replay alike."""
-    service = await house.service()
-    events = [(e.scope, e.node) for e in await told(house, result, "node.unknown")]
+    service = await hf.service()
+    events = [(e.scope, e.node) for e in await told(hf, result, "node.unknown")]
     last = await service.latest(result.run_id)
     pictured = [(e.scope, e.node) for e in last.executions if e.outcome == "unknown"]
     assert events == pictured
@@ -40,7 +40,7 @@ async def unknown(house: Holdfast, result: Result) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("effect", "lost"), [("external", True), ("write", True), ("read", False)])
 async def test_effect_that_lost_its_join_is_told_as_of_unknown_outcome(
-    house: Holdfast, effect: str, lost: bool
+    hf: Holdfast, effect: str, lost: bool
 ) -> None:
     began = asyncio.Event()
 
@@ -54,13 +54,13 @@ async def test_effect_that_lost_its_join_is_told_as_of_unknown_outcome(
         async def fast() -> None:
             await began.wait()
 
-    result = await racing(lose).run({}, on=house)
+    result = await racing(lose).run({}, on=hf)
     assert result.completed
-    assert await unknown(house, result) == ([("", "slow")] if lost else [])
-    assert len(await told(house, result, "node.abandoned")) == (0 if lost else 1)
+    assert await unknown(hf, result) == ([("", "slow")] if lost else [])
+    assert len(await told(hf, result, "node.abandoned")) == (0 if lost else 1)
 
 
-async def test_effects_inside_a_branch_that_lost_are_told_each(house: Holdfast) -> None:
+async def test_effects_inside_a_branch_that_lost_are_told_each(hf: Holdfast) -> None:
     began = asyncio.Semaphore(0)
 
     def lose(flow: Flow) -> None:
@@ -78,12 +78,12 @@ async def test_effects_inside_a_branch_that_lost_are_told_each(house: Holdfast) 
             await began.acquire()
             await began.acquire()
 
-    result = await racing(lose).run({"items": [{}, {}]}, on=house)
+    result = await racing(lose).run({"items": [{}, {}]}, on=hf)
     assert result.completed
-    assert await unknown(house, result) == [("slow.1[0]/", "deep"), ("slow.1[1]/", "deep")]
+    assert await unknown(hf, result) == [("slow.1[0]/", "deep"), ("slow.1[1]/", "deep")]
 
 
-async def test_sub_step_under_way_counts_as_its_node(house: Holdfast) -> None:
+async def test_sub_step_under_way_counts_as_its_node(hf: Holdfast) -> None:
     began = asyncio.Event()
 
     async def pay() -> None:
@@ -99,11 +99,11 @@ async def test_sub_step_under_way_counts_as_its_node(house: Holdfast) -> None:
         async def fast() -> None:
             await began.wait()
 
-    result = await racing(lose).run({}, on=house)
-    assert await unknown(house, result) == [("", "slow")]
+    result = await racing(lose).run({}, on=hf)
+    assert await unknown(hf, result) == [("", "slow")]
 
 
-async def test_effects_of_siblings_are_told_when_their_sub_flow_is_skipped(house: Holdfast) -> None:
+async def test_effects_of_siblings_are_told_when_their_sub_flow_is_skipped(hf: Holdfast) -> None:
     began = asyncio.Event()
     child = Flow("child", effect="pure")
     node(child, "a")
@@ -122,6 +122,6 @@ async def test_effects_of_siblings_are_told_when_their_sub_flow_is_skipped(house
     child.edge("a", breaks)
     flow = Flow("skips", effect="pure")
     flow.subflow("sub", child, on_failure="skip")
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.completed
-    assert await unknown(house, result) == [("sub.1[0]/", "slow")]
+    assert await unknown(hf, result) == [("sub.1[0]/", "slow")]

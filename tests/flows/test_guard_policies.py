@@ -67,88 +67,86 @@ everywhere = pytest.mark.parametrize("where", RAILS)
 BAD, GOOD = {"draft": "card 4111"}, {"draft": "hello"}
 
 
-async def notes(house: Holdfast, result: Result, name: str) -> dict[str, Any]:
-    (done,) = [e for e in await told(house, result, "node.completed", "node.failed") if e.node == name]
+async def notes(hf: Holdfast, result: Result, name: str) -> dict[str, Any]:
+    (done,) = [e for e in await told(hf, result, "node.completed", "node.failed") if e.node == name]
     return done.data["notes"]
 
 
 @everywhere
 @pytest.mark.covers("G-29", "CORE-FLOW-19")
-async def test_a_guard_blocks_with_a_code_and_an_event_when_a_check_objects(
-    house: Holdfast, where: str
-) -> None:
+async def test_a_guard_blocks_with_a_code_and_an_event_when_a_check_objects(hf: Holdfast, where: str) -> None:
     log: list[str] = []
-    result = await writer(log, **placed(where)).run(BAD, on=house)
+    result = await writer(log, **placed(where)).run(BAD, on=hf)
     assert result.failed
     assert result.error is not None
     assert (result.error.code, result.error.message) == ("guardrail_violation", "a card number")
     assert log == ["write"]
-    (failed,) = await told(house, result, "node.failed")
+    (failed,) = await told(hf, result, "node.failed")
     assert failed.node == RAILS[where]
     assert failed.data["notes"] == {
         "guardrail": RAILS[where], "passed": False, "action": "block", "reason": "a card number",
     }  # fmt: skip
-    (ended,) = await told(house, result, "run.failed")
+    (ended,) = await told(hf, result, "run.failed")
     assert ended.data["error"]["code"] == "guardrail_violation"
 
 
 @everywhere
 @pytest.mark.covers("G-29")
-async def test_a_guard_lets_pass_what_no_check_objects_to(house: Holdfast, where: str) -> None:
+async def test_a_guard_lets_pass_what_no_check_objects_to(hf: Holdfast, where: str) -> None:
     log: list[str] = []
-    result = await writer(log, **placed(where)).run(GOOD, on=house)
+    result = await writer(log, **placed(where)).run(GOOD, on=hf)
     assert result.completed
     assert log == ["write", "hello"]
-    assert await notes(house, result, RAILS[where]) == {"guardrail": RAILS[where], "passed": True}
+    assert await notes(hf, result, RAILS[where]) == {"guardrail": RAILS[where], "passed": True}
 
 
 @everywhere
 @pytest.mark.covers("G-29", "CORE-FLOW-20")
-async def test_a_guard_reroutes_when_a_check_objects(house: Holdfast, where: str) -> None:
+async def test_a_guard_reroutes_when_a_check_objects(hf: Holdfast, where: str) -> None:
     log: list[str] = []
     policy = placed(where, on_violation="reroute", reroute="review")
-    result = await writer(log, review=True, **policy).run(BAD, on=house)
+    result = await writer(log, review=True, **policy).run(BAD, on=hf)
     assert result.completed
     assert log == ["write"]
     assert result.state["reviewed"] is True
-    passed = await writer(log, review=True, **policy).run(GOOD, on=house)
+    passed = await writer(log, review=True, **policy).run(GOOD, on=hf)
     assert "reviewed" not in passed.state
     assert passed.state["published"] == "hello"
 
 
 @everywhere
 @pytest.mark.covers("G-29", "CORE-FLOW-21")
-async def test_a_guard_warns_and_goes_on_when_a_check_objects(house: Holdfast, where: str) -> None:
+async def test_a_guard_warns_and_goes_on_when_a_check_objects(hf: Holdfast, where: str) -> None:
     log: list[str] = []
-    result = await writer(log, **placed(where, on_violation="warn")).run(BAD, on=house)
+    result = await writer(log, **placed(where, on_violation="warn")).run(BAD, on=hf)
     assert result.completed
     assert log == ["write", "card 4111"]
-    assert (await notes(house, result, RAILS[where]))["reason"] == "a card number"
-    found = (await (await house.service()).latest(result.run_id)).diagnostics["guardrailResults"]
+    assert (await notes(hf, result, RAILS[where]))["reason"] == "a card number"
+    found = (await (await hf.service()).latest(result.run_id)).diagnostics["guardrailResults"]
     assert (found[RAILS[where]]["passed"], found[RAILS[where]]["action"]) == (False, "warn")
 
 
 @everywhere
 @pytest.mark.covers("G-29", "CORE-FLOW-22")
-async def test_a_guard_replaces_what_it_objects_to_when_it_sanitizes(house: Holdfast, where: str) -> None:
+async def test_a_guard_replaces_what_it_objects_to_when_it_sanitizes(hf: Holdfast, where: str) -> None:
     log: list[str] = []
-    result = await writer(log, **placed(where, on_violation="sanitize")).run(BAD, on=house)
+    result = await writer(log, **placed(where, on_violation="sanitize")).run(BAD, on=hf)
     assert result.completed
     assert log == ["write", "card ****"]
 
 
-async def test_checks_of_a_sanitizing_guard_see_what_those_before_them_replaced(house: Holdfast) -> None:
+async def test_checks_of_a_sanitizing_guard_see_what_those_before_them_replaced(hf: Holdfast) -> None:
     log: list[str] = []
     guard = Guard(input=[no_card, no_mail], on_violation="sanitize")
     flow = writer(log, publish={"guard": guard})
-    result = await flow.run({"draft": "4111 me@home"}, on=house)
+    result = await flow.run({"draft": "4111 me@home"}, on=hf)
     assert result.state["published"] == "**** me at home"
 
 
-async def test_a_sanitizing_guard_fails_the_run_when_it_has_nothing_to_put_in_place(house: Holdfast) -> None:
+async def test_a_sanitizing_guard_fails_the_run_when_it_has_nothing_to_put_in_place(hf: Holdfast) -> None:
     log: list[str] = []
     guard = Guard(input=[lambda s: Violation("bad")], on_violation="sanitize")
-    result = await writer(log, publish={"guard": guard}).run(GOOD, on=house)
+    result = await writer(log, publish={"guard": guard}).run(GOOD, on=hf)
     assert result.error is not None
     assert result.error.code == "guardrail_violation"
     assert log == ["write"]
@@ -158,38 +156,38 @@ async def test_a_sanitizing_guard_fails_the_run_when_it_has_nothing_to_put_in_pl
     ("policy", "reason"), [("block", "a card number"), ("warn", "a card number; an address")]
 )
 async def test_a_guard_tells_the_first_objection_or_as_a_warning_all(
-    house: Holdfast, policy: str, reason: str
+    hf: Holdfast, policy: str, reason: str
 ) -> None:
     guard = Guard(output=[no_card, no_mail], on_violation=policy)
-    result = await writer([], write={"guard": guard}).run({"draft": "4111 me@home"}, on=house)
-    assert (await notes(house, result, "write__guard_output"))["reason"] == reason
+    result = await writer([], write={"guard": guard}).run({"draft": "4111 me@home"}, on=hf)
+    assert (await notes(hf, result, "write__guard_output"))["reason"] == reason
 
 
-async def test_a_blocked_run_goes_on_from_the_check_when_it_is_resumed(house: Holdfast) -> None:
+async def test_a_blocked_run_goes_on_from_the_check_when_it_is_resumed(hf: Holdfast) -> None:
     log: list[str] = []
     allowed: list[bool] = []
     flow = writer(log, publish={"guard": Guard(input=[lambda: bool(allowed) or Violation("not yet")])})
-    blocked = await flow.run(GOOD, on=house)
+    blocked = await flow.run(GOOD, on=hf)
     assert blocked.failed
-    again = await flow.resume(blocked.run_id, on=house)
+    again = await flow.resume(blocked.run_id, on=hf)
     assert again.error is not None
     assert again.error.code == "guardrail_violation"
     allowed.append(True)
-    result = await flow.resume(blocked.run_id, on=house)
+    result = await flow.resume(blocked.run_id, on=hf)
     assert result.completed
     assert log == ["write", "hello"]
 
 
-async def test_a_blocked_run_goes_on_in_a_fork_when_its_state_is_mended(house: Holdfast) -> None:
+async def test_a_blocked_run_goes_on_in_a_fork_when_its_state_is_mended(hf: Holdfast) -> None:
     log: list[str] = []
     flow = writer(log, **placed("input"))
-    blocked = await flow.run(BAD, on=house)
-    result = await flow.resume(blocked.run_id, patch={"scratch": {"text": "mended"}}, on=house)
+    blocked = await flow.run(BAD, on=hf)
+    result = await flow.resume(blocked.run_id, patch={"scratch": {"text": "mended"}}, on=hf)
     assert result.completed
     assert log == ["write", "mended"]
 
 
-async def test_a_check_may_take_the_context_or_nothing(house: Holdfast) -> None:
+async def test_a_check_may_take_the_context_or_nothing(hf: Holdfast) -> None:
     seen: list[str] = []
 
     async def by_context(ctx: Context) -> bool:
@@ -200,7 +198,7 @@ async def test_a_check_may_take_the_context_or_nothing(house: Holdfast) -> None:
         seen.append("nothing")
 
     log: list[str] = []
-    result = await writer(log, publish={"guard": Guard(input=[by_context, by_nothing])}).run(GOOD, on=house)
+    result = await writer(log, publish={"guard": Guard(input=[by_context, by_nothing])}).run(GOOD, on=hf)
     assert result.completed
     assert seen == [result.run_id, "nothing"]
 
@@ -211,10 +209,10 @@ async def test_a_check_that_passed_is_not_asked_again_when_the_worker_dies_behin
     guard = Guard(input=[lambda s: asked.append(s["text"])])
     flow = writer(log, publish={"guard": guard, "effect": "external"})
     run = await place.crash(flow, GOOD, "after_intent")
-    house = await place.house()
-    assert (await flow.resume(run, on=house)).status is RunStatus.pending_input
-    await answer(house, run, "not_happened")
-    result = await flow.resume(run, on=house)
+    hf = await place.hf()
+    assert (await flow.resume(run, on=hf)).status is RunStatus.pending_input
+    await answer(hf, run, "not_happened")
+    result = await flow.resume(run, on=hf)
     assert result.completed
     assert asked == ["hello"]
     assert log == ["write", "hello"]
@@ -269,11 +267,11 @@ async def test_a_flow_without_guards_is_lowered_as_if_there_were_none() -> None:
     assert [n.id for n in writer([]).program().graph.nodes] == ["write", "publish"]
 
 
-async def test_the_function_of_a_guardrail_node_can_be_a_check(house: Holdfast) -> None:
+async def test_the_function_of_a_guardrail_node_can_be_a_check(hf: Holdfast) -> None:
     other = Flow("other")
     check = other.guardrail(no_card)
     log: list[str] = []
-    result = await writer(log, publish={"guard": Guard(input=[check])}).run(BAD, on=house)
+    result = await writer(log, publish={"guard": Guard(input=[check])}).run(BAD, on=hf)
     assert result.failed
     assert rules(writer(log, publish={"guard": Guard(input=[other.timer("rest", 1)])})) == ["guard"]
 

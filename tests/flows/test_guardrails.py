@@ -40,15 +40,15 @@ def guarded(on_violation: str, log: list[str], *, reroute: str | None = None) ->
     return flow
 
 
-async def notes(house: Holdfast, result: Result) -> dict[str, Any]:
-    (done,) = [e for e in await told(house, result, "node.completed", "node.failed") if e.node == "check"]
+async def notes(hf: Holdfast, result: Result) -> dict[str, Any]:
+    (done,) = [e for e in await told(hf, result, "node.completed", "node.failed") if e.node == "check"]
     return done.data["notes"]
 
 
 @pytest.mark.covers("CORE-FLOW-19", "E16")
-async def test_a_guardrail_blocks_when_it_is_violated(house: Holdfast) -> None:
+async def test_a_guardrail_blocks_when_it_is_violated(hf: Holdfast) -> None:
     log: list[str] = []
-    result = await guarded("block", log).run(on=house)
+    result = await guarded("block", log).run(on=hf)
     assert result.failed
     assert result.error is not None
     assert (result.error.code, result.error.message) == ("guardrail_violation", "a card number")
@@ -56,34 +56,34 @@ async def test_a_guardrail_blocks_when_it_is_violated(house: Holdfast) -> None:
 
 
 @pytest.mark.covers("CORE-FLOW-20", "E16")
-async def test_a_guardrail_reroutes_when_it_is_violated(house: Holdfast) -> None:
+async def test_a_guardrail_reroutes_when_it_is_violated(hf: Holdfast) -> None:
     log: list[str] = []
-    result = await guarded("reroute", log, reroute="review").run(on=house)
+    result = await guarded("reroute", log, reroute="review").run(on=hf)
     assert result.completed
     assert log == ["review"]
 
 
 @pytest.mark.covers("CORE-FLOW-21", "E16")
-async def test_a_guardrail_warns_and_goes_on_when_it_is_violated(house: Holdfast) -> None:
+async def test_a_guardrail_warns_and_goes_on_when_it_is_violated(hf: Holdfast) -> None:
     log: list[str] = []
-    result = await guarded("warn", log).run(on=house)
+    result = await guarded("warn", log).run(on=hf)
     assert result.completed
     assert log == ["my card is 4111"]
-    assert await notes(house, result) == {
+    assert await notes(hf, result) == {
         "guardrail": "check", "passed": False, "action": "warn", "reason": "a card number",
     }  # fmt: skip
 
 
 @pytest.mark.covers("CORE-FLOW-22", "E16")
-async def test_a_guardrail_replaces_what_it_found_when_it_sanitizes(house: Holdfast) -> None:
+async def test_a_guardrail_replaces_what_it_found_when_it_sanitizes(hf: Holdfast) -> None:
     log: list[str] = []
-    result = await guarded("sanitize", log).run(on=house)
+    result = await guarded("sanitize", log).run(on=hf)
     assert result.completed
     assert log == ["my card is ****"]
 
 
 @pytest.mark.covers("CORE-FLOW-21")
-async def test_a_guardrail_lets_pass_what_it_does_not_object_to(house: Holdfast) -> None:
+async def test_a_guardrail_lets_pass_what_it_does_not_object_to(hf: Holdfast) -> None:
     flow = Flow("fine", effect="pure")
 
     @flow.guardrail
@@ -95,12 +95,12 @@ async def test_a_guardrail_lets_pass_what_it_does_not_object_to(house: Holdfast)
         return {"after": 1}
 
     flow.edge("check", after)
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     assert result.state == {"after": 1}
-    assert (await notes(house, result))["passed"] is True
+    assert (await notes(hf, result))["passed"] is True
 
 
-async def test_a_guardrail_blocks_when_it_sanitizes_with_nothing_to_put_instead(house: Holdfast) -> None:
+async def test_a_guardrail_blocks_when_it_sanitizes_with_nothing_to_put_instead(hf: Holdfast) -> None:
     flow, log = Flow("silent", effect="pure"), []
 
     @flow.guardrail("check", on_violation="sanitize")
@@ -112,14 +112,14 @@ async def test_a_guardrail_blocks_when_it_sanitizes_with_nothing_to_put_instead(
         log.append("published")
 
     flow.edge("check", publish)
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.failed
     assert result.error is not None
     assert result.error.code == "guardrail_violation"
     assert log == []
 
 
-async def test_a_guardrail_reroutes_when_the_flow_is_a_walk(house: Holdfast) -> None:
+async def test_a_guardrail_reroutes_when_the_flow_is_a_walk(hf: Holdfast) -> None:
     flow, log = Flow("walked", effect="pure", traversal="walk"), []
 
     @flow.guardrail("check", on_violation="reroute", reroute="review")
@@ -136,5 +136,5 @@ async def test_a_guardrail_reroutes_when_the_flow_is_a_walk(house: Holdfast) -> 
 
     flow.start("check")
     flow.edge("check", publish)
-    (await flow.run({}, on=house)).expect()
+    (await flow.run({}, on=hf)).expect()
     assert log == ["review"]

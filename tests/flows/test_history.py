@@ -19,20 +19,20 @@ from tests.flows.refunds import GIVEN, refund_flow
 pytestmark = pytest.mark.anyio
 
 
-async def finished(house: Holdfast, flow: Flow) -> str:
+async def finished(hf: Holdfast, flow: Flow) -> str:
     """A run that was asked, answered and completed."""
-    result = await flow.run(GIVEN, on=house)
-    service = await house.service()
+    result = await flow.run(GIVEN, on=hf)
+    service = await hf.service()
     await service.answer(result.holds[0].id, "approve")
-    return (await flow.resume(result.run_id, on=house)).expect().run_id
+    return (await flow.resume(result.run_id, on=hf)).expect().run_id
 
 
 @pytest.mark.covers("G-1", "G-7", "D-4", "R-4", "R-11", "CORE-CKPT-09")
 async def test_checkpoints_are_listed_newest_first_when_no_state_is_loaded(
-    house: Holdfast, monkeypatch: pytest.MonkeyPatch
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = await finished(house, refund_flow())
-    service = await house.service()
+    run = await finished(hf, refund_flow())
+    service = await hf.service()
     journal = {r.seq: r for r in await as_it_lies(service.store).read(run)}  # type: ignore[arg-type]
     read = service.store.read
 
@@ -71,9 +71,9 @@ async def test_latest_is_the_last_record_when_all_have_the_same_time() -> None:
         return {"x": 2}
 
     flow.edge(flow.node()(one), flow.node()(two))
-    async with Holdfast("memory:", clock=FakeClock()) as house:
-        run = (await flow.run({}, on=house)).run_id
-        service = await house.service()
+    async with Holdfast("memory:", clock=FakeClock()) as hf:
+        run = (await flow.run({}, on=hf)).run_id
+        service = await hf.service()
         listed = await service.checkpoints(run)
         assert len({m.at for m in listed}) == 1
         latest = await service.latest(run)
@@ -82,17 +82,17 @@ async def test_latest_is_the_last_record_when_all_have_the_same_time() -> None:
 
 
 @pytest.mark.covers("G-3", "E5", "CORE-CKPT-10")
-async def test_checkpoint_is_the_same_when_the_run_has_gone_on(house: Holdfast) -> None:
+async def test_checkpoint_is_the_same_when_the_run_has_gone_on(hf: Holdfast) -> None:
     flow = refund_flow()
-    result = await flow.run(GIVEN, on=house)
-    service = await house.service()
+    result = await flow.run(GIVEN, on=hf)
+    service = await hf.service()
     metas = await service.checkpoints(result.run_id)
     before = [await service.checkpoint(m.id) for m in metas]
     told = [c.as_interface() for c in before]
     told[0]["state"]["scratch"]["amount"] = 1
     told[0]["visitedNodes"].append("nonsense")
     await service.answer(result.holds[0].id, "approve")
-    (await flow.resume(result.run_id, on=house)).expect()
+    (await flow.resume(result.run_id, on=hf)).expect()
     after = [await service.checkpoint(m.id) for m in metas]
     assert after == before
     assert after[0].visited == ["assess"]
@@ -101,9 +101,9 @@ async def test_checkpoint_is_the_same_when_the_run_has_gone_on(house: Holdfast) 
 
 
 @pytest.mark.covers("G-32", "R-5", "CORE-CKPT-01")
-async def test_picture_tells_results_and_pending_edges_when_read_at_each_checkpoint(house: Holdfast) -> None:
-    run = await finished(house, refund_flow())
-    service = await house.service()
+async def test_picture_tells_results_and_pending_edges_when_read_at_each_checkpoint(hf: Holdfast) -> None:
+    run = await finished(hf, refund_flow())
+    service = await hf.service()
     pictures = [await service.checkpoint(run, m.seq) for m in reversed(await service.checkpoints(run))]
     assert [(p.node, p.visited, p.pending_edges) for p in pictures] == [
         ("", [], ["__START__->assess"]),
@@ -128,9 +128,9 @@ async def test_picture_tells_results_and_pending_edges_when_read_at_each_checkpo
 
 
 @pytest.mark.covers("G-13", "P5")
-async def test_diagnostics_are_filled_when_a_run_was_resumed(house: Holdfast) -> None:
-    run = await finished(house, refund_flow())
-    found = (await (await house.service()).latest(run)).diagnostics
+async def test_diagnostics_are_filled_when_a_run_was_resumed(hf: Holdfast) -> None:
+    run = await finished(hf, refund_flow())
+    found = (await (await hf.service()).latest(run)).diagnostics
     assert found["totalTokensUsed"] == 7
     assert found["checkpointsSaved"] == 6
     assert set(found["nodeTimings"]) == {"assess", "approve", "pay"}
@@ -142,7 +142,7 @@ async def test_diagnostics_are_filled_when_a_run_was_resumed(house: Holdfast) ->
 
 
 @pytest.mark.covers("G-13")
-async def test_diagnostics_name_guardrails_when_one_judged(house: Holdfast) -> None:
+async def test_diagnostics_name_guardrails_when_one_judged(hf: Holdfast) -> None:
     flow = Flow("guarded", effect="pure")
 
     async def write() -> dict[str, str]:
@@ -152,14 +152,14 @@ async def test_diagnostics_name_guardrails_when_one_judged(house: Holdfast) -> N
         return None
 
     flow.edge(flow.node()(write), flow.guardrail()(polite))
-    run = (await flow.run({}, on=house)).expect().run_id
-    found = (await (await house.service()).latest(run)).diagnostics["guardrailResults"]
+    run = (await flow.run({}, on=hf)).expect().run_id
+    found = (await (await hf.service()).latest(run)).diagnostics["guardrailResults"]
     assert found["polite"]["guardrailId"] == "polite"
     assert found["polite"]["passed"] is True
 
 
 @pytest.mark.covers("G-31")
-async def test_branch_is_visited_only_with_its_writes_when_a_batch_is_looked_at(house: Holdfast) -> None:
+async def test_branch_is_visited_only_with_its_writes_when_a_batch_is_looked_at(hf: Holdfast) -> None:
     flow = Flow("wide", effect="pure", reducers={"log": append})
 
     async def begin() -> dict[str, Any]:
@@ -175,8 +175,8 @@ async def test_branch_is_visited_only_with_its_writes_when_a_batch_is_looked_at(
         handle = node(flow, name, {name: True, "log": [name]})
         flow.edge(start, handle)
         flow.edge(handle, end)
-    run = (await flow.run({}, on=house)).expect().run_id
-    service = await house.service()
+    run = (await flow.run({}, on=hf)).expect().run_id
+    service = await hf.service()
     for meta in await service.checkpoints(run, limit=0):
         picture = await service.checkpoint(run, meta.seq)
         done = [name for name in ("left", "middle", "right") if name in picture.visited]
@@ -185,7 +185,7 @@ async def test_branch_is_visited_only_with_its_writes_when_a_batch_is_looked_at(
 
 
 @pytest.mark.covers("CORE-CKPT-01")
-async def test_loops_show_each_execution_when_a_node_ran_often(house: Holdfast) -> None:
+async def test_loops_show_each_execution_when_a_node_ran_often(hf: Holdfast) -> None:
     flow = Flow("round", effect="pure")
 
     async def turn(s: dict[str, int]) -> dict[str, int]:
@@ -197,8 +197,8 @@ async def test_loops_show_each_execution_when_a_node_ran_often(house: Holdfast) 
     again, end = flow.node()(turn), flow.node()(done)
     flow.loop(again, again, when="n < 3", max=5)
     flow.edge(again, end, when="n >= 3")
-    run = (await flow.run({"n": 0}, on=house)).expect().run_id
-    picture = await (await house.service()).latest(run)
+    run = (await flow.run({"n": 0}, on=hf)).expect().run_id
+    picture = await (await hf.service()).latest(run)
     turns = [e for e in picture.executions if e.node == "turn"]
     assert [(e.visit, e.output) for e in turns] == [(1, {"n": 1}), (2, {"n": 2}), (3, {"n": 3})]
     assert picture.visited == ["turn", "done"]
@@ -206,9 +206,9 @@ async def test_loops_show_each_execution_when_a_node_ran_often(house: Holdfast) 
     assert picture.node_results["turn"].output == {"n": 3}
 
 
-async def test_checkpoint_carries_versions_when_the_flow_is_compiled_again(house: Holdfast) -> None:
-    run = await finished(house, refund_flow())
-    picture = await (await house.service()).latest(run)
+async def test_checkpoint_carries_versions_when_the_flow_is_compiled_again(hf: Holdfast) -> None:
+    run = await finished(hf, refund_flow())
+    picture = await (await hf.service()).latest(run)
     again = refund_flow().program()
     assert picture.version == again.version
     assert picture.version.startswith("g1-")
@@ -217,9 +217,9 @@ async def test_checkpoint_carries_versions_when_the_flow_is_compiled_again(house
 
 
 @pytest.mark.covers("D-26")
-async def test_history_is_read_when_the_code_is_not_loaded(house: Holdfast) -> None:
-    run = await finished(house, refund_flow())
-    service = await house.service()
+async def test_history_is_read_when_the_code_is_not_loaded(hf: Holdfast) -> None:
+    run = await finished(hf, refund_flow())
+    service = await hf.service()
     known = (await service.latest(run), await service.events(run))
     programs, service.runtime.programs = service.runtime.programs, {}
     try:
@@ -239,9 +239,9 @@ async def test_second_process_reads_checkpoints_when_the_first_has_closed(tmp_pa
 
 
 @pytest.mark.covers("R-3", "G-34")
-async def test_foreign_checkpoint_is_refused_when_it_is_not_of_this_store(house: Holdfast) -> None:
-    run = await finished(house, refund_flow())
-    service = await house.service()
+async def test_foreign_checkpoint_is_refused_when_it_is_not_of_this_store(hf: Holdfast) -> None:
+    run = await finished(hf, refund_flow())
+    service = await hf.service()
     metas = await service.checkpoints(run)
     made_up = metas[0].id[:-4] + ("0000" if metas[0].id[-4:] != "0000" else "1111")
     for ref in (made_up, checkpoint_id(new_run_id(), 3), "nonsense", checkpoint_id(run, 99)):  # type: ignore[arg-type]
@@ -277,9 +277,9 @@ async def test_node_setting_wins_over_the_flow_when_both_speak_of_checkpoints(
         return {"x": 1}
 
     flow.node(**options)(work)
-    async with Holdfast("memory:") as house:
-        run = (await flow.run({}, on=house)).expect().run_id
-        service = await house.service()
+    async with Holdfast("memory:") as hf:
+        run = (await flow.run({}, on=hf)).expect().run_id
+        service = await hf.service()
         records = await service.store.read(run)
         assert any(r.kind == Kind.step and r.node == "work" for r in records), "the journal is complete"
         found = {
@@ -289,10 +289,10 @@ async def test_node_setting_wins_over_the_flow_when_both_speak_of_checkpoints(
 
 
 @pytest.mark.covers("E13", "G-30")
-async def test_resumed_run_lists_checkpoints_like_a_fresh_one(house: Holdfast) -> None:
-    run = await finished(house, refund_flow())
-    service = await house.service()
-    small = await refund_flow().run({**GIVEN, "amount": 50}, on=house)
+async def test_resumed_run_lists_checkpoints_like_a_fresh_one(hf: Holdfast) -> None:
+    run = await finished(hf, refund_flow())
+    service = await hf.service()
+    small = await refund_flow().run({**GIVEN, "amount": 50}, on=hf)
     resumed = [m.node for m in await service.checkpoints(run)]
     fresh = [m.node for m in await service.checkpoints(small.expect().run_id)]
     assert resumed == ["", "pay", "approve", "approve", "assess", ""]
@@ -300,11 +300,11 @@ async def test_resumed_run_lists_checkpoints_like_a_fresh_one(house: Holdfast) -
 
 
 @pytest.mark.covers("G-1")
-async def test_checkpoint_view_keeps_the_store_contract(house: Holdfast) -> None:
+async def test_checkpoint_view_keeps_the_store_contract(hf: Holdfast) -> None:
     flow = refund_flow()
-    run = await finished(house, flow)
-    other = (await flow.run({**GIVEN, "amount": 5}, on=house)).expect().run_id
-    service = await house.service()
+    run = await finished(hf, flow)
+    other = (await flow.run({**GIVEN, "amount": 5}, on=hf)).expect().run_id
+    service = await hf.service()
     view = CheckpointView(service)
     latest = await view.latest(run)
     assert latest is not None
@@ -337,7 +337,7 @@ async def test_checkpoint_view_keeps_the_store_contract(house: Holdfast) -> None
 
 
 @pytest.mark.covers("CORE-CKPT-09")
-async def test_listing_stays_quick_when_a_run_is_long(house: Holdfast) -> None:
+async def test_listing_stays_quick_when_a_run_is_long(hf: Holdfast) -> None:
     flow = Flow("long", effect="pure")
 
     async def turn(s: dict[str, int]) -> dict[str, int]:
@@ -345,8 +345,8 @@ async def test_listing_stays_quick_when_a_run_is_long(house: Holdfast) -> None:
 
     again = flow.node()(turn)
     flow.loop(again, again, when="n < 300", max=400)
-    run = (await flow.run({"n": 0}, on=house)).expect().run_id
-    service = await house.service()
+    run = (await flow.run({"n": 0}, on=hf)).expect().run_id
+    service = await hf.service()
     began = time.perf_counter()
     assert len(await service.checkpoints(run, limit=10)) == 10
     assert time.perf_counter() - began < 0.5

@@ -34,19 +34,19 @@ def paying(done: list[int], **options: Any) -> Flow:
 async def in_doubt(place: Place, flow: Flow) -> tuple[Any, str]:
     """A run whose worker died when the effect was done and not yet settled."""
     run = await place.crash(flow, {}, "after_handler")
-    house = await place.house()
-    result = await flow.resume(run, on=house)
+    hf = await place.hf()
+    result = await flow.resume(run, on=hf)
     assert result.status is RunStatus.pending_input
-    return house, run
+    return hf, run
 
 
 @pytest.mark.covers("CORE-FLOW-33", "G-33")
 async def test_the_run_goes_on_without_repeating_when_a_person_says_it_happened(place: Place) -> None:
     done: list[int] = []
     flow = paying(done)
-    house, run = await in_doubt(place, flow)
-    await answer(house, run, "happened", data={"update": {"receipt": "from the bank"}})
-    result = await flow.resume(run, on=house)
+    hf, run = await in_doubt(place, flow)
+    await answer(hf, run, "happened", data={"update": {"receipt": "from the bank"}})
+    result = await flow.resume(run, on=hf)
     assert result.completed
     assert result.state["thanked"] == "from the bank"
     assert done == [1]
@@ -56,13 +56,13 @@ async def test_the_run_goes_on_without_repeating_when_a_person_says_it_happened(
 async def test_the_effect_runs_again_when_a_person_says_it_did_not_happen(place: Place) -> None:
     done: list[int] = []
     flow = paying(done)
-    house, run = await in_doubt(place, flow)
-    await answer(house, run, "not_happened")
-    result = await flow.resume(run, on=house)
+    hf, run = await in_doubt(place, flow)
+    await answer(hf, run, "not_happened")
+    result = await flow.resume(run, on=hf)
     assert result.completed
     assert done == [1, 2]
     assert result.state["thanked"] == "r2"
-    (again,) = await told(house, run, "node.restarted")
+    (again,) = await told(hf, run, "node.restarted")
     assert again.data["reason"] == "in_doubt"
 
 
@@ -70,9 +70,9 @@ async def test_the_effect_runs_again_when_a_person_says_it_did_not_happen(place:
 async def test_the_run_fails_when_a_person_gives_the_effect_up(place: Place) -> None:
     done: list[int] = []
     flow = paying(done)
-    house, run = await in_doubt(place, flow)
-    await answer(house, run, "fail")
-    result = await flow.resume(run, on=house)
+    hf, run = await in_doubt(place, flow)
+    await answer(hf, run, "fail")
+    result = await flow.resume(run, on=hf)
     assert result.failed
     assert result.error is not None
     assert result.error.code == "outcome_unknown"
@@ -83,17 +83,17 @@ async def test_the_run_fails_when_a_person_gives_the_effect_up(place: Place) -> 
 async def test_the_doubt_shows_the_facts_of_the_intent(place: Place) -> None:
     done: list[int] = []
     flow = paying(done)
-    house, run = await in_doubt(place, flow)
-    (hold,) = await open_holds(house, run)
+    hf, run = await in_doubt(place, flow)
+    (hold,) = await open_holds(hf, run)
     facts = msgspec.json.decode(hold.context)
     assert facts["node"] == "pay"
     assert facts["effect"] == "external"
     assert (facts["visit"], facts["attempt"]) == (1, 1)
-    record = (await (await house.open()).read(RunId(run), first=facts["intent"], last=facts["intent"]))[0]
+    record = (await (await hf.open()).read(RunId(run), first=facts["intent"], last=facts["intent"]))[0]
     assert record.node == "pay"
     # The same question stays open however often the run is looked at.
-    await flow.resume(run, on=await place.house())
-    assert [h.id for h in await open_holds(house, run)] == [hold.id]
+    await flow.resume(run, on=await place.hf())
+    assert [h.id for h in await open_holds(hf, run)] == [hold.id]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ async def test_a_probe_finds_out_when_the_worker_died_in_an_effect(
 
     flow = paying(done, probe=probe)
     run = await place.crash(flow, {}, "after_handler")
-    result = await flow.resume(run, on=await place.house())
+    result = await flow.resume(run, on=await place.hf())
     assert result.completed
     assert len(asked) == 1
     assert len(done) == calls
@@ -128,7 +128,7 @@ async def test_a_person_is_asked_when_not_even_the_probe_knows(place: Place) -> 
 
     flow = paying(done, probe=probe)
     run = await place.crash(flow, {}, "after_handler")
-    result = await flow.resume(run, on=await place.house())
+    result = await flow.resume(run, on=await place.hf())
     assert result.status is RunStatus.pending_input
     assert "the bank does not answer" in result.holds[0].prompt
 
@@ -150,12 +150,12 @@ def slow_payment(gate: asyncio.Event, started: asyncio.Event, done: list[str]) -
 async def test_a_fenced_worker_tells_what_happened_before_anybody_asks(place: Place) -> None:
     gate, started, done = asyncio.Event(), asyncio.Event(), list[str]()
     flow = slow_payment(gate, started, done)
-    first = await place.house()
+    first = await place.hf()
     run = RunId("22222222-2222-4333-8444-555555555555")
     driving = asyncio.create_task(flow.run(on=first, run_id=run))
     await started.wait()
     place.lapse()
-    second = await place.house()
+    second = await place.hf()
     store = await second.open()
     # The reaper takes the run from the first worker, whose handler is still under way.
     await store.reclaim(limit=10, max_recoveries=5)
@@ -172,12 +172,12 @@ async def test_a_fenced_worker_tells_what_happened_before_anybody_asks(place: Pl
 async def test_late_evidence_resolves_the_doubt_when_a_person_was_already_asked(place: Place) -> None:
     gate, started, done = asyncio.Event(), asyncio.Event(), list[str]()
     flow = slow_payment(gate, started, done)
-    first = await place.house()
+    first = await place.hf()
     run = RunId("22222222-2222-4333-8444-555555555555")
     driving = asyncio.create_task(flow.run(on=first, run_id=run))
     await started.wait()
     place.lapse()
-    second = await place.house()
+    second = await place.hf()
     result = await flow.resume(run, on=second)
     assert result.status is RunStatus.pending_input
     gate.set()
@@ -206,12 +206,12 @@ async def test_late_evidence_about_a_sub_step_is_used_when_its_worker_was_fenced
     async def work(ctx: Context) -> dict[str, Any]:
         return {"wire": await ctx.step("wire", wire, effect="external")}
 
-    first = await place.house()
+    first = await place.hf()
     run = RunId("22222222-2222-4333-8444-555555555555")
     driving = asyncio.create_task(flow.run(on=first, run_id=run))
     await started.wait()
     place.lapse()
-    second = await place.house()
+    second = await place.hf()
     result = await flow.resume(run, on=second)
     assert result.status is RunStatus.pending_input
     gate.set()
@@ -260,12 +260,12 @@ async def test_a_doubt_about_a_sub_step_is_answered_when_the_worker_died_in_it(
     flow = wiring(done)
     # The effect was done; the record of its result was never written.
     run = await place.crash(flow, {}, "after_substep", nth=2)
-    house = await place.house()
-    result = await flow.resume(run, on=house)
+    hf = await place.hf()
+    result = await flow.resume(run, on=hf)
     assert result.status is RunStatus.pending_input, result
     assert "'wire'" in result.holds[0].prompt
-    await answer(house, run, said, **more)
-    result = await flow.resume(run, on=house)
+    await answer(hf, run, said, **more)
+    result = await flow.resume(run, on=hf)
     assert result.completed
     assert result.state == {"seen": 7, "sent": sent}
     assert (done.count("look"), done.count("wire")) == (1, wires)
@@ -275,11 +275,11 @@ async def test_a_doubt_about_a_sub_step_is_answered_when_the_worker_died_in_it(
 async def test_a_sub_step_is_in_doubt_when_it_raises_something_undeclared(place: Place) -> None:
     done: list[str] = []
     flow = wiring(done, fails=ConnectionError("reset"))
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     assert result.status is RunStatus.pending_input
-    await answer(house, result, "fail")
-    result = await flow.resume(result.run_id, on=house)
+    await answer(hf, result, "fail")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.failed
 
 
@@ -298,7 +298,7 @@ async def test_a_doubt_cannot_be_swallowed_when_the_handler_catches_everything(p
             return {"all": "fine"}
         return {}
 
-    result = await flow.run(on=await place.house())
+    result = await flow.run(on=await place.hf())
     assert result.status is RunStatus.pending_input
 
 
@@ -323,13 +323,13 @@ async def test_two_sub_steps_at_once_are_doubted_one_after_the_other_when_their_
 
     run = await place.crash(flow, {}, "after_intent", nth=2)
     done.clear()
-    house = await place.house()
-    assert (await flow.resume(run, on=house)).status is RunStatus.pending_input
-    await answer(house, run, "happened", data={"value": "A"})
-    assert (await flow.resume(run, on=house)).status is RunStatus.pending_input
-    await answer(house, run, "not_happened")
-    result = await flow.resume(run, on=house)
+    hf = await place.hf()
+    assert (await flow.resume(run, on=hf)).status is RunStatus.pending_input
+    await answer(hf, run, "happened", data={"value": "A"})
+    assert (await flow.resume(run, on=hf)).status is RunStatus.pending_input
+    await answer(hf, run, "not_happened")
+    result = await flow.resume(run, on=hf)
     assert result.completed
     assert result.state == {"a": "A", "b": "b"}
     assert done == ["b"]
-    assert (await kinds(house, run)).count("hold.opened") == 2
+    assert (await kinds(hf, run)).count("hold.opened") == 2

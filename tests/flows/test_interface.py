@@ -60,12 +60,12 @@ async def test_published_schema_is_the_one_in_the_code() -> None:
 
 
 @pytest.mark.covers("CORE-IFACE-01", "CORE-IFACE-02", "CORE-IFACE-04")
-async def test_every_checkpoint_fits_the_published_schema_when_a_run_waits_and_ends(house: Holdfast) -> None:
+async def test_every_checkpoint_fits_the_published_schema_when_a_run_waits_and_ends(hf: Holdfast) -> None:
     flow = refund_flow()
-    result = await flow.run(GIVEN, on=house)
-    service = await house.service()
+    result = await flow.run(GIVEN, on=hf)
+    service = await hf.service()
     await service.answer(result.holds[0].id, "reject", comment="no")
-    run = (await flow.resume(result.run_id, on=house)).expect().run_id
+    run = (await flow.resume(result.run_id, on=hf)).expect().run_id
     for meta in await service.checkpoints(run, limit=0):
         told = json.loads(json.dumps((await service.checkpoint(meta.id)).as_interface(), allow_nan=False))
         assert problems(told, SCHEMA) == []
@@ -89,8 +89,8 @@ async def test_every_checkpoint_fits_the_published_schema_when_a_run_waits_and_e
     assert "memorySnapshot" not in last
 
 
-async def test_interface_is_json_when_the_state_holds_more_than_json_knows(bare_house: Holdfast) -> None:
-    house = bare_house
+async def test_interface_is_json_when_the_state_holds_more_than_json_knows(bare_hf: Holdfast) -> None:
+    hf = bare_hf
     flow = Flow("odd", effect="pure")
 
     async def write() -> dict[str, Any]:
@@ -106,8 +106,8 @@ async def test_interface_is_json_when_the_state_holds_more_than_json_knows(bare_
         }
 
     flow.node()(write)
-    run = (await flow.run({}, on=house)).expect().run_id
-    told = (await (await house.service()).latest(run)).as_interface()
+    run = (await flow.run({}, on=hf)).expect().run_id
+    told = (await (await hf.service()).latest(run)).as_interface()
     scratch = json.loads(json.dumps(told, allow_nan=False))["state"]["scratch"]
     assert scratch == {
         "when": "2026-01-02T00:00:00+00:00",

@@ -16,13 +16,13 @@ pytestmark = pytest.mark.anyio
 LOG: dict[str, Any] = {"reducers": {"log": "append"}}
 
 
-async def answer(house: Holdfast, result: Result, prompt: str, said: str) -> None:
+async def answer(hf: Holdfast, result: Result, prompt: str, said: str) -> None:
     hold = next(hold for hold in result.holds if hold.prompt == prompt)
-    await (await house.service()).answer(hold.id, said)
+    await (await hf.service()).answer(hold.id, said)
 
 
 @pytest.mark.covers("D-24", "CORE-FLOW-08")
-async def test_branch_sees_nothing_of_its_sibling_when_the_sibling_is_done_first(house: Holdfast) -> None:
+async def test_branch_sees_nothing_of_its_sibling_when_the_sibling_is_done_first(hf: Holdfast) -> None:
     flow = Flow("alone", effect="pure")
     done = asyncio.Event()
     node(flow, "a", {"x": "a"})
@@ -40,12 +40,12 @@ async def test_branch_sees_nothing_of_its_sibling_when_the_sibling_is_done_first
     add(flow, "looks", lambda s: {"seen": [s["x"], "y" in s]})
     flow.edge("a", quick)
     flow.chain("a", waits, "looks")
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.expect().state == {"x": "quick", "y": 1, "seen": ["a", False]}
 
 
 @pytest.mark.covers("CORE-FLOW-08")
-async def test_branches_run_at_the_same_time_when_they_fork(house: Holdfast) -> None:
+async def test_branches_run_at_the_same_time_when_they_fork(hf: Holdfast) -> None:
     flow = Flow("together", effect="pure")
     met = asyncio.Barrier(3)
     node(flow, "a")
@@ -57,13 +57,13 @@ async def test_branches_run_at_the_same_time_when_they_fork(house: Holdfast) -> 
 
         flow.node(id=name)(meets)
         flow.edge("a", name)
-    assert (await flow.run({}, on=house)).completed
+    assert (await flow.run({}, on=hf)).completed
 
 
 @pytest.mark.covers("D-24", "G-10", "CORE-FLOW-09")
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 async def test_merge_is_the_same_when_branches_arrive_in_another_order(
-    house: Holdfast, order: tuple[int, ...]
+    hf: Holdfast, order: tuple[int, ...]
 ) -> None:
     flow = Flow("order", effect="pure", **LOG)
     node(flow, "a")
@@ -73,36 +73,36 @@ async def test_merge_is_the_same_when_branches_arrive_in_another_order(
         flow.edge("a", name)
         flow.edge(name, "j")
     node(flow, "j")
-    result = await flow.run({"log": ["base"]}, on=house)
+    result = await flow.run({"log": ["base"]}, on=hf)
     assert result.expect().state == {"log": ["base", "p", "q", "r"], "last": "r"}
 
 
 @pytest.mark.covers("D-24", "CORE-ENGINE-09")
-async def test_nested_fork_merges_inside_first_when_both_forks_join(house: Holdfast) -> None:
+async def test_nested_fork_merges_inside_first_when_both_forks_join(hf: Holdfast) -> None:
     flow = Flow("nested", effect="pure", **LOG)
     trace(flow, "a", "l", "l1", "l2", "lj", "r", "j", pause={"l1": 0.004, "l": 0.002})
     for way in (("a", "l", "l1", "lj", "j"), ("l", "l2", "lj"), ("a", "r", "j")):
         flow.chain(*way)
     add(flow, "end", lambda s: {"seen": s["log"]})
     flow.edge("j", "end")
-    result = await flow.run({"log": []}, on=house)
+    result = await flow.run({"log": []}, on=hf)
     assert result.expect().state["seen"] == ["a", "l", "l1", "l2", "lj", "r", "j"]
 
 
 @pytest.mark.covers("G-11", "E10")
-async def test_branches_that_never_join_are_all_in_the_result_when_the_run_ends(house: Holdfast) -> None:
+async def test_branches_that_never_join_are_all_in_the_result_when_the_run_ends(hf: Holdfast) -> None:
     flow = Flow("open", effect="pure", **LOG)
     trace(flow, "a", "l", "r", pause={"l": 0.003})
     add(flow, "lo", lambda _s: "left")
     flow.chain("a", "l", "lo")
     flow.edge("a", "r")
-    result = await flow.run({"log": []}, on=house)
+    result = await flow.run({"log": []}, on=hf)
     assert result.expect().state["log"] == ["a", "l", "r"]
     assert result.artifacts == {"lo": "left"}
 
 
 @pytest.mark.covers("G-19", "E10", "CORE-FLOW-10", "D-25")
-async def test_any_join_goes_on_with_the_first_when_the_others_are_late(house: Holdfast) -> None:
+async def test_any_join_goes_on_with_the_first_when_the_others_are_late(hf: Holdfast) -> None:
     flow = Flow("any", effect="pure", **LOG)
     seen: list[Any] = []
     trace(flow, "a", "slow", "quick", pause={"slow": 0.02})
@@ -110,14 +110,14 @@ async def test_any_join_goes_on_with_the_first_when_the_others_are_late(house: H
     trace(flow, "end", pause={"end": 0.04})
     for way in (("a", "slow", "j", "end"), ("a", "quick", "j")):
         flow.chain(*way)
-    result = await flow.run({"log": []}, on=house)
+    result = await flow.run({"log": []}, on=hf)
     assert seen == [["a", "quick"]]
     assert result.expect().state["log"] == ["a", "quick", "j", "end"]
-    assert await visits_of(house, result.run_id, "slow") == 1
+    assert await visits_of(hf, result.run_id, "slow") == 1
 
 
 @pytest.mark.covers("G-19")
-async def test_loser_is_cancelled_when_its_join_says_so(house: Holdfast) -> None:
+async def test_loser_is_cancelled_when_its_join_says_so(hf: Holdfast) -> None:
     flow = Flow("losers", effect="pure", **LOG)
     ended: list[str] = []
 
@@ -134,15 +134,15 @@ async def test_loser_is_cancelled_when_its_join_says_so(house: Holdfast) -> None
     flow.hold("asks", prompt="loser?", options=["yes"])
     for name in (slow, "quick", "asks"):
         flow.chain("a", name, "j")
-    result = await flow.run({"log": []}, on=house)
+    result = await flow.run({"log": []}, on=hf)
     assert result.expect().state["log"] == ["a", "quick", "j"]
     assert ended == ["cancelled"]
-    holds = await (await house.service()).holds(result.run_id, open_only=False)
+    holds = await (await hf.service()).holds(result.run_id, open_only=False)
     assert [hold.status for hold in holds] == [HoldStatus.cancelled]
 
 
 @pytest.mark.covers("G-19", "CORE-FLOW-11")
-async def test_quorum_counts_only_branches_that_fired_when_others_are_skipped(house: Holdfast) -> None:
+async def test_quorum_counts_only_branches_that_fired_when_others_are_skipped(hf: Holdfast) -> None:
     flow = Flow("quorum", effect="pure", **LOG)
     trace(flow, "a", "b", "c", "d", "e", pause={"e": 0.02})
     trace(flow, "j", join=quorum(2))
@@ -151,12 +151,12 @@ async def test_quorum_counts_only_branches_that_fired_when_others_are_skipped(ho
         flow.edge("a", name)
     for name in ("b", "c", "d", "e"):
         flow.edge(name, "j")
-    result = await flow.run({"log": []}, on=house)
+    result = await flow.run({"log": []}, on=hf)
     assert result.expect().state["log"] == ["a", "c", "d", "j"]
 
 
 @pytest.mark.covers("G-19")
-async def test_quorum_that_can_no_longer_be_met_fails_the_run_by_name(house: Holdfast) -> None:
+async def test_quorum_that_can_no_longer_be_met_fails_the_run_by_name(hf: Holdfast) -> None:
     flow = Flow("unmet", effect="pure")
     for name in ("a", "b", "c"):
         node(flow, name)
@@ -165,7 +165,7 @@ async def test_quorum_that_can_no_longer_be_met_fails_the_run_by_name(house: Hol
     flow.edge("a", "c", when="false")
     flow.edge("b", "j")
     flow.edge("c", "j")
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.failed
     assert result.error is not None
     assert result.error.code == "join_unsatisfied"
@@ -173,30 +173,30 @@ async def test_quorum_that_can_no_longer_be_met_fails_the_run_by_name(house: Hol
 
 
 @pytest.mark.covers("G-19", "CORE-FLOW-12", "E10")
-async def test_join_goes_on_with_who_is_there_when_its_time_is_over(house: Holdfast) -> None:
+async def test_join_goes_on_with_who_is_there_when_its_time_is_over(hf: Holdfast) -> None:
     flow = Flow("timeout", effect="pure", **LOG)
     trace(flow, "a", "slow", "quick", pause={"slow": 0.3})
     trace(flow, "j", join=all_of(timeout=0.03))
     for way in (("a", "slow", "j"), ("a", "quick", "j")):
         flow.chain(*way)
-    result = await flow.run({"log": []}, on=house)
+    result = await flow.run({"log": []}, on=hf)
     assert result.expect().state["log"] == ["a", "quick", "j"]
 
 
 @pytest.mark.covers("G-19")
-async def test_join_waits_no_longer_than_needed_when_all_come_in_time(house: Holdfast) -> None:
+async def test_join_waits_no_longer_than_needed_when_all_come_in_time(hf: Holdfast) -> None:
     flow = Flow("in-time", effect="pure", **LOG)
     trace(flow, "a", "b", "c", "end", pause={"b": 0.005})
     trace(flow, "j", join=all_of(timeout=20))
     for way in (("a", "b", "j", "end"), ("a", "c", "j")):
         flow.chain(*way)
     async with asyncio.timeout(5):
-        result = await flow.run({"log": []}, on=house)
+        result = await flow.run({"log": []}, on=hf)
     assert result.expect().state["log"] == ["a", "b", "c", "j", "end"]
 
 
 @pytest.mark.covers("G-45", "Q1", "G-31")
-async def test_sibling_keeps_its_finished_write_when_a_branch_waits_for_a_person(house: Holdfast) -> None:
+async def test_sibling_keeps_its_finished_write_when_a_branch_waits_for_a_person(hf: Holdfast) -> None:
     flow = Flow("pause", effect="pure", **LOG)
     calls: list[str] = []
     trace(flow, "a")
@@ -210,18 +210,18 @@ async def test_sibling_keeps_its_finished_write_when_a_branch_waits_for_a_person
     trace(flow, "j")
     flow.chain("a", "ask", "j")
     flow.chain("a", write, "j")
-    result = await flow.run({"log": []}, on=house)
+    result = await flow.run({"log": []}, on=hf)
     assert result.waiting
     assert result.state["receipt"] == 7
-    await answer(house, result, "go?", "yes")
-    result = await flow.resume(result.run_id, on=house)
+    await answer(hf, result, "go?", "yes")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.expect().state["log"] == ["a", "write", "j"]
     assert result.state["decision"] == "yes"
     assert calls == ["write"]
 
 
 @pytest.mark.covers("G-45")
-async def test_two_pauses_are_answered_one_by_one_when_both_branches_wait(house: Holdfast) -> None:
+async def test_two_pauses_are_answered_one_by_one_when_both_branches_wait(hf: Holdfast) -> None:
     flow = Flow("two", effect="pure")
     node(flow, "a")
     flow.hold("left", prompt="left?", options=["yes"], bind="l")
@@ -229,19 +229,19 @@ async def test_two_pauses_are_answered_one_by_one_when_both_branches_wait(house:
     node(flow, "j", {"done": True})
     for name in ("left", "right"):
         flow.chain("a", name, "j")
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert len(result.holds) == 2
-    await answer(house, result, "right?", "no")
-    result = await flow.resume(result.run_id, on=house)
+    await answer(hf, result, "right?", "no")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.waiting
     assert [hold.prompt for hold in result.holds] == ["left?"]
-    await answer(house, result, "left?", "yes")
-    result = await flow.resume(result.run_id, on=house)
+    await answer(hf, result, "left?", "yes")
+    result = await flow.resume(result.run_id, on=hf)
     assert (result.expect().state["l"], result.state["r"]) == ("yes", "no")
 
 
 @pytest.mark.covers("G-15", "E3")
-async def test_rejoin_runs_and_the_dead_arm_does_not_when_one_arm_is_not_taken(house: Holdfast) -> None:
+async def test_rejoin_runs_and_the_dead_arm_does_not_when_one_arm_is_not_taken(hf: Holdfast) -> None:
     flow = Flow("arms", effect="pure")
     ran: list[str] = []
     for name in ("a", "b", "c", "d", "end"):
@@ -254,17 +254,17 @@ async def test_rejoin_runs_and_the_dead_arm_does_not_when_one_arm_is_not_taken(h
     flow.edge("a", "c", otherwise=True)
     flow.chain("c", "d", "end")
     flow.edge("b", "end")
-    assert (await flow.run({"go": True}, on=house)).completed
+    assert (await flow.run({"go": True}, on=hf)).completed
     assert ran == ["a", "b", "end"]
 
 
 @pytest.mark.covers("G-15")
-async def test_run_ends_well_when_every_way_on_is_dead(house: Holdfast) -> None:
+async def test_run_ends_well_when_every_way_on_is_dead(hf: Holdfast) -> None:
     flow = Flow("nothing", effect="pure", **LOG)
     trace(flow, "a", "b", "c", "j")
     flow.edge("a", "b", when="false")
     flow.edge("a", "c", when="false")
     flow.edge("b", "j")
     flow.edge("c", "j")
-    result = await flow.run({"log": []}, on=house)
+    result = await flow.run({"log": []}, on=hf)
     assert result.expect().state["log"] == ["a"]

@@ -33,23 +33,23 @@ class Counted:
 
 
 @pytest.mark.covers("FLEET-WORK-03")
-async def test_runs_wait_in_line_and_all_come_to_their_end(house: Holdfast) -> None:
+async def test_runs_wait_in_line_and_all_come_to_their_end(hf: Holdfast) -> None:
     counted = Counted(Limits(concurrency=2))
-    results = await asyncio.gather(*(counted.flow.run({}, on=house) for _ in range(6)))
+    results = await asyncio.gather(*(counted.flow.run({}, on=hf) for _ in range(6)))
     assert {result.status for result in results} == {RunStatus.completed}
     assert counted.most == 2
 
 
-async def test_without_limits_nobody_waits(house: Holdfast) -> None:
+async def test_without_limits_nobody_waits(hf: Holdfast) -> None:
     counted = Counted(None, 0.1)
-    await asyncio.gather(*(counted.flow.run({}, on=house) for _ in range(4)))
+    await asyncio.gather(*(counted.flow.run({}, on=hf) for _ in range(4)))
     assert counted.most > 2
 
 
 @pytest.mark.covers("FLEET-WORK-03")
-async def test_key_is_made_of_the_input_or_of_the_runs_own_names(house: Holdfast) -> None:
+async def test_key_is_made_of_the_input_or_of_the_runs_own_names(hf: Holdfast) -> None:
     counted = Counted(Limits(key="{{order.customer}}@{{tenant}}", per_key=1))
-    service = await house.service()
+    service = await hf.service()
     program = counted.flow.program()
     rows = [
         (await service.create(program, {"order": {"customer": who}}, tenant=tenant))[0]
@@ -65,53 +65,53 @@ async def test_key_is_made_of_the_input_or_of_the_runs_own_names(house: Holdfast
 
 
 @pytest.mark.covers("FLEET-WORK-03")
-async def test_run_that_waits_for_a_person_gives_its_place_back(house: Holdfast) -> None:
+async def test_run_that_waits_for_a_person_gives_its_place_back(hf: Holdfast) -> None:
     flow = Flow("asking", effect="pure", limits=Limits(concurrency=1))
     flow.hold("ask", prompt="Go on?", options=["yes"])
-    first = await flow.run({}, on=house)
-    second = await flow.run({}, on=house)
+    first = await flow.run({}, on=hf)
+    second = await flow.run({}, on=hf)
     assert {first.status, second.status} == {RunStatus.pending_input}
-    service = await house.service()
+    service = await hf.service()
     await service.answer(first.holds[0].id, "yes")
-    assert (await flow.resume(first.run_id, on=house)).status is RunStatus.completed
+    assert (await flow.resume(first.run_id, on=hf)).status is RunStatus.completed
 
 
 @pytest.mark.covers("FLEET-WORK-03")
-async def test_run_that_goes_on_waits_in_line_like_a_new_one(house: Holdfast) -> None:
+async def test_run_that_goes_on_waits_in_line_like_a_new_one(hf: Holdfast) -> None:
     counted = Counted(Limits(concurrency=1), 0.3)
     flow = Flow("counted", effect="pure", limits=Limits(concurrency=1))
     flow.hold("ask", prompt="Go on?", options=["yes"])
-    asked = await flow.run({}, on=house)
-    await (await house.service()).answer(asked.holds[0].id, "yes")
-    busy = asyncio.create_task(counted.flow.run({}, on=house))
+    asked = await flow.run({}, on=hf)
+    await (await hf.service()).answer(asked.holds[0].id, "yes")
+    busy = asyncio.create_task(counted.flow.run({}, on=hf))
     while not counted.inside:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
-    assert (await flow.resume(asked.run_id, on=house)).status is RunStatus.completed
+    assert (await flow.resume(asked.run_id, on=hf)).status is RunStatus.completed
     assert busy.done()
 
 
 @pytest.mark.covers("FLEET-WORK-03")
 @pytest.mark.parametrize("in_a_thread", [False, True])
-async def test_run_that_waits_for_its_own_place_is_told_so(bare_house: Holdfast, in_a_thread: bool) -> None:
+async def test_run_that_waits_for_its_own_place_is_told_so(bare_hf: Holdfast, in_a_thread: bool) -> None:
     flow = Flow("nest", effect="pure", limits=Limits(concurrency=1))
 
     async def nested(s: Any) -> dict[str, Any]:
-        await flow.run({}, on=bare_house)
+        await flow.run({}, on=bare_hf)
         return {}
 
     def nested_in_a_thread(s: Any) -> dict[str, Any]:
         # A store and a loop of its own: nobody here knows what the run is started from but the thread.
-        flow.run_sync({}, on=bare_house)
+        flow.run_sync({}, on=bare_hf)
         return {}
 
     flow.node(id="work", effect="pure")(nested_in_a_thread if in_a_thread else nested)
-    result = await asyncio.wait_for(flow.run({}, on=bare_house), 20)
+    result = await asyncio.wait_for(flow.run({}, on=bare_hf), 20)
     assert result.status is RunStatus.failed
     assert result.error is not None
     assert result.error.code == "gate_shut"
     assert "Make it a sub-flow" in result.error.message
     # The one that would have waited is not left behind.
-    service = await bare_house.service()
+    service = await bare_hf.service()
     assert len(await service.list(_all())) == 1
 
 
@@ -122,47 +122,47 @@ def _all() -> Any:
 
 
 @pytest.mark.covers("FLEET-WORK-03")
-async def test_run_in_line_is_cancelled_without_a_place(house: Holdfast) -> None:
+async def test_run_in_line_is_cancelled_without_a_place(hf: Holdfast) -> None:
     counted = Counted(Limits(concurrency=1), 0.5)
-    service = await house.service()
-    busy = asyncio.create_task(counted.flow.run({}, on=house))
+    service = await hf.service()
+    busy = asyncio.create_task(counted.flow.run({}, on=hf))
     while not counted.inside:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     row, _ = await service.create(counted.flow.program(), {})
     with pytest.raises(GateShutError, match=r"flow:counted lets 1 go on at once, and 1 do"):
         await service.runtime.claim(row.id)
     await service.cancel(row.id)
-    assert (await counted.flow.resume(row.id, on=house)).status is RunStatus.cancelled
+    assert (await counted.flow.resume(row.id, on=hf)).status is RunStatus.cancelled
     assert not busy.done()
     await busy
 
 
-async def test_fork_stands_at_the_gate_of_its_source(house: Holdfast) -> None:
+async def test_fork_stands_at_the_gate_of_its_source(hf: Holdfast) -> None:
     counted = Counted(Limits(key="{{who}}", per_key=1))
-    done = await counted.flow.run({"who": "ann"}, on=house)
-    service = await house.service()
+    done = await counted.flow.run({"who": "ann"}, on=hf)
+    service = await hf.service()
     fork = await service.fork(done.run_id, 0)
     assert fork.gate == "flow:counted/ann"
 
 
 @pytest.mark.covers("FLEET-WORK-03")
-async def test_worker_and_program_share_the_places(house: Holdfast) -> None:
+async def test_worker_and_program_share_the_places(hf: Holdfast) -> None:
     counted = Counted(Limits(concurrency=2), 0.05)
-    service = await house.service()
-    async with Worker(counted.flow, on=house, poll=0.2):
+    service = await hf.service()
+    async with Worker(counted.flow, on=hf, poll=0.2):
         for _ in range(4):
             await service.create(counted.flow.program(), {})
-        results = await asyncio.gather(*(counted.flow.run({}, on=house) for _ in range(4)))
+        results = await asyncio.gather(*(counted.flow.run({}, on=hf) for _ in range(4)))
     assert {result.status for result in results} == {RunStatus.completed}
     assert counted.most == 2
 
 
 @pytest.mark.covers("FLEET-WORK-04")
-async def test_rate_lets_runs_start_one_after_the_other(house: Holdfast) -> None:
+async def test_rate_lets_runs_start_one_after_the_other(hf: Holdfast) -> None:
     counted = Counted(Limits(rate="2/400ms"), 0)
     loop = asyncio.get_running_loop()
     began = loop.time()
-    await asyncio.gather(*(counted.flow.run({}, on=house) for _ in range(5)))
+    await asyncio.gather(*(counted.flow.run({}, on=hf) for _ in range(5)))
     assert 0.8 <= loop.time() - began < 5
 
 

@@ -7,7 +7,7 @@ from holdfast import Flow, Holdfast
 
 @pytest.mark.anyio
 @pytest.mark.covers("CORE-FLOW-03", "CORE-RUN-01")
-async def test_steps_see_what_came_before_when_they_follow_each_other(house: Holdfast) -> None:
+async def test_steps_see_what_came_before_when_they_follow_each_other(hf: Holdfast) -> None:
     flow = Flow("line", effect="pure")
 
     @flow.node()
@@ -19,6 +19,6 @@ async def test_steps_see_what_came_before_when_they_follow_each_other(house: Hol
         return {"x": s["x"] * 10}
 
     flow.edge(one, two)
-    result = await flow.run({"x": 1}, on=house)
+    result = await flow.run({"x": 1}, on=hf)
     assert result.completed
     assert result.state == {"x": 20}

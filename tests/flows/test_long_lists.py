@@ -44,25 +44,25 @@ def growing() -> Flow:
     return flow
 
 
-async def resumed(house: Holdfast) -> tuple[Flow, Any]:
+async def resumed(hf: Holdfast) -> tuple[Flow, Any]:
     flow = growing()
-    paused = await flow.run({}, on=house)
-    await (await house.service()).answer(paused.holds[0].id, "yes")
-    return flow, (await flow.resume(paused.run_id, on=house)).expect()
+    paused = await flow.run({}, on=hf)
+    await (await hf.service()).answer(paused.holds[0].id, "yes")
+    return flow, (await flow.resume(paused.run_id, on=hf)).expect()
 
 
 @pytest.mark.covers("FLEET-PG-16")
-async def test_result_has_the_whole_lists_when_nobody_looked_at_them(house: Holdfast) -> None:
-    _, result = await resumed(house)
+async def test_result_has_the_whole_lists_when_nobody_looked_at_them(hf: Holdfast) -> None:
+    _, result = await resumed(hf)
     assert result.state.n == LONG + 1
     assert result.artifacts["trail"] == list(range(LONG))
     assert result.state.lines == [f"line {i}" for i in range(LONG)]
 
 
-async def test_fork_has_the_whole_lists_when_it_is_patched(house: Holdfast) -> None:
-    flow, result = await resumed(house)
-    head = (await (await house.service()).get(result.run_id)).head
-    forked = await flow.fork(result.run_id, head, patch={"scratch": {"n": 7}}, on=house)
+async def test_fork_has_the_whole_lists_when_it_is_patched(hf: Holdfast) -> None:
+    flow, result = await resumed(hf)
+    head = (await (await hf.service()).get(result.run_id)).head
+    forked = await flow.fork(result.run_id, head, patch={"scratch": {"n": 7}}, on=hf)
     assert forked.state.n == 7
     assert forked.state.lines == [f"line {i}" for i in range(LONG)]
     assert forked.artifacts["trail"] == list(range(LONG))

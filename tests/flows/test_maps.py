@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.covers("CORE-FLOW-13")
-async def test_results_are_in_the_order_of_the_items_when_they_end_in_another(house: Holdfast) -> None:
+async def test_results_are_in_the_order_of_the_items_when_they_end_in_another(hf: Holdfast) -> None:
     flow = Flow("order", effect="pure")
     ended: list[int] = []
 
@@ -25,16 +25,14 @@ async def test_results_are_in_the_order_of_the_items_when_they_end_in_another(ho
         return item * 10
 
     flow.map("each", over="items", body=body, into="out")
-    result = await flow.run({"items": [0, 1, 2]}, on=house)
+    result = await flow.run({"items": [0, 1, 2]}, on=hf)
     assert result.expect().state["out"] == [0, 10, 20]
     assert ended == [2, 1, 0]
 
 
 @pytest.mark.covers("CORE-FLOW-14")
 @pytest.mark.parametrize("bound", [1, 3])
-async def test_no_more_items_run_at_once_than_allowed_when_there_are_many(
-    house: Holdfast, bound: int
-) -> None:
+async def test_no_more_items_run_at_once_than_allowed_when_there_are_many(hf: Holdfast, bound: int) -> None:
     flow = Flow("bound", effect="pure")
     running = peak = 0
 
@@ -47,12 +45,12 @@ async def test_no_more_items_run_at_once_than_allowed_when_there_are_many(
         return item
 
     flow.map("each", over="items", body=body, into="out", concurrency=bound)
-    result = await flow.run({"items": list(range(12))}, on=house)
+    result = await flow.run({"items": list(range(12))}, on=hf)
     assert result.expect().state["out"] == list(range(12))
     assert peak == bound
 
 
-async def test_item_may_be_any_value_when_the_list_holds_dicts_and_none(house: Holdfast) -> None:
+async def test_item_may_be_any_value_when_the_list_holds_dicts_and_none(hf: Holdfast) -> None:
     flow = Flow("values", effect="pure")
 
     async def body(item: Any) -> Any:
@@ -60,12 +58,12 @@ async def test_item_may_be_any_value_when_the_list_holds_dicts_and_none(house: H
 
     flow.map("each", over="items", body=body, into="out")
     items = [{"a": 1}, None, [2], "x", {"item": 5}]
-    result = await flow.run({"items": items}, on=house)
+    result = await flow.run({"items": items}, on=hf)
     assert result.expect().state["out"] == [[item] for item in items]
 
 
 @pytest.mark.covers("G-27", "G-36")
-async def test_only_the_failed_item_runs_again_when_the_run_is_resumed(house: Holdfast) -> None:
+async def test_only_the_failed_item_runs_again_when_the_run_is_resumed(hf: Holdfast) -> None:
     flow = Flow("fail", effect="pure")
     calls: list[int] = []
 
@@ -79,17 +77,17 @@ async def test_only_the_failed_item_runs_again_when_the_run_is_resumed(house: Ho
     flow.map("each", over="items", body=body, into="out")
     node(flow, "end", {"done": True})
     flow.edge("each", "end")
-    result = await flow.run({"items": [0, 1, 2]}, on=house)
+    result = await flow.run({"items": [0, 1, 2]}, on=hf)
     assert result.failed
     assert result.error is not None
     assert result.error.message == "once"
     assert "done" not in result.state
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     assert result.expect().state["out"] == [0, 1, 2]
     assert calls == [0, 1, 2, 1]
 
 
-async def test_item_is_tried_again_when_it_has_a_retry_policy(house: Holdfast) -> None:
+async def test_item_is_tried_again_when_it_has_a_retry_policy(hf: Holdfast) -> None:
     flow = Flow("retry", effect="pure")
 
     async def body(item: int, ctx: Context) -> int:
@@ -98,11 +96,11 @@ async def test_item_is_tried_again_when_it_has_a_retry_policy(house: Holdfast) -
         return ctx.attempt
 
     flow.map("each", over="items", body=body, into="out", retry=Retry(3, delay=0))
-    result = await flow.run({"items": [0, 1]}, on=house)
+    result = await flow.run({"items": [0, 1]}, on=hf)
     assert result.expect().state["out"] == [3, 3]
 
 
-async def test_failures_stand_in_the_results_when_they_are_collected(house: Holdfast) -> None:
+async def test_failures_stand_in_the_results_when_they_are_collected(hf: Holdfast) -> None:
     flow = Flow("collect", effect="pure")
 
     async def body(item: int) -> int:
@@ -111,7 +109,7 @@ async def test_failures_stand_in_the_results_when_they_are_collected(house: Hold
         return item
 
     flow.map("each", over="items", body=body, into="out", on_item_failure="collect", concurrency=2)
-    result = await flow.run({"items": [0, 1, 2, 3, 4]}, on=house)
+    result = await flow.run({"items": [0, 1, 2, 3, 4]}, on=hf)
     out = result.expect().state["out"]
     assert [o if isinstance(o, int) else o["failed"] for o in out] == [0, "odd 1", 2, "odd 3", 4]
 
@@ -120,7 +118,7 @@ async def test_failures_stand_in_the_results_when_they_are_collected(house: Hold
     ("given", "kind"), [({"items": {"a": 1}}, "Dict"), ({}, "nothing"), ({"items": 3}, "int")]
 )
 async def test_map_fails_by_name_when_it_goes_over_no_list(
-    house: Holdfast, given: dict[str, Any], kind: str
+    hf: Holdfast, given: dict[str, Any], kind: str
 ) -> None:
     flow = Flow("no-list", effect="pure")
 
@@ -128,7 +126,7 @@ async def test_map_fails_by_name_when_it_goes_over_no_list(
         return item
 
     flow.map("each", over="items", body=body, into="out", on_failure="abort")
-    result = await flow.run(given, on=house)
+    result = await flow.run(given, on=hf)
     assert result.failed
     assert result.error is not None
     assert "'each' goes over 'items'" in result.error.message
@@ -136,7 +134,7 @@ async def test_map_fails_by_name_when_it_goes_over_no_list(
     assert result.failed_node == "each"
 
 
-async def test_map_over_no_list_is_routed_when_it_says_where_to(house: Holdfast) -> None:
+async def test_map_over_no_list_is_routed_when_it_says_where_to(hf: Holdfast) -> None:
     flow = Flow("no-list-route", effect="pure")
 
     async def body(item: int) -> int:
@@ -144,37 +142,37 @@ async def test_map_over_no_list_is_routed_when_it_says_where_to(house: Holdfast)
 
     flow.map("each", over="items", body=body, into="out", on_failure="route:mend")
     node(flow, "mend", {"out": []})
-    assert (await flow.run({"items": 3}, on=house)).expect().state["out"] == []
+    assert (await flow.run({"items": 3}, on=hf)).expect().state["out"] == []
 
 
 @pytest.mark.covers("CORE-FLOW-13")
-async def test_each_item_runs_a_whole_flow_when_the_body_is_one(house: Holdfast) -> None:
+async def test_each_item_runs_a_whole_flow_when_the_body_is_one(hf: Holdfast) -> None:
     row = Flow("row", effect="pure")
     add(row, "one", lambda s: {"x": s["x"] + 1})
     add(row, "two", lambda s: {"x": s["x"] * 10})
     row.edge("one", "two")
     flow = Flow("rows", effect="pure")
     flow.map("each", over="rows", body=row, into="out", concurrency=2)
-    result = await flow.run({"rows": [{"x": 1}, {"x": 2}, {"x": 3}]}, on=house)
+    result = await flow.run({"rows": [{"x": 1}, {"x": 2}, {"x": 3}]}, on=hf)
     assert [r["x"] for r in result.expect().state["out"]] == [20, 30, 40]
 
 
 @pytest.mark.covers("G-45", "E22")
-async def test_items_wait_for_their_own_answers_when_the_body_asks(house: Holdfast) -> None:
+async def test_items_wait_for_their_own_answers_when_the_body_asks(hf: Holdfast) -> None:
     row = Flow("row", effect="pure")
     row.hold("ask", prompt="keep {{name}}?", options=["yes", "no"])
     flow = Flow("rows", effect="pure")
     flow.map("each", over="rows", body=row, into="out")
-    result = await flow.run({"rows": [{"name": "a"}, {"name": "b"}]}, on=house)
+    result = await flow.run({"rows": [{"name": "a"}, {"name": "b"}]}, on=hf)
     assert sorted(hold.prompt for hold in result.holds) == ["keep a?", "keep b?"]
     said = {"keep a?": "yes", "keep b?": "no"}
     for hold in result.holds:
-        await (await house.service()).answer(hold.id, said[hold.prompt])
-        result = await flow.resume(result.run_id, on=house)
+        await (await hf.service()).answer(hold.id, said[hold.prompt])
+        result = await flow.resume(result.run_id, on=hf)
     assert [r["decision"] for r in result.expect().state["out"]] == ["yes", "no"]
 
 
-async def test_map_in_a_loop_goes_over_the_new_list_when_it_is_entered_again(house: Holdfast) -> None:
+async def test_map_in_a_loop_goes_over_the_new_list_when_it_is_entered_again(hf: Holdfast) -> None:
     flow = Flow("loop", effect="pure")
 
     async def body(item: int) -> int:
@@ -184,11 +182,11 @@ async def test_map_in_a_loop_goes_over_the_new_list_when_it_is_entered_again(hou
     add(flow, "check", lambda s: {"n": s["n"] + 1})
     flow.edge("each", "check")
     flow.loop("check", "each", when="n < 3", max=5)
-    result = await flow.run({"xs": [1, 2], "n": 0}, on=house)
+    result = await flow.run({"xs": [1, 2], "n": 0}, on=hf)
     assert result.expect().state["xs"] == [4, 5]
 
 
-async def test_thousand_items_are_not_quadratic_when_they_run_at_once(house: Holdfast) -> None:
+async def test_thousand_items_are_not_quadratic_when_they_run_at_once(hf: Holdfast) -> None:
     flow = Flow("many", effect="pure")
 
     async def body(item: int) -> int:
@@ -196,22 +194,22 @@ async def test_thousand_items_are_not_quadratic_when_they_run_at_once(house: Hol
 
     flow.map("each", over="items", body=body, into="out")
     async with asyncio.timeout(10):
-        result = await flow.run({"items": list(range(1000))}, on=house)
+        result = await flow.run({"items": list(range(1000))}, on=hf)
     assert result.expect().state["out"] == list(range(1000))
 
 
 @pytest.mark.covers("G-45")
-async def test_question_of_a_failed_item_is_closed_when_failures_are_collected(house: Holdfast) -> None:
+async def test_question_of_a_failed_item_is_closed_when_failures_are_collected(hf: Holdfast) -> None:
     row = Flow("row", effect="pure")
     row.hold("ask", prompt="keep {{x}}?", options=["yes"], timeout="1h")
     add(row, "check", lambda s: {"y": 1 / s["x"]})
     row.start("ask", "check")
     flow = Flow("rows", effect="pure")
     flow.map("each", over="rows", body=row, into="out", on_item_failure="collect")
-    result = await flow.run({"rows": [{"x": 0}, {"x": 1}]}, on=house)
+    result = await flow.run({"rows": [{"x": 0}, {"x": 1}]}, on=hf)
     assert [hold.prompt for hold in result.holds] == ["keep 1?"]
-    await (await house.service()).answer(result.holds[0].id, "yes")
-    result = await flow.resume(result.run_id, on=house)
+    await (await hf.service()).answer(result.holds[0].id, "yes")
+    result = await flow.resume(result.run_id, on=hf)
     out = result.expect().state["out"]
     assert out[0]["type"] == "ZeroDivisionError"
     assert out[1]["decision"] == "yes"

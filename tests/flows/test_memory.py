@@ -32,26 +32,26 @@ def remembering() -> Flow:
 @pytest.mark.covers("CORE-CTX-06")
 async def test_one_run_reads_what_another_wrote_when_memory_is_in_the_store(place: Place) -> None:
     flow = remembering()
-    first = await flow.run({"about": "steel"}, on=await place.house())
-    second = await flow.run({"about": "steel"}, on=await place.house())
-    other = await flow.run({"about": "glass"}, on=await place.house())
+    first = await flow.run({"about": "steel"}, on=await place.hf())
+    second = await flow.run({"about": "steel"}, on=await place.hf())
+    other = await flow.run({"about": "glass"}, on=await place.hf())
     assert first.state["before"] == []
     assert second.state["before"] == ["knows steel"]
     assert other.state["before"] == []
 
 
 @pytest.mark.covers("CORE-CTX-05")
-async def test_memory_is_shared_in_the_process_when_the_house_is_given_one(place: Place) -> None:
+async def test_memory_is_shared_in_the_process_when_the_instance_is_given_one(place: Place) -> None:
     memory = InProcessMemory()
     flow = remembering()
-    await flow.run({"about": "steel"}, on=await place.house(memory=memory))
-    result = await flow.run({"about": "steel"}, on=await place.house(memory=memory))
+    await flow.run({"about": "steel"}, on=await place.hf(memory=memory))
+    result = await flow.run({"about": "steel"}, on=await place.hf(memory=memory))
     assert result.state["before"] == ["knows steel"]
-    without = await flow.run({"about": "steel"}, on=await place.house(memory=InProcessMemory()))
+    without = await flow.run({"about": "steel"}, on=await place.hf(memory=InProcessMemory()))
     assert without.state["before"] == []
 
 
-async def test_tenants_and_runs_have_memories_of_their_own(house: Holdfast) -> None:
+async def test_tenants_and_runs_have_memories_of_their_own(hf: Holdfast) -> None:
     flow = Flow("scopes", effect="read")
 
     @flow.node
@@ -62,9 +62,9 @@ async def test_tenants_and_runs_have_memories_of_their_own(house: Holdfast) -> N
         return {"shared": len(shared), "own": contents(own)}
 
     for expected in (1, 2):
-        result = await flow.run(on=house)
+        result = await flow.run(on=hf)
         assert result.state == {"shared": expected, "own": ["mine"]}
-    result = await flow.run(on=house, tenant="another")
+    result = await flow.run(on=hf, tenant="another")
     assert result.state == {"shared": 1, "own": ["mine"]}
 
 
@@ -93,13 +93,13 @@ async def test_a_recorded_read_gives_the_same_when_the_node_is_entered_again(
 ) -> None:
     log: list[list[str]] = []
     flow = asking(consistency, log)
-    house = await place.house()
-    store = await house.open()
+    hf = await place.hf()
+    store = await hf.open()
     await store.put_memory(trace("old"))
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     await store.put_memory(trace("new"))
-    await answer(house, result, "yes")
-    result = await flow.resume(result.run_id, on=await place.house())
+    await answer(hf, result, "yes")
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.state["found"] == ["old"]
     assert log == [["old"], ["old"]]
     records = [r for r in await store.read(result.run_id) if r.kind == Kind.substep and r.effect == "memory"]
@@ -110,16 +110,16 @@ async def test_a_recorded_read_gives_the_same_when_the_node_is_entered_again(
 async def test_a_live_read_sees_what_is_new_when_the_node_is_entered_again(place: Place) -> None:
     log: list[list[str]] = []
     flow = asking("live", log)
-    house = await place.house()
-    result = await flow.run(on=house)
-    await (await house.open()).put_memory(trace("new"))
-    await answer(house, result, "yes")
-    result = await flow.resume(result.run_id, on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    await (await hf.open()).put_memory(trace("new"))
+    await answer(hf, result, "yes")
+    result = await flow.resume(result.run_id, on=hf)
     assert log == [[], ["new", "from the run"]]
 
 
-async def everything(house: Holdfast) -> list[str]:
-    found = await (await house.open()).find_memories(tenant="default", scope="global", query="", limit=99)
+async def everything(hf: Holdfast) -> list[str]:
+    found = await (await hf.open()).find_memories(tenant="default", scope="global", query="", limit=99)
     return contents(found)
 
 
@@ -131,12 +131,12 @@ async def test_a_journaled_write_is_pending_until_its_node_has_settled(
     place: Place, consistency: str, while_it_waits: list[str]
 ) -> None:
     flow = asking(consistency, [])
-    house = await place.house()
-    result = await flow.run(on=house)
-    assert await everything(house) == while_it_waits
-    await answer(house, result, "yes")
-    assert (await flow.resume(result.run_id, on=house)).completed
-    assert await everything(house) == ["from the run"]
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    assert await everything(hf) == while_it_waits
+    await answer(hf, result, "yes")
+    assert (await flow.resume(result.run_id, on=hf)).completed
+    assert await everything(hf) == ["from the run"]
 
 
 @pytest.mark.covers("D-22", "CORE-CTX-08")
@@ -154,14 +154,14 @@ async def test_a_journaled_write_is_applied_once_when_the_worker_dies_again_and_
         return {}
 
     run = await place.crash(flow, {}, "after_intent")
-    house = await place.house()
-    assert await everything(house) == []
-    assert (await flow.resume(run, on=house)).completed
-    assert await everything(house) == ["two", "one"]
+    hf = await place.hf()
+    assert await everything(hf) == []
+    assert (await flow.resume(run, on=hf)).completed
+    assert await everything(hf) == ["two", "one"]
 
 
 @pytest.mark.covers("D-22")
-async def test_a_journaled_write_is_never_applied_when_its_node_fails(house: Holdfast) -> None:
+async def test_a_journaled_write_is_never_applied_when_its_node_fails(hf: Holdfast) -> None:
     flow = Flow("fails", effect="read", memory="journaled")
 
     @flow.node
@@ -169,8 +169,8 @@ async def test_a_journaled_write_is_never_applied_when_its_node_fails(house: Hol
         await ctx.memory.write("never")
         raise ValueError("no")
 
-    assert (await flow.run(on=house)).failed
-    assert await everything(house) == []
+    assert (await flow.run(on=hf)).failed
+    assert await everything(hf) == []
 
 
 @pytest.mark.covers("CORE-CTX-08")
@@ -178,18 +178,18 @@ async def test_a_journaled_write_reaches_a_memory_outside_the_store_when_its_nod
     place: Place,
 ) -> None:
     memory = InProcessMemory()
-    house = await place.house(memory=memory)
+    hf = await place.hf(memory=memory)
     flow = asking("journaled", [])
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     assert await memory.read("default", "global", "", 9) == []
-    await answer(house, result, "yes")
-    assert (await flow.resume(result.run_id, on=house)).completed
+    await answer(hf, result, "yes")
+    assert (await flow.resume(result.run_id, on=hf)).completed
     assert contents(await memory.read("default", "global", "", 9)) == ["from the run"]
-    assert await everything(house) == []
+    assert await everything(hf) == []
 
 
 @pytest.mark.covers("R-60")
-async def test_a_sync_node_has_a_memory_too(house: Holdfast) -> None:
+async def test_a_sync_node_has_a_memory_too(hf: Holdfast) -> None:
     flow = Flow("thread", effect="read", memory="snapshot")
 
     @flow.node
@@ -198,4 +198,4 @@ async def test_a_sync_node_has_a_memory_too(house: Holdfast) -> None:
         found: Any = ctx.memory.read("thread")
         return {"found": contents(found)}
 
-    assert (await flow.run(on=house)).state == {"found": ["from a thread"]}
+    assert (await flow.run(on=hf)).state == {"found": ["from a thread"]}

@@ -19,9 +19,9 @@ pytestmark = pytest.mark.covers("D-36")
 
 
 @pytest.mark.anyio
-async def test_damaged_file_is_refused_and_nothing_changes(bare_house: Holdfast) -> None:
+async def test_damaged_file_is_refused_and_nothing_changes(bare_hf: Holdfast) -> None:
     data = await a_file()
-    service = await bare_house.service()
+    service = await bare_hf.service()
     ends = [*range(0, len(data), 97), len(data) - 1]
     bad = [data[:end] for end in ends]
     places = [*range(0, len(data), 89), len(data) - 1]
@@ -35,9 +35,9 @@ async def test_damaged_file_is_refused_and_nothing_changes(bare_house: Holdfast)
 
 
 @pytest.mark.anyio
-async def test_file_that_lacks_a_part_or_has_one_twice_is_refused(bare_house: Holdfast) -> None:
+async def test_file_that_lacks_a_part_or_has_one_twice_is_refused(bare_hf: Holdfast) -> None:
     data = await a_file()
-    service = await bare_house.service()
+    service = await bare_hf.service()
     parts = _parts(data)
     assert b"".join([data[:9], *parts]) == data
     for number, part in enumerate(parts):
@@ -61,20 +61,20 @@ def _parts(data: bytes) -> list[bytes]:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("given", [None, "text", 7, {}, ["x"]])
-async def test_what_is_no_bytes_is_refused_by_name(bare_house: Holdfast, given: Any) -> None:
+async def test_what_is_no_bytes_is_refused_by_name(bare_hf: Holdfast, given: Any) -> None:
     with pytest.raises(InputError, match=f"not {type(given).__name__}"):
-        await (await bare_house.service()).import_run(given)
+        await (await bare_hf.service()).import_run(given)
 
 
 @pytest.mark.anyio
 async def test_file_of_a_newer_form_is_refused_and_nothing_changes(
-    bare_house: Holdfast, monkeypatch: pytest.MonkeyPatch
+    bare_hf: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(archive, "VERSION", 9)
         patched.setattr(archive, "__version__", "9.1")
         data = await a_file()
-    service = await bare_house.service()
+    service = await bare_hf.service()
     with pytest.raises(SchemaTooNewError, match=r"form 9 \(written by Holdfast 9\.1\)"):
         await service.import_run(data)
     assert await contents(service) == NOTHING
@@ -127,12 +127,12 @@ FORGED: dict[str, Callable[[Parcel], Parcel]] = {
 @pytest.mark.anyio
 @pytest.mark.parametrize("how", FORGED)
 async def test_forged_file_with_right_digests_is_refused_when_it_is_no_run(
-    bare_house: Holdfast, how: str
+    bare_hf: Holdfast, how: str
 ) -> None:
     data = await a_file()
     assert wrap(unwrap(data)) == data
     forged = wrap(FORGED[how](unwrap(data)))
-    service = await bare_house.service()
+    service = await bare_hf.service()
     with pytest.raises(CheckpointCorruptError):
         await service.import_run(forged)
     assert await contents(service) == NOTHING

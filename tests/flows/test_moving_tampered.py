@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.covers("D-36", "TOOL-CLI-18")]
 
 
 async def test_a_changed_record_is_refused_when_the_files_own_digests_were_made_anew(
-    bare_house: Holdfast,
+    bare_hf: Holdfast,
 ) -> None:
     parcel = unwrap(await a_file())
     record = parcel.history.records[1]
@@ -26,7 +26,7 @@ async def test_a_changed_record_is_refused_when_the_files_own_digests_were_made_
     records = [parcel.history.records[0], changed, *parcel.history.records[2:]]
     history = msgspec.structs.replace(parcel.history, records=records)
 
-    service = await bare_house.service()
+    service = await bare_hf.service()
     with pytest.raises(CheckpointCorruptError, match="record 1 is not as it was written"):
         await service.import_run(wrap(msgspec.structs.replace(parcel, history=history)))
     assert await contents(service) == NOTHING
@@ -34,12 +34,12 @@ async def test_a_changed_record_is_refused_when_the_files_own_digests_were_made_
 
 async def test_a_run_with_a_damaged_record_is_not_exported(tmp_path: Path) -> None:
     file = tmp_path / "damaged.db"
-    async with Holdfast(f"sqlite:{file}") as house:
-        run = (await refund_flow().run(GIVEN, on=house)).run_id
+    async with Holdfast(f"sqlite:{file}") as hf:
+        run = (await refund_flow().run(GIVEN, on=hf)).run_id
     with apsw.Connection(str(file)) as base:
         last = "(select max(key) from journal)"
         base.execute(f"update journal set payload = zeroblob(length(payload)) where key = {last}")
-    async with Holdfast(f"sqlite:{file}") as house:
-        service = await house.service()
+    async with Holdfast(f"sqlite:{file}") as hf:
+        service = await hf.service()
         with pytest.raises(CheckpointCorruptError, match="is not exported: its record"):
             await service.export_run(run)

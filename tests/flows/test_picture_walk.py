@@ -38,19 +38,19 @@ def checked() -> Flow:
     return flow
 
 
-async def pictures(house: Holdfast, run: str, node: str) -> list[Checkpoint]:
+async def pictures(hf: Holdfast, run: str, node: str) -> list[Checkpoint]:
     """Of every checkpoint of a node, oldest first."""
-    service = await house.service()
+    service = await hf.service()
     found = await service.checkpoints(run, node=node, limit=0)
     return [await service.checkpoint(each.id) for each in reversed(found)]
 
 
 @pytest.mark.covers("CORE-CKPT-15")
-async def test_checkpoint_tells_of_each_gate_whether_it_was_met(house: Holdfast) -> None:
-    result = await checked().run({"n": 0}, on=house)
+async def test_checkpoint_tells_of_each_gate_whether_it_was_met(hf: Holdfast) -> None:
+    result = await checked().run({"n": 0}, on=hf)
     result.expect()
-    assert [p.goal_gates for p in await pictures(house, result.run_id, "build")] == [{}, {"check": False}]
-    first, second = await pictures(house, result.run_id, "check")
+    assert [p.goal_gates for p in await pictures(hf, result.run_id, "build")] == [{}, {"check": False}]
+    first, second = await pictures(hf, result.run_id, "check")
     assert first.goal_gates == {"check": False}
     assert second.goal_gates == {"check": True}
 
@@ -67,9 +67,9 @@ async def test_checkpoint_counts_retries_until_the_node_succeeds(place: Place) -
             raise ConnectionError("no")
         return {}
 
-    house = await place.house()
-    result = await flow.run({}, on=house)
-    service = await house.service()
+    hf = await place.hf()
+    result = await flow.run({}, on=hf)
+    service = await hf.service()
     counted: list[dict[str, int]] = []
     while not result.completed:
         assert not result.failed
@@ -77,13 +77,13 @@ async def test_checkpoint_counts_retries_until_the_node_succeeds(place: Place) -
         counted.append((await service.checkpoint(result.run_id, row.head)).retries)
         place.clock.advance(hours=3)
         await service.store.fire_timers(limit=10)
-        result = await flow.resume(result.run_id, on=await place.house())
+        result = await flow.resume(result.run_id, on=await place.hf())
     assert counted == [{"flaky": 1}, {"flaky": 2}]
     assert (await service.latest(result.run_id)).retries == {}
 
 
 @pytest.mark.covers("CORE-CKPT-15")
-async def test_checkpoint_names_every_artifact_and_where_the_large_ones_lie(house: Holdfast) -> None:
+async def test_checkpoint_names_every_artifact_and_where_the_large_ones_lie(hf: Holdfast) -> None:
     flow = Flow("gives", effect="pure", traversal="walk")
 
     @flow.node
@@ -91,8 +91,8 @@ async def test_checkpoint_names_every_artifact_and_where_the_large_ones_lie(hous
         ctx.artifact("note", "short")
         ctx.artifact("film", LARGE)
 
-    result = await flow.run({}, on=house)
-    service = await house.service()
+    result = await flow.run({}, on=hf)
+    service = await hf.service()
     picture = await service.latest(result.run_id)
     assert picture.artifacts == {"note": "short", "film": LARGE}
     assert picture.artifact_refs["note"] == ArtifactRef()
@@ -123,26 +123,26 @@ async def test_checkpoint_carries_the_fidelity_of_a_walk_through_a_wait_and_a_fo
         add(flow, name, {})
     flow.hold("ask", prompt="Go?", options=["yes"])
     flow.chain("first", "plan", "ask", "end")
-    house = await place.house()
-    result = await flow.run({}, on=house)
-    service = await house.service()
-    (first,) = await pictures(house, result.run_id, "first")
+    hf = await place.hf()
+    result = await flow.run({}, on=hf)
+    service = await hf.service()
+    (first,) = await pictures(hf, result.run_id, "first")
     assert first.fidelity_state == FidelityState(mode=None, summaries={})
-    await answer(house, result, "yes")
-    result = await flow.resume(result.run_id, on=await place.house())
+    await answer(hf, result, "yes")
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
     ended = await service.latest(result.run_id)
     assert ended.fidelity_state == FidelityState(**noted)
-    (plan,) = await pictures(house, result.run_id, "plan")
+    (plan,) = await pictures(hf, result.run_id, "plan")
     fork = await service.fork(plan.id)
     assert (await service.checkpoint(fork.id, 0)).fidelity_state == FidelityState(**noted)
 
 
-async def test_checkpoint_says_that_there_is_no_fidelity_when_the_flow_is_no_walk(house: Holdfast) -> None:
+async def test_checkpoint_says_that_there_is_no_fidelity_when_the_flow_is_no_walk(hf: Holdfast) -> None:
     flow = Flow("plain", effect="pure")
     add(flow, "a", {})
-    result = await flow.run({}, on=house)
-    picture = await (await house.service()).latest(result.run_id)
+    result = await flow.run({}, on=hf)
+    picture = await (await hf.service()).latest(result.run_id)
     assert (picture.fidelity_state.mode, picture.fidelity_state.summaries) == (None, {})
 
 
@@ -163,10 +163,10 @@ async def test_walk_goes_the_same_way_when_its_worker_dies_around_the_selection_
     flow.start("first")
     flow.edge("first", "fork")
     run = await place.crash(flow, {"log": [], "n": 1, "wanted": label}, point, nth=2)
-    house = await place.house()
-    result = await flow.resume(run, on=house)
+    hf = await place.hf()
+    result = await flow.resume(run, on=hf)
     assert result.expect().state["log"] == ["first", "fork", label]
-    service = await house.service()
+    service = await hf.service()
     for seq in range((await service.get(run)).head + 1):
-        forked = await flow.fork(run, seq, on=house)
+        forked = await flow.fork(run, seq, on=hf)
         assert forked.expect().state["log"] == ["first", "fork", label], seq

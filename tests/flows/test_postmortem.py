@@ -20,8 +20,8 @@ from tests.flows.refunds import GIVEN, refund_flow
 pytestmark = pytest.mark.anyio
 
 
-async def examined(house: Holdfast, run: str, **options: Any) -> Postmortem:
-    return await examine(await house.service(), run, **options)
+async def examined(hf: Holdfast, run: str, **options: Any) -> Postmortem:
+    return await examine(await hf.service(), run, **options)
 
 
 def chapter(told: Postmortem, label: str) -> Chapter:
@@ -96,9 +96,9 @@ def rough() -> Flow:
 
 
 @pytest.mark.covers("TOOL-TIME-07")
-async def test_report_tells_each_failure_and_how_it_was_handled(house: Holdfast) -> None:
-    run = (await rough().run({"order": {"id": 7, "paid": False}}, on=house)).run_id
-    told = await examined(house, run)
+async def test_report_tells_each_failure_and_how_it_was_handled(hf: Holdfast) -> None:
+    run = (await rough().run({"order": {"id": 7, "paid": False}}, on=hf)).run_id
+    told = await examined(hf, run)
 
     assert [c.label for c in told.chapters if isinstance(c, Chapter)] == [
         "enrich",
@@ -127,9 +127,9 @@ async def test_report_tells_each_failure_and_how_it_was_handled(house: Holdfast)
 
 
 @pytest.mark.covers("TOOL-TIME-07")
-async def test_markdown_has_every_part_and_no_markup_of_the_runs_own(house: Holdfast) -> None:
-    run = (await rough().run({"order": {"id": 7, "paid": False}}, on=house)).run_id
-    text = await house.postmortem(run)
+async def test_markdown_has_every_part_and_no_markup_of_the_runs_own(hf: Holdfast) -> None:
+    run = (await rough().run({"order": {"id": 7, "paid": False}}, on=hf)).run_id
+    text = await hf.postmortem(run)
 
     assert text.startswith("# Post-mortem of rough, run ")
     assert "The run failed after" in text
@@ -151,9 +151,9 @@ async def test_markdown_has_every_part_and_no_markup_of_the_runs_own(house: Hold
 
 
 @pytest.mark.covers("TOOL-TIME-08")
-async def test_html_is_one_file_with_its_drawing_and_nothing_that_runs(house: Holdfast) -> None:
-    run = (await rough().run({"order": {"id": 7, "paid": False}}, on=house)).run_id
-    text = await house.postmortem(run, "html")
+async def test_html_is_one_file_with_its_drawing_and_nothing_that_runs(hf: Holdfast) -> None:
+    run = (await rough().run({"order": {"id": 7, "paid": False}}, on=hf)).run_id
+    text = await hf.postmortem(run, "html")
 
     page = Page(text)
     assert page.open == []
@@ -165,21 +165,21 @@ async def test_html_is_one_file_with_its_drawing_and_nothing_that_runs(house: Ho
     assert "prefers-color-scheme" in text
     assert "@media print" in text
     with pytest.raises(InputError, match="no form 'pdf'"):
-        await render(await house.service(), run, "pdf")
+        await render(await hf.service(), run, "pdf")
 
 
 @pytest.mark.covers("TOOL-TIME-07")
-async def test_report_tells_who_was_asked_who_decided_and_how_long_it_took(house: Holdfast) -> None:
+async def test_report_tells_who_was_asked_who_decided_and_how_long_it_took(hf: Holdfast) -> None:
     flow = refund_flow()
-    result = await flow.run(GIVEN, on=house)
-    waiting = await house.postmortem(result.run_id)
+    result = await flow.run(GIVEN, on=hf)
+    waiting = await hf.postmortem(result.run_id)
     assert "(not answered yet)" in waiting
     assert "The run is pending\\_input" in waiting
-    service = await house.service()
+    service = await hf.service()
     await service.answer(result.holds[0].id, "approve", comment="a good customer", by="user:ann")
-    await flow.resume(result.run_id, on=house)
+    await flow.resume(result.run_id, on=hf)
 
-    told = await examined(house, result.run_id)
+    told = await examined(hf, result.run_id)
     ((node, question),) = told.questions
     assert (node, question.decision, question.by) == ("approve", "approve", "user:ann")
     assert question.ended_at is not None
@@ -217,8 +217,8 @@ def _away() -> None:
 
 
 @pytest.mark.covers("TOOL-TIME-07")
-async def test_report_lists_tool_calls_costs_and_live_output(house: Holdfast) -> None:
-    told = await examined(house, (await careful().run({}, on=house)).expect().run_id)
+async def test_report_lists_tool_calls_costs_and_live_output(hf: Holdfast) -> None:
+    told = await examined(hf, (await careful().run({}, on=hf)).expect().run_id)
     think = chapter(told, "think")
     assert [(call.name, call.error is None) for call in think.calls] == [("search", True), ("fetch", False)]
     assert (think.tokens, told.spent.tokens, told.spent.cost, think.emitted) == (120, 120, 0.5, 1)
@@ -229,7 +229,7 @@ async def test_report_lists_tool_calls_costs_and_live_output(house: Holdfast) ->
 
 
 @pytest.mark.covers("TOOL-TIME-07")
-async def test_report_of_an_agent_counts_what_its_calls_cost(house: Holdfast) -> None:
+async def test_report_of_an_agent_counts_what_its_calls_cost(hf: Holdfast) -> None:
     @tool(effect="read")
     async def look(place: str) -> str:
         """Looks."""
@@ -238,9 +238,9 @@ async def test_report_of_an_agent_counts_what_its_calls_cost(house: Holdfast) ->
     flow = Flow("agent")
     model = Scripted(tool_call("look", place="home"), "nothing there", prices=Prices(input="2", output="10"))
     flow.start(flow.agent("assistant", model=model, tools=[look]))
-    result = (await flow.run({"prompt": "Where is it?"}, on=house)).expect()
+    result = (await flow.run({"prompt": "Where is it?"}, on=hf)).expect()
 
-    told = await examined(house, result.run_id)
+    told = await examined(hf, result.run_id)
     assert told.spent.tokens == result.totals["tokens"] > 0
     assert told.spent.cost == pytest.approx(result.totals["cost"])
     names = [call.name for call in chapter(told, "assistant").calls]
@@ -252,20 +252,20 @@ async def test_report_of_an_agent_counts_what_its_calls_cost(house: Holdfast) ->
 async def test_report_tells_of_a_crash_a_doubt_and_who_settled_it(place: Place) -> None:
     flow = careful()
     run = await place.crash(flow, {})
-    house = await place.house()
-    result = await flow.resume(run, on=house)
-    service = await house.service()
+    hf = await place.hf()
+    result = await flow.resume(run, on=hf)
+    service = await hf.service()
     await service.answer(result.holds[0].id, "happened", by="user:ann")
-    (await flow.resume(run, on=house)).expect()
+    (await flow.resume(run, on=hf)).expect()
 
-    told = await examined(house, run)
+    told = await examined(hf, run)
     assert any("took the run on while send was under way" in remark.text for remark in told.remarks)
     assert ("send", "user:ann decided 'happened'") in [(node, how) for node, _, how in handled(told)]
     assert "Did node 'send' take effect?" in Page(to_html(told)).said
 
 
 @pytest.mark.covers("TOOL-TIME-07")
-async def test_report_tells_that_a_failed_run_was_mended_and_resumed(house: Holdfast) -> None:
+async def test_report_tells_that_a_failed_run_was_mended_and_resumed(hf: Holdfast) -> None:
     fails = [True]
     flow = Flow("mended", effect="read")
 
@@ -276,10 +276,10 @@ async def test_report_tells_that_a_failed_run_was_mended_and_resumed(house: Hold
         return {"done": True}
 
     flow.start(work)
-    run = (await flow.run({}, on=house)).run_id
+    run = (await flow.run({}, on=hf)).run_id
     fails.clear()
-    (await flow.resume(run, on=house)).expect()
-    told = await examined(house, run)
+    (await flow.resume(run, on=hf)).expect()
+    told = await examined(hf, run)
     assert told.status == "completed"
     ((node, error, how),) = handled(told)
     assert (node, error) == ("work", "NotDone: not yet")
@@ -288,13 +288,13 @@ async def test_report_tells_that_a_failed_run_was_mended_and_resumed(house: Hold
 
 
 @pytest.mark.covers("TOOL-TIME-07")
-async def test_report_of_a_fork_begins_where_its_source_did(house: Holdfast) -> None:
+async def test_report_of_a_fork_begins_where_its_source_did(hf: Holdfast) -> None:
     flow = careful()
-    source = (await flow.run({}, on=house)).expect().run_id
-    service = await house.service()
+    source = (await flow.run({}, on=hf)).expect().run_id
+    service = await hf.service()
     seq = next(m.seq for m in await service.checkpoints(source) if m.node == "think")
-    made = await flow.fork(source, seq, patch={"scratch": {"seen": 9}}, on=house)
+    made = await flow.fork(source, seq, patch={"scratch": {"seen": 9}}, on=hf)
     assert made.waiting is True or made.completed
-    told = await examined(house, made.run_id)
+    told = await examined(hf, made.run_id)
     assert [c.name for c in chapter(told, "think").calls] == ["search", "fetch"]
     assert f"{source} after record {seq}, with scratch: seen changed" in to_markdown(told)

@@ -21,14 +21,14 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.covers("TOOL-TIME-07")
 async def test_report_is_made_when_the_journal_is_damaged(tmp_path: Path) -> None:
-    async with Holdfast(f"sqlite:{tmp_path / 'd.db'}") as house:
-        run = (await careful().run({}, on=house)).expect().run_id
+    async with Holdfast(f"sqlite:{tmp_path / 'd.db'}") as hf:
+        run = (await careful().run({}, on=hf)).expect().run_id
         connection = apsw.Connection(str(tmp_path / "d.db"))
         sql = "UPDATE journal SET payload = x'00' WHERE key & 4294967295 = ?"
-        seq = next(m.seq for m in await (await house.service()).checkpoints(run) if m.node == "send")
+        seq = next(m.seq for m in await (await hf.service()).checkpoints(run) if m.node == "send")
         connection.execute(sql, (seq,))
         connection.close()
-        told = await examined(house, run)
+        told = await examined(hf, run)
         assert f"record {seq}" in told.unreadable
         assert [c.label for c in told.chapters if isinstance(c, Chapter)] == ["think", "send"]
         assert not chapter(told, "send").readable
@@ -37,13 +37,13 @@ async def test_report_is_made_when_the_journal_is_damaged(tmp_path: Path) -> Non
 
 
 @pytest.mark.covers("TOOL-TIME-07", "TOOL-TIME-08")
-async def test_report_says_that_a_graph_is_too_large_to_be_drawn(bare_house: Holdfast) -> None:
+async def test_report_says_that_a_graph_is_too_large_to_be_drawn(bare_hf: Holdfast) -> None:
     flow = Flow("wide", effect="pure")
     first = flow.node(id="first")(_passes)
     flow.start(first)
     for i in range(420):
         flow.edge(first, flow.node(id=f"n{i}")(lambda s: None), when="false")
-    told = await examined(bare_house, (await flow.run({}, on=bare_house)).run_id)
+    told = await examined(bare_hf, (await flow.run({}, on=bare_hf)).run_id)
     assert "too many for a page" in to_markdown(told)
     page = Page(to_html(told))
     assert "svg" not in page.tags
@@ -51,19 +51,19 @@ async def test_report_says_that_a_graph_is_too_large_to_be_drawn(bare_house: Hol
 
 
 @pytest.mark.covers("TOOL-TIME-07")
-async def test_report_follows_a_node_that_a_migration_renamed(bare_house: Holdfast) -> None:
+async def test_report_follows_a_node_that_a_migration_renamed(bare_hf: Holdfast) -> None:
     old, new = (Flow("order", effect="read", version=label) for label in ("1", "2"))
     for flow, gate in ((old, "gate"), (new, "approve")):
         flow.start(flow.hold(gate, prompt="Go?", options=["yes"]))
     new.migrate("1", rename={"gate": "approve"})
-    waiting = await old.run({}, on=bare_house)
-    await new.migrate_runs(on=bare_house)
-    service = await bare_house.service()
+    waiting = await old.run({}, on=bare_hf)
+    await new.migrate_runs(on=bare_hf)
+    service = await bare_hf.service()
     (hold,) = await service.holds(waiting.run_id)
     await service.answer(hold.id, "yes", by="user:ann")
-    (await new.resume(waiting.run_id, on=bare_house)).expect()
+    (await new.resume(waiting.run_id, on=bare_hf)).expect()
 
-    told = await examined(bare_house, waiting.run_id)
+    told = await examined(bare_hf, waiting.run_id)
     (only,) = [c for c in told.chapters if isinstance(c, Chapter)]
     assert (only.label, only.outcome, only.questions[0].by) == ("approve", "success", "user:ann")
     assert any(remark.kind == "migrated" for remark in told.remarks)
@@ -73,7 +73,7 @@ async def test_report_follows_a_node_that_a_migration_renamed(bare_house: Holdfa
 
 
 @pytest.mark.covers("TOOL-TIME-07", "TOOL-TIME-08")
-async def test_report_of_a_long_run_is_bounded_and_says_what_it_leaves_out(bare_house: Holdfast) -> None:
+async def test_report_of_a_long_run_is_bounded_and_says_what_it_leaves_out(bare_hf: Holdfast) -> None:
     flow = Flow("long", effect="pure")
     before: Any = None
     for i in range(200):
@@ -85,9 +85,9 @@ async def test_report_of_a_long_run_is_bounded_and_says_what_it_leaves_out(bare_
         else:
             flow.edge(before, node)
         before = node
-    run = (await flow.run({}, on=bare_house)).expect().run_id
+    run = (await flow.run({}, on=bare_hf)).expect().run_id
 
-    told = await examined(bare_house, run, chapters=30)
+    told = await examined(bare_hf, run, chapters=30)
     assert told.visits == 200
     gaps = [part.left_out for part in told.chapters if isinstance(part, Gap)]
     kept = [part.label for part in told.chapters if isinstance(part, Chapter)]
@@ -97,10 +97,10 @@ async def test_report_of_a_long_run_is_bounded_and_says_what_it_leaves_out(bare_
     assert "*80 visits at which nothing went wrong are left out here.*" in text
     assert "### 91. n90: skipped" in text
     assert "### 200. n199: success" in text
-    assert len(to_html(await examined(bare_house, run))) < 500_000
-    service = await bare_house.service()
+    assert len(to_html(await examined(bare_hf, run))) < 500_000
+    service = await bare_hf.service()
     await service.prune(run, keep=5)
-    short = await examined(bare_house, run, chapters=0)
+    short = await examined(bare_hf, run, chapters=0)
     assert short.visits == 200
     assert "was pruned" in to_markdown(short)
 

@@ -26,10 +26,10 @@ def counting() -> Flow:
 
 
 @pytest.mark.covers("D-27")
-async def test_pruned_run_keeps_its_last_checkpoints_whole(bare_house: Holdfast) -> None:
+async def test_pruned_run_keeps_its_last_checkpoints_whole(bare_hf: Holdfast) -> None:
     flow = counting()
-    run = (await flow.run({"n": 0}, on=bare_house)).expect().run_id
-    service = await bare_house.service()
+    run = (await flow.run({"n": 0}, on=bare_hf)).expect().run_id
+    service = await bare_hf.service()
     listed = await service.checkpoints(run, limit=0)
     kept = [await service.checkpoint(m.id) for m in listed[:10]]
     gone = await service.prune(run)
@@ -49,29 +49,29 @@ async def test_pruned_run_keeps_its_last_checkpoints_whole(bare_house: Holdfast)
 
 @pytest.mark.covers("D-27")
 async def test_lists_are_whole_when_a_later_snapshot_named_pruned_records(
-    bare_house: Holdfast, monkeypatch: pytest.MonkeyPatch
+    bare_hf: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.runs.driver.writer.SNAPSHOT_RECORDS", 7)
     monkeypatch.setattr("holdfast.model.snapshot.SEGMENT_ITEMS", 2)
     flow = counting()
-    run = (await flow.run({"n": 0}, on=bare_house)).expect().run_id
-    service = await bare_house.service()
+    run = (await flow.run({"n": 0}, on=bare_hf)).expect().run_id
+    service = await bare_hf.service()
     whole = await service.latest(run)
     assert whole.state["seen"] == list(range(40))
     await service.prune(run, keep=20)
     pruned = await service.latest(run)
     assert (pruned.state, pruned.executions) == (whole.state, whole.executions)
-    forked = await flow.fork(pruned.id, on=bare_house)
+    forked = await flow.fork(pruned.id, on=bare_hf)
     assert forked.expect().state["seen"] == list(range(40))
 
 
 @pytest.mark.covers("D-35", "R-55", "RF-6")
-async def test_fork_lives_on_when_its_source_is_pruned_and_deleted(bare_house: Holdfast) -> None:
+async def test_fork_lives_on_when_its_source_is_pruned_and_deleted(bare_hf: Holdfast) -> None:
     flow = refund_flow()
-    source = await flow.run(GIVEN, on=bare_house)
-    service = await bare_house.service()
+    source = await flow.run(GIVEN, on=bare_hf)
+    service = await bare_hf.service()
     row = await service.rewind((await service.latest(source.run_id)).id)
-    other = await flow.run({**GIVEN, "amount": 5}, on=bare_house)
+    other = await flow.run({**GIVEN, "amount": 5}, on=bare_hf)
     assert await service.prune(source.run_id, keep=1) > 0
     assert (await service.latest(row.id)).visited == ["assess"]
     assert await service.store.delete_run(source.run_id)
@@ -79,24 +79,24 @@ async def test_fork_lives_on_when_its_source_is_pruned_and_deleted(bare_house: H
         await service.checkpoint(source.holds[0].id)
     (hold,) = await service.holds(row.id)
     await service.answer(hold.id, "approve")
-    assert (await flow.resume(row.id, on=bare_house)).expect().state.receipt == "r-250"
+    assert (await flow.resume(row.id, on=bare_hf)).expect().state.receipt == "r-250"
     assert (await service.latest(row.id)).visited == ["assess", "approve", "pay"]
     assert len(await service.checkpoints(other.run_id)) == 4, "other runs keep theirs"
 
 
 @pytest.mark.covers("R-56")
-async def test_waiting_run_is_not_pruned(bare_house: Holdfast) -> None:
-    result = await refund_flow().run(GIVEN, on=bare_house)
-    service = await bare_house.service()
+async def test_waiting_run_is_not_pruned(bare_hf: Holdfast) -> None:
+    result = await refund_flow().run(GIVEN, on=bare_hf)
+    service = await bare_hf.service()
     with pytest.raises(RunBusyError):
         await service.prune(result.run_id, keep=1)
     assert len(await service.checkpoints(result.run_id)) == 3
 
 
 @pytest.mark.covers("G-1")
-async def test_oldest_checkpoint_is_deleted_when_its_run_has_ended(bare_house: Holdfast) -> None:
-    run = (await refund_flow().run({**GIVEN, "amount": 5}, on=bare_house)).expect().run_id
-    service = await bare_house.service()
+async def test_oldest_checkpoint_is_deleted_when_its_run_has_ended(bare_hf: Holdfast) -> None:
+    run = (await refund_flow().run({**GIVEN, "amount": 5}, on=bare_hf)).expect().run_id
+    service = await bare_hf.service()
     view = CheckpointView(service)
     oldest = (await service.checkpoints(run))[-1]
     await view.delete(oldest.id)
@@ -106,15 +106,15 @@ async def test_oldest_checkpoint_is_deleted_when_its_run_has_ended(bare_house: H
 
 
 @pytest.mark.covers("D-37", "CORE-CKPT-04")
-async def test_blob_is_collected_when_the_last_run_that_names_it_is_gone(bare_house: Holdfast) -> None:
+async def test_blob_is_collected_when_the_last_run_that_names_it_is_gone(bare_hf: Holdfast) -> None:
     flow = Flow("heavy", effect="pure")
 
     async def write() -> dict[str, str]:
         return {"text": "z" * 300_000}
 
     flow.node()(write)
-    service = await bare_house.service()
-    runs = [(await flow.run({}, on=bare_house)).expect().run_id for _ in range(2)]
+    service = await bare_hf.service()
+    runs = [(await flow.run({}, on=bare_hf)).expect().run_id for _ in range(2)]
     assert await service.collect_blobs(grace=-1) == 0
     assert await service.store.delete_run(runs[0])
     assert await service.collect_blobs(grace=-1) == 0
@@ -127,16 +127,16 @@ async def test_blob_is_collected_when_the_last_run_that_names_it_is_gone(bare_ho
 @pytest.mark.covers("R-54", "R-56", "RF-6")
 async def test_clean_up_goes_by_count_and_age_and_leaves_waiting_runs() -> None:
     clock = FakeClock()
-    async with Holdfast("memory:", clock=clock) as house:
-        service = await house.service()
+    async with Holdfast("memory:", clock=clock) as hf:
+        service = await hf.service()
         flow, other = counting(), refund_flow()
-        old = (await flow.run({"n": 0}, on=house)).expect().run_id
-        waiting = (await other.run(GIVEN, on=house)).run_id
+        old = (await flow.run({"n": 0}, on=hf)).expect().run_id
+        waiting = (await other.run(GIVEN, on=hf)).run_id
         clock.advance(hours=48)
-        young = (await flow.run({"n": 0}, on=house)).expect().run_id
-        failed = (await other.run(GIVEN, on=house)).run_id
+        young = (await flow.run({"n": 0}, on=hf)).expect().run_id
+        failed = (await other.run(GIVEN, on=hf)).run_id
         await service.cancel(failed)
-        await other.resume(failed, on=house)
+        await other.resume(failed, on=hf)
         before = await service.checkpoints(waiting)
         done = await service.clean(keep=3, older_than=24 * 3600)
         assert done.runs == 1

@@ -26,16 +26,16 @@ from tests.flows.refunds import GIVEN, refund_flow
 pytestmark = pytest.mark.anyio
 
 
-async def completed(house: Holdfast, flow: Flow, given: Any = GIVEN) -> str:
-    result = await flow.run(given, on=house)
+async def completed(hf: Holdfast, flow: Flow, given: Any = GIVEN) -> str:
+    result = await flow.run(given, on=hf)
     if result.waiting:
-        await answer(house, result, "approve")
-        result = await flow.resume(result.run_id, on=house)
+        await answer(hf, result, "approve")
+        result = await flow.resume(result.run_id, on=hf)
     return result.expect().run_id
 
 
-async def replayed(house: Holdfast, run: str, **options: Any) -> Replay:
-    return await (await house.service()).replay(run, **options)
+async def replayed(hf: Holdfast, run: str, **options: Any) -> Replay:
+    return await (await hf.service()).replay(run, **options)
 
 
 class Forger:
@@ -44,8 +44,8 @@ class Forger:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    async def forge(self, house: Holdfast, run: str, seq: int, change: Any) -> None:
-        service = await house.service()
+    async def forge(self, hf: Holdfast, run: str, seq: int, change: Any) -> None:
+        service = await hf.service()
         row = await service.get(run)
         sealer = service.runtime.sealer_of(service.runtime.program_for(row.version, row.flow))
         (record,) = await service.store.read(row.id, first=seq, last=seq)
@@ -64,17 +64,17 @@ class Forger:
         connection.close()
 
 
-async def step_of(house: Holdfast, run: str, node: str) -> int:
-    records = await (await house.service()).store.read(RunId(run))
+async def step_of(hf: Holdfast, run: str, node: str) -> int:
+    records = await (await hf.service()).store.read(RunId(run))
     return next(r.seq for r in records if r.kind == Kind.step and r.node == node)
 
 
 @pytest.mark.covers("TOOL-TIME-06")
 async def test_replay_names_exactly_the_record_that_was_forged(tmp_path: Path) -> None:
     path = tmp_path / "f.db"
-    async with Holdfast(f"sqlite:{path}") as house:
-        run = await completed(house, refund_flow())
-        seq = await step_of(house, run, "assess")
+    async with Holdfast(f"sqlite:{path}") as hf:
+        run = await completed(hf, refund_flow())
+        seq = await step_of(hf, run, "assess")
         forger = Forger(path)
 
         def pays_at_once(record: Record, body: Any) -> None:
@@ -82,8 +82,8 @@ async def test_replay_names_exactly_the_record_that_was_forged(tmp_path: Path) -
             edge = next(i for i, e in enumerate(graph.edges) if (e.source, e.target) == ("assess", "pay"))
             body.moves = [("F", "", edge, 0)]
 
-        await forger.forge(house, run, seq, pays_at_once)
-        found = await replayed(house, run)
+        await forger.forge(hf, run, seq, pays_at_once)
+        found = await replayed(hf, run)
         assert not found.same
         assert found.difference is not None
         assert (found.difference.seq, found.difference.node) == (seq, "assess")
@@ -95,16 +95,16 @@ async def test_replay_names_exactly_the_record_that_was_forged(tmp_path: Path) -
 @pytest.mark.covers("TOOL-TIME-06")
 async def test_replay_finds_a_forged_answer_by_the_way_it_leads(tmp_path: Path) -> None:
     path = tmp_path / "f.db"
-    async with Holdfast(f"sqlite:{path}") as house:
-        run = await completed(house, refund_flow())
-        seq = await step_of(house, run, "approve")
+    async with Holdfast(f"sqlite:{path}") as hf:
+        run = await completed(hf, refund_flow())
+        seq = await step_of(hf, run, "approve")
 
         def rejected(_record: Record, body: Any) -> None:
             said = {**body.ops[1][3], "decision": "reject"}
             body.ops = [(*body.ops[0][:3], "reject"), (*body.ops[1][:3], said)]
 
-        await Forger(path).forge(house, run, seq, rejected)
-        found = await replayed(house, run)
+        await Forger(path).forge(hf, run, seq, rejected)
+        found = await replayed(hf, run)
         assert found.difference is not None
         assert found.difference.seq == seq
         assert "moves" in found.difference.fields
@@ -113,20 +113,20 @@ async def test_replay_finds_a_forged_answer_by_the_way_it_leads(tmp_path: Path) 
 @pytest.mark.covers("TOOL-TIME-06")
 async def test_damaged_record_is_no_difference_but_damage(tmp_path: Path) -> None:
     path = tmp_path / "f.db"
-    async with Holdfast(f"sqlite:{path}") as house:
-        run = await completed(house, refund_flow())
+    async with Holdfast(f"sqlite:{path}") as hf:
+        run = await completed(hf, refund_flow())
         connection = apsw.Connection(str(path))
         connection.execute("UPDATE journal SET outcome = 'fail' WHERE key & 4294967295 = 1")
         connection.close()
         with pytest.raises(CheckpointCorruptError, match="record 1"):
-            await replayed(house, run)
+            await replayed(hf, run)
         with pytest.raises(CheckpointNotFoundError, match="has the records 0 to"):
-            await replayed(house, run, upto=1000)
+            await replayed(hf, run, upto=1000)
         connection = apsw.Connection(str(path))
         connection.execute("DELETE FROM journal WHERE key & 4294967295 = 1")
         connection.close()
         with pytest.raises(CheckpointCorruptError, match="record 1 is gone"):
-            await replayed(house, run)
+            await replayed(hf, run)
 
 
 @pytest.mark.covers("TOOL-TIME-05")
@@ -138,11 +138,11 @@ async def test_replay_leads_to_one_digest_with_and_without_the_flows_code(tmp_pa
     flow = Flow("typed", effect="pure", types=[Money])
     flow.start(flow.node(id="a")(lambda s: {"paid": Money(5), "huge": 7**9000}))
     address = f"sqlite:{tmp_path / 't.db'}"
-    async with Holdfast(address) as house:
-        run = (await flow.run({}, on=house)).expect().run_id
-        exact = await replayed(house, run)
-    async with Holdfast(address) as house:
-        plain = await replayed(house, run)
+    async with Holdfast(address) as hf:
+        run = (await flow.run({}, on=hf)).expect().run_id
+        exact = await replayed(hf, run)
+    async with Holdfast(address) as hf:
+        plain = await replayed(hf, run)
     assert exact.same
     assert plain.same
     assert (exact.exact, plain.exact) == (True, False)
@@ -151,15 +151,15 @@ async def test_replay_leads_to_one_digest_with_and_without_the_flows_code(tmp_pa
 
 @pytest.mark.covers("TOOL-TIME-06", "TOOL-TIME-05")
 async def test_replay_finds_a_changed_rule_of_the_engine(
-    bare_house: Holdfast, monkeypatch: pytest.MonkeyPatch
+    bare_hf: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = await completed(bare_house, refund_flow())
-    assert (await replayed(bare_house, run)).same
+    run = await completed(bare_hf, refund_flow())
+    assert (await replayed(bare_hf, run)).same
     monkeypatch.setattr(dataflow, "truthy", lambda _value: False)
-    found = await replayed(bare_house, run)
+    found = await replayed(bare_hf, run)
     assert found.difference is not None
     assert (found.difference.seq, found.difference.node) == (
-        await step_of(bare_house, run, "assess"),
+        await step_of(bare_hf, run, "assess"),
         "assess",
     )
 
@@ -180,34 +180,34 @@ def tried(attempts: int) -> Flow:
 
 
 @pytest.mark.covers("TOOL-TIME-06")
-async def test_replay_against_a_version_with_fewer_attempts_names_the_retry(house: Holdfast) -> None:
-    run = (await tried(3).run({}, on=house)).expect().run_id
+async def test_replay_against_a_version_with_fewer_attempts_names_the_retry(hf: Holdfast) -> None:
+    run = (await tried(3).run({}, on=hf)).expect().run_id
     fewer: Graph = tried(2).program().graph
-    found = await replayed(house, run, against=fewer)
-    retries = [r.seq for r in await (await house.service()).store.read(RunId(run)) if r.outcome == "retry"]
+    found = await replayed(hf, run, against=fewer)
+    retries = [r.seq for r in await (await hf.service()).store.read(RunId(run)) if r.outcome == "retry"]
     assert found.difference is not None
     assert found.difference.seq == retries[1]
     assert found.difference.kind == "attempt"
     assert "settled with 'fail'" in found.difference.now
-    assert (await replayed(house, run, against=tried(3).program().graph)).same
-    assert (await replayed(house, run, against=tried(4).program().graph)).same
+    assert (await replayed(hf, run, against=tried(3).program().graph)).same
+    assert (await replayed(hf, run, against=tried(4).program().graph)).same
 
 
 @pytest.mark.covers("TOOL-TIME-05")
-async def test_replay_begins_where_a_pruned_run_or_a_fork_does(bare_house: Holdfast) -> None:
+async def test_replay_begins_where_a_pruned_run_or_a_fork_does(bare_hf: Holdfast) -> None:
     flow = refund_flow()
-    run = await completed(bare_house, flow)
-    service = await bare_house.service()
+    run = await completed(bare_hf, flow)
+    service = await bare_hf.service()
     row = await service.get(run)
     for seq in range(row.head):
         made = await service.fork(run, seq)
-        await flow.resume(made.id, on=bare_house)
-        found = await replayed(bare_house, made.id)
+        await flow.resume(made.id, on=bare_hf)
+        found = await replayed(bare_hf, made.id)
         assert found.same, (seq, found.difference)
         assert found.given >= 1
     for keep in (4, 3, 2, 1):
         await service.prune(run, keep=keep)
-        found = await replayed(bare_house, run)
+        found = await replayed(bare_hf, run)
         assert found.same, (keep, found.difference)
     assert found.records < row.head
 
@@ -231,14 +231,14 @@ async def test_replay_passes_over_what_a_run_fell_back_behind(tmp_path: Path) ->
             flow.edge(before, node)
         before = node
     path = tmp_path / "f.db"
-    async with Holdfast(f"sqlite:{path}") as house:
-        run = (await flow.run({}, on=house)).run_id
+    async with Holdfast(f"sqlite:{path}") as hf:
+        run = (await flow.run({}, on=hf)).run_id
     connection = apsw.Connection(str(path))
     connection.execute("UPDATE journal SET payload = x'00' WHERE key & 4294967295 = 2")
     connection.close()
     broken.clear()
-    async with Holdfast(f"sqlite:{path}") as house:
-        (await flow.resume(run, on=house)).expect()
-        found = await replayed(house, run)
+    async with Holdfast(f"sqlite:{path}") as hf:
+        (await flow.resume(run, on=hf)).expect()
+        found = await replayed(hf, run)
         assert found.same, found.difference
         assert found.given > 0

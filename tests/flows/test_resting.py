@@ -21,16 +21,16 @@ pytestmark = [pytest.mark.anyio, pytest.mark.covers("D-31")]
 WARM = RunSettings(hot_timer=0.0, hot_hold=3600.0, lease_ttl=30.0, poll=0.02, grace=0.5)
 
 
-async def row_of(house: Holdfast) -> RunRow:
-    row = await (await house.open()).get_run(RunId(RUN))
+async def row_of(hf: Holdfast) -> RunRow:
+    row = await (await hf.open()).get_run(RunId(RUN))
     assert row is not None
     return row
 
 
-async def until(house: Holdfast, status: RunStatus) -> RunRow:
+async def until(hf: Holdfast, status: RunStatus) -> RunRow:
     async with asyncio.timeout(5):
         while True:
-            store = await house.open()
+            store = await hf.open()
             row = await store.get_run(RunId(RUN))
             if row is not None and row.status is status:
                 return row
@@ -38,8 +38,8 @@ async def until(house: Holdfast, status: RunStatus) -> RunRow:
 
 
 @asynccontextmanager
-async def driven(flow: Flow, house: Holdfast) -> AsyncIterator[asyncio.Task[Any]]:
-    task = asyncio.create_task(flow.run({}, on=house, run_id=RUN))
+async def driven(flow: Flow, hf: Holdfast) -> AsyncIterator[asyncio.Task[Any]]:
+    task = asyncio.create_task(flow.run({}, on=hf, run_id=RUN))
     try:
         yield task
     finally:
@@ -69,12 +69,12 @@ def asking(kind: str, may_end: asyncio.Event) -> Flow:
 @pytest.mark.parametrize("kind", ["hold", "script"])
 async def test_run_shows_that_it_waits_for_a_person_and_that_it_goes_on(place: Place, kind: str) -> None:
     may_end = asyncio.Event()
-    flow, house = asking(kind, may_end), await place.house(WARM)
-    async with driven(flow, house) as task:
-        row = await until(house, RunStatus.pending_input)
+    flow, hf = asking(kind, may_end), await place.hf(WARM)
+    async with driven(flow, hf) as task:
+        row = await until(hf, RunStatus.pending_input)
         assert row.worker is not None
-        await answer(house, RUN, "yes")
-        row = await until(house, RunStatus.running)
+        await answer(hf, RUN, "yes")
+        row = await until(hf, RunStatus.running)
         assert row.worker is not None
         may_end.set()
         assert (await task).completed
@@ -92,16 +92,16 @@ async def test_run_is_running_while_another_branch_works(place: Place) -> None:
 
     flow.edge("a", "ask")
     flow.edge("a", side)
-    house = await place.house(WARM)
-    async with driven(flow, house) as task:
+    hf = await place.hf(WARM)
+    async with driven(flow, hf) as task:
         await began.wait()
         async with asyncio.timeout(5):
-            while not await (await house.service()).holds(RunId(RUN)):  # noqa: ASYNC110
+            while not await (await hf.service()).holds(RunId(RUN)):  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
-        assert (await row_of(house)).status is RunStatus.running
+        assert (await row_of(hf)).status is RunStatus.running
         may_end.set()
-        await until(house, RunStatus.pending_input)
-        await answer(house, RUN, "yes")
+        await until(hf, RunStatus.pending_input)
+        await answer(hf, RUN, "yes")
         assert (await task).completed
 
 
@@ -112,14 +112,14 @@ async def test_run_is_running_while_a_time_is_near_that_goes_on_by_itself(place:
     flow.timer("nap", "5m")
     flow.edge("a", "ask")
     flow.edge("a", "nap")
-    house = await place.house(HOT)
-    async with driven(flow, house) as task:
+    hf = await place.hf(HOT)
+    async with driven(flow, hf) as task:
         while not place.clock.sleeping:  # noqa: ASYNC110
             await asyncio.sleep(0.002)
-        assert (await row_of(house)).status is RunStatus.running
+        assert (await row_of(hf)).status is RunStatus.running
         place.clock.advance(minutes=6)
-        await until(house, RunStatus.pending_input)
-        await answer(house, RUN, "yes")
+        await until(hf, RunStatus.pending_input)
+        await answer(hf, RUN, "yes")
         assert (await task).completed
 
 
@@ -128,17 +128,17 @@ async def test_waiting_run_keeps_its_status_when_its_worker_dies_and_counts_no_r
 ) -> None:
     may_end = asyncio.Event()
     may_end.set()
-    flow, house = asking("hold", may_end), await place.house(WARM)
-    async with driven(flow, house) as task:
-        await until(house, RunStatus.pending_input)
-        driver = (await house.service()).runtime.drivers[RunId(RUN)]
+    flow, hf = asking("hold", may_end), await place.hf(WARM)
+    async with driven(flow, hf) as task:
+        await until(hf, RunStatus.pending_input)
+        driver = (await hf.service()).runtime.drivers[RunId(RUN)]
         driver.parker.release = _nothing  # it dies: nobody gives the run back
         place.lapse()
-        store = await house.open()
+        store = await hf.open()
         (row,) = await Reaper(store, place.clock, max_recoveries=0).sweep()
         assert (row.status, row.worker, row.recoveries) == (RunStatus.pending_input, None, 0)
         task.cancel()
-    other = await place.house()
+    other = await place.hf()
     await answer(other, RUN, "yes")
     assert (await flow.resume(RUN, on=other)).completed
 
@@ -150,22 +150,22 @@ async def _nothing() -> None:
 async def test_waiting_run_is_given_back_as_what_it_is_when_its_driver_is_stopped(place: Place) -> None:
     may_end = asyncio.Event()
     may_end.set()
-    flow, house = asking("hold", may_end), await place.house(WARM)
-    async with driven(flow, house) as task:
-        await until(house, RunStatus.pending_input)
+    flow, hf = asking("hold", may_end), await place.hf(WARM)
+    async with driven(flow, hf) as task:
+        await until(hf, RunStatus.pending_input)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        row = await row_of(house)
+        row = await row_of(hf)
         assert (row.status, row.worker) == (RunStatus.pending_input, None)
         assert row.ready_at is not None
-    await answer(house, RUN, "yes")
-    assert (await flow.resume(RUN, on=house)).completed
+    await answer(hf, RUN, "yes")
+    assert (await flow.resume(RUN, on=hf)).completed
 
 
 async def test_waiting_run_is_cancelled_while_it_is_in_memory(place: Place) -> None:
-    flow, house = asking("hold", asyncio.Event()), await place.house(WARM)
-    async with driven(flow, house) as task:
-        await until(house, RunStatus.pending_input)
-        await (await house.service()).cancel(RUN)
+    flow, hf = asking("hold", asyncio.Event()), await place.hf(WARM)
+    async with driven(flow, hf) as task:
+        await until(hf, RunStatus.pending_input)
+        await (await hf.service()).cancel(RUN)
         assert (await task).status is RunStatus.cancelled

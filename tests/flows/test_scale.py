@@ -30,7 +30,7 @@ def fan(width: int, join: Any = "all") -> Flow:
     return flow
 
 
-async def calls(flow: Flow, house: Holdfast, given: dict[str, Any]) -> int:
+async def calls(flow: Flow, hf: Holdfast, given: dict[str, Any]) -> int:
     """How many Python calls a run takes: unlike its time, the same on a busy machine."""
     count = 0
 
@@ -40,7 +40,7 @@ async def calls(flow: Flow, house: Holdfast, given: dict[str, Any]) -> int:
 
     sys.setprofile(counted)
     try:
-        (await flow.run(given, on=house)).expect()
+        (await flow.run(given, on=hf)).expect()
     finally:
         sys.setprofile(None)
     return count
@@ -74,24 +74,24 @@ def line(nodes: int) -> Flow:
     return flow
 
 
-async def calls_of_a_step(flow: Flow, house: Holdfast) -> float:
+async def calls_of_a_step(flow: Flow, hf: Holdfast) -> float:
     """Between a shorter and a longer run, so that what a run costs once does not count."""
-    await calls(flow, house, {"n": 0, "limit": 5})
-    short = await calls(flow, house, {"n": 0, "limit": 50})
-    return (await calls(flow, house, {"n": 0, "limit": 250}) - short) / 200
+    await calls(flow, hf, {"n": 0, "limit": 5})
+    short = await calls(flow, hf, {"n": 0, "limit": 50})
+    return (await calls(flow, hf, {"n": 0, "limit": 250}) - short) / 200
 
 
 @pytest.mark.covers("CORE-SPEED-09")
-async def test_step_takes_as_many_calls_when_its_graph_has_ten_thousand_nodes(house: Holdfast) -> None:
-    small = await calls_of_a_step(loop_among(10), house)
+async def test_step_takes_as_many_calls_when_its_graph_has_ten_thousand_nodes(hf: Holdfast) -> None:
+    small = await calls_of_a_step(loop_among(10), hf)
     assert small > 10
-    assert await calls_of_a_step(loop_among(10_000), house) <= 1.3 * small
+    assert await calls_of_a_step(loop_among(10_000), hf) <= 1.3 * small
 
 
-async def test_steps_do_not_take_ever_more_calls_when_ten_thousand_nodes_run(house: Holdfast) -> None:
+async def test_steps_do_not_take_ever_more_calls_when_ten_thousand_nodes_run(hf: Holdfast) -> None:
     """Snapshots grow with the nodes that ran and come ever more rarely: about 1.4 times as many calls."""
-    (await line(5).run({"n": 0}, on=house)).expect()
-    ten, more, many = [await calls(line(nodes), house, {"n": 0}) for nodes in (10, 110, 10_000)]
+    (await line(5).run({"n": 0}, on=hf)).expect()
+    ten, more, many = [await calls(line(nodes), hf, {"n": 0}) for nodes in (10, 110, 10_000)]
     early, average = (more - ten) / 100, (many - ten) / 9_990
     assert early > 10
     assert average <= 1.7 * early
@@ -99,18 +99,18 @@ async def test_steps_do_not_take_ever_more_calls_when_ten_thousand_nodes_run(hou
 
 @pytest.mark.covers("CORE-SPEED-09")
 @pytest.mark.parametrize("join", ["all", quorum(900), any_of()], ids=["all", "quorum", "any"])
-async def test_thousand_branches_cost_ten_times_hundred_when_they_join(house: Holdfast, join: Any) -> None:
+async def test_thousand_branches_cost_ten_times_hundred_when_they_join(hf: Holdfast, join: Any) -> None:
     narrow, wide = fan(100, join if join != quorum(900) else quorum(90)), fan(1000, join)
-    small = await calls(narrow, house, {"log": []})
-    assert await calls(wide, house, {"log": []}) < 13 * small
+    small = await calls(narrow, hf, {"log": []})
+    assert await calls(wide, hf, {"log": []}) < 13 * small
 
 
-async def test_thousand_branches_all_arrive_when_they_join(house: Holdfast) -> None:
-    result = await fan(1000).run({"log": []}, on=house)
+async def test_thousand_branches_all_arrive_when_they_join(hf: Holdfast) -> None:
+    result = await fan(1000).run({"log": []}, on=hf)
     assert len(result.expect().state["log"]) == 1000
 
 
-async def test_ten_thousand_nodes_run_when_they_are_in_one_line(house: Holdfast) -> None:
+async def test_ten_thousand_nodes_run_when_they_are_in_one_line(hf: Holdfast) -> None:
     flow = Flow("line", effect="pure")
 
     async def work(s: Any) -> dict[str, Any]:
@@ -118,11 +118,11 @@ async def test_ten_thousand_nodes_run_when_they_are_in_one_line(house: Holdfast)
 
     names = [flow.node(id=f"n{i}")(work) for i in range(10_000)]
     flow.chain(*names)
-    result = await flow.run({"n": 0}, on=house)
+    result = await flow.run({"n": 0}, on=hf)
     assert result.expect().state["n"] == 10_000
 
 
-async def test_skip_runs_through_ten_thousand_nodes_when_their_first_edge_is_dead(house: Holdfast) -> None:
+async def test_skip_runs_through_ten_thousand_nodes_when_their_first_edge_is_dead(hf: Holdfast) -> None:
     flow = Flow("dead", effect="pure")
     node(flow, "a")
     names = [node(flow, f"n{i}", {"bad": True}) for i in range(10_000)]
@@ -131,5 +131,5 @@ async def test_skip_runs_through_ten_thousand_nodes_when_their_first_edge_is_dea
     add(flow, "end", {"good": True})
     flow.edge(names[-1], "end")
     flow.edge("a", "end")
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.expect().state == {"good": True}

@@ -33,28 +33,28 @@ def dozing(log: list[str], seconds: float = 3600) -> Flow:
 async def test_a_sleep_parks_the_run_and_goes_on_behind_it_when_its_time_has_come(place: Place) -> None:
     log: list[str] = []
     flow = dozing(log)
-    result = await flow.run(on=await place.house())
+    result = await flow.run(on=await place.hf())
     assert result.status is RunStatus.waiting
     for early in range(2):
         place.clock.advance(minutes=20)
-        result = await flow.resume(result.run_id, on=await place.house())
+        result = await flow.resume(result.run_id, on=await place.hf())
         assert (result.status, early) == (RunStatus.waiting, early)
     place.clock.advance(minutes=20)
-    result = await flow.resume(result.run_id, on=await place.house())
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.status is RunStatus.waiting
     assert log.count("between") == 1
     place.clock.advance(hours=1)
-    house = await place.house()
-    result = await flow.resume(result.run_id, on=house)
+    hf = await place.hf()
+    result = await flow.resume(result.run_id, on=hf)
     assert result.completed
     assert log.count("step") == 1
-    await assert_alike(house, result.run_id)
+    await assert_alike(hf, result.run_id)
 
 
 async def test_a_short_sleep_stays_in_memory(place: Place) -> None:
     log: list[str] = []
     flow = dozing(log, 0.02)
-    running = asyncio.create_task(flow.run(on=await place.house(HOT)))
+    running = asyncio.create_task(flow.run(on=await place.hf(HOT)))
     while not running.done():
         place.clock.advance(seconds=0.01)
         await asyncio.sleep(0.001)
@@ -72,16 +72,16 @@ async def test_sleeps_run_beside_each_other_and_beside_a_question(place: Place) 
         )
         return {"said": reply.decision}
 
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     assert result.status is RunStatus.pending_input
     place.clock.advance(seconds=100)
-    result = await flow.resume(result.run_id, on=await place.house())
-    await answer(house, result, "yes")
-    result = await flow.resume(result.run_id, on=await place.house())
+    result = await flow.resume(result.run_id, on=await place.hf())
+    await answer(hf, result, "yes")
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.status is RunStatus.waiting
     place.clock.advance(seconds=600)
-    result = await flow.resume(result.run_id, on=await place.house())
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.expect().state["said"] == "yes"
 
 
@@ -98,34 +98,34 @@ async def test_a_sleep_that_nobody_waits_for_any_more_leaves_nothing_behind(plac
 
     flow.timer("later", "1d")
     flow.edge("leave", "later")
-    result = await flow.run(on=await place.house())
+    result = await flow.run(on=await place.hf())
     assert result.status is RunStatus.waiting
     place.clock.advance(hours=2)
-    result = await flow.resume(result.run_id, on=await place.house())
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.status is RunStatus.waiting
     place.clock.advance(days=1)
-    assert (await flow.resume(result.run_id, on=await place.house())).completed
+    assert (await flow.resume(result.run_id, on=await place.hf())).completed
 
 
 async def test_a_fork_amid_a_sleep_sleeps_for_itself(place: Place) -> None:
     log: list[str] = []
     flow = dozing(log)
-    house = await place.house()
-    result = await flow.run(on=house)
-    service = await house.service()
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    service = await hf.service()
     row = await service.fork(result.run_id, (await service.get(result.run_id)).head)
-    forked = await flow.resume(row.id, on=await place.house())
+    forked = await flow.resume(row.id, on=await place.hf())
     assert forked.status is RunStatus.waiting
     for _ in range(2):
         place.clock.advance(hours=1)
-        forked = await flow.resume(row.id, on=await place.house())
+        forked = await flow.resume(row.id, on=await place.hf())
     assert forked.completed
 
 
 @pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "1h", None, True])
 async def test_what_is_no_number_of_seconds_is_refused(place: Place, seconds: Any) -> None:
     flow = dozing([], seconds)
-    result = await flow.run(on=await place.house())
+    result = await flow.run(on=await place.hf())
     assert result.error is not None
     assert (result.error.code, "ctx.sleep" in result.error.message) == (InputError.code, True)
 
@@ -137,7 +137,7 @@ async def test_a_plain_node_is_told_to_become_a_script(place: Place) -> None:
     async def doze(ctx: Context) -> None:
         await ctx.sleep(1)
 
-    result = await flow.run(on=await place.house())
+    result = await flow.run(on=await place.hf())
     assert result.error is not None
     assert (result.error.code, "ctx.sleep" in result.error.message) == (ScriptError.code, True)
 
@@ -150,9 +150,9 @@ async def test_a_sleep_does_not_count_against_the_node_s_timeout(place: Place) -
         await ctx.sleep(3600)
         return {"done": True}
 
-    result = await flow.run(on=await place.house())
+    result = await flow.run(on=await place.hf())
     place.clock.advance(hours=1)
-    assert (await flow.resume(result.run_id, on=await place.house())).completed
+    assert (await flow.resume(result.run_id, on=await place.hf())).completed
 
 
 async def test_a_sync_script_sleeps_as_well(place: Place) -> None:
@@ -163,7 +163,7 @@ async def test_a_sync_script_sleeps_as_well(place: Place) -> None:
         ctx.sleep(60)  # pyright: ignore[reportUnusedCoroutine]
         return {"done": True}
 
-    result = await flow.run(on=await place.house())
+    result = await flow.run(on=await place.hf())
     assert result.status is RunStatus.waiting
     place.clock.advance(minutes=1)
-    assert (await flow.resume(result.run_id, on=await place.house())).completed
+    assert (await flow.resume(result.run_id, on=await place.hf())).completed

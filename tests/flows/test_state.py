@@ -16,14 +16,14 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.covers("G-8", "P7")
-async def test_input_stays_as_it_was_when_the_caller_changes_it_later(house: Holdfast) -> None:
+async def test_input_stays_as_it_was_when_the_caller_changes_it_later(hf: Holdfast) -> None:
     flow = Flow("frozen", effect="pure")
     node(flow, "a", {"x": 1})
     given = {"deep": {"list": [1, 2]}}
-    result = await flow.run(given, on=house)
+    result = await flow.run(given, on=hf)
     given["deep"]["list"].append(3)
     assert result.state["deep"] == {"list": [1, 2]}
-    again = await flow.resume(result.run_id, on=house)
+    again = await flow.resume(result.run_id, on=hf)
     assert again.state["deep"] == {"list": [1, 2]}
 
 
@@ -34,11 +34,11 @@ async def test_input_stays_as_it_was_when_the_caller_changes_it_later(house: Hol
     lambda s: s["deep"]["list"].__setitem__(0, 9),
 ])  # fmt: skip
 async def test_node_cannot_change_the_state_in_place_when_it_reaches_into_it(
-    house: Holdfast, spoil: Any
+    hf: Holdfast, spoil: Any
 ) -> None:
     flow = Flow("deep", effect="pure")
     add(flow, "a", lambda s: spoil(s))
-    result = await flow.run({"deep": {"list": [1, 2]}}, on=house)
+    result = await flow.run({"deep": {"list": [1, 2]}}, on=hf)
     assert result.failed
     assert result.state["deep"] == {"list": [1, 2]}
 
@@ -62,11 +62,11 @@ async def test_node_cannot_change_the_state_in_place_when_it_reaches_into_it(
     ],
 )
 async def test_reducer_meets_the_value_that_is_there_when_nodes_update_it(
-    house: Holdfast, name: str, first: Any, updates: list[Any], expected: Any
+    hf: Holdfast, name: str, first: Any, updates: list[Any], expected: Any
 ) -> None:
     flow = Flow("reduce", effect="pure", reducers={"v": name})
     flow.chain(*[node(flow, f"n{i}", {"v": update}) for i, update in enumerate(updates)])
-    result = await flow.run({"v": first}, on=house)
+    result = await flow.run({"v": first}, on=hf)
     assert result.expect().state["v"] == expected
 
 
@@ -74,15 +74,15 @@ async def test_reducer_meets_the_value_that_is_there_when_nodes_update_it(
 @pytest.mark.parametrize(
     "name", ["append", "concat", "merge", "sum", "max", "min", "avg", "last", "first", "longest"]
 )
-async def test_first_write_sets_when_there_is_no_value_yet(house: Holdfast, name: str) -> None:
+async def test_first_write_sets_when_there_is_no_value_yet(hf: Holdfast, name: str) -> None:
     flow = Flow("first", effect="pure", reducers={"v": name})
     node(flow, "a", {"v": [7] if name == "append" else 7})
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.expect().state["v"] == ([7] if name == "append" else 7)
 
 
 @pytest.mark.covers("P8")
-async def test_mean_is_over_all_branches_when_they_join(house: Holdfast) -> None:
+async def test_mean_is_over_all_branches_when_they_join(hf: Holdfast) -> None:
     flow = Flow("mean", effect="pure", reducers={"m": "avg"})
     node(flow, "a", {"m": 1})
     for name, value in (("l", 2), ("r", 6)):
@@ -91,11 +91,11 @@ async def test_mean_is_over_all_branches_when_they_join(house: Holdfast) -> None
     add(flow, "j", lambda s: {"seen": s["m"]})
     flow.edge("l", "j")
     flow.edge("r", "j")
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.expect().state == {"m": 3.0, "seen": 3.0}
 
 
-async def test_mean_begins_anew_when_the_value_is_deleted(house: Holdfast) -> None:
+async def test_mean_begins_anew_when_the_value_is_deleted(hf: Holdfast) -> None:
     from holdfast import DELETE
 
     flow = Flow("anew", effect="pure", reducers={"m": "avg"})
@@ -104,7 +104,7 @@ async def test_mean_begins_anew_when_the_value_is_deleted(house: Holdfast) -> No
     node(flow, "b", {"m": 2})
     node(flow, "c", {"m": 4})
     flow.chain("a", "gone", "b", "c")
-    result = await flow.run({"m": 50}, on=house)
+    result = await flow.run({"m": 50}, on=hf)
     assert result.expect().state["m"] == 3.0
 
 
@@ -117,7 +117,7 @@ class Typed:
 
 
 @pytest.mark.covers("G-9", "D-26", "CORE-FLOW-05")
-async def test_reducers_of_the_state_type_are_used_when_it_declares_them(house: Holdfast) -> None:
+async def test_reducers_of_the_state_type_are_used_when_it_declares_them(hf: Holdfast) -> None:
     flow = Flow("typed", state=Typed, effect="pure")
 
     @flow.node
@@ -130,12 +130,12 @@ async def test_reducers_of_the_state_type_are_used_when_it_declares_them(house: 
         return {"log": "two", "total": 3, "both": "z"}
 
     flow.edge(one, two)
-    result = await flow.run({"log": []}, on=house)
+    result = await flow.run({"log": []}, on=hf)
     assert result.expect().state == Typed(["one", "two"], 5, 2.0, "x+y+z")
 
 
 @pytest.mark.covers("D-26")
-async def test_custom_reducer_is_not_called_again_when_the_run_is_read(house: Holdfast) -> None:
+async def test_custom_reducer_is_not_called_again_when_the_run_is_read(hf: Holdfast) -> None:
     calls: list[Any] = []
 
     def joined(old: str, new: str) -> str:
@@ -144,27 +144,27 @@ async def test_custom_reducer_is_not_called_again_when_the_run_is_read(house: Ho
 
     flow = Flow("custom", effect="pure", reducers={"v": joined})
     node(flow, "a", {"v": "b"})
-    result = await flow.run({"v": "a"}, on=house)
+    result = await flow.run({"v": "a"}, on=hf)
     assert result.expect().state["v"] == "ab"
-    assert (await flow.resume(result.run_id, on=house)).state["v"] == "ab"
+    assert (await flow.resume(result.run_id, on=hf)).state["v"] == "ab"
     assert calls == [("a", "b")]
 
 
 @pytest.mark.covers("G-12")
-async def test_output_becomes_an_artifact_when_it_is_no_update(house: Holdfast) -> None:
+async def test_output_becomes_an_artifact_when_it_is_no_update(hf: Holdfast) -> None:
     flow = Flow("promote", effect="pure")
     add(flow, "text", lambda _s: "plain")
     add(flow, "named", lambda _s: [1, 2], output_as="numbers")
     add(flow, "whole", lambda _s: {"a": 1}, output_as="dict")
     node(flow, "quiet")
     flow.chain("text", "named", "whole", "quiet")
-    result = await flow.run({"x": 1}, on=house)
+    result = await flow.run({"x": 1}, on=hf)
     assert result.expect().artifacts == {"text": "plain", "numbers": [1, 2], "dict": {"a": 1}}
     assert result.state == {"x": 1}
 
 
 @pytest.mark.covers("G-12")
-async def test_explicit_artifact_wins_when_the_node_returns_an_output_too(house: Holdfast) -> None:
+async def test_explicit_artifact_wins_when_the_node_returns_an_output_too(hf: Holdfast) -> None:
     flow = Flow("explicit", effect="pure")
 
     @flow.node
@@ -172,22 +172,22 @@ async def test_explicit_artifact_wins_when_the_node_returns_an_output_too(house:
         ctx.artifact("report", {"pages": 2})
         return "not promoted"
 
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.expect().artifacts == {"report": {"pages": 2}}
 
 
 @pytest.mark.covers("G-12")
-async def test_router_promotes_nothing_when_it_chooses(house: Holdfast) -> None:
+async def test_router_promotes_nothing_when_it_chooses(hf: Holdfast) -> None:
     flow = Flow("router", effect="pure")
     node(flow, "a")
     node(flow, "b")
     flow.router("a", lambda: "b", ["b"])
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.expect().artifacts == {}
 
 
 @pytest.mark.covers("G-9", "P8")
-async def test_artifact_reducer_is_used_when_branches_write_one_artifact(house: Holdfast) -> None:
+async def test_artifact_reducer_is_used_when_branches_write_one_artifact(hf: Holdfast) -> None:
     flow = Flow("parts", effect="pure", reducers={"artifacts.parts": "append", "artifacts.n": "sum"})
     node(flow, "a")
     for name in ("l", "r"):
@@ -201,12 +201,12 @@ async def test_artifact_reducer_is_used_when_branches_write_one_artifact(house: 
     add(flow, "j", lambda _s: 5, output_as="n")
     flow.edge("l", "j")
     flow.edge("r", "j")
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.expect().artifacts == {"parts": ["l", "r"], "n": 7}
 
 
 @pytest.mark.covers("G-13", "P5")
-async def test_totals_count_on_when_a_run_is_resumed(house: Holdfast) -> None:
+async def test_totals_count_on_when_a_run_is_resumed(hf: Holdfast) -> None:
     flow = Flow("cost", effect="pure")
 
     @flow.node
@@ -220,15 +220,15 @@ async def test_totals_count_on_when_a_run_is_resumed(house: Holdfast) -> None:
         ctx.spent(tokens=5, cost=0.25)
 
     flow.chain(one, "ask", two)
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.totals["tokens"] == 10
-    await (await house.service()).answer(result.holds[0].id, "yes")
-    result = await flow.resume(result.run_id, on=house)
+    await (await hf.service()).answer(result.holds[0].id, "yes")
+    result = await flow.resume(result.run_id, on=hf)
     assert (result.totals["tokens"], result.totals["cost"], result.totals["steps"]) == (15, 0.75, 3)
     assert result.totals["duration"] > 0
 
 
-async def test_list_kept_by_a_subflow_stays_when_the_parent_goes_on_appending(house: Holdfast) -> None:
+async def test_list_kept_by_a_subflow_stays_when_the_parent_goes_on_appending(hf: Holdfast) -> None:
     child = Flow("child", effect="pure")
     node(child, "c")
     flow = Flow("alias", effect="pure", reducers={"log": "append"})
@@ -237,7 +237,7 @@ async def test_list_kept_by_a_subflow_stays_when_the_parent_goes_on_appending(ho
     flow.subflow("sub", child)
     node(flow, "d", {"log": ["d"]})
     flow.chain("a", "b", "sub", "d")
-    result = await flow.run({"log": []}, on=house)
+    result = await flow.run({"log": []}, on=hf)
     assert result.expect().state["log"] == ["a", "b", "d"]
     assert result.artifacts["sub"] == {"log": ["a", "b"]}
 
@@ -265,13 +265,13 @@ class Levels:
 
 
 @pytest.mark.covers("G-8")
-async def test_enums_of_numbers_stay_what_they_are_when_the_state_declares_them(house: Holdfast) -> None:
+async def test_enums_of_numbers_stay_what_they_are_when_the_state_declares_them(hf: Holdfast) -> None:
     flow = Flow("levels", Levels, effect="pure")
     node(flow, "a", {"level": Level.high, "rights": Rights.read | Rights.write, "seen": [Level.high]})
     node(flow, "b", {"seen": Level.low, "by_level": {Level.low: (Level.high,)}})
     flow.edge("a", "b")
-    result = await flow.run({"seen": [Level.low]}, on=house)
-    again = await flow.resume(result.expect().run_id, on=house)
+    result = await flow.run({"seen": [Level.low]}, on=hf)
+    again = await flow.resume(result.expect().run_id, on=hf)
     assert again.state == Levels(
         Level.high,
         Rights.read | Rights.write,
@@ -281,10 +281,10 @@ async def test_enums_of_numbers_stay_what_they_are_when_the_state_declares_them(
 
 
 @pytest.mark.covers("G-8")
-async def test_member_of_another_enum_is_refused_when_it_has_the_same_number(house: Holdfast) -> None:
+async def test_member_of_another_enum_is_refused_when_it_has_the_same_number(hf: Holdfast) -> None:
     flow = Flow("sizes", Levels, effect="pure")
     node(flow, "a", {"level": Size.small})
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.failed
     assert result.error is not None
     assert "'level' does not fit" in result.error.message

@@ -23,45 +23,45 @@ def asking() -> Flow:
 
 
 @pytest.mark.covers("FLEET-WORK-01")
-async def test_submitted_run_stands_until_a_worker_takes_it(bare_house: Holdfast) -> None:
+async def test_submitted_run_stands_until_a_worker_takes_it(bare_hf: Holdfast) -> None:
     flow = asking()
-    run = await flow.submit({"given": 7}, on=bare_house, lane="slow")
-    standing = await flow.result(run, on=bare_house)
+    run = await flow.submit({"given": 7}, on=bare_hf, lane="slow")
+    standing = await flow.result(run, on=bare_hf)
     assert standing.status == "pending"
-    async with Worker(flow, on=bare_house, lanes=["slow"], poll=0.05, hot_hold=0.0):
-        asked = await flow.result(run, on=bare_house, wait=20)
+    async with Worker(flow, on=bare_hf, lanes=["slow"], poll=0.05, hot_hold=0.0):
+        asked = await flow.result(run, on=bare_hf, wait=20)
         assert asked.status == "pending_input"
-        service = await bare_house.service()
+        service = await bare_hf.service()
         await service.answer(asked.holds[0].id, "yes", by="user:you")
-        done = await asyncio.wait_for(_ended(flow, run, bare_house), 20)
+        done = await asyncio.wait_for(_ended(flow, run, bare_hf), 20)
     assert done.status == "completed"
     assert done.state["given"] == 7
     assert done.state["y"] == 2
 
 
-async def _ended(flow: Flow, run: str, house: Holdfast) -> Result:
+async def _ended(flow: Flow, run: str, hf: Holdfast) -> Result:
     while True:
-        found = await flow.result(run, on=house, wait=None)
+        found = await flow.result(run, on=hf, wait=None)
         if found.status != "pending_input":
             return found
         await asyncio.sleep(0.02)
 
 
-async def test_submitting_again_with_the_same_key_gives_the_same_run(bare_house: Holdfast) -> None:
+async def test_submitting_again_with_the_same_key_gives_the_same_run(bare_hf: Holdfast) -> None:
     flow = asking()
-    first = await flow.submit({}, on=bare_house, idempotency_key="once")
-    assert await flow.submit({}, on=bare_house, idempotency_key="once") == first
+    first = await flow.submit({}, on=bare_hf, idempotency_key="once")
+    assert await flow.submit({}, on=bare_hf, idempotency_key="once") == first
 
 
-async def test_waiting_for_a_result_ends_with_its_time(bare_house: Holdfast) -> None:
+async def test_waiting_for_a_result_ends_with_its_time(bare_hf: Holdfast) -> None:
     flow = asking()
-    run = await flow.submit({}, on=bare_house)
-    assert (await flow.result(run, on=bare_house, wait=0.05)).status == "pending"
+    run = await flow.submit({}, on=bare_hf)
+    assert (await flow.result(run, on=bare_hf, wait=0.05)).status == "pending"
 
 
-async def test_result_of_another_flow_is_refused(bare_house: Holdfast) -> None:
-    run = await asking().submit({}, on=bare_house)
+async def test_result_of_another_flow_is_refused(bare_hf: Holdfast) -> None:
+    run = await asking().submit({}, on=bare_hf)
     other = Flow("other", effect="pure")
     node(other, "only", {})
     with pytest.raises(VersionMismatchError):
-        await other.result(run, on=bare_house)
+        await other.result(run, on=bare_hf)

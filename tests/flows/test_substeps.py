@@ -37,11 +37,11 @@ async def test_sub_steps_run_once_when_the_node_is_entered_again(place: Place) -
         c = await ctx.step("c", log.step("c"), effect="write")
         return {"a": a, "b": b, "said": reply.decision, "c": c}
 
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     assert result.status is RunStatus.pending_input
-    await answer(house, result, "yes")
-    result = await flow.resume(result.run_id, on=await place.house())
+    await answer(hf, result, "yes")
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
     assert result.state == {"a": {"n": 1}, "b": ("t", 2), "said": "yes", "c": "c"}
     assert log == ["entered", "a", "b", "entered", "c"]
@@ -60,13 +60,13 @@ async def test_sub_steps_before_a_crash_are_not_repeated_when_another_worker_goe
 
     # The intent of b is committed, and with it the result of a.
     run = await place.crash(flow, {}, "after_intent", nth=2)
-    house = await place.house()
-    result = await flow.resume(run, on=house)
+    hf = await place.hf()
+    result = await flow.resume(run, on=hf)
     assert result.status is RunStatus.pending_input
-    await answer(house, run, "not_happened")
-    assert (await flow.resume(run, on=house)).completed
+    await answer(hf, run, "not_happened")
+    assert (await flow.resume(run, on=hf)).completed
     assert log == ["a", "b"]
-    assert await told(house, run, "node.restarted")
+    assert await told(hf, run, "node.restarted")
 
 
 def changing(log: Log, plan: dict[str, list[str]]) -> Flow:
@@ -91,11 +91,11 @@ async def test_a_mismatch_shows_both_sequences_before_anything_runs_when_the_ord
 ) -> None:
     log, plan = Log(), {"steps": ["a", "b", "?"]}
     flow = changing(log, plan)
-    house = await place.house()
-    result = await flow.run(on=house)
-    await answer(house, result, "yes")
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    await answer(hf, result, "yes")
     plan["steps"] = ["a", "x", "?"]
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     assert result.failed
     assert result.error is not None
     assert result.error.code == "replay_mismatch"
@@ -108,11 +108,11 @@ async def test_a_mismatch_shows_both_sequences_before_anything_runs_when_the_ord
 async def test_a_record_that_is_never_asked_for_is_a_mismatch_when_the_node_ends(place: Place) -> None:
     log, plan = Log(), {"steps": ["a", "b", "?"]}
     flow = changing(log, plan)
-    house = await place.house()
-    result = await flow.run(on=house)
-    await answer(house, result, "yes")
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    await answer(hf, result, "yes")
     plan["steps"] = ["a"]
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     assert result.failed
     assert result.error is not None
     assert result.error.code == "replay_mismatch"
@@ -130,11 +130,11 @@ async def test_keys_stand_for_ordinals_when_the_order_of_calls_depends_on_arriva
         await ctx.ask("Well?", options=["yes"])
         return found
 
-    house = await place.house()
-    result = await flow.run(on=house)
-    await answer(house, result, "yes")
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    await answer(hf, result, "yes")
     order.reverse()
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     assert result.completed
     assert result.state == {"a": "a", "b": "b"}
     assert log == ["a", "b"]
@@ -165,12 +165,12 @@ async def test_concurrent_sub_steps_take_their_ordinals_when_called(place: Place
         await ctx.ask("Well?", options=["yes"])
         return {"found": found}
 
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     assert most > 1
     assert sorted(log) == ["a", "b", "c"]
-    await answer(house, result, "yes")
-    result = await flow.resume(result.run_id, on=house)
+    await answer(hf, result, "yes")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.state == {"found": ["A", "B", "C"]}
     assert len(log) == 3
 
@@ -193,12 +193,12 @@ async def test_a_sub_step_goes_on_when_a_question_beside_it_waits(place: Place) 
         )
         return {"said": reply.decision, "found": found}
 
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     assert result.status is RunStatus.pending_input
     assert log == ["slow"]
-    await answer(house, result, "yes")
-    result = await flow.resume(result.run_id, on=house)
+    await answer(hf, result, "yes")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.state == {"said": "yes", "found": "slow"}
     assert log == ["slow"]
 
@@ -223,13 +223,13 @@ async def test_a_failed_sub_step_fails_again_when_the_handler_had_gone_on_after_
         await ctx.ask("Well?", options=["yes"])
         return {"found": found}
 
-    house = await place.house()
-    result = await flow.run(on=house)
-    await answer(house, result, "yes")
-    result = await flow.resume(result.run_id, on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    await answer(hf, result, "yes")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.state == {"found": "not there"}
     assert calls == ["fetch"]
-    assert len(await told(house, result, "node.step_failed")) == 1
+    assert len(await told(hf, result, "node.step_failed")) == 1
 
 
 @pytest.mark.parametrize("error", [ValueError("later"), NotDone("later")])
@@ -255,10 +255,10 @@ async def test_a_failed_sub_step_runs_again_when_its_node_is_retried(place: Plac
         a = await ctx.step("first", first, effect="external")
         return {"both": [a, await ctx.step("second", second, effect=effect)]}
 
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     if result.status is RunStatus.waiting:
-        result = await flow.resume(result.run_id, on=house)
+        result = await flow.resume(result.run_id, on=hf)
     assert result.completed
     assert result.state["both"] == ["first", "second"]
     assert calls == ["first", "second", "second"]
@@ -284,7 +284,7 @@ async def test_an_idempotent_sub_step_gets_the_same_key_when_its_worker_died_in_
         return {"paid": [one, two]}
 
     run = await place.crash(flow, {}, "after_substep")
-    result = await flow.resume(run, on=await place.house())
+    result = await flow.resume(run, on=await place.hf())
     assert result.completed
     assert len(keys) == 3
     assert keys[0] == keys[1] != keys[2]
@@ -306,11 +306,11 @@ async def test_sync_handlers_have_sub_steps_and_questions_too(place: Place) -> N
         reply = ctx.ask("Well?", options=["yes", "no"])  # type: ignore[misc]
         return {"seen": seen, "wired": wired, "said": reply.decision}  # type: ignore[attr-defined]
 
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     assert result.status is RunStatus.pending_input
-    await answer(house, result, "no")
-    result = await flow.resume(result.run_id, on=house)
+    await answer(hf, result, "no")
+    result = await flow.resume(result.run_id, on=hf)
     assert result.completed, result
     assert result.state == {"seen": 3, "wired": "wire", "said": "no"}
     assert log == ["look", "wire"]
@@ -318,7 +318,7 @@ async def test_sync_handlers_have_sub_steps_and_questions_too(place: Place) -> N
 
 @pytest.mark.parametrize("effect", ["write", "external"])
 @pytest.mark.covers("D-20")
-async def test_sub_steps_are_refused_when_the_node_itself_is_an_effect(house: Holdfast, effect: str) -> None:
+async def test_sub_steps_are_refused_when_the_node_itself_is_an_effect(hf: Holdfast, effect: str) -> None:
     log = Log()
     flow = Flow("leaf")
 
@@ -330,7 +330,7 @@ async def test_sub_steps_are_refused_when_the_node_itself_is_an_effect(house: Ho
         await hidden(ctx)
         return {}
 
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     assert result.failed
     assert result.error is not None
     assert result.error.code == "script"
@@ -339,7 +339,7 @@ async def test_sub_steps_are_refused_when_the_node_itself_is_an_effect(house: Ho
 
 
 @pytest.mark.covers("D-20")
-async def test_a_node_of_class_read_may_have_sub_steps_when_it_is_no_script(house: Holdfast) -> None:
+async def test_a_node_of_class_read_may_have_sub_steps_when_it_is_no_script(hf: Holdfast) -> None:
     log = Log()
     flow = Flow("reader")
 
@@ -347,7 +347,7 @@ async def test_a_node_of_class_read_may_have_sub_steps_when_it_is_no_script(hous
     async def leaf(ctx: Context) -> dict[str, Any]:
         return {"a": await ctx.step("a", log.step("a"), effect="write")}
 
-    assert (await flow.run(on=house)).state == {"a": "a"}
+    assert (await flow.run(on=hf)).state == {"a": "a"}
 
 
 @pytest.mark.covers("TOOL-AGENT-04")
@@ -370,12 +370,12 @@ async def test_what_a_sub_step_spent_counts_once_when_the_node_is_entered_again(
         ctx.spent(tokens=1000)
         return {}
 
-    house = await place.house()
-    result = await flow.run(on=house)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
     assert result.totals["tokens"] == 107
-    await answer(house, result, "yes")
-    result = await flow.resume(result.run_id, on=await place.house())
+    await answer(hf, result, "yes")
+    result = await flow.resume(result.run_id, on=await place.hf())
     assert (result.totals["tokens"], result.totals["cost"]) == (1107, 0.5)
-    service = await house.service()
+    service = await hf.service()
     (execution,) = (await service.latest(result.run_id)).executions
     assert (execution.tokens, execution.cost) == (1107, 0.5)

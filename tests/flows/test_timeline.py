@@ -17,8 +17,8 @@ pytestmark = pytest.mark.anyio
 _STATES = {"success": "done", "partial_success": "done", "fail": "failed", "skipped": "failed"}
 
 
-async def timeline_of(house: Holdfast, run: str, keep: int | None = None) -> Timeline:
-    service = await house.service()
+async def timeline_of(hf: Holdfast, run: str, keep: int | None = None) -> Timeline:
+    service = await hf.service()
     return await make_timeline(service, await service.get(run), keep)
 
 
@@ -28,12 +28,12 @@ def states(picture: Picture) -> dict[str, State]:
 
 @pytest.mark.covers("TOOL-CLI-05", "TOOL-DRAW-03", "TOOL-DRAW-04")
 @pytest.mark.parametrize("case", FLOWS, ids=lambda case: case.name)
-async def test_visits_are_the_executions_of_the_checkpoint(case: FlowCase, bare_house: Holdfast) -> None:
+async def test_visits_are_the_executions_of_the_checkpoint(case: FlowCase, bare_hf: Holdfast) -> None:
     flow = case.build()
-    result = await flow.run(case.given, on=bare_house)
+    result = await flow.run(case.given, on=bare_hf)
 
-    line = await timeline_of(bare_house, result.run_id)
-    checkpoint = await (await bare_house.service()).latest(result.run_id)
+    line = await timeline_of(bare_hf, result.run_id)
+    checkpoint = await (await bare_hf.service()).latest(result.run_id)
 
     told = [(v.label, v.visit, v.state) for v in line.visits.all() if v.outcome]
     executed = [(e.label, e.visit, _STATES[e.outcome]) for e in checkpoint.executions]
@@ -44,7 +44,7 @@ async def test_visits_are_the_executions_of_the_checkpoint(case: FlowCase, bare_
 
 
 @pytest.mark.covers("TOOL-CLI-05")
-async def test_a_failure_that_was_mended_is_one_visit_with_two_attempts(bare_house: Holdfast) -> None:
+async def test_a_failure_that_was_mended_is_one_visit_with_two_attempts(bare_hf: Holdfast) -> None:
     flow, broken = Flow("mended", effect="read"), [True]
 
     @flow.node
@@ -53,10 +53,10 @@ async def test_a_failure_that_was_mended_is_one_visit_with_two_attempts(bare_hou
             raise ValueError("not yet")
 
     flow.start(work)
-    failed = await flow.run({}, on=bare_house)
-    before = await timeline_of(bare_house, failed.run_id)
-    await flow.resume(failed.run_id, on=bare_house)
-    after = await timeline_of(bare_house, failed.run_id)
+    failed = await flow.run({}, on=bare_hf)
+    before = await timeline_of(bare_hf, failed.run_id)
+    await flow.resume(failed.run_id, on=bare_hf)
+    after = await timeline_of(bare_hf, failed.run_id)
 
     assert [(v.state, v.error) for v in before.visits.all()] == [("failed", "ValueError: not yet")]
     assert [(v.state, v.error, v.visit) for v in after.visits.all()] == [("done", "", 1)]
@@ -65,13 +65,13 @@ async def test_a_failure_that_was_mended_is_one_visit_with_two_attempts(bare_hou
 
 
 @pytest.mark.covers("TOOL-CLI-05")
-async def test_a_wait_for_a_time_is_told_with_its_end(bare_house: Holdfast) -> None:
+async def test_a_wait_for_a_time_is_told_with_its_end(bare_hf: Holdfast) -> None:
     flow = Flow("nap", effect="pure")
     nap = flow.timer("nap", "1h")
     flow.start(nap)
-    result = await flow.run({}, on=bare_house)
+    result = await flow.run({}, on=bare_hf)
 
-    line = await timeline_of(bare_house, result.run_id)
+    line = await timeline_of(bare_hf, result.run_id)
 
     (visit,) = line.visits.all()
     assert (visit.state, visit.ended_at, visit.waits[0].kind) == ("waiting", None, "time")
@@ -80,27 +80,27 @@ async def test_a_wait_for_a_time_is_told_with_its_end(bare_house: Holdfast) -> N
 
 
 @pytest.mark.covers("TOOL-CLI-04")
-async def test_what_waited_is_stopped_when_its_run_is_cancelled(bare_house: Holdfast) -> None:
+async def test_what_waited_is_stopped_when_its_run_is_cancelled(bare_hf: Holdfast) -> None:
     flow = refund_flow()
-    result = await flow.run(GIVEN, on=bare_house)
-    service = await bare_house.service()
+    result = await flow.run(GIVEN, on=bare_hf)
+    service = await bare_hf.service()
     await service.cancel(result.run_id, reason="ordered twice", by="user:ada")
-    await flow.resume(result.run_id, on=bare_house)
+    await flow.resume(result.run_id, on=bare_hf)
 
-    line = await timeline_of(bare_house, result.run_id)
+    line = await timeline_of(bare_hf, result.run_id)
 
     assert {v.label: v.state for v in line.visits.all()} == {"assess": "done", "approve": "stopped"}
     assert states(picture_of(line.graph, line.visits))["approve"] == State.skipped
 
 
 @pytest.mark.covers("TOOL-CLI-04")
-async def test_a_question_inside_a_sub_flow_is_seen_on_the_node_around_it(bare_house: Holdfast) -> None:
+async def test_a_question_inside_a_sub_flow_is_seen_on_the_node_around_it(bare_hf: Holdfast) -> None:
     around = Flow("around", effect="pure")
     child = around.subflow("child", refund_flow(), inputs={name: f"{name}" for name in GIVEN})
     around.start(child)
-    result = await around.run(GIVEN, on=bare_house)
+    result = await around.run(GIVEN, on=bare_hf)
 
-    line = await timeline_of(bare_house, result.run_id)
+    line = await timeline_of(bare_hf, result.run_id)
     picture = picture_of(line.graph, line.visits, expand=True)
 
     assert states(picture) == {"child": State.asking}
@@ -110,7 +110,7 @@ async def test_a_question_inside_a_sub_flow_is_seen_on_the_node_around_it(bare_h
 
 
 @pytest.mark.covers("TOOL-CLI-05")
-async def test_sums_are_whole_when_visits_are_left_out(bare_house: Holdfast) -> None:
+async def test_sums_are_whole_when_visits_are_left_out(bare_hf: Holdfast) -> None:
     flow = Flow("long", effect="pure")
 
     @flow.node
@@ -119,9 +119,9 @@ async def test_sums_are_whole_when_visits_are_left_out(bare_house: Holdfast) -> 
 
     flow.start(tick)
     flow.loop(tick, tick, when="n < 50", max=99)
-    result = await flow.run({"n": 0}, on=bare_house)
+    result = await flow.run({"n": 0}, on=bare_hf)
 
-    line = await timeline_of(bare_house, result.run_id, keep=7)
+    line = await timeline_of(bare_hf, result.run_id, keep=7)
 
     assert [v.visit for v in line.visits.all()] == list(range(44, 51))
     assert line.visits.left_out == 43
@@ -134,16 +134,16 @@ def test_a_scope_says_where_in_the_graph_it_is() -> None:
 
 
 @pytest.mark.covers("TOOL-CLI-04", "TOOL-CLI-05")
-async def test_a_renamed_node_goes_on_under_its_new_name(bare_house: Holdfast) -> None:
+async def test_a_renamed_node_goes_on_under_its_new_name(bare_hf: Holdfast) -> None:
     old, new = Flow("order", effect="read", version="1"), Flow("order", effect="read", version="2")
     for flow, gate in ((old, "gate"), (new, "approve")):
         flow.start(flow.hold(gate, prompt="Go?", options=["yes"]))
     new.migrate("1", rename={"gate": "approve"})
-    waiting = await old.run({}, on=bare_house)
-    (verdict,) = await new.migrate_runs(on=bare_house)
+    waiting = await old.run({}, on=bare_hf)
+    (verdict,) = await new.migrate_runs(on=bare_hf)
     assert verdict.migrated
 
-    line = await timeline_of(bare_house, waiting.run_id)
+    line = await timeline_of(bare_hf, waiting.run_id)
 
     assert [(v.label, v.state) for v in line.visits.all()] == [("approve", "asking")]
     assert states(picture_of(line.graph, line.visits)) == {"approve": State.asking}

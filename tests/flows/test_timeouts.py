@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.covers("G-26", "CORE-FLOW-27")
-async def test_the_work_is_really_cancelled_when_a_node_takes_too_long(house: Holdfast) -> None:
+async def test_the_work_is_really_cancelled_when_a_node_takes_too_long(hf: Holdfast) -> None:
     flow = Flow("slow")
     log: list[str] = []
 
@@ -26,18 +26,18 @@ async def test_the_work_is_really_cancelled_when_a_node_takes_too_long(house: Ho
             raise
         return {}
 
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     assert result.failed
     assert result.error is not None
     assert result.error.code == "node_timeout"
     assert log == ["cancelled"]
-    (failed,) = await told(house, result, "node.failed")
+    (failed,) = await told(hf, result, "node.failed")
     assert failed.data["error"]["code"] == "node_timeout"
 
 
 @pytest.mark.covers("G-26")
 async def test_an_error_is_no_timeout_of_the_node_when_the_handler_raises_a_timeout_error_itself(
-    house: Holdfast,
+    hf: Holdfast,
 ) -> None:
     flow = Flow("socket")
 
@@ -45,13 +45,13 @@ async def test_an_error_is_no_timeout_of_the_node_when_the_handler_raises_a_time
     async def fetch() -> dict[str, Any]:
         raise TimeoutError("the socket")
 
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     assert result.error is not None
     assert (result.error.code, result.error.type) == ("node_failed", "TimeoutError")
 
 
 @pytest.mark.covers("G-26", "CORE-FLOW-27")
-async def test_a_timed_out_attempt_is_retried_when_attempts_are_left(house: Holdfast) -> None:
+async def test_a_timed_out_attempt_is_retried_when_attempts_are_left(hf: Holdfast) -> None:
     flow = Flow("slow")
 
     @flow.node(effect="read", timeout=0.02, retry=Retry(2, delay=0, retry_on=[TimeoutError]))
@@ -60,11 +60,11 @@ async def test_a_timed_out_attempt_is_retried_when_attempts_are_left(house: Hold
             await asyncio.sleep(10)
         return {"attempt": ctx.attempt}
 
-    assert (await flow.run(on=house)).state == {"attempt": 2}
+    assert (await flow.run(on=hf)).state == {"attempt": 2}
 
 
 @pytest.mark.covers("D-15")
-async def test_an_effect_is_in_doubt_when_it_takes_too_long(house: Holdfast) -> None:
+async def test_an_effect_is_in_doubt_when_it_takes_too_long(hf: Holdfast) -> None:
     flow = Flow("slow")
 
     @flow.node(effect="external", timeout=0.02, retry=Retry(3, delay=0))
@@ -72,14 +72,14 @@ async def test_an_effect_is_in_doubt_when_it_takes_too_long(house: Holdfast) -> 
         await asyncio.sleep(10)
         return {}
 
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     assert result.status is RunStatus.pending_input
     assert result.holds[0].type == "in_doubt"
 
 
 @pytest.mark.covers("D-16")
 async def test_a_threads_result_is_dropped_and_its_context_raises_when_it_took_too_long(
-    house: Holdfast,
+    hf: Holdfast,
 ) -> None:
     flow = Flow("thread")
     gate, ended = threading.Event(), threading.Event()
@@ -96,7 +96,7 @@ async def test_a_threads_result_is_dropped_and_its_context_raises_when_it_took_t
         ended.set()
         return {"late": True}
 
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     assert result.failed
     assert result.error is not None
     assert result.error.code == "node_timeout"
@@ -104,12 +104,12 @@ async def test_a_threads_result_is_dropped_and_its_context_raises_when_it_took_t
     assert await asyncio.to_thread(ended.wait, 5)
     assert len(raised) == 3
     assert "timeout passed" in str(raised[0])
-    assert not await told(house, result, "node.emitted")
-    assert not await told(house, result, "node.completed")
+    assert not await told(hf, result, "node.emitted")
+    assert not await told(hf, result, "node.completed")
 
 
 @pytest.mark.covers("G-26")
-async def test_the_timeout_does_not_run_while_a_person_thinks(house: Holdfast) -> None:
+async def test_the_timeout_does_not_run_while_a_person_thinks(hf: Holdfast) -> None:
     from holdfast import RunSettings
 
     flow = Flow("thinks")
@@ -119,8 +119,8 @@ async def test_the_timeout_does_not_run_while_a_person_thinks(house: Holdfast) -
         reply = await ctx.ask("Well?", options=["yes"])
         return {"said": reply.decision}
 
-    hot = Holdfast(await house.open(), settings=RunSettings(hot_hold=30.0, poll=0.01))
-    house.carry(flow.program())
+    hot = Holdfast(await hf.open(), settings=RunSettings(hot_hold=30.0, poll=0.01))
+    hf.carry(flow.program())
     driving = asyncio.create_task(flow.run(on=hot))
     service = await hot.service()
     await asyncio.sleep(0.15)
@@ -132,7 +132,7 @@ async def test_the_timeout_does_not_run_while_a_person_thinks(house: Holdfast) -
 
 
 @pytest.mark.covers("G-25")
-async def test_a_handler_that_cancels_itself_is_a_failure(house: Holdfast) -> None:
+async def test_a_handler_that_cancels_itself_is_a_failure(hf: Holdfast) -> None:
     flow = Flow("odd")
 
     @flow.node(effect="read")
@@ -144,6 +144,6 @@ async def test_a_handler_that_cancels_itself_is_a_failure(house: Holdfast) -> No
         raise asyncio.CancelledError
 
     flow.edge(odd, script)
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     assert result.failed
     assert result.failed_node == "odd"

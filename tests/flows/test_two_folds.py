@@ -21,8 +21,8 @@ def drawn(picture: Picture) -> tuple[dict[str, State], set[str]]:
     return states, {f"{edge.source}>{edge.target}" for edge in picture.edges if edge.mark is Mark.taken}
 
 
-async def assert_alike(house: Holdfast, run: str) -> None:
-    service = await house.service()
+async def assert_alike(hf: Holdfast, run: str) -> None:
+    service = await hf.service()
     line = await make_timeline(service, await service.get(run))
     story = await service.story(run)
     names = ("label", "visit", "state", "attempts", "tokens", "started_at", "ended_at")
@@ -37,9 +37,9 @@ async def assert_alike(house: Holdfast, run: str) -> None:
 
 @pytest.mark.covers("TOOL-CLI-05", "TOOL-TIME-07")
 @pytest.mark.parametrize("case", FLOWS, ids=lambda case: case.name)
-async def test_both_folds_tell_the_same_visits(case: FlowCase, bare_house: Holdfast) -> None:
-    result = await case.build().run(case.given, on=bare_house)
-    await assert_alike(bare_house, result.run_id)
+async def test_both_folds_tell_the_same_visits(case: FlowCase, bare_hf: Holdfast) -> None:
+    result = await case.build().run(case.given, on=bare_hf)
+    await assert_alike(bare_hf, result.run_id)
 
 
 def troubled(fails: int) -> Flow:
@@ -68,19 +68,19 @@ def troubled(fails: int) -> Flow:
 
 @pytest.mark.covers("TOOL-CLI-05", "TOOL-TIME-07")
 @pytest.mark.parametrize("end", ["answered", "cancelled"])
-async def test_both_folds_tell_the_same_of_a_run_in_trouble(end: str, bare_house: Holdfast) -> None:
-    flow, service = troubled(2), await bare_house.service()
-    result = await flow.run(on=bare_house)
+async def test_both_folds_tell_the_same_of_a_run_in_trouble(end: str, bare_hf: Holdfast) -> None:
+    flow, service = troubled(2), await bare_hf.service()
+    result = await flow.run(on=bare_hf)
     if end == "answered":
         await service.answer(result.holds[0].id, "yes")
     else:
         await service.cancel(result.run_id)
-    await flow.resume(result.run_id, on=bare_house)
-    await assert_alike(bare_house, result.run_id)
+    await flow.resume(result.run_id, on=bare_hf)
+    await assert_alike(bare_hf, result.run_id)
 
 
 @pytest.mark.covers("TOOL-CLI-05", "TOOL-TIME-07")
-async def test_both_folds_tell_the_same_of_a_run_that_failed(bare_house: Holdfast) -> None:
-    result = await troubled(9).run(on=bare_house)
+async def test_both_folds_tell_the_same_of_a_run_that_failed(bare_hf: Holdfast) -> None:
+    result = await troubled(9).run(on=bare_hf)
     assert result.failed
-    await assert_alike(bare_house, result.run_id)
+    await assert_alike(bare_hf, result.run_id)

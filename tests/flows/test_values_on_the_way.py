@@ -50,34 +50,34 @@ def asking(value: Any, turns: int = 0) -> Flow:
     return flow
 
 
-async def snapshots(house: Holdfast, run: str) -> int:
-    service = await house.service()
+async def snapshots(hf: Holdfast, run: str) -> int:
+    service = await hf.service()
     row = await service.get(run)
     records = await service.store.read(row.id, first=0, last=row.head)
     return sum(record.kind == Kind.snapshot for record in records)
 
 
 @pytest.mark.parametrize("value", VALUES)
-async def test_result_of_a_sub_step_is_the_same_in_a_fork(house: Holdfast, value: Any) -> None:
+async def test_result_of_a_sub_step_is_the_same_in_a_fork(hf: Holdfast, value: Any) -> None:
     flow = asking(value)
-    source = await flow.run({}, on=house)
-    service = await house.service()
+    source = await flow.run({}, on=hf)
+    service = await hf.service()
     fork = await service.fork(source.run_id, (await service.get(source.run_id)).head)
-    result = await flow.resume(fork.id, on=house)
-    await answer(house, result, "yes")
-    assert (await flow.resume(fork.id, on=house)).expect().state["got"] == value
+    result = await flow.resume(fork.id, on=hf)
+    await answer(hf, result, "yes")
+    assert (await flow.resume(fork.id, on=hf)).expect().state["got"] == value
 
 
 @pytest.mark.parametrize("value", VALUES)
-async def test_result_of_a_sub_step_is_the_same_after_a_snapshot(house: Holdfast, value: Any) -> None:
+async def test_result_of_a_sub_step_is_the_same_after_a_snapshot(hf: Holdfast, value: Any) -> None:
     flow = asking(value, turns=210)
-    result = await flow.run({}, on=house)
-    assert await snapshots(house, result.run_id) > 0
-    await answer(house, result, "yes")
-    assert (await flow.resume(result.run_id, on=house)).expect().state["got"] == value
+    result = await flow.run({}, on=hf)
+    assert await snapshots(hf, result.run_id) > 0
+    await answer(hf, result, "yes")
+    assert (await flow.resume(result.run_id, on=hf)).expect().state["got"] == value
 
 
-async def test_items_of_a_map_are_the_same_after_a_snapshot(house: Holdfast) -> None:
+async def test_items_of_a_map_are_the_same_after_a_snapshot(hf: Holdfast) -> None:
     body = Flow("item", effect="pure", types=[Receipt])
     add(body, "which")
     add(body, "quick", {"kind": "quick"})
@@ -87,11 +87,11 @@ async def test_items_of_a_map_are_the_same_after_a_snapshot(house: Holdfast) -> 
     body.router("which", lambda s: "quick" if s["item"].number < 110 else "ask", ["quick", "ask"])
     flow = Flow("items", effect="pure", types=[Receipt])
     flow.map("each", over="items", body=body, into="out", concurrency=1)
-    result = await flow.run({"items": [Receipt(n) for n in range(112)]}, on=house)
-    assert await snapshots(house, result.run_id) > 0
+    result = await flow.run({"items": [Receipt(n) for n in range(112)]}, on=hf)
+    assert await snapshots(hf, result.run_id) > 0
     for _ in range(2):
-        await answer(house, result, "yes")
-        result = await flow.resume(result.run_id, on=house)
+        await answer(hf, result, "yes")
+        result = await flow.resume(result.run_id, on=hf)
     assert [one["kind"] for one in result.expect().state["out"][109:]] == ["quick", "Receipt", "Receipt"]
 
 
@@ -104,18 +104,18 @@ def stopping(name: str) -> Flow:
     return body
 
 
-async def seen_through(house: Holdfast, flow: Flow, given: Any) -> Any:
+async def seen_through(hf: Holdfast, flow: Flow, given: Any) -> Any:
     """Every answer goes to a run that is loaded anew."""
-    result = await flow.run(given, on=house)
+    result = await flow.run(given, on=hf)
     while result.waiting:
-        await answer(house, result, "yes")
-        result = await flow.resume(result.run_id, on=house)
+        await answer(hf, result, "yes")
+        result = await flow.resume(result.run_id, on=hf)
     return result.expect().state
 
 
 @pytest.mark.covers("D-13")
 @pytest.mark.parametrize("over", ["items", "deep.items", "made"])
-async def test_map_goes_on_after_a_stop_when_its_list_is_large(house: Holdfast, over: str) -> None:
+async def test_map_goes_on_after_a_stop_when_its_list_is_large(hf: Holdfast, over: str) -> None:
     texts = [LARGE, LARGE + "!", LARGE]
     flow = Flow("large", effect="pure")
     flow.map("each", over=over, body=stopping("item"), into="out", concurrency=1)
@@ -123,43 +123,43 @@ async def test_map_goes_on_after_a_stop_when_its_list_is_large(house: Holdfast, 
         add(flow, "make", {"made": texts})
         add(flow, "between")
         flow.chain("make", "between", "each")
-    state = await seen_through(house, flow, {"items": texts, "deep": {"items": texts}})
+    state = await seen_through(hf, flow, {"items": texts, "deep": {"items": texts}})
     assert [one["size"] for one in state["out"]] == [len(text) for text in texts]
 
 
 @pytest.mark.covers("D-13")
 async def test_sub_flow_keeps_its_input_after_a_stop_when_that_is_a_part_of_a_large_value(
-    house: Holdfast,
+    hf: Holdfast,
 ) -> None:
     flow = Flow("parts", effect="pure")
     add(flow, "make", {"page": {"title": "short", "text": LARGE}})
     flow.subflow("sub", stopping("child"), inputs={"item": "page.title"}, outputs={"size": "state.size"})
     flow.edge("make", "sub")
-    assert (await seen_through(house, flow, {}))["size"] == len("short")
+    assert (await seen_through(hf, flow, {}))["size"] == len("short")
 
 
 @pytest.mark.covers("D-13")
-async def test_map_inside_a_sub_flow_goes_on_after_a_stop_when_its_list_is_large(house: Holdfast) -> None:
+async def test_map_inside_a_sub_flow_goes_on_after_a_stop_when_its_list_is_large(hf: Holdfast) -> None:
     inner = Flow("inner", effect="pure")
     inner.map("each", over="texts", body=stopping("item"), into="out", concurrency=1)
     flow = Flow("outer", effect="pure")
     add(flow, "make", {"texts": [LARGE, LARGE]})
     flow.subflow("sub", inner, outputs={"out": "state.out"})
     flow.edge("make", "sub")
-    assert len((await seen_through(house, flow, {}))["out"]) == 2
+    assert len((await seen_through(hf, flow, {}))["out"]) == 2
 
 
 @pytest.mark.covers("D-35")
-async def test_fork_of_a_map_goes_on_when_its_list_is_large(house: Holdfast) -> None:
+async def test_fork_of_a_map_goes_on_when_its_list_is_large(hf: Holdfast) -> None:
     flow = Flow("forked", effect="pure")
     flow.map("each", over="items", body=stopping("item"), into="out", concurrency=1)
-    source = await flow.run({"items": [LARGE, LARGE]}, on=house)
-    service = await house.service()
+    source = await flow.run({"items": [LARGE, LARGE]}, on=hf)
+    service = await hf.service()
     fork = await service.fork(source.run_id, (await service.get(source.run_id)).head)
-    result = await flow.resume(fork.id, on=house)
+    result = await flow.resume(fork.id, on=hf)
     for _ in range(2):
-        await answer(house, result, "yes")
-        result = await flow.resume(fork.id, on=house)
+        await answer(hf, result, "yes")
+        result = await flow.resume(fork.id, on=hf)
     assert [one["size"] for one in result.expect().state["out"]] == [len(LARGE)] * 2
 
 
@@ -177,7 +177,7 @@ async def test_fork_of_a_map_goes_on_when_its_list_is_large(house: Holdfast) -> 
     ids=["append", "concat", "merge", "max", "first"],
 )
 async def test_reducer_adds_to_a_large_value_when_the_run_is_loaded_anew(
-    house: Holdfast, reducer: str, first: Any, update: Any, expected: Any, branches: bool
+    hf: Holdfast, reducer: str, first: Any, update: Any, expected: Any, branches: bool
 ) -> None:
     flow = Flow("adding", effect="pure", reducers={"v": reducer})
     for name in ("begin", "end"):
@@ -188,7 +188,7 @@ async def test_reducer_adds_to_a_large_value_when_the_run_is_loaded_anew(
     for way in [("begin", "a", "ask"), ("begin", "b", "ask")] if branches else [("begin", "a", "b", "ask")]:
         flow.chain(*way)
     flow.edge("ask", "end")
-    state = await seen_through(house, flow, {"v": first})
+    state = await seen_through(hf, flow, {"v": first})
     assert state["v"] == expected
-    (row,) = await (await house.service()).list(RunFilter(flow="adding"))
-    assert "adding" in await house.postmortem(row.id)
+    (row,) = await (await hf.service()).list(RunFilter(flow="adding"))
+    assert "adding" in await hf.postmortem(row.id)

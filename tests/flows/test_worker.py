@@ -60,104 +60,104 @@ async def _something_else(s: dict) -> dict:
     return {"after": False}
 
 
-async def put(house: Holdfast, flow: Flow, name: str = "", **options: object) -> RunId:
-    service = await house.service()
+async def put(hf: Holdfast, flow: Flow, name: str = "", **options: object) -> RunId:
+    service = await hf.service()
     row, _ = await service.create(flow.program(), {"name": name}, **options)
     return row.id
 
 
-async def status(house: Holdfast, run: RunId) -> RunStatus:
-    return (await (await house.service()).get(run)).status
+async def status(hf: Holdfast, run: RunId) -> RunStatus:
+    return (await (await hf.service()).get(run)).status
 
 
-async def until(house: Holdfast, run: RunId, wanted: RunStatus, *, patience: float = 5.0) -> None:
+async def until(hf: Holdfast, run: RunId, wanted: RunStatus, *, patience: float = 5.0) -> None:
     async with asyncio.timeout(patience):
-        while await status(house, run) is not wanted:  # noqa: ASYNC110
+        while await status(hf, run) is not wanted:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
-async def dead_worker_has(house: Holdfast, run: RunId, ttl: int = SECOND) -> None:
+async def dead_worker_has(hf: Holdfast, run: RunId, ttl: int = SECOND) -> None:
     """A worker that took the run and will never be heard of again."""
-    store = await house.open()
+    store = await hf.open()
     assert await store.claim(ClaimRequest(worker="dead", ttl=ttl, run=run))
 
 
 @pytest.mark.covers("CORE-WORK-02")
-async def test_worker_completes_every_run_when_many_are_ready(house: Holdfast) -> None:
+async def test_worker_completes_every_run_when_many_are_ready(hf: Holdfast) -> None:
     seen = Seen()
     flow = counting(seen)
-    runs = [await put(house, flow, str(i)) for i in range(20)]
+    runs = [await put(hf, flow, str(i)) for i in range(20)]
 
-    await Worker(flow, on=house, concurrency=3).run_until_idle()
+    await Worker(flow, on=hf, concurrency=3).run_until_idle()
 
-    assert {await status(house, run) for run in runs} == {RunStatus.completed}
+    assert {await status(hf, run) for run in runs} == {RunStatus.completed}
     assert Counter(seen.order) == Counter(str(i) for i in range(20))
 
 
-async def test_worker_stays_within_its_concurrency_when_more_is_ready(house: Holdfast) -> None:
+async def test_worker_stays_within_its_concurrency_when_more_is_ready(hf: Holdfast) -> None:
     seen = Seen()
     flow = counting(seen, pause=0.01)
     for i in range(9):
-        await put(house, flow, str(i))
+        await put(hf, flow, str(i))
 
-    await Worker(flow, on=house, concurrency=3).run_until_idle()
+    await Worker(flow, on=hf, concurrency=3).run_until_idle()
 
     assert seen.most == 3
 
 
 @pytest.mark.covers("R-35", "RF-10", "RS-MORE-1")
-async def test_workers_never_both_advance_a_run_when_they_compete(house: Holdfast) -> None:
+async def test_workers_never_both_advance_a_run_when_they_compete(hf: Holdfast) -> None:
     seen = Seen()
     flow = counting(seen, pause=0.002)
-    runs = [await put(house, flow, str(i)) for i in range(30)]
+    runs = [await put(hf, flow, str(i)) for i in range(30)]
 
-    await asyncio.gather(*(Worker(flow, on=house, concurrency=4).run_until_idle() for _ in range(3)))
+    await asyncio.gather(*(Worker(flow, on=hf, concurrency=4).run_until_idle() for _ in range(3)))
 
-    assert {await status(house, run) for run in runs} == {RunStatus.completed}
+    assert {await status(hf, run) for run in runs} == {RunStatus.completed}
     assert Counter(seen.order) == Counter(str(i) for i in range(30))
 
 
 @pytest.mark.covers("CORE-WORK-09")
-async def test_worker_leaves_other_lanes_alone_when_it_has_lanes(house: Holdfast) -> None:
+async def test_worker_leaves_other_lanes_alone_when_it_has_lanes(hf: Holdfast) -> None:
     flow = counting(Seen())
-    slow, fast = await put(house, flow, lane="slow"), await put(house, flow, lane="fast")
+    slow, fast = await put(hf, flow, lane="slow"), await put(hf, flow, lane="fast")
 
-    await Worker(flow, on=house, lanes=["fast"]).run_until_idle()
+    await Worker(flow, on=hf, lanes=["fast"]).run_until_idle()
 
-    assert (await status(house, slow), await status(house, fast)) == (RunStatus.pending, RunStatus.completed)
+    assert (await status(hf, slow), await status(hf, fast)) == (RunStatus.pending, RunStatus.completed)
 
 
-async def test_worker_leaves_runs_of_flows_that_it_does_not_carry(house: Holdfast) -> None:
+async def test_worker_leaves_runs_of_flows_that_it_does_not_carry(hf: Holdfast) -> None:
     other, mine = asking(), counting(Seen())
-    theirs = await put(house, other)
-    worker = Worker(mine, on=house)
+    theirs = await put(hf, other)
+    worker = Worker(mine, on=hf)
 
     await worker.run_until_idle()
 
-    assert await status(house, theirs) is RunStatus.pending
+    assert await status(hf, theirs) is RunStatus.pending
 
 
 @pytest.mark.covers("CORE-WORK-10")
-async def test_worker_takes_the_higher_priority_first_when_both_are_ready(house: Holdfast) -> None:
+async def test_worker_takes_the_higher_priority_first_when_both_are_ready(hf: Holdfast) -> None:
     seen = Seen()
     flow = counting(seen)
     for name, priority in (("low", 1), ("high", 9), ("middle", 5)):
-        await put(house, flow, name, priority=priority)
+        await put(hf, flow, name, priority=priority)
 
-    await Worker(flow, on=house, concurrency=1).run_until_idle()
+    await Worker(flow, on=hf, concurrency=1).run_until_idle()
 
     assert seen.order == ["high", "middle", "low"]
 
 
 @pytest.mark.covers("CORE-WORK-11")
-async def test_worker_serves_tenants_in_turn_when_one_has_many_runs(house: Holdfast) -> None:
+async def test_worker_serves_tenants_in_turn_when_one_has_many_runs(hf: Holdfast) -> None:
     seen = Seen()
     flow = counting(seen)
     for i in range(5):
-        await put(house, flow, f"big{i}", tenant="big")
-    await put(house, flow, "small", tenant="small")
+        await put(hf, flow, f"big{i}", tenant="big")
+    await put(hf, flow, "small", tenant="small")
 
-    await Worker(flow, on=house, concurrency=1).run_until_idle()
+    await Worker(flow, on=hf, concurrency=1).run_until_idle()
 
     assert seen.order.index("small") <= 1
 
@@ -165,55 +165,55 @@ async def test_worker_serves_tenants_in_turn_when_one_has_many_runs(house: Holdf
 @pytest.mark.covers("R-34", "CORE-WORK-05")
 async def test_reaper_makes_a_run_resumable_when_its_worker_died() -> None:
     clock = FakeClock()
-    async with Holdfast("memory:", clock=clock) as house:
+    async with Holdfast("memory:", clock=clock) as hf:
         flow = counting(Seen())
-        run = await put(house, flow)
-        await dead_worker_has(house, run)
-        reaper = Reaper(await house.open(), clock)
+        run = await put(hf, flow)
+        await dead_worker_has(hf, run)
+        reaper = Reaper(await hf.open(), clock)
 
         assert await reaper.sweep() == []
         clock.advance(seconds=2)
         assert [row.id for row in await reaper.sweep()] == [run]
-        assert await status(house, run) is RunStatus.resumable
+        assert await status(hf, run) is RunStatus.resumable
 
-        await Worker(flow, on=house).run_until_idle()
-        assert await status(house, run) is RunStatus.completed
+        await Worker(flow, on=hf).run_until_idle()
+        assert await status(hf, run) is RunStatus.completed
 
 
 @pytest.mark.covers("R-61")
 async def test_reaper_fails_a_run_with_the_evidence_when_it_keeps_killing_workers() -> None:
     clock = FakeClock()
-    async with Holdfast("memory:", clock=clock) as house:
-        run = await put(house, counting(Seen()))
-        reaper = Reaper(await house.open(), clock, max_recoveries=2)
+    async with Holdfast("memory:", clock=clock) as hf:
+        run = await put(hf, counting(Seen()))
+        reaper = Reaper(await hf.open(), clock, max_recoveries=2)
         for _ in range(3):
-            await dead_worker_has(house, run)
+            await dead_worker_has(hf, run)
             clock.advance(seconds=2)
             await reaper.sweep()
 
-        row = await (await house.service()).get(run)
+        row = await (await hf.service()).get(run)
         assert row.status is RunStatus.failed
         assert "dead" in (row.error or "")
         assert row.recoveries == 3
 
 
 @pytest.mark.covers("CORE-WORK-05")
-async def test_worker_takes_over_when_another_died_while_it_serves(house: Holdfast) -> None:
+async def test_worker_takes_over_when_another_died_while_it_serves(hf: Holdfast) -> None:
     flow = counting(Seen())
-    run = await put(house, flow)
-    await dead_worker_has(house, run, ttl=SECOND // 20)
-    house._settings = RunSettings(lease_ttl=0.3, lease_margin=0.05)
+    run = await put(hf, flow)
+    await dead_worker_has(hf, run, ttl=SECOND // 20)
+    hf._settings = RunSettings(lease_ttl=0.3, lease_margin=0.05)
 
-    async with Worker(flow, on=house, poll=0.02):
-        await until(house, run, RunStatus.completed)
+    async with Worker(flow, on=hf, poll=0.02):
+        await until(hf, run, RunStatus.completed)
 
 
-async def test_worker_goes_on_when_the_answer_comes_while_the_run_is_in_memory(house: Holdfast) -> None:
+async def test_worker_goes_on_when_the_answer_comes_while_the_run_is_in_memory(hf: Holdfast) -> None:
     flow = asking()
-    run = await put(house, flow)
-    service = await house.service()
+    run = await put(hf, flow)
+    service = await hf.service()
 
-    async with Worker(flow, on=house, poll=0.02) as worker:
+    async with Worker(flow, on=hf, poll=0.02) as worker:
         holds = []
         async with asyncio.timeout(5):
             while not holds:
@@ -224,17 +224,17 @@ async def test_worker_goes_on_when_the_answer_comes_while_the_run_is_in_memory(h
             while run not in worker._worker.runtime.drivers:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         await service.answer(holds[0].id, "yes")
-        await until(house, run, RunStatus.completed)
+        await until(hf, run, RunStatus.completed)
 
 
 @pytest.mark.covers("CORE-HOLD-01", "CORE-HOLD-03", "R-62")
-async def test_worker_parks_a_waiting_run_when_the_hot_time_is_over(house: Holdfast) -> None:
+async def test_worker_parks_a_waiting_run_when_the_hot_time_is_over(hf: Holdfast) -> None:
     flow = asking()
-    run = await put(house, flow)
-    service = await house.service()
+    run = await put(hf, flow)
+    service = await hf.service()
 
-    async with Worker(flow, on=house, poll=0.02, hot_hold=0.05) as worker:
-        await until(house, run, RunStatus.pending_input)
+    async with Worker(flow, on=hf, poll=0.02, hot_hold=0.05) as worker:
+        await until(hf, run, RunStatus.pending_input)
         assert worker._worker is not None
         # Its status says so while it is in memory, too; parked means that nobody has it any more.
         async with asyncio.timeout(5):
@@ -244,25 +244,25 @@ async def test_worker_parks_a_waiting_run_when_the_hot_time_is_over(house: Holdf
                 held = (await service.get(run)).worker is not None or run in worker._worker.runtime.drivers
         (hold,) = await service.holds(run)
         await service.answer(hold.id, "yes")
-        await until(house, run, RunStatus.completed)
+        await until(hf, run, RunStatus.completed)
 
 
-async def test_waiting_runs_leave_their_slot_to_others_while_they_are_in_memory(house: Holdfast) -> None:
+async def test_waiting_runs_leave_their_slot_to_others_while_they_are_in_memory(hf: Holdfast) -> None:
     asks, counts = asking(), counting(Seen())
-    waiting = [await put(house, asks) for _ in range(3)]
-    async with Worker(asks, counts, on=house, concurrency=1, poll=0.02):
-        run = await put(house, counts)
-        await until(house, run, RunStatus.completed)
+    waiting = [await put(hf, asks) for _ in range(3)]
+    async with Worker(asks, counts, on=hf, concurrency=1, poll=0.02):
+        run = await put(hf, counts)
+        await until(hf, run, RunStatus.completed)
         for each in waiting:
-            await until(house, each, RunStatus.pending_input)
+            await until(hf, each, RunStatus.pending_input)
 
 
-async def test_memory_that_is_full_of_waiting_runs_keeps_no_other_from_beginning(house: Holdfast) -> None:
-    flow, service = asking(), await house.service()
-    async with Worker(flow, on=house, concurrency=1, hot_limit=2, hot_hold=3600.0, poll=0.02) as worker:
-        runs = [await put(house, flow) for _ in range(8)]
+async def test_memory_that_is_full_of_waiting_runs_keeps_no_other_from_beginning(hf: Holdfast) -> None:
+    flow, service = asking(), await hf.service()
+    async with Worker(flow, on=hf, concurrency=1, hot_limit=2, hot_hold=3600.0, poll=0.02) as worker:
+        runs = [await put(hf, flow) for _ in range(8)]
         for run in runs:
-            await until(house, run, RunStatus.pending_input)
+            await until(hf, run, RunStatus.pending_input)
         assert worker._worker is not None
         assert worker._worker.hot <= 3
         # Those that left memory are taken up again by their answer, like those that stayed.
@@ -270,7 +270,7 @@ async def test_memory_that_is_full_of_waiting_runs_keeps_no_other_from_beginning
             (hold,) = await service.holds(run)
             await service.answer(hold.id, "yes")
         for run in runs:
-            await until(house, run, RunStatus.completed)
+            await until(hf, run, RunStatus.completed)
 
 
 async def until_told_to_stop(worker: Worker, run: str) -> None:
@@ -282,7 +282,7 @@ async def until_told_to_stop(worker: Worker, run: str) -> None:
 
 
 @pytest.mark.covers("CORE-WORK-08")
-async def test_stopping_worker_lets_the_step_finish_and_gives_the_run_back(house: Holdfast) -> None:
+async def test_stopping_worker_lets_the_step_finish_and_gives_the_run_back(hf: Holdfast) -> None:
     flow = Flow("two", effect="pure")
     began, may_end = asyncio.Event(), asyncio.Event()
     calls: list[str] = []
@@ -300,23 +300,23 @@ async def test_stopping_worker_lets_the_step_finish_and_gives_the_run_back(house
         return {"two": True}
 
     flow.edge(one, two)
-    run = await put(house, flow)
-    async with Worker(flow, on=house, poll=0.02) as worker:
+    run = await put(hf, flow)
+    async with Worker(flow, on=hf, poll=0.02) as worker:
         await began.wait()
         stopping = asyncio.create_task(worker.stop())
         await until_told_to_stop(worker, run)
         may_end.set()
         await stopping
-        assert await status(house, run) is RunStatus.resumable
+        assert await status(hf, run) is RunStatus.resumable
     assert calls == ["one"]
 
-    await Worker(flow, on=house).run_until_idle()
+    await Worker(flow, on=hf).run_until_idle()
     assert calls == ["one", "two"]
-    assert await status(house, run) is RunStatus.completed
+    assert await status(hf, run) is RunStatus.completed
 
 
 @pytest.mark.covers("CORE-WORK-08")
-async def test_stopping_worker_gives_the_run_back_when_the_step_outlasts_the_grace(house: Holdfast) -> None:
+async def test_stopping_worker_gives_the_run_back_when_the_step_outlasts_the_grace(hf: Holdfast) -> None:
     flow = Flow("endless", effect="pure")
     began = asyncio.Event()
 
@@ -326,11 +326,11 @@ async def test_stopping_worker_gives_the_run_back_when_the_step_outlasts_the_gra
         await asyncio.sleep(3600)
         return {}
 
-    run = await put(house, flow)
-    async with Worker(flow, on=house, grace=0.05, poll=0.02):
+    run = await put(hf, flow)
+    async with Worker(flow, on=hf, grace=0.05, poll=0.02):
         await began.wait()
 
-    row = await (await house.service()).get(run)
+    row = await (await hf.service()).get(run)
     assert (row.status, row.worker) == (RunStatus.resumable, None)
 
 
@@ -348,10 +348,10 @@ async def test_worker_ends_a_driver_quietly_when_its_lease_was_taken(
         return {}
 
     clock = FakeClock()
-    async with Holdfast("memory:", clock=clock) as house:
-        run = await put(house, flow)
-        store = await house.open()
-        async with Worker(flow, on=house, poll=0.02) as worker:
+    async with Holdfast("memory:", clock=clock) as hf:
+        run = await put(hf, flow)
+        store = await hf.open()
+        async with Worker(flow, on=hf, poll=0.02) as worker:
             await began.wait()
             clock.advance(minutes=5)
             assert await store.claim(ClaimRequest(worker="other", ttl=600 * SECOND, run=run))
@@ -359,15 +359,15 @@ async def test_worker_ends_a_driver_quietly_when_its_lease_was_taken(
             async with asyncio.timeout(5):
                 while worker._worker._runs:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
-        assert (await (await house.service()).get(run)).worker == "other"
+        assert (await (await hf.service()).get(run)).worker == "other"
     assert not [r for r in caplog.records if r.levelname == "ERROR"]
 
 
 async def test_worker_goes_on_when_the_store_comes_back(
-    house: Holdfast, monkeypatch: pytest.MonkeyPatch
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow = counting(Seen())
-    store = await house.open()
+    store = await hf.open()
     real, failures = store.claim, []
 
     async def flaky(want: ClaimRequest) -> object:
@@ -377,10 +377,10 @@ async def test_worker_goes_on_when_the_store_comes_back(
         return await real(want)
 
     monkeypatch.setattr(store, "claim", flaky)
-    service = await house.service()
+    service = await hf.service()
     row, _ = await service.create(flow.program(), {"name": "x"})
-    async with Worker(flow, on=house, poll=0.02):
-        await until(house, row.id, RunStatus.completed)
+    async with Worker(flow, on=hf, poll=0.02):
+        await until(hf, row.id, RunStatus.completed)
     assert len(failures) == 2
 
 
@@ -388,10 +388,10 @@ async def test_run_goes_on_without_a_mark_against_it_when_the_disk_was_full_for_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast.runs.recorder.recorder.RETRY_DELAYS", ())
-    async with Holdfast("memory:") as house:
+    async with Holdfast("memory:") as hf:
         flow = counting(Seen())
-        run = await put(house, flow)
-        store = await house.open()
+        run = await put(hf, flow)
+        store = await hf.open()
         real, failures = store.settle_now, []
 
         def full(batches: object) -> object:
@@ -401,14 +401,14 @@ async def test_run_goes_on_without_a_mark_against_it_when_the_disk_was_full_for_
             return real(batches)
 
         monkeypatch.setattr(store, "settle_now", full)
-        async with Worker(flow, on=house, poll=0.02):
-            await until(house, run, RunStatus.completed)
+        async with Worker(flow, on=hf, poll=0.02):
+            await until(hf, run, RunStatus.completed)
 
         assert failures
-        assert (await (await house.service()).get(run)).recoveries == 0
+        assert (await (await hf.service()).get(run)).recoveries == 0
 
 
-async def test_worker_lets_others_go_first_when_its_code_is_refused(house: Holdfast) -> None:
+async def test_worker_lets_others_go_first_when_its_code_is_refused(hf: Holdfast) -> None:
     def with_code(fn: object) -> Flow:
         flow = Flow("pinned", effect="pure", code_change="refuse")
         flow.hold("approve", prompt="?", options=["yes"])
@@ -416,13 +416,13 @@ async def test_worker_lets_others_go_first_when_its_code_is_refused(house: Holdf
         return flow
 
     old = with_code(_nothing)
-    run = await put(house, old)
-    await Worker(old, on=house).run_until_idle()
-    service = await house.service()
+    run = await put(hf, old)
+    await Worker(old, on=hf).run_until_idle()
+    service = await hf.service()
     await service.answer((await service.holds(run))[0].id, "yes")
 
     async with asyncio.timeout(5):
-        await Worker(with_code(_something_else), on=Holdfast(await house.open())).run_until_idle()
+        await Worker(with_code(_something_else), on=Holdfast(await hf.open())).run_until_idle()
 
     row = await service.get(run)
     assert (row.status, row.worker) == (RunStatus.pending_input, None)
@@ -433,26 +433,26 @@ async def test_worker_lets_others_go_first_when_its_code_is_refused(house: Holdf
 @pytest.mark.covers("CORE-FLOW-18", "CORE-WORK-06")
 async def test_timer_sweep_wakes_a_parked_run_when_its_time_has_come() -> None:
     clock = FakeClock()
-    async with Holdfast("memory:", clock=clock, settings=RunSettings(hot_timer=0)) as house:
+    async with Holdfast("memory:", clock=clock, settings=RunSettings(hot_timer=0)) as hf:
         flow = Flow("sleepy", effect="pure")
         rest = flow.timer("rest", "1h")
         after = flow.node(id="after")(_nothing)
         flow.edge(rest, after)
-        run = await put(house, flow)
-        worker = Worker(flow, on=house)
+        run = await put(hf, flow)
+        worker = Worker(flow, on=hf)
         await worker.run_until_idle()
-        assert await status(house, run) is RunStatus.waiting
+        assert await status(hf, run) is RunStatus.waiting
 
-        sweep = TimerSweep(await house.open(), clock)
+        sweep = TimerSweep(await hf.open(), clock)
         assert await sweep.sweep() == 0
         clock.advance(hours=1)
         assert await sweep.sweep() == 1
         await worker.run_until_idle()
-        assert await status(house, run) is RunStatus.completed
+        assert await status(hf, run) is RunStatus.completed
 
 
-async def test_worker_leaves_when_it_is_stopped_before_it_began(house: Holdfast) -> None:
-    worker = Worker(on=house)
+async def test_worker_leaves_when_it_is_stopped_before_it_began(hf: Holdfast) -> None:
+    worker = Worker(on=hf)
     async with asyncio.timeout(5):
         async with worker:
             pass  # stopped before its first turn
@@ -463,8 +463,8 @@ async def test_worker_leaves_when_it_is_stopped_before_it_began(house: Holdfast)
 @pytest.mark.covers("CORE-WORK-02")
 async def test_a_worker_goes_on_with_a_duty_when_a_slip_ended_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.runs.worker.worker.LONGEST_PAUSE", 0.001)
-    async with Holdfast("memory:") as house:
-        worker = RunWorker(await house.new_service())
+    async with Holdfast("memory:") as hf:
+        worker = RunWorker(await hf.new_service())
         swept, slips = asyncio.Event(), iter([TypeError("a slip"), None])
 
         async def slip() -> None:
@@ -481,8 +481,8 @@ async def test_a_worker_goes_on_with_a_duty_when_a_slip_ended_it(monkeypatch: py
 
 @pytest.mark.covers("CORE-WORK-02")
 async def test_a_worker_says_so_when_it_cannot_claim_for_a_slip(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Holdfast("memory:") as house:
-        worker = RunWorker(await house.new_service())
+    async with Holdfast("memory:") as hf:
+        worker = RunWorker(await hf.new_service())
 
         async def slip() -> int:
             raise TypeError("a slip")
@@ -494,17 +494,17 @@ async def test_a_worker_says_so_when_it_cannot_claim_for_a_slip(monkeypatch: pyt
 
 @pytest.mark.covers("CORE-WORK-08")
 async def test_a_worker_that_works_until_idle_stops_when_it_is_told_to() -> None:
-    async with Holdfast("memory:") as house:
+    async with Holdfast("memory:") as hf:
         flow = Flow("endless", effect="pure")
         flow.loop(flow.node(id="turn")(_turn), "turn", when="true", max=1_000_000)
-        worker = Worker(flow, on=house, grace=1.0)
-        run = await put(house, flow)
+        worker = Worker(flow, on=hf, grace=1.0)
+        run = await put(hf, flow)
         working = asyncio.create_task(worker.run_until_idle())
-        while await status(house, run) is not RunStatus.running:  # noqa: ASYNC110
+        while await status(hf, run) is not RunStatus.running:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         await worker.stop()
         await asyncio.wait_for(working, 5)
-        assert await status(house, run) is RunStatus.resumable
+        assert await status(hf, run) is RunStatus.resumable
 
 
 async def _turn() -> None:

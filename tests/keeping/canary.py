@@ -60,21 +60,21 @@ def telling_flow() -> Flow:
     return flow
 
 
-async def tell(house: Holdfast, **options: Any) -> RunId:
+async def tell(hf: Holdfast, **options: Any) -> RunId:
     """A run that has passed through everything and failed."""
     flow = telling_flow()
-    result = await flow.run({"given": CANARY}, on=house, **options)
-    service = await house.service()
+    result = await flow.run({"given": CANARY}, on=hf, **options)
+    service = await hf.service()
     (hold,) = await service.holds(result.run_id)
     await service.answer(hold.id, "yes", data={"note": CANARY}, comment=CANARY)
-    failed = await flow.resume(result.run_id, on=house)
+    failed = await flow.resume(result.run_id, on=hf)
     assert failed.failed
     return RunId(result.run_id)
 
 
-async def picture(house: Holdfast, run: str) -> Any:
+async def picture(hf: Holdfast, run: str) -> Any:
     """All that can be seen of a run."""
-    service = await house.service()
+    service = await hf.service()
     row = await service.get(run)
     return (
         (await service.latest(run)).as_interface(),

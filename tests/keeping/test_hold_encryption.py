@@ -12,7 +12,7 @@ from holdfast.checkpoint.keys import StaticKeys
 from holdfast.errors import InputError, KeyMissingError
 from holdfast.runs.encryption.reencrypt import reencrypt
 from holdfast.store.protocols import Store
-from holdfast.testing.conformance.audit import demand_whole
+from holdfast.testing.conformance.audit import require_whole
 from holdfast.types.audit import NewAudit
 from holdfast.types.document import Document
 from holdfast.types.hold import HoldChange, HoldFilter, HoldId, HoldKey, HoldRow, Note
@@ -39,8 +39,8 @@ def asking() -> Flow:
     return flow
 
 
-async def asked(house: Holdfast, text: str = CANARY) -> HoldId:
-    return HoldId((await asking().run({"text": text}, on=house)).holds[0].id)
+async def asked(hf: Holdfast, text: str = CANARY) -> HoldId:
+    return HoldId((await asking().run({"text": text}, on=hf)).holds[0].id)
 
 
 async def lived(store: Store, hold: HoldId) -> None:
@@ -77,23 +77,23 @@ async def told(store: Store, hold: HoldId) -> list[Any]:
     ]
 
 
-async def opened(house: Holdfast) -> Store:
-    return (await house.service()).store
+async def opened(hf: Holdfast) -> Store:
+    return (await hf.service()).store
 
 
 async def chain_of(store: Store) -> list[Any]:
     chain = await store.audit("default")
-    demand_whole(chain, await store.audit_head("default"))
+    require_whole(chain, await store.audit_head("default"))
     return chain
 
 
 @pytest.mark.covers("TOOL-KEEP-05", "D-38")
 async def test_nothing_that_people_said_is_on_the_disk_in_the_clear(address: str, tmp_path: Path) -> None:
-    async with Holdfast(address, keys=ring()) as house:
-        store, hold = await opened(house), await asked(house)
+    async with Holdfast(address, keys=ring()) as hf:
+        store, hold = await opened(hf), await asked(hf)
         await lived(store, hold)
-        service = await house.service()
-        other = await asked(house)
+        service = await hf.service()
+        other = await asked(hf)
         await service.answer(other, "no", comment=CANARY)
         row, notes, key, messages, document, _ = await told(store, hold)
         assert (row.placed, notes[0].body, key.digest, document.body) == (SAID, SAID, CANARY, SAID)
@@ -108,19 +108,19 @@ async def test_nothing_that_people_said_is_on_the_disk_in_the_clear(address: str
 async def test_everything_but_the_audit_is_under_the_new_key_after_reencrypting(address: str) -> None:
     old = ring()
     new = turned(old)
-    async with Holdfast(address, keys=old) as house:
-        hold = await asked(house)
-        await lived(await opened(house), hold)
-        before = await told(await opened(house), hold)
-        audit = await chain_of(await opened(house))
-    async with Holdfast(address, keys=new) as house:
-        assert await told(await opened(house), hold) == before
-        done = await reencrypt(await house.service())
+    async with Holdfast(address, keys=old) as hf:
+        hold = await asked(hf)
+        await lived(await opened(hf), hold)
+        before = await told(await opened(hf), hold)
+        audit = await chain_of(await opened(hf))
+    async with Holdfast(address, keys=new) as hf:
+        assert await told(await opened(hf), hold) == before
+        done = await reencrypt(await hf.service())
         assert not done.unreadable
-        assert await chain_of(await opened(house)) == audit
+        assert await chain_of(await opened(hf)) == audit
     only_new = without(new, old.file.scopes["*"].current)
-    async with Holdfast(address, keys=only_new) as house:
-        store = await opened(house)
+    async with Holdfast(address, keys=only_new) as hf:
+        store = await opened(hf)
         assert await told(store, hold) == before
         # The chain is over what was written: it holds, and its entries say which key they need.
         chain = await chain_of(store)
@@ -132,17 +132,17 @@ async def test_everything_but_the_audit_is_under_the_new_key_after_reencrypting(
 async def test_holds_from_before_there_were_keys_are_encrypted_by_reencrypting(
     address: str, tmp_path: Path
 ) -> None:
-    async with Holdfast(address) as house:
-        hold = await asked(house)
-        await lived(await opened(house), hold)
-        before = await told(await opened(house), hold)
-        audit = await chain_of(await opened(house))
+    async with Holdfast(address) as hf:
+        hold = await asked(hf)
+        await lived(await opened(hf), hold)
+        before = await told(await opened(hf), hold)
+        audit = await chain_of(await opened(hf))
     keys = ring()
-    async with Holdfast(address, keys=keys) as house:
-        store = await opened(house)
+    async with Holdfast(address, keys=keys) as hf:
+        store = await opened(hf)
         assert await told(store, hold) == before
         await store.append_audit("default", [NewAudit(at=2, actor="a", action="b", data=SAID)])
-        await reencrypt(await house.service())
+        await reencrypt(await hf.service())
         assert await told(store, hold) == before
         assert (await chain_of(store))[:-1] == audit, "what was written in the clear stays so"
 
@@ -150,14 +150,14 @@ async def test_holds_from_before_there_were_keys_are_encrypted_by_reencrypting(
 @pytest.mark.covers("D-38")
 async def test_hold_whose_key_is_gone_is_listed_and_cannot_be_decided(address: str) -> None:
     keys = ring()
-    async with Holdfast(address, keys=keys) as house:
-        hold = await asked(house)
-    async with Holdfast(address, keys=ring()) as house:
-        store = await opened(house)
+    async with Holdfast(address, keys=keys) as hf:
+        hold = await asked(hf)
+    async with Holdfast(address, keys=ring()) as hf:
+        store = await opened(hf)
         ((row, _),) = await store.list_holds(HoldFilter())
         assert (row.id, row.prompt) == (hold, _needs(keys))
         with pytest.raises(KeyMissingError):
-            await (await house.service()).answer(hold, "yes")
+            await (await hf.service()).answer(hold, "yes")
         assert await store.claim_outbox(limit=9, lease=1) != [], "what the store wrote itself has no content"
 
 
@@ -167,15 +167,15 @@ def _needs(keys: StaticKeys) -> str:
 
 async def test_message_whose_key_is_gone_waits_and_holds_up_no_other(address: str) -> None:
     first, second = ring("acme", "default"), ring("default")
-    async with Holdfast(address, keys=first) as house:
-        hold = await asked(house)
-        await lived(await opened(house), hold)
-    async with Holdfast(address, keys=second) as house:
-        store = await opened(house)
+    async with Holdfast(address, keys=first) as hf:
+        hold = await asked(hf)
+        await lived(await opened(hf), hold)
+    async with Holdfast(address, keys=second) as hf:
+        store = await opened(hf)
         claimed = await store.claim_outbox(limit=9, lease=1)
         assert [row.topic for row in claimed] == ["hold.created"]
-    async with Holdfast(address, keys=first) as house:
-        waiting = (await (await opened(house)).list_outbox(hold=hold))[-1]
+    async with Holdfast(address, keys=first) as hf:
+        waiting = (await (await opened(hf)).list_outbox(hold=hold))[-1]
         assert waiting.payload == SAID
         assert waiting.error is not None
         assert first.file.scopes["default"].current in waiting.error
@@ -184,9 +184,9 @@ async def test_message_whose_key_is_gone_waits_and_holds_up_no_other(address: st
 async def test_encrypted_prompts_are_searched_and_too_many_are_refused(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with Holdfast(address, keys=ring()) as house:
-        store = await opened(house)
-        holds = [await asked(house, text) for text in ("Ältere Sachen", "this", "ÄLTERE", "that")]
+    async with Holdfast(address, keys=ring()) as hf:
+        store = await opened(hf)
+        holds = [await asked(hf, text) for text in ("Ältere Sachen", "this", "ÄLTERE", "that")]
         found = await store.list_holds(HoldFilter(text="ältere"))
         assert [row.id for row, _ in found] == [holds[0], holds[2]]
         assert await store.count_holds(HoldFilter(text="ältere")) == 2

@@ -40,17 +40,17 @@ def asking(**options: Any) -> Flow:
 @pytest.mark.covers("TOOL-KEEP-01")
 async def test_worker_keeps_what_each_flow_says_and_takes_the_rest() -> None:
     clock = FakeClock()
-    async with Holdfast("memory:", clock=clock) as house:
+    async with Holdfast("memory:", clock=clock) as hf:
         few, all_, brief = (
             counting("few", retention=Retention(keep=3)),
             counting("all", retention=Retention(keep=None)),
             counting("brief", retention=Retention(keep=5, days=2)),
         )
-        runs = [(await flow.run({"n": 0}, on=house)).run_id for flow in (few, all_, brief, counting("usual"))]
-        service = await house.service()
+        runs = [(await flow.run({"n": 0}, on=hf)).run_id for flow in (few, all_, brief, counting("usual"))]
+        service = await hf.service()
         clock.advance(days=3)
-        young = (await brief.run({"n": 0}, on=house)).run_id
-        async with Worker(few, all_, brief, counting("usual"), on=house):
+        young = (await brief.run({"n": 0}, on=hf)).run_id
+        async with Worker(few, all_, brief, counting("usual"), on=hf):
             await _until(clock, lambda: _count(service, young), 5)
         assert [await _count(service, run) for run in runs] == [3, 17, None, 10]
 
@@ -74,22 +74,22 @@ async def _until(clock: FakeClock, look: Any, wanted: Any) -> None:
 @pytest.mark.covers("TOOL-KEEP-01")
 async def test_setting_overrides_what_flows_declare() -> None:
     settings = RunSettings(retention=Retention(keep=2))
-    async with Holdfast("memory:", settings=settings) as house:
-        run = (await counting(retention=Retention(keep=None)).run({"n": 0}, on=house)).run_id
-        worker = Worker(counting(retention=Retention(keep=None)), on=house)
+    async with Holdfast("memory:", settings=settings) as hf:
+        run = (await counting(retention=Retention(keep=None)).run({"n": 0}, on=hf)).run_id
+        worker = Worker(counting(retention=Retention(keep=None)), on=hf)
         keeper = (await worker._made()).keeper  # pyright: ignore[reportPrivateUsage]
         assert (await keeper.sweep()).records > 0
-        assert await _count(await house.service(), run) == 2
+        assert await _count(await hf.service(), run) == 2
 
 
 @pytest.mark.covers("TOOL-KEEP-01")
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_many_workers_forget_once(kind: str, tmp_path: Any) -> None:
     address = "memory:" if kind == "memory" else f"sqlite:{tmp_path / 'h.db'}"
-    async with Holdfast(address) as house:
+    async with Holdfast(address) as hf:
         flow = counting(retention=Retention(keep=2))
-        runs = [(await flow.run({"n": 0}, on=house)).run_id for _ in range(3)]
-        service = await house.service()
+        runs = [(await flow.run({"n": 0}, on=hf)).run_id for _ in range(3)]
+        service = await hf.service()
         before = [(await service.latest(run)).as_interface() for run in runs]
         done = await asyncio.gather(*(Keeper(service).sweep() for _ in range(4)))
         assert sum(d.records for d in done) == 3 * 15
@@ -115,11 +115,11 @@ async def test_forks_of_a_pruned_and_deleted_source_open_the_same_at_every_check
     kind: str, tmp_path: Any
 ) -> None:
     address = "memory:" if kind == "memory" else f"sqlite:{tmp_path / 'h.db'}"
-    async with Holdfast(address) as house:
+    async with Holdfast(address) as hf:
         flow = counting()
-        source = (await flow.run({"n": 0}, on=house)).run_id
-        service = await house.service()
-        forks = [await flow.fork(source, seq, on=house) for seq in (2, 6, 11, 15)]
+        source = (await flow.run({"n": 0}, on=hf)).run_id
+        service = await hf.service()
+        forks = [await flow.fork(source, seq, on=hf) for seq in (2, 6, 11, 15)]
         before = [await _every(service, fork.run_id) for fork in forks]
         assert await service.prune(source, keep=1) > 0
         await service.collect_blobs(grace=-1)
@@ -138,9 +138,9 @@ async def _every(service: Any, run: str) -> list[Any]:
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_pruning_lets_go_of_blobs_that_only_the_past_named(kind: str, tmp_path: Any) -> None:
     address = "memory:" if kind == "memory" else f"sqlite:{tmp_path / 'h.db'}"
-    async with Holdfast(address) as house:
-        one, two = [(await fetching().run({}, on=house)).expect().run_id for _ in range(2)]
-        service = await house.service()
+    async with Holdfast(address) as hf:
+        one, two = [(await fetching().run({}, on=hf)).expect().run_id for _ in range(2)]
+        service = await hf.service()
         assert len(await service.store.blobs_of(one)) == 2
         await service.prune(one, keep=1)
         assert len(await service.store.blobs_of(one)) == 1
@@ -168,10 +168,10 @@ def fetching() -> Flow:
 @pytest.mark.covers("TOOL-KEEP-03")
 async def test_waiting_run_is_untouched_by_every_way_of_forgetting() -> None:
     clock = FakeClock()
-    async with Holdfast("memory:", clock=clock) as house:
+    async with Holdfast("memory:", clock=clock) as hf:
         flow = asking(retention=Retention(keep=1, older="1s"))
-        run = (await flow.run({}, on=house)).run_id
-        service = await house.service()
+        run = (await flow.run({}, on=hf)).run_id
+        service = await hf.service()
         before = await service.store.history(run)
         clock.advance(days=400)
         await Keeper(service).sweep()
@@ -184,15 +184,15 @@ async def test_waiting_run_is_untouched_by_every_way_of_forgetting() -> None:
 @pytest.mark.covers("TOOL-KEEP-03")
 async def test_run_that_goes_on_between_the_plan_and_the_deed_is_left_alone() -> None:
     clock = FakeClock()
-    async with Holdfast(await open_store("memory:", clock=clock), clock=clock) as house:
+    async with Holdfast(await open_store("memory:", clock=clock), clock=clock) as hf:
         flow = Flow("failing", effect="pure")
 
         async def boom() -> None:
             raise ValueError("no")
 
         flow.node()(boom)
-        run = (await flow.run({}, on=house)).run_id
-        service = await house.service()
+        run = (await flow.run({}, on=hf)).run_id
+        service = await hf.service()
         clock.advance(days=2)
         retention = Retention(keep=1, days=1)
         (share,) = [share async for share in pruning.plan(service, retention)]
@@ -222,13 +222,13 @@ async def test_run_is_pruned_without_its_code_and_its_own_types_stay(tmp_path: A
 
     flow.edge(flow.node()(set_price), flow.node()(again))
     address = f"sqlite:{tmp_path / 'h.db'}"
-    async with Holdfast(address) as house:
-        run = (await flow.run({}, on=house)).expect().run_id
-    async with Holdfast(address) as house:
-        assert await (await house.service()).prune(run, keep=1) > 0
-    async with Holdfast(address) as house:
-        house.carry(flow.program())
-        state = (await (await house.service()).latest(run)).state
+    async with Holdfast(address) as hf:
+        run = (await flow.run({}, on=hf)).expect().run_id
+    async with Holdfast(address) as hf:
+        assert await (await hf.service()).prune(run, keep=1) > 0
+    async with Holdfast(address) as hf:
+        hf.carry(flow.program())
+        state = (await (await hf.service()).latest(run)).state
         assert (state["price"], state["same"], state["prices"]) == (
             Price(5, "EUR"),
             Price(5, "EUR"),
@@ -238,7 +238,7 @@ async def test_run_is_pruned_without_its_code_and_its_own_types_stay(tmp_path: A
 
 @pytest.mark.covers("TOOL-KEEP-01")
 def test_retention_is_read_from_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.cli.options.store import open_house
+    from holdfast.cli.options.store import open_store_for_command
     from holdfast.types.retention import parse_retention
 
     assert parse_retention("keep=20,older=30d") == Retention(20, older="30d")
@@ -248,17 +248,17 @@ def test_retention_is_read_from_words(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(SettingsError, match="retention"):
             parse_retention(wrong)
     monkeypatch.setenv("HOLDFAST_RETENTION", "keep=2")
-    settings = open_house("memory:", must_exist=False)._settings  # pyright: ignore[reportPrivateUsage]
+    settings = open_store_for_command("memory:", must_exist=False)._settings  # pyright: ignore[reportPrivateUsage]
     assert settings is not None
     assert settings.retention == Retention(2)
 
 
 @pytest.mark.covers("TOOL-KEEP-01", "R-42")
 async def test_full_store_is_cleaned_as_the_flows_declare() -> None:
-    async with Holdfast("memory:") as house:
-        kept = (await counting("kept", retention=Retention(keep=None)).run({"n": 0}, on=house)).run_id
-        few = (await counting("few", retention=Retention(keep=2)).run({"n": 0}, on=house)).run_id
-        service = await house.service()
+    async with Holdfast("memory:") as hf:
+        kept = (await counting("kept", retention=Retention(keep=None)).run({"n": 0}, on=hf)).run_id
+        few = (await counting("few", retention=Retention(keep=2)).run({"n": 0}, on=hf)).run_id
+        service = await hf.service()
         make_room = service.runtime.recorder.make_room
         assert make_room is not None
         await make_room()
@@ -270,10 +270,10 @@ async def test_later_sweep_looks_only_at_runs_that_changed_or_grew_old(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = FakeClock()
-    async with Holdfast("memory:", clock=clock) as house:
+    async with Holdfast("memory:", clock=clock) as hf:
         flow = counting(retention=Retention(keep=2, days=1))
-        old = (await flow.run({"n": 0}, on=house)).run_id
-        service = await house.service()
+        old = (await flow.run({"n": 0}, on=hf)).run_id
+        service = await hf.service()
         keeper = Keeper(service)
         clock.advance(seconds=1)
         await keeper.sweep()
@@ -288,7 +288,7 @@ async def test_later_sweep_looks_only_at_runs_that_changed_or_grew_old(
         clock.advance(hours=2)
         await keeper.sweep()
         assert asked == []
-        young = (await flow.run({"n": 0}, on=house)).run_id
+        young = (await flow.run({"n": 0}, on=hf)).run_id
         clock.advance(hours=23)
         await keeper.sweep()
         assert sorted(asked) == sorted([old, young])

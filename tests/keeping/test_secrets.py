@@ -124,14 +124,14 @@ def order_flow(fail: bool = True) -> Flow:
 GIVEN = {"name": "n", "token": CANARY, "card": {"number": CANARY + "-card", "holder": "h"}}
 
 
-async def failed_run(house: Holdfast) -> str:
+async def failed_run(hf: Holdfast) -> str:
     flow = order_flow()
-    result = await flow.run(GIVEN, on=house)
-    service = await house.service()
+    result = await flow.run(GIVEN, on=hf)
+    service = await hf.service()
     (hold,) = await service.holds(result.run_id)
     assert hold.prompt == f'Use {MASK} with {{"holder":"h","number":"{MASK}"}} for n, {MASK}?'
     await service.answer(hold.id, "yes")
-    assert (await flow.resume(result.run_id, on=house)).failed
+    assert (await flow.resume(result.run_id, on=hf)).failed
     return result.run_id
 
 
@@ -142,15 +142,15 @@ async def test_nothing_that_is_shown_through_the_library_has_the_secret(
 ) -> None:
     address = f"sqlite:{tmp_path / 'h.db'}"
     caplog.set_level(logging.DEBUG)
-    async with Holdfast(address) as house:
-        run = await failed_run(house)
+    async with Holdfast(address) as hf:
+        run = await failed_run(hf)
     assert "calling with ***" in caplog.text
     for known in (True, False):
         veil.forget()
-        async with Holdfast(address) as house:
+        async with Holdfast(address) as hf:
             if known:
-                house.carry(order_flow().program())
-            service = await house.service()
+                hf.carry(order_flow().program())
+            service = await hf.service()
             row = await service.get(run)
             listed = await service.checkpoints(run, limit=0)
             shown = [
@@ -171,11 +171,11 @@ async def test_nothing_that_is_shown_through_the_library_has_the_secret(
 @pytest.mark.anyio
 @pytest.mark.covers("TOOL-KEEP-10")
 async def test_nodes_the_store_forks_and_exports_have_the_value(tmp_path: Any) -> None:
-    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}") as house:
+    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}") as hf:
         flow = order_flow(fail=False)
-        waiting = await flow.run(GIVEN, on=house)
+        waiting = await flow.run(GIVEN, on=hf)
         assert waiting.state.token == CANARY
-        service = await house.service()
+        service = await hf.service()
         found = await service.latest(waiting.run_id)
         assert (found.state["token"], found.state["note"]) == (CANARY, f"seen {CANARY}")
         assert found.state["cards"][0].number == CANARY + "-more"
@@ -183,7 +183,7 @@ async def test_nodes_the_store_forks_and_exports_have_the_value(tmp_path: Any) -
         fork = await service.fork(found.id)
         (hold,) = await service.holds(fork.id)
         await service.answer(hold.id, "yes")
-        assert (await flow.resume(fork.id, on=house)).expect().state.token == CANARY
+        assert (await flow.resume(fork.id, on=hf)).expect().state.token == CANARY
 
 
 @pytest.mark.anyio
@@ -197,15 +197,15 @@ async def test_mark_changes_no_byte_of_what_is_stored() -> None:
 
     payloads: list[list[bytes]] = []
     for state in (Plain, Hidden):
-        async with Holdfast("memory:") as house:
+        async with Holdfast("memory:") as hf:
             flow = Flow("same", state=state, effect="pure")
 
             async def work(s: Any) -> dict[str, Any]:
                 return {"token": s["token"] + "!"}
 
             flow.node()(work)
-            run = (await flow.run({"token": CANARY}, on=house)).expect().run_id
-            records = await (await house.service()).store.read(run)  # type: ignore[arg-type]
+            run = (await flow.run({"token": CANARY}, on=hf)).expect().run_id
+            records = await (await hf.service()).store.read(run)  # type: ignore[arg-type]
             payloads.append([r.payload for r in records if CANARY.encode() in r.payload])
     assert len(payloads[0]) == len(payloads[1]) >= 2
 
@@ -213,15 +213,15 @@ async def test_mark_changes_no_byte_of_what_is_stored() -> None:
 @pytest.mark.anyio
 @pytest.mark.covers("TOOL-KEEP-09")
 async def test_secret_fields_of_a_flow_without_a_type_are_named() -> None:
-    async with Holdfast("memory:") as house:
+    async with Holdfast("memory:") as hf:
         flow = Flow("open", effect="pure", secrets=["token", "people.*.code"])
 
         async def work(s: dict[str, Any]) -> dict[str, Any]:
             return {"people": [{"code": "abc", "name": "n"}]}
 
         flow.node()(work)
-        run = (await flow.run({"token": 7}, on=house)).expect().run_id
-        shown = (await (await house.service()).latest(run)).as_interface()
+        run = (await flow.run({"token": 7}, on=hf)).expect().run_id
+        shown = (await (await hf.service()).latest(run)).as_interface()
         assert shown["state"]["scratch"] == {"token": MASK, "people": [{"code": MASK, "name": "n"}]}
         assert shown["state"]["input"] == {"token": MASK}
         assert shown["nodeResults"]["work"]["output"] in (None, {"people": [{"code": MASK, "name": "n"}]})
@@ -230,7 +230,7 @@ async def test_secret_fields_of_a_flow_without_a_type_are_named() -> None:
 @pytest.mark.anyio
 @pytest.mark.covers("TOOL-KEEP-09")
 async def test_secrets_of_a_sub_flow_are_hidden_in_the_run_around_it() -> None:
-    async with Holdfast("memory:") as house:
+    async with Holdfast("memory:") as hf:
         child = Flow("child", effect="pure", secrets=["key"])
 
         async def inner(s: dict[str, Any]) -> dict[str, Any]:
@@ -239,8 +239,8 @@ async def test_secrets_of_a_sub_flow_are_hidden_in_the_run_around_it() -> None:
         child.node()(inner)
         flow = Flow("parent", effect="pure")
         flow.subflow("call", child, inputs={"key": "given"}, outputs={"result": "state.said"})
-        run = (await flow.run({"given": "x"}, on=house)).expect().run_id
-        service = await house.service()
+        run = (await flow.run({"given": "x"}, on=hf)).expect().run_id
+        service = await hf.service()
         shown = json.dumps([(await service.latest(run)).as_interface(), jsonable(await service.events(run))])
         assert CANARY not in shown
 
@@ -280,7 +280,7 @@ class DictState(TypedDict, total=False):
 @pytest.mark.parametrize("kind", [DataState, StructState, DictState, _pydantic_state])
 async def test_field_is_hidden_and_seen_by_nodes_whatever_the_kind_of_state(kind: Any) -> None:
     state = kind() if kind is _pydantic_state else kind
-    async with Holdfast("memory:") as house:
+    async with Holdfast("memory:") as hf:
         flow = Flow("kinds", state=state, effect="pure")
 
         async def work(s: Any) -> dict[str, Any]:
@@ -288,8 +288,8 @@ async def test_field_is_hidden_and_seen_by_nodes_whatever_the_kind_of_state(kind
             return {"note": f"{token[:3]} of {len(token)}"}
 
         flow.node()(work)
-        result = (await flow.run({"token": "ab7"}, on=house)).expect()
-        shown = (await (await house.service()).latest(result.run_id)).as_interface()
+        result = (await flow.run({"token": "ab7"}, on=hf)).expect()
+        shown = (await (await hf.service()).latest(result.run_id)).as_interface()
         assert shown["state"]["scratch"] == {"token": MASK, "note": "ab7 of 3"}
         assert jsonable(result.state)["note"] == "ab7 of 3"
         if state is not DictState:

@@ -27,9 +27,9 @@ class Told:
         self._reader = InMemoryMetricReader()
         self.meters = MeterProvider([self._reader], shutdown_on_exit=False)
 
-    def watch(self, house: Holdfast, **options: Any) -> Holdfast:
-        instrument(house, tracer_provider=self.tracers, meter_provider=self.meters, **options)
-        return house
+    def watch(self, hf: Holdfast, **options: Any) -> Holdfast:
+        instrument(hf, tracer_provider=self.tracers, meter_provider=self.meters, **options)
+        return hf
 
     @property
     def spans(self) -> list[ReadableSpan]:

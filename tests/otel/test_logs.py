@@ -48,8 +48,8 @@ def lines() -> Iterator[io.StringIO]:
 
 
 async def _spoken() -> str:
-    async with Holdfast("memory:") as house:
-        return (await talking.run({}, on=house)).run_id
+    async with Holdfast("memory:") as hf:
+        return (await talking.run({}, on=hf)).run_id
 
 
 @pytest.mark.covers("TOOL-OTEL-05")

@@ -28,12 +28,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.mark.anyio
 async def test_runs_steps_retries_holds_and_settles_are_counted_and_timed(told):
     clock = FakeClock(auto=True)
-    async with told.watch(Holdfast("memory:", clock=clock)) as house:
-        human = Human(house, clock)
+    async with told.watch(Holdfast("memory:", clock=clock)) as hf:
+        human = Human(hf, clock)
         human.answers("yes", to="approve", within="2h")
         human.answers("no", to="settle")
         await human.runs(order, {})
-        await broken.run({}, on=house)
+        await broken.run({}, on=hf)
     assert told.metric("holdfast.runs.started") == {("order",): 1, ("broken",): 1}
     assert told.metric("holdfast.runs.resumed") == {("order",): 2}
     assert told.metric("holdfast.runs.ended") == {("order", "completed"): 1, ("broken", "failed"): 1}
@@ -55,11 +55,11 @@ async def test_runs_steps_retries_holds_and_settles_are_counted_and_timed(told):
 @pytest.mark.covers("TOOL-OTEL-03")
 @pytest.mark.anyio
 async def test_lost_lease_is_counted_when_another_worker_takes_the_run(told):
-    async with told.watch(Holdfast("memory:")) as house:
-        service = await house.service()
+    async with told.watch(Holdfast("memory:")) as hf:
+        service = await hf.service()
         program = steps.program()
         started = await service.start(program, {})
-        store = await house.open()
+        store = await hf.open()
         claim, pos = started
         await store.park(claim.lease, status="resumable", inbox_seen=0, ready_at=0)
         with pytest.raises(Exception, match="not ours"):
@@ -74,8 +74,8 @@ async def test_hold_is_told_as_expired_when_nobody_answers_in_time(told):
     clock = FakeClock(auto=True)
     asking = Flow("asking", effect="read")
     asking.start(asking.hold("approve", prompt="?", options=["yes"], timeout="2d"))
-    async with told.watch(Holdfast("memory:", clock=clock)) as house:
-        human = Human(house, clock)
+    async with told.watch(Holdfast("memory:", clock=clock)) as hf:
+        human = Human(hf, clock)
         result = await human.runs(asking, {})
         clock.advance(days=3)
         result = await human.resumes(asking, result.run_id)
@@ -223,8 +223,8 @@ def test_flows_run_and_the_extra_is_named_when_it_is_not_installed(tmp_path):
 @pytest.mark.covers("TOOL-OTEL-04")
 @pytest.mark.anyio
 async def test_runtime_writes_to_the_store_itself_when_it_is_not_instrumented():
-    async with Holdfast("memory:") as house:
-        service = await house.service()
+    async with Holdfast("memory:") as hf:
+        service = await hf.service()
         assert service.runtime.watch is None
         assert service.runtime.recorder.store is service.store
 

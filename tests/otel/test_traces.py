@@ -27,8 +27,8 @@ pytestmark = pytest.mark.anyio
 
 async def _ordered(told, **options):
     clock = FakeClock(auto=True)
-    async with told.watch(Holdfast("memory:", clock=clock), **options) as house:
-        human = Human(house, clock)
+    async with told.watch(Holdfast("memory:", clock=clock), **options) as hf:
+        human = Human(hf, clock)
         human.answers("yes", to="approve", within="2h")
         human.answers(SECRET, to="settle")
         return await human.runs(order, {"password": SECRET})
@@ -100,16 +100,16 @@ def test_spans_of_a_resumed_run_link_to_those_before_the_crash():
     run = "5f0c6d1e-8a4b-4c57-9d3e-2b7a1c9e0f44"
 
     async def die(store):
-        house = before.watch(Holdfast(store, clock=clock))
-        await steps.run({}, on=house, run_id=run)
+        hf = before.watch(Holdfast(store, clock=clock))
+        await steps.run({}, on=hf, run_id=run)
 
     assert isinstance(until_crash(die, store, "after_handler", nth=2), Crash)
     assert before.span("first").context.trace_id == trace_id_of(run)
     clock.advance(minutes=5)
 
     async def go_on(store):
-        async with after.watch(Holdfast(store, clock=clock)) as house:
-            return await steps.resume(run, on=house)
+        async with after.watch(Holdfast(store, clock=clock)) as hf:
+            return await steps.resume(run, on=hf)
 
     assert until_crash(go_on, store, "inside_prune").completed
     segment = after.span("advance steps")
@@ -120,23 +120,23 @@ def test_spans_of_a_resumed_run_link_to_those_before_the_crash():
 
 
 async def test_fork_links_to_the_run_it_branched_off(told):
-    async with told.watch(Holdfast("memory:")) as house:
-        source = await steps.run({}, on=house)
-        forked = await steps.fork(source.run_id, 1, on=house)
+    async with told.watch(Holdfast("memory:")) as hf:
+        source = await steps.run({}, on=hf)
+        forked = await steps.fork(source.run_id, 1, on=hf)
         assert forked.completed
     (link,) = next(s for s in told.spans if s.links and s.name == "run steps").links
     assert link.context.trace_id == trace_id_of(source.run_id)
 
 
 async def test_errors_set_the_status_and_say_more_only_when_asked(told):
-    async with told.watch(Holdfast("memory:")) as house:
-        await broken.run({}, on=house)
+    async with told.watch(Holdfast("memory:")) as hf:
+        await broken.run({}, on=hf)
     for name in ("fall", "run broken"):
         assert told.span(name).status.status_code is StatusCode.ERROR
         assert told.span(name).status.description == "ValueError"
     talkative = Told()
-    async with talkative.watch(Holdfast("memory:"), messages=True) as house:
-        await broken.run({}, on=house)
+    async with talkative.watch(Holdfast("memory:"), messages=True) as hf:
+        await broken.run({}, on=hf)
     assert talkative.span("fall").status.description == f"ValueError: {SECRET}"
 
 
@@ -148,20 +148,20 @@ async def test_run_goes_on_when_the_exporter_is_broken(caplog):
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(Broken()))
     with caplog.at_level(logging.CRITICAL):
-        async with Holdfast("memory:") as house:
-            instrument(house, tracer_provider=provider)
-            assert (await steps.run({}, on=house)).completed
+        async with Holdfast("memory:") as hf:
+            instrument(hf, tracer_provider=provider)
+            assert (await steps.run({}, on=hf)).completed
     provider.shutdown()
 
 
 async def test_run_is_sampled_as_a_whole_when_only_some_are():
     nothing = Told(ParentBased(ALWAYS_OFF))
-    async with nothing.watch(Holdfast("memory:")) as house:
-        await steps.run({}, on=house)
+    async with nothing.watch(Holdfast("memory:")) as hf:
+        await steps.run({}, on=hf)
     assert nothing.spans == []
     some = Told(ParentBased(TraceIdRatioBased(0.5)))
-    async with some.watch(Holdfast("memory:")) as house:
-        runs = [(await steps.run({}, on=house)).run_id for _ in range(40)]
+    async with some.watch(Holdfast("memory:")) as hf:
+        runs = [(await steps.run({}, on=hf)).run_id for _ in range(40)]
     traces: dict[int, int] = {}
     for span in some.spans:
         traces[span.context.trace_id] = traces.get(span.context.trace_id, 0) + 1
@@ -169,24 +169,24 @@ async def test_run_is_sampled_as_a_whole_when_only_some_are():
     assert set(traces.values()) == {4}  # root, segment and two steps, or nothing
 
 
-async def test_worker_and_a_house_already_in_use_can_be_instrumented(told):
-    async with Holdfast("memory:") as house:
-        service = await house.service()
+async def test_worker_and_a_instance_already_in_use_can_be_instrumented(told):
+    async with Holdfast("memory:") as hf:
+        service = await hf.service()
         row, _ = await service.create(steps.program(), {})
-        worker = Worker(steps, on=house)
+        worker = Worker(steps, on=hf)
         told.watch(worker)
         await worker.run_until_idle()
         await worker.close()
-        await steps.run({}, on=house)
+        await steps.run({}, on=hf)
     assert [span.name for span in told.spans].count("run steps") == 2
     assert trace_id_of(row.id) in {span.context.trace_id for span in told.spans}
 
 
 async def test_runs_of_an_encrypted_store_are_told_like_others(told, tmp_path):
     keys = with_scope(None, "*", new_scope(datetime.now(UTC)))
-    house = told.watch(Holdfast(f"sqlite:{tmp_path}/runs.db", keys=StaticKeys(keys)))
-    async with house:
-        result = await steps.run({}, on=house)
-        await steps.fork(result.run_id, 1, on=house)
+    hf = told.watch(Holdfast(f"sqlite:{tmp_path}/runs.db", keys=StaticKeys(keys)))
+    async with hf:
+        result = await steps.run({}, on=hf)
+        await steps.fork(result.run_id, 1, on=hf)
     assert [span.name for span in told.spans].count("run steps") == 2
     assert told.spans[0].name == "first"

@@ -45,22 +45,22 @@ def flow_of(shape: Shape) -> Flow:
     return flow
 
 
-async def everything(house: Holdfast, run: str) -> list[Any]:
-    service = await house.service()
+async def everything(hf: Holdfast, run: str) -> list[Any]:
+    service = await hf.service()
     row = await service.get(run)
     return [row, await service.store.read(row.id), await service.store.events(row.id, after=0, limit=10_000)]
 
 
 async def check(shape: Shape, place: float, *, patched: bool) -> None:
     flow = flow_of(shape)
-    async with Holdfast("memory:") as house:
-        source = (await flow.run({}, on=house)).expect()
-        service = await house.service()
-        before = await everything(house, source.run_id)
+    async with Holdfast("memory:") as hf:
+        source = (await flow.run({}, on=hf)).expect()
+        service = await hf.service()
+        before = await everything(hf, source.run_id)
         seq = int(place * before[0].head)
         patch = {"scratch": {"mark": seq}} if patched else None
         row = await service.fork(source.run_id, seq, patch=patch)
-        assert await everything(house, source.run_id) == before
+        assert await everything(hf, source.run_id) == before
         program = flow.program()
         sealer, desk = service.runtime.sealer_of(program), service.runtime.desk
         forked = await load(service.store, sealer, program.graph, row.id, desk=desk)
@@ -69,17 +69,17 @@ async def check(shape: Shape, place: float, *, patched: bool) -> None:
         picture = await service.checkpoint(row.id, 0)
         there = await service.checkpoint(source.run_id, seq)
         assert (picture.visited, picture.skipped) == (there.visited, there.skipped)
-        result = await flow.resume(row.id, on=house)
+        result = await flow.resume(row.id, on=hf)
         while result.holds:
             # An effect whose intent the fork found open: nobody knows, so somebody is asked.
             await service.answer(result.holds[0].id, "not_happened")
-            result = await flow.resume(row.id, on=house)
+            result = await flow.resume(row.id, on=hf)
         expected = {**source.state, "mark": seq} if patched else source.state
         assert result.expect().state == expected
         assert sorted((await service.latest(row.id)).visited) == sorted(
             (await service.latest(source.run_id)).visited
         )
-        assert await everything(house, source.run_id) == before
+        assert await everything(hf, source.run_id) == before
 
 
 @pytest.mark.covers("CORE-PROP-04", "G-5", "CORE-CKPT-16")

@@ -243,8 +243,8 @@ async def test_run_fails_with_a_name_for_it_when_branches_do_not_merge(joined: b
             flow.edge(side, last)
     if not joined:
         flow.edge(left, last)
-    async with Holdfast("memory:") as house:
-        result = await flow.run({}, on=house)
+    async with Holdfast("memory:") as hf:
+        result = await flow.run({}, on=hf)
         assert result.failed
         assert result.error.code == "state_mismatch"
         assert "sum" in result.error.message

@@ -61,14 +61,14 @@ def test_replay_decides_the_same_when_a_worker_died_at_any_record(plan: Plan, da
 
 async def branched(shape: Shape, place: float, keep: int) -> None:
     flow = flow_of(shape)
-    async with Holdfast("memory:") as house:
-        source = (await flow.run({}, on=house)).expect().run_id
-        service = await house.service()
+    async with Holdfast("memory:") as hf:
+        source = (await flow.run({}, on=hf)).expect().run_id
+        service = await hf.service()
         made = await service.fork(source, int(place * (await service.get(source)).head))
-        result = await flow.resume(made.id, on=house)
+        result = await flow.resume(made.id, on=hf)
         while result.holds:
             await service.answer(result.holds[0].id, "not_happened")
-            result = await flow.resume(made.id, on=house)
+            result = await flow.resume(made.id, on=hf)
         for run in (source, made.id):
             assert (await service.replay(run)).same
             await service.prune(run, keep=keep)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.flows.conftest import house, place, positions
+from tests.flows.conftest import hf, place, positions
 
-__all__ = ["house", "place", "positions"]
+__all__ = ["hf", "place", "positions"]

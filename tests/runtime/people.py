@@ -74,8 +74,8 @@ def approval(name: str, seen: Seen, **hold: Any) -> Flow:
     return flow
 
 
-async def listed(house: Holdfast, run: str) -> list[CheckpointMeta]:
-    return await (await house.service()).checkpoints(run, limit=0)
+async def listed(hf: Holdfast, run: str) -> list[CheckpointMeta]:
+    return await (await hf.service()).checkpoints(run, limit=0)
 
 
 async def until(found: Callable[[], Awaitable[T]]) -> T:

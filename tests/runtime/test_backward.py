@@ -47,11 +47,11 @@ async def test_run_stops_when_its_worker_finds_the_head_lower_than_it_knows() ->
     sent: list[str] = []
     wait = asyncio.Event()
     flow = sending(sent, wait)
-    async with Holdfast("memory:") as house:
-        service = await house.service()
+    async with Holdfast("memory:") as hf:
+        service = await hf.service()
         store = service.store
         assert isinstance(store, MemoryStore)
-        running = asyncio.create_task(flow.run({"order": "o-1"}, on=house))
+        running = asyncio.create_task(flow.run({"order": "o-1"}, on=hf))
         while sent != ["send", "confirm"]:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         (run,) = store._ids  # pyright: ignore[reportPrivateUsage]
@@ -62,8 +62,8 @@ async def test_run_stops_when_its_worker_finds_the_head_lower_than_it_knows() ->
         row = await service.get(run)
         assert (row.status, row.head) == (RunStatus.failed, left)
         with pytest.raises(HistoryLostError, match="record") as told:
-            await flow.resume(run, on=house)
+            await flow.resume(run, on=hf)
         assert "--accept-loss" in (told.value.hint or "")
         assert sent == ["send", "confirm"]
-        done = await flow.resume(run, on=house, accept_loss=True)
+        done = await flow.resume(run, on=hf, accept_loss=True)
         assert done.completed

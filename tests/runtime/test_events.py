@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.covers("R-15", "RS-CHAIN-2")
-async def test_each_checkpoint_is_announced_with_its_place_in_the_run(house: Holdfast) -> None:
+async def test_each_checkpoint_is_announced_with_its_place_in_the_run(hf: Holdfast) -> None:
     flow, seen = Flow("announced", effect="pure"), Seen()
     first, turn = step(flow, "first", seen), Seen()
 
@@ -25,10 +25,10 @@ async def test_each_checkpoint_is_announced_with_its_place_in_the_run(house: Hol
     flow.edge(first, again)
     flow.loop(again, again, when="turns < 3", max=5)
     flow.edge(again, last, otherwise=True)
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
 
-    announced = [event.data for event in await told(house, result, "checkpoint.created")]
-    stored = list(reversed(await listed(house, result.run_id)))
+    announced = [event.data for event in await told(hf, result, "checkpoint.created")]
+    stored = list(reversed(await listed(hf, result.run_id)))
     assert [d["checkpoint_id"] for d in announced] == [c.id for c in stored]
     assert [d["status"] for d in announced] == [c.status for c in stored]
     story = [(d["node_id"], d["loop_num"], d["completed_nodes"], d["total_nodes"]) for d in announced]
@@ -41,23 +41,22 @@ async def test_each_checkpoint_is_announced_with_its_place_in_the_run(house: Hol
         ("last", 1, 3, 3),
         ("", 0, 3, 3),
     ]
-    service = await house.service()
+    service = await hf.service()
     paged = [
-        await service.events(result.run_id, after=n, limit=1)
-        for n in range(await _events(house, result.run_id))
+        await service.events(result.run_id, after=n, limit=1) for n in range(await _events(hf, result.run_id))
     ]
     assert [event.data for (event,) in paged if event.type == "checkpoint.created"] == announced
 
 
-async def _events(house: Holdfast, run: str) -> int:
-    return (await (await house.service()).get(run)).event_seq
+async def _events(hf: Holdfast, run: str) -> int:
+    return (await (await hf.service()).get(run)).event_seq
 
 
 @pytest.mark.covers("R-15")
-async def test_a_checkpoint_is_announced_only_when_it_is_durable(house: Holdfast) -> None:
+async def test_a_checkpoint_is_announced_only_when_it_is_durable(hf: Holdfast) -> None:
     flow = line("durable", Seen(), "one", "two")
-    service = await house.service()
-    async for event in flow.stream({}, on=house):
+    service = await hf.service()
+    async for event in flow.stream({}, on=hf):
         if event.type == "checkpoint.created":
             assert (await service.checkpoint(event.data["checkpoint_id"])).seq == event.data["seq"]
 
@@ -66,18 +65,18 @@ async def test_a_checkpoint_is_announced_only_when_it_is_durable(house: Holdfast
 async def test_a_resume_is_announced_before_anything_else(place: Place) -> None:
     seen = Seen()
     flow = approval("resumed", seen)
-    waiting = await flow.run({"amount": 3}, on=await place.house())
-    house = await place.house()
-    await answer(house, waiting, "approve")
-    before = len(await told(house, waiting))
+    waiting = await flow.run({"amount": 3}, on=await place.hf())
+    hf = await place.hf()
+    await answer(hf, waiting, "approve")
+    before = len(await told(hf, waiting))
 
-    await flow.resume(waiting.run_id, on=house)
+    await flow.resume(waiting.run_id, on=hf)
 
-    first = (await told(house, waiting))[before]
+    first = (await told(hf, waiting))[before]
     assert first.type == "run.resumed"
     assert first.data["checkpoint_id"] == waiting.holds[0].id
     assert first.data["skipped_nodes"] == ["before"]
-    assert "run.resumed" not in (await kinds(house, waiting))[:before]
+    assert "run.resumed" not in (await kinds(hf, waiting))[:before]
 
 
 @pytest.mark.covers("R-16")
@@ -85,11 +84,11 @@ async def test_a_resume_after_a_crash_names_what_it_skips(place: Place) -> None:
     seen = Seen()
     flow = breaking("crashed", seen, mode="strict")
     run = await place.crash(flow, {}, "after_settle", nth=2)
-    house = await place.house()
+    hf = await place.hf()
 
-    await flow.resume(run, on=house)
+    await flow.resume(run, on=hf)
 
-    (resumed,) = await told(house, run, "run.resumed")
+    (resumed,) = await told(hf, run, "run.resumed")
     done = resumed.data["skipped_nodes"]
     assert done
     assert done == ["one", "two", "three"][: len(done)]
@@ -101,14 +100,14 @@ async def test_an_open_question_is_told_again_and_otherwise_equal_when_its_run_i
     place: Place,
 ) -> None:
     flow = approval("again", Seen(), assignee="group:finance")
-    waiting = await flow.run({"amount": 3}, on=await place.house())
-    house = await place.house()
+    waiting = await flow.run({"amount": 3}, on=await place.hf())
+    hf = await place.hf()
 
-    again = await flow.resume(waiting.run_id, on=house)
+    again = await flow.resume(waiting.run_id, on=hf)
 
     assert again.status == "pending_input"
-    (opened,) = await told(house, waiting, "hold.opened")
-    (repeated,) = await told(house, waiting, "hold.asked_again")
+    (opened,) = await told(hf, waiting, "hold.opened")
+    (repeated,) = await told(hf, waiting, "hold.asked_again")
     assert (opened.data["entity_id"], opened.data["prompt"]) == ("gate", "Pay 3?")
     assert opened.data["checkpoint_id"] == waiting.holds[0].id
     assert opened.data["is_resumed"] is False
@@ -118,15 +117,15 @@ async def test_an_open_question_is_told_again_and_otherwise_equal_when_its_run_i
 @pytest.mark.covers("R-17", "R-24")
 async def test_an_answered_question_is_not_told_again(place: Place) -> None:
     flow = approval("answered", Seen())
-    house = await place.house()
-    waiting = await flow.run({"amount": 3}, on=house)
-    await answer(house, waiting, "approve")
-    await flow.resume(waiting.run_id, on=house)
-    assert await told(house, waiting, "hold.asked_again") == []
+    hf = await place.hf()
+    waiting = await flow.run({"amount": 3}, on=hf)
+    await answer(hf, waiting, "approve")
+    await flow.resume(waiting.run_id, on=hf)
+    assert await told(hf, waiting, "hold.asked_again") == []
 
 
 @pytest.mark.covers("R-18")
-async def test_events_keep_their_order_around_tools_questions_and_the_end(house: Holdfast) -> None:
+async def test_events_keep_their_order_around_tools_questions_and_the_end(hf: Holdfast) -> None:
     flow = Flow("order", effect="pure")
 
     @flow.script
@@ -135,13 +134,13 @@ async def test_events_keep_their_order_around_tools_questions_and_the_end(house:
 
     gate = flow.hold("gate", prompt="Go?", options=["yes"])
     flow.edge(tool, gate)
-    waiting = await flow.run({}, on=house)
-    await answer(house, waiting, "yes")
-    await flow.resume(waiting.run_id, on=house)
+    waiting = await flow.run({}, on=hf)
+    await answer(hf, waiting, "yes")
+    await flow.resume(waiting.run_id, on=hf)
 
     order = [
         (e.type, e.node, e.data.get("status", ""))
-        for e in await told(house, waiting)
+        for e in await told(hf, waiting)
         if e.type not in ("edge.taken", "run.resumed")
     ]
     assert order == [
@@ -167,10 +166,10 @@ async def _search() -> str:
 
 
 @pytest.mark.covers("R-19")
-async def test_a_stream_goes_on_after_a_number_and_closes_with_the_last_event(house: Holdfast) -> None:
+async def test_a_stream_goes_on_after_a_number_and_closes_with_the_last_event(hf: Holdfast) -> None:
     flow = line("stream", Seen(), "one", "two")
-    result = await flow.run({}, on=house)
-    service = await house.service()
+    result = await flow.run({}, on=hf)
+    service = await hf.service()
     every = await service.events(result.run_id)
     for after in (0, 3, every[-1].number - 1, every[-1].number):
         heard = [event async for event in service.stream(result.run_id, after=after)]
@@ -178,7 +177,7 @@ async def test_a_stream_goes_on_after_a_number_and_closes_with_the_last_event(ho
 
 
 @pytest.mark.covers("R-50")
-async def test_tokens_make_no_checkpoints(house: Holdfast) -> None:
+async def test_tokens_make_no_checkpoints(hf: Holdfast) -> None:
     flow = Flow("tokens", effect="pure")
 
     @flow.node
@@ -187,9 +186,9 @@ async def test_tokens_make_no_checkpoints(house: Holdfast) -> None:
             ctx.emit(f"word {word} ")
         return {"said": 500}
 
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
 
-    assert len(await told(house, result, "node.emitted")) == 500
-    assert [c.node for c in await listed(house, result.run_id)] == ["", "talk", ""]
-    records = await (await house.service()).store.read(result.run_id)
+    assert len(await told(hf, result, "node.emitted")) == 500
+    assert [c.node for c in await listed(hf, result.run_id)] == ["", "talk", ""]
+    records = await (await hf.service()).store.read(result.run_id)
     assert len(records) < 20

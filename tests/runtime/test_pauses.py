@@ -29,8 +29,8 @@ def loan(seen: Seen, mode: str, **given: Any) -> Flow:
     return flow
 
 
-async def wakes_at(house: Holdfast, run: Result) -> list[int]:
-    return [e.data["wake_at"] for e in await told(house, run, "timer.started")]
+async def wakes_at(hf: Holdfast, run: Result) -> list[int]:
+    return [e.data["wake_at"] for e in await told(hf, run, "timer.started")]
 
 
 @pytest.mark.covers("RS-PAUSE-1", "RS-PAUSE-2", "RS-PAUSE-8", "R-30", "R-10")
@@ -39,17 +39,17 @@ async def test_a_pause_records_finished_steps_and_its_wake_time_and_is_no_failur
 ) -> None:
     seen = Seen()
     flow = loan(seen, mode)
-    house = await place.house()
+    hf = await place.hf()
     begun = place.clock.now()
 
-    paused = await flow.run({}, on=house)
+    paused = await flow.run({}, on=hf)
 
     assert (paused.status, paused.waiting, paused.failed, paused.error) == ("waiting", True, False, None)
     assert seen.calls == ["assess"]
-    assert await wakes_at(house, paused) == [begun + HOUR]
-    picture = await (await house.service()).latest(paused.run_id)
+    assert await wakes_at(hf, paused) == [begun + HOUR]
+    picture = await (await hf.service()).latest(paused.run_id)
     assert (picture.visited, picture.status) == (["assess"], "active")
-    assert not {"run.failed", "run.completed", "node.failed"} & set(await kinds(house, paused))
+    assert not {"run.failed", "run.completed", "node.failed"} & set(await kinds(hf, paused))
 
 
 @pytest.mark.covers("RS-PAUSE-3", "RS-PAUSE-4")
@@ -58,17 +58,17 @@ async def test_an_early_resume_keeps_the_wake_time_and_one_on_time_runs_every_st
 ) -> None:
     seen = Seen()
     flow = loan(seen, mode)
-    paused = await flow.run({}, on=await place.house())
+    paused = await flow.run({}, on=await place.hf())
     for _ in range(3):
         place.clock.advance(minutes=15)
-        early = await flow.resume(paused.run_id, on=await place.house())
+        early = await flow.resume(paused.run_id, on=await place.hf())
         assert early.status == "waiting"
-    house = await place.house()
-    assert len(await wakes_at(house, paused)) == 1
-    assert await (await house.open()).next_timer() == (await wakes_at(house, paused))[0]
+    hf = await place.hf()
+    assert len(await wakes_at(hf, paused)) == 1
+    assert await (await hf.open()).next_timer() == (await wakes_at(hf, paused))[0]
 
     place.clock.advance(minutes=15)
-    result = await flow.resume(paused.run_id, on=house)
+    result = await flow.resume(paused.run_id, on=hf)
 
     assert result.completed
     assert seen.calls == ["assess", "pay"]
@@ -80,13 +80,13 @@ async def test_sync_and_async_runs_pause_and_go_on_alike(place: Place, mode: str
     for sync in (False, True):
         seen = Seen()
         flow = loan(seen, mode)
-        house = await place.house()
-        paused = flow.run_sync({}, on=house) if sync else await flow.run({}, on=house)
+        hf = await place.hf()
+        paused = flow.run_sync({}, on=hf) if sync else await flow.run({}, on=hf)
         assert paused.status == "waiting"
         place.clock.advance(hours=1)
-        going = flow.resume(paused.run_id, on=house)
+        going = flow.resume(paused.run_id, on=hf)
         result = blocking(going) if sync else await going
-        stories.append((result.status, result.state, seen.calls, await kinds(house, result)))
+        stories.append((result.status, result.state, seen.calls, await kinds(hf, result)))
     assert stories[0] == stories[1]
 
 
@@ -94,13 +94,13 @@ async def test_sync_and_async_runs_pause_and_go_on_alike(place: Place, mode: str
 async def test_runs_of_one_flow_keep_their_own_wake_times(place: Place, mode: str) -> None:
     seen = Seen()
     flow = loan(seen, mode, until="seconds")
-    house = await place.house()
-    runs = [await flow.run({"seconds": n * 60}, on=house) for n in (3, 1, 2)]
+    hf = await place.hf()
+    runs = [await flow.run({"seconds": n * 60}, on=hf) for n in (3, 1, 2)]
 
     for minute, run in ((1, runs[1]), (2, runs[2]), (3, runs[0])):
         place.clock.advance(minutes=1)
         for each in runs:
-            status = (await flow.resume(each.run_id, on=house)).status
+            status = (await flow.resume(each.run_id, on=hf)).status
             assert status == ("completed" if each.state["seconds"] <= minute * 60 else "waiting"), run
 
 
@@ -112,11 +112,11 @@ async def test_an_independent_branch_finishes_during_the_pause_and_is_not_repeat
     flow = loan(seen, mode)
     beside, further = step(flow, "beside", seen), step(flow, "further", seen)
     flow.edge(beside, further)
-    paused = await flow.run({}, on=await place.house())
+    paused = await flow.run({}, on=await place.hf())
     assert sorted(seen.calls) == ["assess", "beside", "further"]
 
     place.clock.advance(hours=1)
-    result = await flow.resume(paused.run_id, on=await place.house())
+    result = await flow.resume(paused.run_id, on=await place.hf())
 
     assert result.completed
     assert sorted(seen.calls) == ["assess", "beside", "further", "pay"]
@@ -131,11 +131,11 @@ async def test_a_real_failure_wins_over_a_pause(place: Place, mode: str) -> None
     async def broken(s: State) -> State:
         raise ValueError("no money")
 
-    house = await place.house()
-    result = await flow.run({}, on=house)
+    hf = await place.hf()
+    result = await flow.run({}, on=hf)
 
     assert (result.failed, result.failed_node) == (True, "broken")
-    assert await (await house.open()).next_timer() is None
+    assert await (await hf.open()).next_timer() is None
     place.clock.advance(hours=2)
     assert "pay" not in seen.calls
 
@@ -150,8 +150,8 @@ async def test_a_pause_that_cannot_be_saved_is_an_error_and_never_reported_as_a_
     first = step(flow, "first", seen)
     wait = flow.timer("rest", "1h") if pause == "timer" else flow.hold("gate", prompt="Go?", options=["yes"])
     flow.edge(first, wait)
-    house = await place.house()
-    store = await house.open()
+    hf = await place.hf()
+    store = await hf.open()
 
     def fails(*_args: Any, **_more: Any) -> Any:
         raise StoreError("the disk is gone")
@@ -160,18 +160,18 @@ async def test_a_pause_that_cannot_be_saved_is_an_error_and_never_reported_as_a_
         fails()
 
     row = None
-    service = await house.service()
+    service = await hf.service()
     row, _ = await service.create(flow.program(), {})
     for name in ("settle", "park"):
         monkeypatch.setattr(store, name, fails_later)
     monkeypatch.setattr(store, "settle_now", fails)
 
     with pytest.raises(StoreError, match="the disk is gone"):
-        await flow.resume(row.id, on=house)
+        await flow.resume(row.id, on=hf)
 
     monkeypatch.undo()
     place.lapse()
-    again = await flow.resume(row.id, on=await place.house())
+    again = await flow.resume(row.id, on=await place.hf())
     assert again.waiting
 
 
@@ -202,9 +202,9 @@ async def test_values_are_exact_after_a_pause(place: Place, mode: str) -> None:
 
     flow.edge(make, rest)
     flow.edge(rest, look)
-    paused = await flow.run({}, on=await place.house())
+    paused = await flow.run({}, on=await place.hf())
     place.clock.advance(hours=1)
-    result = await flow.resume(paused.run_id, on=await place.house())
+    result = await flow.resume(paused.run_id, on=await place.hf())
 
     for found in (told_to[0], {name: result.state[name] for name in values}):
         assert found == values
@@ -225,9 +225,9 @@ async def test_the_branch_chosen_before_a_pause_is_honoured_after_it(place: Plac
     flow.branch(choose, lambda s: answers.pop(0), {"left": rest, "right": right})
     flow.edge(rest, left)
 
-    paused = await flow.run({}, on=await place.house())
+    paused = await flow.run({}, on=await place.hf())
     place.clock.advance(hours=1)
-    result = await flow.resume(paused.run_id, on=await place.house())
+    result = await flow.resume(paused.run_id, on=await place.hf())
 
     assert result.completed
     assert seen.calls == ["choose", "left"]
@@ -242,9 +242,9 @@ async def test_steps_before_an_approval_are_not_repeated_after_it(place: Place, 
     after = step(flow, "after", seen)
     flow.edge(before, gate)
     flow.edge(gate, after)
-    house = await place.house()
-    waiting = await flow.run({}, on=house)
-    assert (await listed(house, waiting.run_id))[0].status == "pending_input"
-    await (await house.service()).answer(waiting.holds[0].id, "yes")
-    assert (await flow.resume(waiting.run_id, on=await place.house())).completed
+    hf = await place.hf()
+    waiting = await flow.run({}, on=hf)
+    assert (await listed(hf, waiting.run_id))[0].status == "pending_input"
+    await (await hf.service()).answer(waiting.holds[0].id, "yes")
+    assert (await flow.resume(waiting.run_id, on=await place.hf())).completed
     assert seen.calls == ["before", "after"]

@@ -15,46 +15,46 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.covers("R-1")
-async def test_the_same_run_goes_on_when_it_is_resumed_at_its_latest_checkpoint(house: Holdfast) -> None:
+async def test_the_same_run_goes_on_when_it_is_resumed_at_its_latest_checkpoint(hf: Holdfast) -> None:
     seen = Seen()
     flow = approval("goes_on", seen)
-    waiting = await flow.run({"amount": 5}, on=house)
-    await answer(house, waiting, "approve")
-    newest = (await listed(house, waiting.run_id))[0]
+    waiting = await flow.run({"amount": 5}, on=hf)
+    await answer(hf, waiting, "approve")
+    newest = (await listed(hf, waiting.run_id))[0]
 
-    result = await flow.resume(waiting.run_id, checkpoint=newest.id, on=house)
+    result = await flow.resume(waiting.run_id, checkpoint=newest.id, on=hf)
 
     assert (result.run_id, result.completed) == (waiting.run_id, True)
     assert seen.calls == ["before", "after"]
 
 
 @pytest.mark.covers("R-1", "R-59", "RS-CHAIN-6")
-async def test_a_fork_with_its_origin_is_made_when_an_older_checkpoint_is_resumed(house: Holdfast) -> None:
+async def test_a_fork_with_its_origin_is_made_when_an_older_checkpoint_is_resumed(hf: Holdfast) -> None:
     seen = Seen()
     flow = line("older", seen, "one", "two", "three")
-    first = await flow.run({}, on=house)
-    source = await listed(house, first.run_id)
+    first = await flow.run({}, on=hf)
+    source = await listed(hf, first.run_id)
     after_one = next(c for c in source if c.node == "one")
 
-    result = await flow.resume(first.run_id, checkpoint=after_one.id, on=house)
+    result = await flow.resume(first.run_id, checkpoint=after_one.id, on=hf)
 
-    service = await house.service()
+    service = await hf.service()
     row = await service.get(result.run_id)
     assert result.run_id != first.run_id
     assert row.forked_from == after_one.id
     assert seen.calls == ["one", "two", "three", "two", "three"]
-    assert await listed(house, first.run_id) == source
+    assert await listed(hf, first.run_id) == source
 
 
 @pytest.mark.covers("R-1", "R-32")
-async def test_a_fork_is_made_when_a_resume_brings_new_input(house: Holdfast) -> None:
+async def test_a_fork_is_made_when_a_resume_brings_new_input(hf: Holdfast) -> None:
     seen = Seen()
     flow = approval("new_input", seen)
-    waiting = await flow.run({"amount": 5}, on=house)
+    waiting = await flow.run({"amount": 5}, on=hf)
 
-    result = await flow.resume(waiting.run_id, input={"amount": 7}, on=house)
+    result = await flow.resume(waiting.run_id, input={"amount": 7}, on=hf)
 
-    service = await house.service()
+    service = await hf.service()
     assert result.run_id != waiting.run_id
     assert (await service.latest(result.run_id)).input == {"amount": 7}
     assert (await service.latest(waiting.run_id)).input == {"amount": 5}
@@ -63,19 +63,19 @@ async def test_a_fork_is_made_when_a_resume_brings_new_input(house: Holdfast) ->
 
 @pytest.mark.covers("R-1", "R-14")
 @pytest.mark.parametrize("end", ["completed", "cancelled"])
-async def test_nothing_is_executed_when_a_finished_run_is_resumed(house: Holdfast, end: str) -> None:
+async def test_nothing_is_executed_when_a_finished_run_is_resumed(hf: Holdfast, end: str) -> None:
     seen = Seen()
     flow = approval("finished", seen)
-    waiting = await flow.run({"amount": 5}, on=house)
-    service = await house.service()
+    waiting = await flow.run({"amount": 5}, on=hf)
+    service = await hf.service()
     if end == "completed":
-        await answer(house, waiting, "approve")
+        await answer(hf, waiting, "approve")
     else:
         await service.cancel(waiting.run_id)
-    ended = await flow.resume(waiting.run_id, on=house)
+    ended = await flow.resume(waiting.run_id, on=hf)
     calls, head = list(seen.calls), (await service.get(waiting.run_id)).head
 
-    again = await flow.resume(waiting.run_id, on=house)
+    again = await flow.resume(waiting.run_id, on=hf)
 
     assert ended.status == again.status == end
     assert again.state == ended.state
@@ -83,20 +83,20 @@ async def test_nothing_is_executed_when_a_finished_run_is_resumed(house: Holdfas
 
 
 @pytest.mark.covers("R-2", "RS-FLOW-9")
-async def test_nothing_is_started_when_an_unknown_run_or_checkpoint_is_resumed(house: Holdfast) -> None:
+async def test_nothing_is_started_when_an_unknown_run_or_checkpoint_is_resumed(hf: Holdfast) -> None:
     seen = Seen()
     flow = line("unknown", seen, "one")
-    known = await flow.run({}, on=house)
-    service = await house.service()
+    known = await flow.run({}, on=hf)
+    service = await hf.service()
     with pytest.raises(NotFoundError) as unknown_run:
-        await flow.resume(new_run_id(), on=house)
+        await flow.resume(new_run_id(), on=hf)
     assert 400 <= unknown_run.value.status < 500
     with pytest.raises(RunNotFoundError):
-        await flow.resume("nobody", on=house)
+        await flow.resume("nobody", on=hf)
     with pytest.raises(CheckpointNotFoundError):
-        await flow.resume(known.run_id, checkpoint=new_run_id(), on=house)
+        await flow.resume(known.run_id, checkpoint=new_run_id(), on=hf)
     with pytest.raises(CheckpointNotFoundError):
-        await flow.resume(known.run_id, checkpoint=999, on=house)
+        await flow.resume(known.run_id, checkpoint=999, on=hf)
     with pytest.raises(NotFoundError):
         await service.fork(new_run_id())
     assert seen.calls == ["one"]
@@ -104,47 +104,47 @@ async def test_nothing_is_started_when_an_unknown_run_or_checkpoint_is_resumed(h
 
 
 @pytest.mark.covers("R-3")
-async def test_a_checkpoint_is_refused_when_it_belongs_to_another_run(house: Holdfast) -> None:
+async def test_a_checkpoint_is_refused_when_it_belongs_to_another_run(hf: Holdfast) -> None:
     seen = Seen()
     flow = line("foreign", seen, "one", "two")
-    mine, other = await flow.run({}, on=house), await flow.run({}, on=house)
-    foreign = (await listed(house, other.run_id))[-1]
+    mine, other = await flow.run({}, on=hf), await flow.run({}, on=hf)
+    foreign = (await listed(hf, other.run_id))[-1]
 
     with pytest.raises(CheckpointNotFoundError, match="not one of run"):
-        await flow.resume(mine.run_id, checkpoint=foreign.id, on=house)
+        await flow.resume(mine.run_id, checkpoint=foreign.id, on=hf)
 
     assert seen.calls == ["one", "two"] * 2
 
 
 @pytest.mark.covers("RF-3")
-async def test_a_flow_refuses_the_run_and_the_checkpoint_of_another_flow(house: Holdfast) -> None:
+async def test_a_flow_refuses_the_run_and_the_checkpoint_of_another_flow(hf: Holdfast) -> None:
     seen = Seen()
     waits, other = approval("waits", seen), line("other", seen, "one")
-    waiting = await waits.run({"amount": 1}, on=house)
-    finished = await other.run({}, on=house)
-    await answer(house, waiting, "approve")
-    checkpoint = (await listed(house, waiting.run_id))[0]
+    waiting = await waits.run({"amount": 1}, on=hf)
+    finished = await other.run({}, on=hf)
+    await answer(hf, waiting, "approve")
+    checkpoint = (await listed(hf, waiting.run_id))[0]
     calls = list(seen.calls)
 
     for attempt in (
-        other.resume(waiting.run_id, on=house),
-        other.resume(checkpoint.id, on=house),
-        other.fork(checkpoint.id, on=house),
-        other.rewind(checkpoint.id, on=house),
-        waits.resume(finished.run_id, on=house),
+        other.resume(waiting.run_id, on=hf),
+        other.resume(checkpoint.id, on=hf),
+        other.fork(checkpoint.id, on=hf),
+        other.rewind(checkpoint.id, on=hf),
+        waits.resume(finished.run_id, on=hf),
     ):
         with pytest.raises(VersionMismatchError, match="is a run of flow"):
             await attempt
 
     assert seen.calls == calls
-    assert len(await (await house.service()).list(RunFilter())) == 2
+    assert len(await (await hf.service()).list(RunFilter())) == 2
 
 
 @pytest.mark.covers("R-4", "R-5", "RS-FLOW-2", "RS-FLOW-7")
-async def test_checkpoints_are_summaries_in_a_list_and_whole_when_opened(house: Holdfast) -> None:
+async def test_checkpoints_are_summaries_in_a_list_and_whole_when_opened(hf: Holdfast) -> None:
     flow = line("looking", Seen(), "one", "two", "three")
-    result = await flow.run({"amount": 3}, on=house)
-    service = await house.service()
+    result = await flow.run({"amount": 3}, on=hf)
+    service = await hf.service()
 
     two = await service.checkpoints(result.run_id, limit=2)
     every = await service.checkpoints(result.run_id)
@@ -161,14 +161,14 @@ async def test_checkpoints_are_summaries_in_a_list_and_whole_when_opened(house: 
 
 @pytest.mark.covers("R-9")
 async def test_my_pending_runs_tell_what_is_asked_newest_first(place: Place) -> None:
-    house = await place.house()
+    hf = await place.hf()
     flow = approval("mine", Seen())
     runs = []
     for amount, tenant in ((1, "acme"), (2, "acme"), (3, "other"), (4, "acme")):
         place.clock.advance(seconds=1)
-        runs.append(await flow.run({"amount": amount}, on=house, thread=f"t{amount}", tenant=tenant))
-    await answer(house, runs[1], "approve")
-    service = await house.service()
+        runs.append(await flow.run({"amount": amount}, on=hf, thread=f"t{amount}", tenant=tenant))
+    await answer(hf, runs[1], "approve")
+    service = await hf.service()
 
     pending = await service.pending(tenant="acme")
 
@@ -196,23 +196,23 @@ async def test_a_resume_has_the_original_input_when_another_worker_takes_over(pl
     flow.edge(one, two)
     run = await place.crash(flow, {"amount": 9}, "after_settle", nth=1)
 
-    house = await place.house()
-    result = await flow.resume(run, on=house)
+    hf = await place.hf()
+    result = await flow.resume(run, on=hf)
 
     assert result.completed
     assert result.state["told"] == {"amount": 9}
 
 
 @pytest.mark.covers("RF-1", "RS-FAIL-3", "R-33")
-async def test_the_mended_node_runs_when_a_failed_run_is_resumed(house: Holdfast) -> None:
+async def test_the_mended_node_runs_when_a_failed_run_is_resumed(hf: Holdfast) -> None:
     seen = Seen()
     seen.broken = True
     flow = breaking("mended", seen)
-    failed = await flow.run({}, on=house)
+    failed = await flow.run({}, on=hf)
     assert failed.failed
     seen.broken = False
 
-    result = await flow.resume(failed.run_id, on=house)
+    result = await flow.resume(failed.run_id, on=hf)
 
     assert (result.run_id, result.completed) == (failed.run_id, True)
     assert result.state["trace"] == ["one", "two", "three"]
@@ -220,41 +220,41 @@ async def test_the_mended_node_runs_when_a_failed_run_is_resumed(house: Holdfast
 
 
 @pytest.mark.covers("RS-FLOW-10", "RS-FILE-5")
-async def test_a_resume_appends_and_never_overwrites(house: Holdfast) -> None:
+async def test_a_resume_appends_and_never_overwrites(hf: Holdfast) -> None:
     seen = Seen()
     seen.broken = True
     flow = breaking("appends", seen)
-    failed = await flow.run({}, on=house)
-    service = await house.service()
+    failed = await flow.run({}, on=hf)
+    service = await hf.service()
     before = await service.store.read(failed.run_id)
     seen.broken = False
 
-    await flow.resume(failed.run_id, on=house)
-    other = await flow.run({}, on=house)
+    await flow.resume(failed.run_id, on=hf)
+    other = await flow.run({}, on=hf)
 
     after = await service.store.read(failed.run_id)
     assert after[: len(before)] == before
     assert len(after) > len(before)
-    assert {c.run for c in await listed(house, failed.run_id)} == {failed.run_id}
-    assert {c.run for c in await listed(house, other.run_id)} == {other.run_id}
+    assert {c.run for c in await listed(hf, failed.run_id)} == {failed.run_id}
+    assert {c.run for c in await listed(hf, other.run_id)} == {other.run_id}
 
 
 @pytest.mark.covers("R-59", "RS-FLOW-1")
-async def test_checkpoints_are_kept_when_nobody_asked_for_them(house: Holdfast) -> None:
+async def test_checkpoints_are_kept_when_nobody_asked_for_them(hf: Holdfast) -> None:
     flow = line("default", Seen(), "one", "two")
 
-    result = await flow.run({"amount": 1}, on=house)
+    result = await flow.run({"amount": 1}, on=hf)
 
-    last = await (await house.service()).latest(result.run_id)
+    last = await (await hf.service()).latest(result.run_id)
     assert (last.status, last.input, last.visited) == ("completed", {"amount": 1}, ["one", "two"])
     assert last.state == {"amount": 1, "trace": ["one", "two"], "one": True, "two": True}
 
 
 @pytest.mark.covers("RS-FILE-4")
-async def test_a_run_is_found_by_its_beginning_and_never_by_another_part(house: Holdfast) -> None:
+async def test_a_run_is_found_by_its_beginning_and_never_by_another_part(hf: Holdfast) -> None:
     flow = line("whole", Seen(), "one")
-    result = await flow.run({}, on=house, run_id="abcdef01-2222-4333-8444-555555555555")
-    service = await house.service()
+    result = await flow.run({}, on=hf, run_id="abcdef01-2222-4333-8444-555555555555")
+    service = await hf.service()
     assert (await service.get("abcdef01")).id == result.run_id
     for part in ("2222-4333", "555555555555", "bcdef01", "abc"):
         with pytest.raises(RunNotFoundError):
@@ -266,12 +266,12 @@ async def test_an_answer_from_another_process_reaches_the_run_when_its_worker_di
     seen = Seen()
     flow = approval("device", seen)
     run = await place.crash(flow, {"amount": 1}, "after_park")
-    phone = await place.house()
+    phone = await place.hf()
     await answer(phone, run, "approve")
-    house = await place.house()
+    hf = await place.hf()
 
-    await Worker(flow, on=house).run_until_idle()
+    await Worker(flow, on=hf).run_until_idle()
 
-    assert (await (await house.service()).get(run)).status == "completed"
+    assert (await (await hf.service()).get(run)).status == "completed"
     assert seen.count("after") == 1
-    assert len(await told(house, run, "hold.opened")) == 1
+    assert len(await told(hf, run, "hold.opened")) == 1

@@ -41,9 +41,9 @@ async def test_small_checkpoints_are_saved_listed_and_restored_within_the_table(
 ) -> None:
     saves, lists, restores, _ = TABLE[store]
     flow = line("small", Seen(), *(f"n{i}" for i in range(10)), mode="strict")
-    async with Holdfast(await address_of(store, tmp_path), settings=COLD) as house:
-        result = await flow.run({"text": "x" * 1000}, on=house)
-        service = await house.service()
+    async with Holdfast(await address_of(store, tmp_path), settings=COLD) as hf:
+        result = await flow.run({"text": "x" * 1000}, on=hf)
+        service = await hf.service()
         program = flow.program()
         sealer = service.runtime.sealer_of(program)
         records = await service.store.read(result.run_id)
@@ -53,7 +53,7 @@ async def test_small_checkpoints_are_saved_listed_and_restored_within_the_table(
             for record, body in bodies:
                 sealer.seal(record, body, 1)
 
-        whole_run = await best(lambda: flow.run({"text": "x" * 1000}, on=house))
+        whole_run = await best(lambda: flow.run({"text": "x" * 1000}, on=hf))
         listing = await best(lambda: service.checkpoints(result.run_id, limit=10))
         restore = await best(
             lambda: load(service.store, sealer, program.graph, result.run_id, desk=service.runtime.desk)
@@ -77,10 +77,10 @@ async def test_a_megabyte_is_saved_and_loaded_within_the_table(store: str, tmp_p
         # Never the same: equal values would share one blob.
         return {"data": bytes([next(numbers) % 256]) + _noise}
 
-    async with Holdfast(await address_of(store, tmp_path), settings=COLD) as house:
-        result = await flow.run({}, on=house)
-        service = await house.service()
-        saving = await best(lambda: flow.run({}, on=house), 5)
+    async with Holdfast(await address_of(store, tmp_path), settings=COLD) as hf:
+        result = await flow.run({}, on=hf)
+        service = await hf.service()
+        saving = await best(lambda: flow.run({}, on=hf), 5)
         loading = await best(lambda: service.latest(result.run_id), 5)
         assert (await service.latest(result.run_id)).state == result.state
     assert saving < TABLE[store][3]

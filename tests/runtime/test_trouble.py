@@ -86,37 +86,37 @@ def _taking_state(work: Any) -> Any:
 async def test_a_failed_save_is_tried_again_and_nothing_is_lost(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = await place.house()
-    trouble = Trouble(await house.open(), monkeypatch)
+    hf = await place.hf()
+    trouble = Trouble(await hf.open(), monkeypatch)
     flow = line("retried", Seen(), "one", "two")
     trouble.left = 2
 
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
 
     assert result.completed
-    assert [c.node for c in await listed(house, result.run_id)] == ["", "two", "one", ""]
-    assert "run.uncheckpointed" not in await kinds(house, result)
+    assert [c.node for c in await listed(hf, result.run_id)] == ["", "two", "one", ""]
+    assert "run.uncheckpointed" not in await kinds(hf, result)
 
 
 @pytest.mark.covers("R-41", "R-63")
 async def test_a_run_goes_on_without_checkpoints_and_says_so_when_its_flow_allows_it(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    house = await place.house()
+    hf = await place.hf()
     seen = Seen()
     flow = plodding("allowed", seen, "one", "two", "three", allow_uncheckpointed=True)
-    service = await house.service()
+    service = await hf.service()
     row, _ = await service.create(flow.program(), {})
-    trouble = Trouble(await house.open(), monkeypatch)
+    trouble = Trouble(await hf.open(), monkeypatch)
     trouble.left = 9
 
-    result = await flow.resume(row.id, on=house)
+    result = await flow.resume(row.id, on=hf)
 
     assert result.completed
     assert seen.calls == ["one", "two", "three"]
-    (shown,) = await told(house, row.id, "run.uncheckpointed")
+    (shown,) = await told(hf, row.id, "run.uncheckpointed")
     assert shown.data["error"]["code"] == "store_busy"
-    assert [c.node for c in await listed(house, row.id)] == ["", "three", "two", "one", ""]
+    assert [c.node for c in await listed(hf, row.id)] == ["", "three", "two", "one", ""]
     assert len([r for r in caplog.records if r.levelno == logging.ERROR]) == 1
 
 
@@ -124,21 +124,21 @@ async def test_a_run_goes_on_without_checkpoints_and_says_so_when_its_flow_allow
 async def test_a_run_stops_with_the_error_when_its_flow_does_not_allow_to_go_on(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = await place.house()
+    hf = await place.hf()
     seen = Seen()
     flow = plodding("not_allowed", seen, "one", "two", "three")
-    service = await house.service()
+    service = await hf.service()
     row, _ = await service.create(flow.program(), {})
-    trouble = Trouble(await house.open(), monkeypatch)
+    trouble = Trouble(await hf.open(), monkeypatch)
     trouble.left = 1000
 
     with pytest.raises(StoreBusyError):
-        await flow.resume(row.id, on=house)
+        await flow.resume(row.id, on=hf)
 
     assert "three" not in seen.calls
     trouble.left = 0
     place.lapse()
-    assert (await flow.resume(row.id, on=await place.house())).completed
+    assert (await flow.resume(row.id, on=await place.hf())).completed
 
 
 @pytest.mark.covers("R-63")
@@ -146,23 +146,23 @@ async def test_a_run_stops_with_the_error_when_its_flow_does_not_allow_to_go_on(
 async def test_no_effect_is_started_while_nothing_can_be_stored(
     place: Place, monkeypatch: pytest.MonkeyPatch, effect: str
 ) -> None:
-    house = await place.house()
+    hf = await place.hf()
     seen = Seen()
     flow = plodding("effect", seen, "one", "two", allow_uncheckpointed=True)
     pay = step(flow, "pay", seen, effect=effect)
     flow.edge("two", pay)
-    service = await house.service()
+    service = await hf.service()
     row, _ = await service.create(flow.program(), {})
-    trouble = Trouble(await house.open(), monkeypatch)
+    trouble = Trouble(await hf.open(), monkeypatch)
     trouble.left = 1000
 
     with pytest.raises(StoreBusyError):
-        await flow.resume(row.id, on=house)
+        await flow.resume(row.id, on=hf)
 
     assert seen.calls == ["one", "two"]
     trouble.left = 0
     place.lapse()
-    result = await flow.resume(row.id, on=await place.house())
+    result = await flow.resume(row.id, on=await place.hf())
     assert result.completed
     assert seen.count("pay") == 1
 
@@ -172,38 +172,38 @@ async def test_no_effect_is_started_while_nothing_can_be_stored(
 async def test_a_pause_is_an_error_while_nothing_can_be_stored(
     place: Place, monkeypatch: pytest.MonkeyPatch, wait: str
 ) -> None:
-    house = await place.house()
+    hf = await place.hf()
     seen = Seen()
     flow = plodding("pause", seen, "one", "two", allow_uncheckpointed=True)
     gate = flow.timer("gate", "1h") if wait == "timer" else flow.hold("gate", prompt="Go?", options=["yes"])
     flow.edge("two", gate)
-    service = await house.service()
+    service = await hf.service()
     row, _ = await service.create(flow.program(), {})
-    trouble = Trouble(await house.open(), monkeypatch)
+    trouble = Trouble(await hf.open(), monkeypatch)
     trouble.left = 1000
 
     with pytest.raises(StoreBusyError):
-        await flow.resume(row.id, on=house)
+        await flow.resume(row.id, on=hf)
 
     trouble.left = 0
     assert await service.pending() == []
     place.lapse()
-    assert (await flow.resume(row.id, on=await place.house())).waiting
+    assert (await flow.resume(row.id, on=await place.hf())).waiting
 
 
 @pytest.mark.covers("R-41")
 async def test_a_run_may_even_end_when_its_flow_allows_it_and_is_repeated_by_who_finds_it(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = await place.house()
+    hf = await place.hf()
     seen = Seen()
     flow = plodding("ends", seen, "one", "two", allow_uncheckpointed=True)
-    service = await house.service()
+    service = await hf.service()
     row, _ = await service.create(flow.program(), {})
-    trouble = Trouble(await house.open(), monkeypatch)
+    trouble = Trouble(await hf.open(), monkeypatch)
     trouble.left = 1000
 
-    result = await flow.resume(row.id, on=house)
+    result = await flow.resume(row.id, on=hf)
 
     assert (result.completed, result.state) == (True, {"one": True, "two": True})
 
@@ -213,7 +213,7 @@ async def test_a_run_may_even_end_when_its_flow_allows_it_and_is_repeated_by_who
     await until(gave_up)
     trouble.left = 0
     place.lapse()
-    again = await flow.resume(row.id, on=await place.house())
+    again = await flow.resume(row.id, on=await place.hf())
     assert (again.completed, again.state) == (True, result.state)
 
 
@@ -222,14 +222,14 @@ async def test_a_run_may_even_end_when_its_flow_allows_it_and_is_repeated_by_who
 async def test_a_full_store_is_cleaned_once_before_the_run_gives_up(
     place: Place, monkeypatch: pytest.MonkeyPatch, helps: bool
 ) -> None:
-    house = await place.house()
+    hf = await place.hf()
     old = line("old", Seen(), *"abcdefghijklmno")
-    ended = await old.run({}, on=house)
-    many = len(await listed(house, ended.run_id))
-    service = await house.service()
+    ended = await old.run({}, on=hf)
+    many = len(await listed(hf, ended.run_id))
+    service = await hf.service()
     flow = line("fills", Seen(), "one")
     row, _ = await service.create(flow.program(), {})
-    trouble = Trouble(await house.open(), monkeypatch)
+    trouble = Trouble(await hf.open(), monkeypatch)
     trouble.error = lambda: StoreFullError("no room")
     trouble.left = 2 if helps else 1000
     cleaned: list[int] = []
@@ -240,15 +240,15 @@ async def test_a_full_store_is_cleaned_once_before_the_run_gives_up(
 
     monkeypatch.setattr(service.runtime.recorder, "make_room", cleaning)
     if helps:
-        assert (await flow.resume(row.id, on=house)).completed
+        assert (await flow.resume(row.id, on=hf)).completed
     else:
         with pytest.raises(StoreFullError):
-            await flow.resume(row.id, on=house)
+            await flow.resume(row.id, on=hf)
 
     assert len(cleaned) == 1
     assert cleaned[0] > 0
     trouble.left = 0
-    assert len(await listed(house, ended.run_id)) == 10 < many
+    assert len(await listed(hf, ended.run_id)) == 10 < many
 
 
 @pytest.mark.covers("RF-8")
@@ -256,18 +256,18 @@ async def test_a_failed_save_is_raised_and_no_log_line_shows_the_state(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    house = await place.house()
+    hf = await place.hf()
     flow = Flow("secret", effect="pure")
 
     @flow.node
     async def one(s: State) -> State:
         return {"card": "4242-SECRET-VALUE"}
 
-    service = await house.service()
+    service = await hf.service()
     row, _ = await service.create(flow.program(), {"password": "hunter2-SECRET-VALUE"})
-    Trouble(await house.open(), monkeypatch).left = 1000
+    Trouble(await hf.open(), monkeypatch).left = 1000
     with pytest.raises(StoreBusyError) as raised:
-        await flow.resume(row.id, on=house)
+        await flow.resume(row.id, on=hf)
     assert caplog.records
     for text in (caplog.text, str(raised.value), str(raised.value.facts)):
         assert "SECRET-VALUE" not in text
@@ -278,9 +278,9 @@ async def test_a_run_is_not_started_when_there_is_no_store(tmp_path: Path) -> No
     seen = Seen()
     (tmp_path / "file").write_text("not a folder")
     for where in (tmp_path / "file" / "h.db", tmp_path):
-        async with Holdfast(f"sqlite:{where}") as house:
+        async with Holdfast(f"sqlite:{where}") as hf:
             with pytest.raises(StoreUnavailableError):
-                await line("nowhere", seen, "one").run({}, on=house)
+                await line("nowhere", seen, "one").run({}, on=hf)
     assert seen.calls == []
 
 
@@ -288,11 +288,11 @@ async def test_a_run_is_not_started_when_there_is_no_store(tmp_path: Path) -> No
 async def test_the_folder_of_a_store_is_made_when_it_is_absent(tmp_path: Path) -> None:
     where = tmp_path / "deep" / "er" / "h.db"
     flow = line("folder", Seen(), "one")
-    async with Holdfast(f"sqlite:{where}") as house:
-        result = await flow.run({}, on=house)
+    async with Holdfast(f"sqlite:{where}") as hf:
+        result = await flow.run({}, on=hf)
     assert where.exists()
-    async with Holdfast(f"sqlite:{where}") as house:
-        assert (await flow.resume(result.run_id, on=house)).completed
+    async with Holdfast(f"sqlite:{where}") as hf:
+        assert (await flow.resume(result.run_id, on=hf)).completed
 
 
 @pytest.mark.covers("RS-FILE-2")
@@ -300,13 +300,13 @@ async def test_the_folder_of_a_store_is_made_when_it_is_absent(tmp_path: Path) -
 async def test_unsafe_ids_never_leave_the_folder(tmp_path: Path, unsafe: str) -> None:
     inside = tmp_path / "inside"
     flow = line(unsafe.replace("\x00", "0"), Seen(), "one")
-    async with Holdfast(f"sqlite:{inside / 'h.db'}") as house:
+    async with Holdfast(f"sqlite:{inside / 'h.db'}") as hf:
         with pytest.raises(InputError):
-            await flow.run({}, on=house, run_id=unsafe)
+            await flow.run({}, on=hf, run_id=unsafe)
         named = {"thread": unsafe, "tenant": unsafe, "idempotency_key": unsafe}
         if "\x00" in unsafe:
             return
-        result = await flow.run({"data": bytes(3_000_000), unsafe: 1}, on=house, **named)
+        result = await flow.run({"data": bytes(3_000_000), unsafe: 1}, on=hf, **named)
         assert result.completed
     assert names_in(tmp_path) == ["inside"]
     assert all(name.startswith("h.db") for name in names_in(inside))
@@ -320,8 +320,8 @@ def names_in(folder: Path) -> list[str]:
 async def test_the_next_node_starts_while_the_last_one_is_being_saved(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = await place.house()
-    store = await house.open()
+    hf = await place.hf()
+    store = await hf.open()
     saving, may_save, went_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
     settle = store.settle
 
@@ -331,7 +331,7 @@ async def test_the_next_node_starts_while_the_last_one_is_being_saved(
         return await settle(batches)
 
     monkeypatch.setattr(store, "settle", slow)
-    (await house.service()).runtime.recorder.inline = False
+    (await hf.service()).runtime.recorder.inline = False
     flow = Flow("unblocked", effect="pure")
 
     @flow.node
@@ -351,7 +351,7 @@ async def test_the_next_node_starts_while_the_last_one_is_being_saved(
 
     flow.edge(one, two)
     flow.edge(two, three)
-    assert (await flow.run({}, on=house)).completed
+    assert (await flow.run({}, on=hf)).completed
     assert went_on.is_set()
 
 
@@ -359,13 +359,13 @@ async def test_the_next_node_starts_while_the_last_one_is_being_saved(
 async def test_a_run_costs_one_commit_when_checkpoints_are_switched_off(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = await place.house()
+    hf = await place.hf()
     flow = line("off", Seen(), *(f"n{i}" for i in range(30)), mode="exit", checkpoints="none")
-    trouble = Trouble(await house.open(), monkeypatch)
-    result = await flow.run({}, on=house)
+    trouble = Trouble(await hf.open(), monkeypatch)
+    result = await flow.run({}, on=hf)
     assert result.completed
     assert trouble.writes == 1
-    assert [c.node for c in await listed(house, result.run_id)] == ["", ""]
+    assert [c.node for c in await listed(hf, result.run_id)] == ["", ""]
 
 
 @pytest.mark.covers("R-37")
@@ -379,9 +379,9 @@ async def test_a_run_is_restored_in_order_when_it_is_loaded(
     order: list[str] = []
     seen = Seen()
     flow = approval("restored", seen)
-    waiting = await flow.run({"amount": 1}, on=await place.house())
-    house = await place.house()
-    await answer(house, waiting, "approve")
+    waiting = await flow.run({"amount": 1}, on=await place.hf())
+    hf = await place.hf()
+    await answer(hf, waiting, "approve")
 
     def noting(where: Any, name: str, called: str) -> None:
         real = getattr(where, name)
@@ -392,12 +392,12 @@ async def test_a_run_is_restored_in_order_when_it_is_loaded(
 
         monkeypatch.setattr(where, name, note)
 
-    service = await house.service()
+    service = await hf.service()
     noting(service.runtime, "program_for", "version")
     noting(service.runtime.sealer_of(flow.program()), "open", "integrity")
     noting(inbox.Box, "take", "mail")
     noting(Performer, "run", "run")
-    result = await flow.resume(waiting.run_id, on=house)
+    result = await flow.resume(waiting.run_id, on=hf)
 
     assert result.completed
     first = [order.index(each) for each in ("version", "integrity", "mail", "run")]
@@ -408,13 +408,13 @@ async def test_a_run_is_restored_in_order_when_it_is_loaded(
 @pytest.mark.covers("R-37", "RF-3")
 async def test_nothing_is_read_or_run_when_the_version_is_another(place: Place) -> None:
     seen = Seen()
-    waiting = await approval("changed", seen).run({"amount": 1}, on=await place.house())
+    waiting = await approval("changed", seen).run({"amount": 1}, on=await place.hf())
     other = approval("changed", seen, priority="high")
-    house = await place.house()
-    await answer(house, waiting, "approve")
+    hf = await place.hf()
+    await answer(hf, waiting, "approve")
     with pytest.raises(VersionMismatchError):
-        await other.resume(waiting.run_id, on=house)
-    service = await house.service()
+        await other.resume(waiting.run_id, on=hf)
+    service = await hf.service()
     assert (await service.get(waiting.run_id)).status in ("pending_input", "resumable")
     assert len((await service.store.pending(waiting.run_id))[1]) == 1
     assert seen.calls == ["before"]

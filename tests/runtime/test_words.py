@@ -33,39 +33,39 @@ OPTIONS = [
     ],
 )
 async def test_words_fit_an_option_by_its_id_and_then_by_its_label(
-    house: Holdfast, words: str, meant: str
+    hf: Holdfast, words: str, meant: str
 ) -> None:
     flow = approval("words", Seen(), options=OPTIONS)
-    waiting = await flow.run({"amount": 1}, on=house)
-    await (await house.service()).say(waiting.run_id, words, by="user:ada")
-    result = await flow.resume(waiting.run_id, on=house)
+    waiting = await flow.run({"amount": 1}, on=hf)
+    await (await hf.service()).say(waiting.run_id, words, by="user:ada")
+    result = await flow.resume(waiting.run_id, on=hf)
     assert result.state["decision"] == meant
 
 
 @pytest.mark.covers("R-66")
-async def test_words_are_taken_whole_when_the_question_is_free(house: Holdfast) -> None:
+async def test_words_are_taken_whole_when_the_question_is_free(hf: Holdfast) -> None:
     flow = approval("free", Seen(), options=None, type="freeform")
-    waiting = await flow.run({"amount": 1}, on=house)
-    await (await house.service()).say(waiting.run_id, "  As You Like It. ")
-    assert (await flow.resume(waiting.run_id, on=house)).state["decision"] == "  As You Like It. "
+    waiting = await flow.run({"amount": 1}, on=hf)
+    await (await hf.service()).say(waiting.run_id, "  As You Like It. ")
+    assert (await flow.resume(waiting.run_id, on=hf)).state["decision"] == "  As You Like It. "
 
 
 @pytest.mark.covers("R-66")
-async def test_a_mapping_is_the_answer_itself(house: Holdfast) -> None:
+async def test_a_mapping_is_the_answer_itself(hf: Holdfast) -> None:
     flow = approval("mapping", Seen())
-    waiting = await flow.run({"amount": 1}, on=house)
-    row = await (await house.service()).say(waiting.run_id, {"decision": "reject", "comment": "too much"})
+    waiting = await flow.run({"amount": 1}, on=hf)
+    row = await (await hf.service()).say(waiting.run_id, {"decision": "reject", "comment": "too much"})
     assert b"too much" in (row.resolution or b"")
-    assert (await flow.resume(waiting.run_id, on=house)).state["decision"] == "reject"
+    assert (await flow.resume(waiting.run_id, on=hf)).state["decision"] == "reject"
 
 
 @pytest.mark.covers("R-66", "RF-4")
-async def test_each_way_of_missing_a_question_has_its_own_error(house: Holdfast) -> None:
+async def test_each_way_of_missing_a_question_has_its_own_error(hf: Holdfast) -> None:
     flow = Flow("missing", effect="pure")
     for name in ("left", "right"):
         flow.hold(name, prompt=f"{name}?", options=["yes", "no"], bind=name)
-    waiting = await flow.run({}, on=house)
-    service = await house.service()
+    waiting = await flow.run({}, on=hf)
+    service = await hf.service()
     left, right = sorted(waiting.holds, key=lambda hold: hold.node)
 
     with pytest.raises(ConflictError) as several:
@@ -77,32 +77,32 @@ async def test_each_way_of_missing_a_question_has_its_own_error(house: Holdfast)
         assert nothing.value.facts["options"] == ["yes", "no"]
     with pytest.raises(HoldNotFoundError):
         await service.say(waiting.run_id, "yes", hold=waiting.run_id)
-    assert len(await open_holds(house, waiting)) == 2
+    assert len(await open_holds(hf, waiting)) == 2
 
     await service.say(waiting.run_id, "yes", hold=left.id)
     with pytest.raises(HoldDecidedError):
         await service.say(waiting.run_id, "no", hold=left.id)
     await service.say(waiting.run_id, "no")
-    result = await flow.resume(waiting.run_id, on=house)
+    result = await flow.resume(waiting.run_id, on=hf)
     assert (result.state["left"], result.state["right"]) == ("yes", "no")
     with pytest.raises(HoldNotFoundError, match="asks nothing"):
         await service.say(waiting.run_id, "yes")
 
 
 @pytest.mark.covers("R-66")
-async def test_words_never_reach_the_question_of_another_run(house: Holdfast) -> None:
+async def test_words_never_reach_the_question_of_another_run(hf: Holdfast) -> None:
     flow = approval("others", Seen())
-    mine, other = await flow.run({"amount": 1}, on=house), await flow.run({"amount": 2}, on=house)
+    mine, other = await flow.run({"amount": 1}, on=hf), await flow.run({"amount": 2}, on=hf)
     with pytest.raises(HoldNotFoundError):
-        await (await house.service()).say(mine.run_id, "approve", hold=other.holds[0].id)
-    assert len(await open_holds(house, other)) == 1
+        await (await hf.service()).say(mine.run_id, "approve", hold=other.holds[0].id)
+    assert len(await open_holds(hf, other)) == 1
 
 
 @pytest.mark.covers("RS-STORE-3", "RS-STORE-4")
-async def test_an_update_is_a_fork_that_is_seen_through_the_adapter(house: Holdfast) -> None:
+async def test_an_update_is_a_fork_that_is_seen_through_the_adapter(hf: Holdfast) -> None:
     flow = line("updated", Seen(), "one", "two")
-    result = await flow.run({"n": 1}, on=house)
-    service = await house.service()
+    result = await flow.run({"n": 1}, on=hf)
+    service = await hf.service()
     view = CheckpointView(service)
     known = await view.load(result.run_id, "one")
     assert known is not None
@@ -125,11 +125,11 @@ async def test_an_update_is_a_fork_that_is_seen_through_the_adapter(house: Holdf
 async def test_nothing_is_left_when_everything_that_ended_is_cleared(
     place: Place, positions: Positions
 ) -> None:
-    house = await place.house()
+    hf = await place.hf()
     flow = line("cleared", Seen(), "one")
-    runs = [await flow.run({"n": n}, on=house) for n in range(3)]
-    waiting = await approval("stays", Seen()).run({"amount": 1}, on=house)
-    service = await house.service()
+    runs = [await flow.run({"n": n}, on=hf) for n in range(3)]
+    waiting = await approval("stays", Seen()).run({"amount": 1}, on=hf)
+    service = await hf.service()
     place.clock.advance(seconds=1)
 
     cleared = await service.clean(older_than=0)

@@ -29,8 +29,8 @@ QUICK = Retries(attempts=4, first=0.01, longest=5)
 class Server:
     """A house, what serves it, and a client with its token."""
 
-    def __init__(self, house: Holdfast, serving: Serving, token: str) -> None:
-        self.house = house
+    def __init__(self, hf: Holdfast, serving: Serving, token: str) -> None:
+        self.hf = hf
         self.serving = serving
         self.token = token
         self.client = httpx2.AsyncClient(
@@ -45,18 +45,18 @@ class Server:
 
 @asynccontextmanager
 async def serving(
-    house: Holdfast,
+    hf: Holdfast,
     settings: ApiSettings | None = None,
     sign_in: SignIn | None = None,
     themes: Iterable[Routes] = THEMES,
 ) -> AsyncIterator[Server]:
     own = OneToken()
-    auth = Door(house, sign_in, local=own)
-    listens = Serving(build(house, auth, settings or ApiSettings(), themes), host="127.0.0.1", port=0)
+    auth = Door(hf, sign_in, local=own)
+    listens = Serving(build(hf, auth, settings or ApiSettings(), themes), host="127.0.0.1", port=0)
     ready = asyncio.Event()
     task = asyncio.create_task(listens.serve(ready.set))
     await ready.wait()
-    server = Server(house, listens, own.token)
+    server = Server(hf, listens, own.token)
     try:
         yield server
     finally:
@@ -67,14 +67,14 @@ async def serving(
 
 @pytest.fixture
 async def server(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Server]:
-    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house, serving(house) as found:
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf, serving(hf) as found:
         yield found
 
 
 @pytest.fixture
 async def shop(server: Server) -> AsyncIterator[Server]:
     """A server whose house has a worker, of the flows of `flows.py`."""
-    async with Worker(refund(), both(), on=server.house):
+    async with Worker(refund(), both(), on=server.hf):
         yield server
 
 

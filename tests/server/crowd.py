@@ -31,8 +31,8 @@ PEOPLE = {
 class Hall:
     """A house that is served, and what is said to it: `hall.ask("dana", "GET", "/v1/holds")`."""
 
-    def __init__(self, house: Holdfast, address: str, tokens: dict[str, str]) -> None:
-        self.house = house
+    def __init__(self, hf: Holdfast, address: str, tokens: dict[str, str]) -> None:
+        self.hf = hf
         self.tokens = tokens
         self.client = httpx2.AsyncClient(base_url=address, timeout=20)
         self.flows: dict[str, Flow] = {}
@@ -51,26 +51,26 @@ class Hall:
         flow = Flow("refund", effect="pure")
         given = {"prompt": "Pay 250?", "options": ["approve", "reject"], **asked}
         flow.hold("approve", assignee=assignee, **given)
-        (hold,) = (await flow.run({"amount": 250}, on=self.house)).holds
+        (hold,) = (await flow.run({"amount": 250}, on=self.hf)).holds
         self.flows[hold.id] = flow
         return hold.id
 
     async def goes_on(self, hold: str) -> Result:
-        row = await (await self.house.open()).hold(hold)  # type: ignore[arg-type]
+        row = await (await self.hf.open()).hold(hold)  # type: ignore[arg-type]
         assert row is not None
-        return await self.flows[hold].resume(row.run, on=self.house)
+        return await self.flows[hold].resume(row.run, on=self.hf)
 
 
 @asynccontextmanager
-async def hall_of(house: Holdfast, settings: ApiSettings | None = None) -> AsyncIterator[Hall]:
-    made = Tokens(await house.open())
+async def hall_of(hf: Holdfast, settings: ApiSettings | None = None) -> AsyncIterator[Hall]:
+    made = Tokens(await hf.open())
     tokens = {name: (await made.create(grant, by="user:test"))[1] for name, grant in PEOPLE.items()}
-    app = build(house, Door(house), settings or ApiSettings(), THEMES)
+    app = build(hf, Door(hf), settings or ApiSettings(), THEMES)
     listens = Serving(app, host="127.0.0.1", port=0)
     ready = asyncio.Event()
     task = asyncio.create_task(listens.serve(ready.set))
     await ready.wait()
-    hall = Hall(house, listens.address, tokens)
+    hall = Hall(hf, listens.address, tokens)
     try:
         yield hall
     finally:

@@ -20,13 +20,13 @@ async def token(
     rights: tuple[str, ...] = (),
     expires_at: int | None = None,
 ) -> str:
-    tokens = Tokens(await server.house.open())
+    tokens = Tokens(await server.hf.open())
     grant = Grant(subject=subject, tenant=tenant, roles=roles, rights=rights_of(rights))
     return (await tokens.create(grant, by="user:test", expires_at=expires_at))[1]
 
 
 async def session(server: Server, subject: str = "user:dana", *roles: str) -> Opened:
-    return await Sessions(await server.house.open()).begin(Grant(subject=subject, roles=roles), how="code")
+    return await Sessions(await server.hf.open()).begin(Grant(subject=subject, roles=roles), how="code")
 
 
 def bearer(text: str) -> dict[str, str]:
@@ -42,5 +42,5 @@ def browser(server: Server, opened: Opened | None = None) -> httpx2.AsyncClient:
 
 
 async def audited(server: Server, action: str, tenant: str = "default") -> list[Any]:
-    rows = await (await server.house.open()).audit(tenant)
+    rows = await (await server.hf.open()).audit(tenant)
     return [row for row in rows if row.action == action]

@@ -28,13 +28,13 @@ async def speaking(
 ) -> AsyncIterator[Server]:
     """As `holdfast serve` does: with the route, and a worker that carries what agents ask."""
     async with (
-        Holdfast(store) as house,
-        serving(house, settings, themes=[*THEMES, routes]) as server,
+        Holdfast(store) as hf,
+        serving(hf, settings, themes=[*THEMES, routes]) as server,
     ):
         if not works:
             yield server
             return
-        async with Worker(*flows, ask_people, on=house):
+        async with Worker(*flows, ask_people, on=hf):
             yield server
 
 

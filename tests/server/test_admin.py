@@ -51,7 +51,7 @@ async def test_dead_letters_are_listed_and_a_living_run_is_none(shop: Server) ->
 
 async def given_up(server: Server) -> str:
     """A run whose worker fell silent too often, of a flow that nobody here carries."""
-    service = await server.house.service()
+    service = await server.hf.service()
     created = await service.create(refund().program(), {"order": "o", "amount": 1}, started_by="user:ada")
     assert await service.store.claim(ClaimRequest(worker="gone", ttl=0, run=created[0].id))
     (row,) = await service.store.reclaim(limit=1, max_recoveries=0)
@@ -75,7 +75,7 @@ async def test_dead_run_waits_for_a_worker_that_carries_it_when_it_is_discarded(
     run = await given_up(server)
     asked = await server.json("POST", f"/v1/dead/{run}/discard")
     assert asked["status"] != "cancelled"
-    worker = Worker(refund(), on=server.house)
+    worker = Worker(refund(), on=server.hf)
     await worker.run_until_idle()
     await worker.close()
     assert (await server.json("GET", f"/v1/runs/{run}"))["status"] == "cancelled"

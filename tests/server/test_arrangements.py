@@ -27,7 +27,7 @@ NOWHERE = {"name": "desk", "kind": "slack", "url": "http://127.0.0.1:9/"}
 async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Hall]:
     notify = parse_settings({"channel": [NOWHERE]})
     address = f"sqlite:{tmp_path / 'h.db'}"
-    async with Holdfast(address, directory="store", notify=notify) as house, hall_of(house) as found:
+    async with Holdfast(address, directory="store", notify=notify) as hf, hall_of(hf) as found:
         for name in ("dana", "sam", "ada"):
             person = {"email": f"{name}@acme", "name": name.title()}
             await found.ask("ada", "PUT", f"/v1/directory/people/{name}", json=person)
@@ -42,7 +42,7 @@ async def test_files_are_attached_kept_and_downloaded_never_opened(hall: Hall) -
         {"type": "decision", "field": "decision", "options": ["accept", "refuse"]},
     ]
     flow.hold("look", prompt="Is it broken?", sections=form, assignee="user:dana@acme")
-    (hold,) = (await flow.run({}, on=hall.house)).holds
+    (hold,) = (await flow.run({}, on=hall.hf)).holds
     at = f"/v1/holds/{hold.id}"
     sent = {"photo": ('so "broken".png', PNG, "image/png")}
     (kept,) = (await hall.ask("dana", "POST", f"{at}/files", status=201, files=sent))["items"]
@@ -93,7 +93,7 @@ async def test_evidence_is_handed_out_and_checked_offline(hall: Hall, tmp_path: 
 @pytest.mark.covers("SERVER-API-08")
 async def test_link_is_made_for_one_person_and_void_when_revoked(hall: Hall) -> None:
     hold = await hall.asks()
-    office = (await hall.house.holds()).office
+    office = (await hall.hf.holds()).office
     asked = await hall.send("dana", "POST", f"/v1/holds/{hold}/links", json={"to": "user:dana"})
     assert asked.status_code == 403
     made = await hall.ask("ada", "POST", f"/v1/holds/{hold}/links", status=201, json={"to": "user:dana"})
@@ -171,7 +171,7 @@ async def test_rules_calendars_deployments_and_skills_are_kept(hall: Hall) -> No
 @pytest.mark.covers("SERVER-API-08")
 async def test_notice_that_was_given_up_is_replayed(hall: Hall) -> None:
     hold = await hall.asks()
-    deliverer = (await hall.house.service()).runtime.deliverer
+    deliverer = (await hall.hf.service()).runtime.deliverer
     assert deliverer is not None
     await deliverer.deliver()  # an address that the rules of egress do not allow: refused for good
     (dead,) = (await hall.ask("ada", "GET", "/v1/notices/dead"))["items"]

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Hall]:
-    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}") as house, hall_of(house) as found:
+    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}") as hf, hall_of(hf) as found:
         yield found
 
 

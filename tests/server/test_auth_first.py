@@ -11,7 +11,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.api.app import ApiSettings
 from holdfast.api.auth.authenticator import Door, Refusals
-from holdfast.api.auth.first_token import demand_safe, sign_in_address
+from holdfast.api.auth.first_token import require_safe, sign_in_address
 from holdfast.api.auth.grants import Grant
 from holdfast.api.auth.host_guard import HostGuard, hosts_for, is_loopback
 from holdfast.api.auth.sessions import Sessions
@@ -30,25 +30,25 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.covers("SERVER-AUTH-08")
 async def test_server_without_a_token_listens_on_its_own_machine_only(tmp_path: Path) -> None:
-    async with Holdfast(f"sqlite:{tmp_path / 'f.db'}") as house:
-        door, host = Door(house), "0.0.0.0"
+    async with Holdfast(f"sqlite:{tmp_path / 'f.db'}") as hf:
+        door, host = Door(hf), "0.0.0.0"
         for near in ("127.0.0.1", "localhost", "::1"):
-            await demand_safe(door, near)
+            await require_safe(door, near)
         for far in (host, "::", "192.0.2.1", "holdfast.example"):
             with pytest.raises(SettingsError, match="holdfast tokens create"):
-                await demand_safe(door, far)
+                await require_safe(door, far)
         tokens = await door.tokens()
         gone, _ = await tokens.create(Grant(subject="user:a", roles=("admin",)), by="user:local")
         await tokens.revoke(gone.id, by="user:local")
         with pytest.raises(SettingsError):
-            await demand_safe(door, host)
+            await require_safe(door, host)
         await tokens.create(Grant(subject="user:a", roles=("admin",)), by="user:local")
-        await demand_safe(door, host)
+        await require_safe(door, host)
 
 
 @pytest.mark.covers("SERVER-AUTH-08")
 async def test_code_signs_in_once_as_an_admin(server: Server) -> None:
-    where = await sign_in_address(Door(server.house), server.serving.address)
+    where = await sign_in_address(Door(server.hf), server.serving.address)
     async with browser(server) as client:
         assert (await client.head(where)).status_code == 200  # what looks ahead takes nothing away
         answer = await client.get(where)
@@ -73,7 +73,7 @@ async def test_code_is_good_for_ten_minutes(anyio_backend: str) -> None:
 
 @pytest.mark.covers("SERVER-AUTH-08")
 async def test_of_several_who_have_a_code_one_is_signed_in(server: Server) -> None:
-    sessions = Sessions(await server.house.open())
+    sessions = Sessions(await server.hf.open())
     code = await sessions.new_code(Grant(subject="user:local", roles=("admin",)))
     taken = await asyncio.gather(*(sessions.take_code(code) for _ in range(8)))
     assert len([each for each in taken if each is not None]) == 1
@@ -143,7 +143,7 @@ def test_command_makes_a_new_code(tmp_path: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.covers("SERVER-AUTH-08")
 async def test_other_names_are_refused_on_loopback(server: Server) -> None:
     settings = ApiSettings(hosts=hosts_for("127.0.0.1", None))
-    async with serving(server.house, settings) as guarded:
+    async with serving(server.hf, settings) as guarded:
         for name in ("evil.example", "127.0.0.1.evil.example", "", "localhost@evil.example", "local host"):
             answer = await guarded.client.get("/v1/session", headers={"Host": name})
             assert answer.status_code in (400, 421), name

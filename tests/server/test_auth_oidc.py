@@ -41,7 +41,7 @@ def settings(issuer: str, **more: Any) -> SignIn:
 @pytest.fixture
 async def hall(tmp_path: Path, issuer: str, anyio_backend: str) -> Any:
     store = f"sqlite:{tmp_path / 'o.db'}"
-    async with Holdfast(store) as house, serving(house, sign_in=settings(issuer)) as found:
+    async with Holdfast(store) as hf, serving(hf, sign_in=settings(issuer)) as found:
         yield found
 
 
@@ -126,7 +126,7 @@ async def test_answer_that_does_not_belong_to_the_journey_is_refused(hall: Serve
 
 async def test_provider_that_is_away_is_told_and_the_rest_works(tmp_path: Path, anyio_backend: str) -> None:
     store, away = f"sqlite:{tmp_path / 'a.db'}", settings("http://127.0.0.1:9")
-    async with Holdfast(store) as house, serving(house, sign_in=away) as found, browser() as client:
+    async with Holdfast(store) as hf, serving(hf, sign_in=away) as found, browser() as client:
         answer = await client.get(f"{found.serving.address}/sign-in/oidc")
         assert answer.status_code == 502
         assert "does not answer as it should" in answer.text
@@ -159,7 +159,7 @@ async def asks_who_it_is(client: httpx2.AsyncClient, server: Server) -> bool:
 async def test_person_signs_out_at_the_provider_too_where_that_is_set(tmp_path: Path, issuer: str) -> None:
     store = f"sqlite:{tmp_path / 'o.db'}"
     wanted = settings(issuer, sign_out=True)
-    async with Holdfast(store) as house, serving(house, sign_in=wanted) as hall, browser() as client:
+    async with Holdfast(store) as hf, serving(hf, sign_in=wanted) as hall, browser() as client:
         await client.get(await at_the_provider(client, hall, "dana"))
         assert not await asks_who_it_is(client, hall)
         await client.get(await at_the_provider(client, hall, "dana"))

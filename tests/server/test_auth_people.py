@@ -27,10 +27,10 @@ def payment(**more: Any) -> Flow:
 
 async def started(server: Server, flow: Flow, who: dict[str, str]) -> str:
     """A run that its caller starts over HTTP; answers the hold that it waits at."""
-    server.house.carry(flow.program())
+    server.hf.carry(flow.program())
     run = await server.json("POST", "/v1/runs", 201, json={"flow": flow.name, "input": {}}, headers=who)
-    await flow.resume(run["id"], on=server.house)
-    (hold,) = await (await server.house.service()).holds(run["id"])
+    await flow.resume(run["id"], on=server.hf)
+    (hold,) = await (await server.hf.service()).holds(run["id"])
     return hold.id
 
 
@@ -82,7 +82,7 @@ async def test_groups_of_the_credential_make_a_hold_theirs(server: Server) -> No
 @pytest.mark.covers("SERVER-AUTH-04")
 async def test_tenant_is_that_of_the_credential_whatever_else_is_said(server: Server) -> None:
     flow = payment()
-    server.house.carry(flow.program())
+    server.hf.carry(flow.program())
     acme = bearer(await token(server, "user:dana", "admin", tenant="acme"))
     says = {**acme, "X-Tenant": "other", "X-Tenant-Id": "other", "X-Forwarded-User": "user:root"}
     body = {
@@ -96,7 +96,7 @@ async def test_tenant_is_that_of_the_credential_whatever_else_is_said(server: Se
     if answer.status_code == 422:  # what is not asked for is not taken
         answer = await server.client.post("/v1/runs", json={"flow": flow.name, "input": {}}, headers=says)
     assert answer.status_code == 201, answer.text
-    row = await (await server.house.open()).get_run(answer.json()["id"])
+    row = await (await server.hf.open()).get_run(answer.json()["id"])
     assert row is not None
     assert (row.tenant, row.started_by) == ("acme", "user:dana")
     asked = await server.client.get("/v1/runs", params={"tenant": "acme"})
@@ -107,7 +107,7 @@ async def test_tenant_is_that_of_the_credential_whatever_else_is_said(server: Se
 async def test_credentials_work_on_an_encrypted_store(tmp_path: Path, anyio_backend: str) -> None:
     store = f"sqlite:{tmp_path / 'e.db'}"
     keys = StaticKeys(with_scope(None, EVERYBODY, new_scope(datetime.now(UTC))))
-    async with Holdfast(store, keys=keys) as house, serving(house) as server:
+    async with Holdfast(store, keys=keys) as hf, serving(hf) as server:
         text = await token(server, "user:dana", "viewer")
         async with httpx2.AsyncClient(base_url=server.serving.address, timeout=20) as client:
             assert (await client.post("/v1/session", json={"token": text})).status_code == 204

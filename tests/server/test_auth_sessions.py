@@ -34,7 +34,7 @@ async def test_token_becomes_a_session_that_no_script_can_read(server: Server) -
 async def test_cookie_is_secure_and_our_own_behind_https(server: Server) -> None:
     text = await token(server, "user:dana", "operator")
     public = SignIn(public_url="https://holdfast.example")
-    async with serving(server.house, sign_in=public) as safe, browser(safe) as client:
+    async with serving(server.hf, sign_in=public) as safe, browser(safe) as client:
         cookie = (await client.post("/v1/session", json={"token": text})).headers["set-cookie"]
     assert cookie.startswith("__Host-holdfast_session=")
     assert "Secure" in cookie
@@ -115,7 +115,7 @@ async def test_session_ends_with_the_token_it_began_with(server: Server) -> None
 @pytest.mark.covers("SERVER-AUTH-03")
 async def test_all_sessions_of_somebody_are_ended_at_once(server: Server) -> None:
     mine, theirs = await session(server, "user:dana", "viewer"), await session(server, "user:lea", "viewer")
-    sessions = Sessions(await server.house.open())
+    sessions = Sessions(await server.hf.open())
     assert await sessions.end_all("user:dana", "other", by="user:local") == 0
     assert await sessions.end_all("user:dana", "default", by="user:local") == 1
     for opened, status in ((mine, 401), (theirs, 200)):
@@ -153,7 +153,7 @@ async def test_session_ends_when_idle_and_when_old(anyio_backend: str) -> None:
 @pytest.mark.covers("SERVER-AUTH-03")
 async def test_store_keeps_no_session_id(server: Server) -> None:
     mine = await session(server, "user:dana", "admin")
-    (kept,) = await (await server.house.open()).documents(SERVER, SESSION)
+    (kept,) = await (await server.hf.open()).documents(SERVER, SESSION)
     assert mine.id not in kept.name
     assert mine.id.encode() not in kept.body
     assert mine.csrf.encode() not in kept.body

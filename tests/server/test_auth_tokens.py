@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.api.auth import tokens
-from holdfast.api.auth.grants import SERVER, Grant, demand_within
+from holdfast.api.auth.grants import SERVER, Grant, require_within
 from holdfast.api.auth.principal import ROLES
 from holdfast.api.auth.tokens import KIND, Tokens
 from holdfast.cli.main import run
@@ -33,7 +33,7 @@ async def test_token_says_who_asks_and_what_they_may(server: Server) -> None:
 async def test_store_keeps_no_token_only_a_digest(server: Server) -> None:
     text = await token(server, "user:dana", "viewer")
     secret = text.rpartition("_")[2]
-    store = await server.house.open()
+    store = await server.hf.open()
     (kept,) = await store.documents(SERVER, KIND)
     assert secret.encode() not in kept.body
     assert not [row for row in await store.audit("default") if secret.encode() in row.data]
@@ -61,7 +61,7 @@ async def test_whatever_is_not_the_token_is_refused(server: Server) -> None:
 
 @pytest.mark.covers("SERVER-AUTH-01")
 async def test_token_ends_when_it_expires(server: Server) -> None:
-    store = await server.house.open()
+    store = await server.hf.open()
     over = await token(server, "user:dana", "admin", expires_at=store.now() - 1)
     soon = await token(server, "user:dana", "admin", expires_at=store.now() + 60_000_000)
     await server.json("GET", "/v1/session", 401, headers=bearer(over))
@@ -78,7 +78,7 @@ async def test_token_revoked_here_ends_at_once_and_elsewhere_within_seconds(
         await server.json("GET", "/v1/session", headers=bearer(each))
     await server.json("DELETE", f"/v1/tokens/{here['id']}")
     await server.json("GET", "/v1/session", 401, headers=bearer(here["token"]))
-    await Tokens(await server.house.open()).revoke(text, by="user:test")  # as another process would
+    await Tokens(await server.hf.open()).revoke(text, by="user:test")  # as another process would
     monkeypatch.setattr(tokens, "FRESH", 0.0)
     await server.json("GET", "/v1/session", 401, headers=bearer(text))
     assert [row.actor for row in await audited(server, "token_revoked")] == ["user:local", "user:test"]
@@ -112,7 +112,7 @@ async def test_last_use_is_told_coarsely(server: Server) -> None:
     assert (await server.json("GET", "/v1/tokens"))["items"][0]["last_used_at"] is None
     for _ in range(3):
         await server.json("GET", "/v1/session", headers=bearer(text))
-    store = await server.house.open()
+    store = await server.hf.open()
     assert (await store.document(SERVER, tokens.USED, text.split("_")[1])).revision == 1
     assert (await server.json("GET", "/v1/tokens"))["items"][0]["last_used_at"]
 
@@ -192,6 +192,6 @@ def test_nobody_gives_in_another_tenant() -> None:
     giver = Grant(subject="user:a", tenant="acme", roles=("admin",)).principal(
         method="token", credential="x", channel="api"
     )
-    demand_within(Grant(subject="user:b", tenant="acme", roles=("viewer",)), giver)
+    require_within(Grant(subject="user:b", tenant="acme", roles=("viewer",)), giver)
     with pytest.raises(ForbiddenError):
-        demand_within(Grant(subject="user:b", tenant="other", roles=("viewer",)), giver)
+        require_within(Grant(subject="user:b", tenant="other", roles=("viewer",)), giver)

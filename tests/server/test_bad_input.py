@@ -122,7 +122,7 @@ def anyio_backend() -> str:
 @pytest.fixture
 async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Server]:
     settings = ApiSettings(pace=0, anonymous_pace=0, most_body=MOST, most_file=MOST)
-    async with Holdfast(f"sqlite:{tmp_path / 'b.db'}") as house, serving(house, settings) as found:
+    async with Holdfast(f"sqlite:{tmp_path / 'b.db'}") as hf, serving(hf, settings) as found:
         yield found
 
 

@@ -57,12 +57,12 @@ def asking() -> Flow:
 
 
 async def waiting(server: Server, flow: Flow) -> tuple[str, str]:
-    result = await flow.run({"order": "A-17"}, on=server.house)
-    return result.run_id, (await (await server.house.service()).holds(result.run_id))[0].id
+    result = await flow.run({"order": "A-17"}, on=server.hf)
+    return result.run_id, (await (await server.hf.service()).holds(result.run_id))[0].id
 
 
 async def signed_in(server: Server) -> str:
-    return await sign_in_address(Door(server.house), server.serving.address)
+    return await sign_in_address(Door(server.hf), server.serving.address)
 
 
 async def browse(work: Callable[[Tab], None], *, script: bool = False) -> None:
@@ -103,7 +103,7 @@ async def test_a_person_without_script_signs_in_fills_a_form_and_decides(
         assert 'id="token"' in tab.text()
 
     await browse(work)
-    row = await (await server.house.holds()).get(operator(), hold)
+    row = await (await server.hf.holds()).get(operator(), hold)
     assert (row.status, row.resolved_by) == (HoldStatus.resolved, "user:local")
     assert b'"count":3' in (row.resolution or b"")
 
@@ -151,7 +151,7 @@ async def test_pages_fit_a_phone_and_are_told_to_screen_readers(server: Server, 
 async def test_a_runs_page_follows_the_run_with_and_without_script(server: Server, asking: Flow) -> None:
     run, hold = await waiting(server, asking)
     home = await signed_in(server)
-    people, loop = await server.house.holds(), asyncio.get_running_loop()
+    people, loop = await server.hf.holds(), asyncio.get_running_loop()
 
     def decide() -> None:
         answer = {"note": "n", "count": 1, "rows": []}
@@ -165,14 +165,14 @@ async def test_a_runs_page_follows_the_run_with_and_without_script(server: Serve
         decide()
         _until(tab, "completed")
 
-    async with Worker(asking, on=server.house):
+    async with Worker(asking, on=server.hf):
         await browse(work, script=True)
 
 
 @pytest.mark.covers("SERVER-PAGE-03")
 async def test_a_link_with_its_token_behind_a_hash_opens_too(server: Server, asking: Flow) -> None:
     _, hold = await waiting(server, asking)
-    people = await server.house.holds()
+    people = await server.hf.holds()
     row = await people.get(operator(), hold)
     token = await Links(people.office).make(row, Grant(to="user:dana", purpose="view"))
 

@@ -79,7 +79,7 @@ async def test_hold_is_decided_once_and_the_second_learns_by_whom(client: AsyncC
 
 @pytest.mark.covers("R-24-http")
 async def test_whoever_comes_back_later_is_asked_again_and_the_run_completes(server: Server) -> None:
-    async with Worker(refund(), on=server.house, hot_hold=0):
+    async with Worker(refund(), on=server.hf, hot_hold=0):
         await comes_back_later(server)
 
 
@@ -244,7 +244,7 @@ async def test_files_go_both_ways(client: AsyncClient, shop: Server) -> None:
     flow = Flow("papers", effect="pure")
     paper = {"type": "input", "field": "paper", "kind": "file"}
     flow.hold("ask", prompt="?", sections=[paper, {"type": "decision", "options": ["ok"]}])
-    asked = await flow.run({}, on=shop.house)
+    asked = await flow.run({}, on=shop.hf)
     (hold,) = await client.run(asked.run_id).holds().all()
     (kept,) = await client.holds.attach_file(hold.id, {"paper": ("note.txt", b"hello", "text/plain")})
     assert kept.file["name"] == "note.txt"

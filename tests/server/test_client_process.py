@@ -69,9 +69,9 @@ def token(tmp_path: Path) -> str:
     """One that outlives a server's process."""
 
     async def made() -> str:
-        async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house:
+        async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf:
             grant = Grant(subject="user:dana@acme", roles=("admin",))
-            return (await Tokens(await house.open()).create(grant, by="user:test"))[1]
+            return (await Tokens(await hf.open()).create(grant, by="user:test"))[1]
 
     return asyncio.run(made())
 

@@ -27,7 +27,7 @@ LOOKED = frozenset({"link_opened", "refused", "access_refused"})
 
 async def everything(server: Server) -> tuple[Any, ...]:
     """All that a decision or an act would change."""
-    service = await server.house.service()
+    service = await server.hf.service()
     holds = await service.store.holds(run=None, status=None, limit=1000)
     runs = await service.store.list_runs(RunFilter(), after=None, limit=1000)
     notes = [await service.store.hold_notes(row.id) for row in holds]
@@ -69,15 +69,15 @@ async def asked(server: Server) -> list[str]:
     ):
         flow = Flow(name, effect="pure")
         flow.hold("ask", prompt=f"{name}?", **more)
-        result = await flow.run({}, on=server.house)
-        found.append((await (await server.house.service()).holds(result.run_id))[0].id)
+        result = await flow.run({}, on=server.hf)
+        found.append((await (await server.hf.service()).holds(result.run_id))[0].id)
     return found
 
 
 @pytest.mark.covers("SERVER-PROOF-03", "SERVER-PAGE-02", "SERVER-PAGE-03")
 async def test_get_and_head_to_every_link_decide_nothing(server: Server) -> None:
     holds = await asked(server)
-    people = await server.house.holds()
+    people = await server.hf.holds()
     rows = [await people.get(operator(), hold) for hold in holds]
     links = [await Links(people.office).make(row, Grant(to="user:dana", purpose="decide")) for row in rows]
     before = await everything(server)
@@ -105,7 +105,7 @@ async def test_get_and_head_to_every_link_decide_nothing(server: Server) -> None
 async def test_get_and_head_to_every_route_change_nothing(server: Server) -> None:
     """Also those that no page leads to, filled in with what there is."""
     holds = await asked(server)
-    run = (await (await server.house.holds()).get(operator(), holds[0])).run
+    run = (await (await server.hf.holds()).get(operator(), holds[0])).run
     before = await everything(server)
     fillings = {"hold": holds[0], "checkpoint": holds[0], "run": run, "flow": "plain", "name": "pages.css"}
     paths: set[str] = set()

@@ -71,11 +71,11 @@ async def test_files_are_loaded_only_from_folders_that_the_operator_allows(tmp_p
     (tmp_path / "outside.py").write_text("raise SystemExit('loaded')")
     (root / "link.py").symlink_to(tmp_path / "outside.py")
     store = f"sqlite:{tmp_path / 's.db'}"
-    async with Holdfast(store) as house, serving(house) as closed:
+    async with Holdfast(store) as hf, serving(hf) as closed:
         body = {"workflow_uri": "small_of_server.py"}
         assert (await closed.json("POST", "/v1/runs", 403, json=body))["code"] == "forbidden"
         assert (await closed.json("POST", "/v1/flows", 403, json=body))["code"] == "forbidden"
-    async with Holdfast(store) as house, serving(house, ApiSettings(roots=(root,))) as server:
+    async with Holdfast(store) as hf, serving(hf, ApiSettings(roots=(root,))) as server:
         made = await server.json("POST", "/v1/runs", 201, json=body)
         assert made["flow"] == "small"
         broken = {"workflow_uri": "broken_of_server.py"}
@@ -94,14 +94,14 @@ async def test_server_without_the_code_starts_runs_that_workers_have_run_before(
     tmp_path: Path, greeting: Flow
 ) -> None:
     store = f"sqlite:{tmp_path / 's.db'}"
-    async with Holdfast(store) as house:
-        done = await greeting.run({"name": "you"}, on=house)
-    async with Holdfast(store) as house, serving(house) as server:
+    async with Holdfast(store) as hf:
+        done = await greeting.run({"name": "you"}, on=hf)
+    async with Holdfast(store) as hf, serving(hf) as server:
         body = {"workflow_uri": "greeting", "input": {"name": "me"}}
         run = await server.json("POST", "/v1/runs", 201, json=body)
         assert run["version"] == (await server.json("GET", f"/v1/runs/{done.run_id}"))["version"]
-    async with Holdfast(store) as house:
-        result = await greeting.resume(run["id"], on=house)
+    async with Holdfast(store) as hf:
+        result = await greeting.resume(run["id"], on=hf)
         assert result.expect().state["said"] == "hello me"
 
 
@@ -109,8 +109,8 @@ async def test_server_without_the_code_starts_runs_that_workers_have_run_before(
 async def test_flow_with_a_slash_in_its_name_is_reached_by_its_address(server: Server) -> None:
     flow = Flow("team/refund", effect="pure")
     flow.node(id="only")(lambda s: {"done": True})
-    async with Worker(flow, on=server.house):
-        await (await server.house.service()).keep_flow(flow.program())
+    async with Worker(flow, on=server.hf):
+        await (await server.hf.service()).keep_flow(flow.program())
         for name in ("team/refund", "team%2Frefund"):
             assert (await server.json("GET", f"/v1/flows/{name}"))["name"] == "team/refund"
             newest = await server.json("GET", f"/v1/flows/{name}/versions/latest")

@@ -28,7 +28,7 @@ async def hall(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: st
     if request.param == "pg":
         address = postgres.with_setting(postgres.database(), schema=SCHEMA)
         await postgres.empty(SCHEMA)
-    async with Holdfast(address) as house, hall_of(house) as found:
+    async with Holdfast(address) as hf, hall_of(hf) as found:
         yield found
 
 

@@ -45,7 +45,7 @@ class Office:
 
     async def mail(self) -> EmailMessage:
         """The newest that was sent."""
-        deliverer = (await self.hall.house.service()).runtime.deliverer
+        deliverer = (await self.hall.hf.service()).runtime.deliverer
         assert deliverer is not None
         await deliverer.deliver()
         return self.smtp.mails[-1].message
@@ -82,8 +82,8 @@ async def office(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Office]:
         settings = ApiSettings(inbound=parse_settings({"way": [WAY]}))
         notify = notify_settings({"channel": [channel]})
         async with (
-            Holdfast(f"sqlite:{tmp_path / 'h.db'}", notify=notify) as house,
-            hall_of(house, settings) as hall,
+            Holdfast(f"sqlite:{tmp_path / 'h.db'}", notify=notify) as hf,
+            hall_of(hf, settings) as hall,
         ):
             yield Office(hall, smtp)
 

@@ -39,7 +39,7 @@ class Desk:
 
     async def card(self) -> dict[str, Any]:
         """The newest that the channel was told."""
-        deliverer = (await self.hall.house.service()).runtime.deliverer
+        deliverer = (await self.hall.hf.service()).runtime.deliverer
         assert deliverer is not None
         await deliverer.deliver()
         return self.slack.seen[-1].json
@@ -92,8 +92,8 @@ async def desk(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Desk]:
         notify = notify_settings({"channel": [channel], "allow": allow})
         inbound = parse_settings({"way": [WAY], "allow": allow})
         async with (
-            Holdfast(f"sqlite:{tmp_path / 'h.db'}", notify=notify) as house,
-            hall_of(house, ApiSettings(inbound=inbound)) as hall,
+            Holdfast(f"sqlite:{tmp_path / 'h.db'}", notify=notify) as hf,
+            hall_of(hf, ApiSettings(inbound=inbound)) as hall,
         ):
             yield Desk(hall, slack)
 

@@ -36,7 +36,7 @@ WAYS = [
 @pytest.fixture
 async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Hall]:
     settings = ApiSettings(inbound=parse_settings({"way": WAYS}))
-    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}") as house, hall_of(house, settings) as found:
+    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}") as hf, hall_of(hf, settings) as found:
         yield found
 
 

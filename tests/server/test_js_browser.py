@@ -85,8 +85,8 @@ def talks(found: dict[str, Any]) -> None:
 
 @pytest.mark.covers("SERVER-SDK-03")
 async def test_page_works_with_a_token_and_with_a_session(server: Server) -> None:
-    home = await sign_in_address(Door(server.house), server.serving.address)
-    async with Worker(asking(), on=server.house, poll=0.05):
+    home = await sign_in_address(Door(server.hf), server.serving.address)
+    async with Worker(asking(), on=server.hf, poll=0.05):
         runs = [await started(server, asking()) for _ in range(2)]
         module, token = "/client/holdfast.js", {"token": server.token}
 
@@ -125,8 +125,8 @@ async def elsewhere() -> AsyncIterator[str]:
 async def test_page_of_a_listed_origin_works_and_of_another_does_not(server: Server) -> None:
     async with (
         elsewhere() as site,
-        Worker(asking(), on=server.house, poll=0.05),
-        serving(server.house, ApiSettings(origins=(site,))) as listing,
+        Worker(asking(), on=server.hf, poll=0.05),
+        serving(server.hf, ApiSettings(origins=(site,))) as listing,
     ):
         run = await started(server, asking())
 

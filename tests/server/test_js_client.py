@@ -170,7 +170,7 @@ async def test_program_starts_answers_lists_and_reads(shop: Server) -> None:
 async def test_lost_answers_are_asked_for_again_where_nothing_is_done_twice(shop: Server) -> None:
     slow = ApiSettings(pace=1, burst=1)
     waiting = await started(shop, asking())
-    async with serving(shop.house, slow) as busy:
+    async with serving(shop.hf, slow) as busy:
         given = {"address": shop.serving.address, "token": shop.token, "waiting": waiting}
         given |= {"busy": busy.serving.address, "busy_token": busy.token}
         async with script(JS / "retries.mjs", **given) as told:
@@ -208,7 +208,7 @@ async def test_stream_in_any_pieces_says_the_same() -> None:
 async def test_page_that_comes_back_to_a_question_is_asked_again_and_goes_on(
     server: Server, hot: float
 ) -> None:
-    async with Worker(asking(), on=server.house, poll=0.05, hot_hold=hot):
+    async with Worker(asking(), on=server.hf, poll=0.05, hot_hold=hot):
         run = await started(server, asking())
         given = {"address": server.serving.address, "token": server.token, "run": run}
         async with script(JS / "returning.mjs", **given) as told:
@@ -223,7 +223,7 @@ async def test_page_that_comes_back_to_a_question_is_asked_again_and_goes_on(
 
 @pytest.mark.covers("SERVER-SDK-03")
 async def test_page_of_the_proposal_works_in_node(server: Server) -> None:
-    async with Worker(asking(), on=server.house, poll=0.05):
+    async with Worker(asking(), on=server.hf, poll=0.05):
         run = await started(server, asking())
         given = {"address": server.serving.address, "token": server.token, "run": run}
         async with script(JS / "example.mjs", **given) as told:

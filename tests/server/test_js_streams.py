@@ -34,7 +34,7 @@ async def talked(server: Server, words: int) -> str:
     gate = asyncio.Event()
     gate.set()
     flow = talking(gate, words)
-    async with Worker(flow, on=server.house, poll=0.05):
+    async with Worker(flow, on=server.hf, poll=0.05):
         run = await started(server, flow)
         await server.json("GET", f"/v1/runs/{run}/result?wait=30")
     return run
@@ -115,10 +115,10 @@ async def test_stream_gives_up_a_connection_that_shows_no_life_and_comes_back(se
 
     hasty = ApiSettings(heartbeat=0.1, stream_life=0.5)
     async with (
-        serving(server.house, hasty) as short,
+        serving(server.hf, hasty) as short,
         relay(short.serving.address) as between,
         await asyncio.start_server(swallow, "127.0.0.1", 0) as front,
-        Worker(flow, on=server.house, poll=0.05),
+        Worker(flow, on=server.hf, poll=0.05),
     ):
         run = await started(server, flow)
         address = f"http://127.0.0.1:{front.sockets[0].getsockname()[1]}"
@@ -154,7 +154,7 @@ async def test_server_is_killed_in_the_middle_of_a_stream_and_comes_back(tmp_pat
 async def test_socket_follows_several_runs_answers_and_stops(server: Server, cuts: tuple[int, ...]) -> None:
     run = await talked(server, 40)
     async with (
-        Worker(asking(), on=server.house, poll=0.05),
+        Worker(asking(), on=server.hf, poll=0.05),
         relay(server.serving.address, *cuts, None) as between,
     ):
         asks, stops = await started(server, asking()), await started(server, asking())
@@ -197,7 +197,7 @@ async def test_slow_reader_of_a_socket_leaves_the_rest_in_the_log(server: Server
 async def test_follower_of_holds_hears_what_is_done_to_them(server: Server) -> None:
     async with script(JS / "holds.mjs", address=server.serving.address, token=server.token) as it:
         assert await it.said() == {"state": "open"}
-        await asking().run({}, on=server.house)
+        await asking().run({}, on=server.hf)
         hold = await it.until("hold")
         await server.json("POST", f"/v1/holds/{hold}/resolve", json={"decision": "approve"})
         assert await it.until("types") == ["checkpoint.created", "checkpoint.resolved"]

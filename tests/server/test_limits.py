@@ -25,7 +25,7 @@ PAGE = "https://app.example"
 @pytest.mark.covers("SERVER-API-17", "SERVER-API-13")
 async def test_body_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
     settings = ApiSettings(most_body=1000, most_file=2000)
-    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house, serving(house, settings) as server:
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf, serving(hf, settings) as server:
         told = await server.client.post("/v1/runs", content=b"x" * 1001)
         assert (told.status_code, told.json()["code"]) == (413, "too_large")
 
@@ -43,7 +43,7 @@ async def test_body_that_is_too_large_is_refused_before_it_is_read(tmp_path: Pat
 @pytest.mark.covers("SERVER-API-18")
 async def test_caller_who_is_too_fast_is_told_when_to_come_back(tmp_path: Path) -> None:
     settings = ApiSettings(pace=0.1, burst=30, anonymous_pace=0.1)
-    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house, serving(house, settings) as server:
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf, serving(hf, settings) as server:
         answers = [await server.client.get("/v1/runs") for _ in range(5)]
         assert [each.status_code for each in answers] == [200, 200, 200, 429, 429]
         last = answers[-1]
@@ -75,7 +75,7 @@ def test_bucket_fills_again_as_time_goes_by() -> None:
 
 @pytest.mark.covers("SERVER-API-19")
 async def test_long_answers_are_compressed_for_those_who_take_it(server: Server, greeting: Flow) -> None:
-    run = (await greeting.run({"name": "you" * 1000}, on=server.house)).run_id
+    run = (await greeting.run({"name": "you" * 1000}, on=server.hf)).run_id
     path = f"{server.serving.address}/v1/runs/{run}/checkpoints/latest"
     known = {"Authorization": f"Bearer {server.token}"}
     async with httpx2.AsyncClient() as plain:
@@ -100,7 +100,7 @@ async def test_long_answers_are_compressed_for_those_who_take_it(server: Server,
 async def test_pages_of_other_origins_call_only_where_they_are_listed(tmp_path: Path) -> None:
     settings = ApiSettings(origins=(PAGE,))
     asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
-    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house, serving(house, settings) as server:
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf, serving(hf, settings) as server:
         before = await server.client.options("/v1/runs", headers={"Origin": PAGE, **asks})
         assert before.status_code == 200
         assert before.headers["access-control-allow-origin"] == PAGE
@@ -136,7 +136,7 @@ async def test_method_that_is_not_for_a_path_learns_which_are(server: Server) ->
 
 @pytest.mark.covers("R-66-http")
 async def test_old_paths_answer_like_ours(server: Server, greeting: Flow) -> None:
-    run = (await greeting.run({"name": "you"}, on=server.house)).run_id
+    run = (await greeting.run({"name": "you"}, on=server.hf)).run_id
     ours = await server.json("GET", f"/v1/runs/{run}")
     points = await server.json("GET", f"/v1/runs/{run}/checkpoints")
     headers = {"Accept": "application/json"}

@@ -65,8 +65,8 @@ def first_names(needs: Access) -> set[str]:
 
 
 def test_every_place_of_the_server_is_a_route_with_a_rule() -> None:
-    house = Holdfast("memory:")
-    app = build(house, Door(house), ApiSettings(), THEMES)
+    hf = Holdfast("memory:")
+    app = build(hf, Door(hf), ApiSettings(), THEMES)
     declared = {(route.method, route.path) for route in ROUTES}
     for place in _places(app.routes):
         if isinstance(place, WebSocketRoute):
@@ -118,7 +118,7 @@ def test_who_may_decide_is_changed_by_administrators_only() -> None:
 @pytest.fixture
 async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Server]:
     settings = ApiSettings(pace=0, anonymous_pace=0)
-    async with Holdfast(f"sqlite:{tmp_path / 'm.db'}") as house, serving(house, settings) as found:
+    async with Holdfast(f"sqlite:{tmp_path / 'm.db'}") as hf, serving(hf, settings) as found:
         yield found
 
 
@@ -144,7 +144,7 @@ def filled(path: str, **known: str) -> str:
 
 async def test_every_route_keeps_to_its_rule_for_every_credential(hall: Server) -> None:
     """Beside strangers: one that has the right and nothing else, and one that has everything else."""
-    store = await hall.house.open()
+    store = await hall.hf.open()
     expired = bearer(await token(hall, "user:a", "admin", expires_at=store.now() - 1))
     unknown = bearer(f"hf_{'0' * 12}_{'x' * 43}")
     nothing, service = bearer(await token(hall)), bearer(await token(hall, "service:bot"))
@@ -274,7 +274,7 @@ async def _acme(hall: Server) -> tuple[dict[str, str], Any]:
     """A run of another tenant that waits for somebody, with everything that has an id."""
     flow = Flow("secretive", effect="pure")
     flow.hold("approve", prompt=f"{MARK}?", options=["approve", "reject"], assignee="user:dana")
-    done = await flow.run({"word": MARK}, on=hall.house, tenant="acme", thread="t", started_by="user:dana")
+    done = await flow.run({"word": MARK}, on=hall.hf, tenant="acme", thread="t", started_by="user:dana")
     (hold,) = done.holds
     text = await token(hall, "user:dana", "viewer", tenant="acme")
     ids = {
@@ -288,5 +288,5 @@ async def _acme(hall: Server) -> tuple[dict[str, str], Any]:
 
 
 async def _state(hall: Server, ids: dict[str, str]) -> Any:
-    store = await hall.house.open()
+    store = await hall.hf.open()
     return await store.hold(ids["hold"]), await store.get_run(ids["run"]), await store.audit_head("acme")

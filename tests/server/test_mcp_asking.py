@@ -73,8 +73,8 @@ async def test_question_is_kept_and_answered_while_nobody_of_the_server_lives(tm
     store = f"sqlite:{tmp_path / 'm.db'}"
     async with speaking(store) as server, agent(server) as bot:
         asked = await bot.does("ask_people", question="Ship it?", choices=["yes", "no"])
-    async with Holdfast(store) as house:
-        people = await house.holds()
+    async with Holdfast(store) as hf:
+        people = await hf.holds()
         await people.resolve(operator("user:dana"), asked["id"], decision="yes")
     async with speaking(store, works=False) as server, agent(server) as bot:
         heard = await bot.does("check_answer", id=asked["id"])
@@ -203,7 +203,7 @@ async def test_decided_question_is_not_withdrawn(hall: Server) -> None:
         asked = await bot.does("ask_people", question="Go?", choices=["yes", "no"], assignee="user:dana")
         await decide(hall, asked["id"], "yes")
         assert "user:dana" in await bot.fails("withdraw_question", id=asked["id"])
-    store = await hall.house.open()
+    store = await hall.hf.open()
     row = await store.hold(HoldId(asked["id"]))
     assert row is not None
     assert row.status == "resolved"

@@ -28,20 +28,20 @@ ODD: Final[list[Any]] = [
 
 
 @pytest.fixture
-async def house(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Holdfast]:
+async def hf(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Holdfast]:
     async with Holdfast(f"sqlite:{tmp_path / 'm.db'}") as found, Worker(refund(), ask_people, on=found):
         yield found
 
 
-def bot(house: Holdfast) -> Agent:
+def bot(hf: Holdfast) -> Agent:
     (route,) = routes.found
-    return Agent(house, agent_here("service:bot"), route, ApiSettings())
+    return Agent(hf, agent_here("service:bot"), route, ApiSettings())
 
 
 async def test_no_value_of_any_argument_is_a_slip_of_ours(
-    house: Holdfast, monkeypatch: pytest.MonkeyPatch
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: Any = await TOOLS["ask_people"].use(bot(house), {"question": "?"}, silent)
+    asked: Any = await TOOLS["ask_people"].use(bot(hf), {"question": "?"}, silent)
     monkeypatch.setattr("holdfast.integrations.mcp.question_tools.OPENS_IN", 0.0)
     known = {"id": asked.id, "run": asked.run, "question": "?", "text": "t", "flow": "refund"}
     refused: list[str] = []
@@ -51,7 +51,7 @@ async def test_no_value_of_any_argument_is_a_slip_of_ours(
         for name in fields:
             for value in ODD:
                 try:
-                    await tool.use(bot(house), needed | {name: value}, silent)
+                    await tool.use(bot(hf), needed | {name: value}, silent)
                 except HoldfastError as error:
                     refused.append(error.message)
     assert len(refused) > 300
@@ -61,6 +61,6 @@ async def test_no_value_of_any_argument_is_a_slip_of_ours(
 @pytest.mark.parametrize(
     "uri", ["", "runs", "holdfast://runs/", "holdfast://runs/\0", "holdfast://questions/x"]
 )
-async def test_address_that_names_nothing_is_told(house: Holdfast, uri: str) -> None:
+async def test_address_that_names_nothing_is_told(hf: Holdfast, uri: str) -> None:
     with pytest.raises(HoldfastError):
-        await read(bot(house), uri)
+        await read(bot(hf), uri)

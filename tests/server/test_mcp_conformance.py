@@ -133,9 +133,9 @@ for each in (test_simple_text, test_error_handling, test_tool_with_progress):
 async def test_server_conforms(revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conformance.installed()
     monkeypatch.setattr(server, "TOOLS", {**server.TOOLS, **theirs.found})
-    async with Holdfast(f"sqlite:{tmp_path / 'm.db'}") as house, Worker(ask_people, on=house):
+    async with Holdfast(f"sqlite:{tmp_path / 'm.db'}") as hf, Worker(ask_people, on=hf):
         settings = ApiSettings(hosts=hosts_for("127.0.0.1", None))
-        app = build(house, OpenDoor(house), settings, [*THEMES, routes])
+        app = build(hf, OpenDoor(hf), settings, [*THEMES, routes])
         serving = Serving(app, host="127.0.0.1", port=0)
         listening = asyncio.create_task(serving.serve())
         try:

@@ -61,7 +61,7 @@ async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Server]:
 
 async def asked_by(server: Server, who: str) -> list[str]:
     """A run of theirs that waits; its questions."""
-    service = await server.house.service()
+    service = await server.hf.service()
     program = next(each for each in service.runtime.programs.values() if each.graph.name == "asks")
     row, _ = await service.create(program, {}, started_by=who)
     async with asyncio.timeout(20):
@@ -125,7 +125,7 @@ async def test_no_tool_with_any_argument_decides_anything(
         for given in attempts(tool, [*foreign, *own]):
             called += 1
             try:
-                await tool.use(Agent(hall.house, principal, route, settings), given, silent)
+                await tool.use(Agent(hall.hf, principal, route, settings), given, silent)
                 done += 1
             except HoldfastError:
                 pass
@@ -137,7 +137,7 @@ async def test_no_tool_with_any_argument_decides_anything(
 
 
 async def _statuses(server: Server, ids: list[str]) -> set[HoldStatus]:
-    service = await server.house.service()
+    service = await server.hf.service()
     return {hold.status for hold in await service.holds(RunId(ids[0]), open_only=False)}
 
 
@@ -146,7 +146,7 @@ async def test_rights_that_decide_are_not_an_agents(hall: Server) -> None:
     holds = await asked_by(hall, "user:sam")
     grant = Grant(subject="user:dana", rights=tuple(Right))
     actor = as_agent(grant.principal(method="token", credential="t", channel="api")).actor
-    people = await hall.house.holds()
+    people = await hall.hf.holds()
     for hold in holds[1:]:
         with pytest.raises(ForbiddenError):
             await people.resolve(actor, hold, decision="approve", reason="because I can")
@@ -186,7 +186,7 @@ async def test_deadline_of_an_agents_question_never_approves(hall: Server) -> No
         asked = await bot.does(
             "ask_people", question="Pay?", choices=[{"id": "approve", "variant": "primary"}], deadline="1ms"
         )
-        service = await hall.house.service()
+        service = await hall.hf.service()
         await HoldSweeper(service.store, service.runtime.clock).sweep()
         heard = await bot.does("check_answer", id=asked["id"], wait_seconds=20)
         assert (heard["status"], heard["decision"]) == ("expired", None)

@@ -143,7 +143,7 @@ async def test_agent_that_listens_is_let_go_when_the_server_ends(hall: Server) -
         asked = await bot.does("ask_people", question="Change?")
         named = [f"holdfast://questions/{asked['id']}"]
         async with bot.client.listen(resource_subscriptions=named) as changes, asyncio.timeout(20):
-            close_streams(hall.house)
+            close_streams(hall.hf)
             assert [each async for each in changes] == []
 
 

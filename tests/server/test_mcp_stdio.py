@@ -59,8 +59,8 @@ async def test_agent_on_a_store_asks_and_runs_without_a_server(tmp_path: Path) -
         said = await bot.does("get_result", run=done["run"])
         assert said["state"]["said"] == "hello you"
         asked = await bot.does("ask_people", question="Merge?", choices=["yes", "no"])
-        async with Holdfast(store) as house:
-            people = await house.holds()
+        async with Holdfast(store) as hf:
+            people = await hf.holds()
             row = (await people.resolve(operator("user:dana"), asked["id"], decision="yes")).row
         assert row.started_by == "service:coder"
         heard = await bot.does("check_answer", id=asked["id"], wait_seconds=30)

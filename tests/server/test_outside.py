@@ -20,7 +20,7 @@ GATED = "digraph Gated { start; exit; gate [shape=hexagon, label=Ship]; start ->
 async def test_a_request_that_speaks_for_the_engine_is_refused(
     server: Server, tmp_path: Path, key: str
 ) -> None:
-    waiting = await Runner(server.house, logs_root=tmp_path / "D").run(GATED)
+    waiting = await Runner(server.hf, logs_root=tmp_path / "D").run(GATED)
     given = {key: str(tmp_path / "elsewhere")}
     run = f"/v1/runs/{waiting.run_id}"
     asked = [
@@ -41,10 +41,10 @@ async def test_a_request_that_speaks_for_the_engine_is_refused(
 
 
 async def test_a_pipeline_of_another_tenant_takes_no_ones_place(server: Server, tmp_path: Path) -> None:
-    ours = await Runner(server.house, logs_root=tmp_path / "ours").run(GATED)
+    ours = await Runner(server.hf, logs_root=tmp_path / "ours").run(GATED)
     theirs = GATED.replace("start -> gate -> exit", "start -> exit; start -> gate -> exit")
-    other = await Runner(server.house, logs_root=tmp_path / "theirs").run(theirs, tenant="them")
-    service = await server.house.service()
+    other = await Runner(server.hf, logs_root=tmp_path / "theirs").run(theirs, tenant="them")
+    service = await server.hf.service()
     mine, stranger = [(await service.get(run.run_id)).version for run in (ours, other)]
     assert mine != stranger
     for carried in (True, False):
@@ -64,7 +64,7 @@ async def test_a_pipeline_of_another_tenant_takes_no_ones_place(server: Server, 
 async def test_a_pipeline_does_not_stand_for_a_flow_of_its_name(
     server: Server, greeting: Flow, tmp_path: Path
 ) -> None:
-    await greeting.run({"name": "you"}, on=server.house)
-    await Runner(server.house, logs_root=tmp_path).run("digraph greeting { start; exit; start -> exit }")
+    await greeting.run({"name": "you"}, on=server.hf)
+    await Runner(server.hf, logs_root=tmp_path).run("digraph greeting { start; exit; start -> exit }")
     started = await server.json("POST", "/v1/runs", 201, json={"flow": "greeting", "input": {"name": "me"}})
     assert started["version"].startswith("g1-")

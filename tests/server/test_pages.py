@@ -71,8 +71,8 @@ def simple() -> Flow:
 
 async def waiting(server: Server, flow: Flow, **given: Any) -> str:
     """A run of it that has come to its hold; answers the hold's id."""
-    result = await flow.run({"order": "A-1", **given}, on=server.house)
-    return (await (await server.house.service()).holds(result.run_id))[0].id
+    result = await flow.run({"order": "A-1", **given}, on=server.hf)
+    return (await (await server.hf.service()).holds(result.run_id))[0].id
 
 
 async def get(server: Server, path: str, status: int = 200, **more: Any) -> str:
@@ -106,7 +106,7 @@ async def test_home_lists_what_waits_for_me_and_recent_runs(server: Server, simp
     urgent = Flow("urgent", effect="pure")
     urgent.hold("ask", prompt="Urgent?", assignee="user:local", options=["ok"], priority="critical")
     for flow in (mine, urgent):
-        await flow.run({}, on=server.house)
+        await flow.run({}, on=server.hf)
     page = await get(server, "/")
     assert page.index("Urgent?") < page.index("Yours?")
     assert page.count('href="/runs/') >= 3
@@ -165,7 +165,7 @@ async def test_a_form_decides_with_every_kind_of_field_and_a_file(server: Server
     paper = {"f.paper": ("note.txt", b"words", "text/plain")}
     answer = await post(server, f"/holds/{hold}", fields, files=paper)
     assert answer.status_code == 303, answer.text
-    row = await (await server.house.holds()).get(operator(), hold)
+    row = await (await server.hf.holds()).get(operator(), hold)
     assert row.status is HoldStatus.resolved
     page = await get(server, answer.headers["location"])
     assert "<strong>Done.</strong>" in page
@@ -199,7 +199,7 @@ async def test_what_does_not_fit_is_shown_beside_its_field_with_what_was_typed(
     assert 'value="say &#34;this&#34;"' in page
     assert 'value="many"' in page
     assert re.search(r'<input id="f-integer"[^>]*aria-invalid="true"', page)
-    row = await (await server.house.holds()).get(operator(), hold)
+    row = await (await server.hf.holds()).get(operator(), hold)
     assert row.status is HoldStatus.pending
     again = await get(server, f"/holds/{hold}")  # what was typed is kept as a draft
     assert 'value="say &#34;this&#34;"' in again
@@ -225,7 +225,7 @@ async def test_whoever_is_second_sees_the_winner_and_what_they_had_typed(
     server: Server, simple: Flow
 ) -> None:
     hold = await waiting(server, simple)
-    people = await server.house.holds()
+    people = await server.hf.holds()
     await people.resolve(operator("user:dana"), hold, decision="yes")
     answer = await post(server, f"/holds/{hold}", {"decision": "no", "comment": "wait, please"})
     assert answer.status_code == 409
@@ -289,7 +289,7 @@ async def test_a_decision_that_can_be_taken_back_is_placed_and_taken_back(server
     page = await get(server, f"/holds/{hold}")
     assert "Take it back" in page
     await post(server, f"/holds/{hold}", {"act": "undo"})
-    row = await (await server.house.holds()).get(operator(), hold)
+    row = await (await server.hf.holds()).get(operator(), hold)
     assert (row.status, row.placed) == (HoldStatus.pending, None)
 
 
@@ -301,7 +301,7 @@ async def test_a_runs_page_has_its_drawing_its_timeline_and_what_it_waits_for(
     server: Server, simple: Flow
 ) -> None:
     hold = await waiting(server, simple)
-    run = (await (await server.house.holds()).get(operator(), hold)).run
+    run = (await (await server.hf.holds()).get(operator(), hold)).run
     page = await get(server, f"/runs/{run}")
     assert f'src="/runs/{run}/drawing.svg' in page
     assert '<meta http-equiv="refresh"' in page
@@ -323,7 +323,7 @@ async def test_a_failed_run_says_why_and_can_go_on(server: Server) -> None:
         raise ValueError("no <luck>")
 
     flow.node(id="fall")(fall)
-    assert (await flow.run({}, on=server.house)).status == "failed"
+    assert (await flow.run({}, on=server.hf)).status == "failed"
     page = await get(server, "/runs?status=failed")
     run = re.search(r'href="/runs/([0-9a-f-]{36})"', page)
     assert run
@@ -334,8 +334,8 @@ async def test_a_failed_run_says_why_and_can_go_on(server: Server) -> None:
 
 
 async def test_a_flow_is_drawn_and_started_from_its_page(server: Server, greeting: Flow) -> None:
-    server.house.carry(greeting.program())
-    await (await server.house.service()).keep_flow(greeting.program())
+    server.hf.carry(greeting.program())
+    await (await server.hf.service()).keep_flow(greeting.program())
     assert 'href="/flows/greeting"' in await get(server, "/flows")
     assert "Start a run" in await get(server, "/flows/greeting")
     drawn = await server.client.get("/flows/greeting/drawing.svg")
@@ -359,7 +359,7 @@ async def test_strangers_are_sent_to_sign_in_and_come_back(server: Server, simpl
         assert answer.headers["location"] == f"/sign-in?next=/holds/{hold}"
         posted = await stranger.post(f"/holds/{hold}", data={"decision": "yes"}, headers=HTML)
         assert posted.status_code == 303
-    row = await (await server.house.holds()).get(operator(), hold)
+    row = await (await server.hf.holds()).get(operator(), hold)
     assert row.status is HoldStatus.pending
 
 
@@ -376,8 +376,8 @@ async def test_what_is_not_there_is_a_page_that_says_so(server: Server) -> None:
 
 async def test_a_viewer_sees_a_run_and_not_what_it_asks_of_others(server: Server, simple: Flow) -> None:
     hold = await waiting(server, simple)
-    run = (await (await server.house.holds()).get(operator(), hold)).run
-    tokens = Tokens(await server.house.open())
+    run = (await (await server.hf.holds()).get(operator(), hold)).run
+    tokens = Tokens(await server.hf.open())
     _, text = await tokens.create(Subject(subject="user:vic", roles=("viewer",)), by="user:local")
     headers = HTML | {"Authorization": f"Bearer {text}"}
     page = (await server.client.get(f"/runs/{run}", headers=headers)).text
@@ -410,7 +410,7 @@ async def test_addresses_cannot_be_bent_into_other_hosts_or_headers(server: Serv
 
 
 async def link_to(server: Server, hold: str, **grant: Any) -> str:
-    people = await server.house.holds()
+    people = await server.hf.holds()
     row = await people.get(operator(), hold)
     return await Links(people.office).make(row, Grant(to="user:dana", **{"purpose": "decide", **grant}))
 
@@ -444,7 +444,7 @@ async def test_a_signed_link_lands_on_its_hold_and_decides_once(
     fields = {"decision": "yes", "csrf_token": hidden(page, "csrf_token")}
     done = await mailbox.post(f"/link/{hold}", data=fields)
     assert done.status_code == 303, done.text
-    row = await (await server.house.holds()).get(operator(), hold)
+    row = await (await server.hf.holds()).get(operator(), hold)
     assert (row.status, row.resolved_by) == (HoldStatus.resolved, "user:dana")
     assert b'"link"' in (row.resolution or b"")
     again = await mailbox.post(f"/link/{hold}", data=fields | {"decision": "no", "comment": "x"})
@@ -468,7 +468,7 @@ async def test_links_that_only_show_or_need_sign_in_have_no_buttons(
         fields = {"decision": "yes", "csrf_token": hidden(page, "csrf_token")} if "csrf_token" in page else {}
         refused = await mailbox.post(f"/link/{hold}", data=fields or {"decision": "yes"})
         assert refused.status_code == 403
-    row = await (await server.house.holds()).get(operator(), hold)
+    row = await (await server.hf.holds()).get(operator(), hold)
     assert row.status is HoldStatus.pending
 
 
@@ -482,7 +482,7 @@ async def test_links_that_are_forged_or_void_say_so(
         answer = await mailbox.get(f"/l/{bad}")
         assert answer.status_code == 403, bad
         assert "set-cookie" not in answer.headers
-    people = await server.house.holds()
+    people = await server.hf.holds()
     await people.reassign(operator(), hold, "user:lee")
     void = await mailbox.get(f"/l/{token}")
     assert void.status_code == 403
@@ -498,7 +498,7 @@ async def test_links_that_are_forged_or_void_say_so(
 
 async def test_pages_decide_on_postgresql(simple: Flow) -> None:
     address = postgres.with_setting(postgres.database(), schema="pages")
-    async with Holdfast(address) as house, serving(house) as server:
+    async with Holdfast(address) as hf, serving(hf) as server:
         hold = await waiting(server, simple)
         assert "Ship A-1?" in await get(server, f"/holds/{hold}")
         answers = await asyncio.gather(

@@ -23,7 +23,7 @@ def simple() -> Flow:
 
 
 async def waiting(server: Server, *, started_by: str = "user:ada") -> str:
-    result = await simple().run({}, on=server.house, started_by=started_by)
+    result = await simple().run({}, on=server.hf, started_by=started_by)
     return str(result.holds[0].id)
 
 
@@ -47,7 +47,7 @@ async def test_hold_is_handed_on_with_a_reason(server: Server) -> None:
     eli = bearer(await token(server, "user:eli", "approver"))
     page = await shown(server, hold, eli)
     assert "I am away" in page
-    row = await (await server.house.holds()).get(operator("user:op"), hold)
+    row = await (await server.hf.holds()).get(operator("user:op"), hold)
     assert row.assignee == "user:eli"
 
 
@@ -121,5 +121,5 @@ async def test_act_from_another_sites_page_does_nothing(server: Server) -> None:
         assert csrf is not None
         form = {"act": "watch", "csrf_token": csrf[1]}
         assert (await tab.post(f"/holds/{hold}", data=form, headers=HTML)).status_code == 303
-    row = await (await server.house.holds()).get(operator("user:op"), hold)
+    row = await (await server.hf.holds()).get(operator("user:op"), hold)
     assert row.assignee == "user:dana"

@@ -17,11 +17,11 @@ pytestmark = pytest.mark.anyio
 async def asking(
     server: Server, count: int, *, started_by: str = "user:ada", thread: str | None = None
 ) -> None:
-    service = await server.house.service()
+    service = await server.hf.service()
     for number in range(count):
         given = {"order": str(number), "amount": number}
         await service.create(refund().program(), given, started_by=started_by, thread=thread)
-    worker = Worker(refund(), on=server.house)
+    worker = Worker(refund(), on=server.hf)
     await worker.run_until_idle()
     await worker.close()
 
@@ -53,7 +53,7 @@ async def test_page_reads_no_more_holds_than_it_shows(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await asking(server, 8)
-    store: Any = (await server.house.service()).store
+    store: Any = (await server.hf.service()).store
     listed, read = store.list_holds, list[int]()
 
     async def counted(*args: Any, **options: Any) -> Any:

@@ -27,7 +27,7 @@ BAD = [
 
 @pytest.mark.covers("SERVER-API-03")
 async def test_run_is_shown_and_listed(server: Server, greeting: Flow) -> None:
-    done = await greeting.run({"name": "you"}, on=server.house)
+    done = await greeting.run({"name": "you"}, on=server.hf)
     shown = await server.json("GET", f"/v1/runs/{done.run_id}")
     assert (shown["id"], shown["status"], shown["flow"]) == (done.run_id, "completed", "greeting")
     assert [each["id"] for each in (await server.json("GET", "/v1/runs"))["items"]] == [done.run_id]
@@ -35,7 +35,7 @@ async def test_run_is_shown_and_listed(server: Server, greeting: Flow) -> None:
 
 @pytest.mark.covers("SERVER-API-14")
 async def test_pages_of_a_list_hang_together(server: Server, greeting: Flow) -> None:
-    runs = [(await greeting.run({"name": str(i)}, on=server.house)).run_id for i in range(5)]
+    runs = [(await greeting.run({"name": str(i)}, on=server.hf)).run_id for i in range(5)]
     seen: list[str] = []
     more = {"limit": 2}
     while True:
@@ -49,7 +49,7 @@ async def test_pages_of_a_list_hang_together(server: Server, greeting: Flow) -> 
 
 @pytest.mark.covers("SERVER-API-15")
 async def test_nothing_is_sent_again_when_the_caller_has_it(server: Server, greeting: Flow) -> None:
-    run = (await greeting.run({"name": "you"}, on=server.house)).run_id
+    run = (await greeting.run({"name": "you"}, on=server.hf)).run_id
     first = await server.client.get(f"/v1/runs/{run}")
     again = await server.client.get(f"/v1/runs/{run}", headers={"If-None-Match": first.headers["etag"]})
     assert (first.status_code, again.status_code, again.content) == (200, 304, b"")

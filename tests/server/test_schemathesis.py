@@ -32,9 +32,9 @@ SCHEMA = "server_fuzz"
 @asynccontextmanager
 async def shop_on(address: str) -> AsyncIterator[Server]:
     async with (
-        Holdfast(address) as house,
-        serving(house, PACELESS) as server,
-        Worker(refund(), both(), on=house),
+        Holdfast(address) as hf,
+        serving(hf, PACELESS) as server,
+        Worker(refund(), both(), on=hf),
     ):
         yield server
 

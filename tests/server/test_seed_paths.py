@@ -25,7 +25,7 @@ ROW = (
 
 @pytest.fixture
 async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Hall]:
-    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}") as house, hall_of(house) as found:
+    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}") as hf, hall_of(hf) as found:
         yield found
 
 
@@ -117,7 +117,7 @@ async def test_breakpoint_is_continued(hall: Hall) -> None:
         return {"done": True}
 
     flow.node(id="work", breakpoint=True)(work)
-    stopped = await flow.run({}, on=hall.house)
+    stopped = await flow.run({}, on=hall.hf)
     listed = await hall.ask("olga", "GET", PROXY, params={"checkpoint_type": "debug_breakpoint"})
     (paused,) = listed["items"]
     assert (paused["node_id"], paused["checkpoint_type"]) == ("work__breakpoint", "debug_breakpoint")
@@ -125,4 +125,4 @@ async def test_breakpoint_is_continued(hall: Hall) -> None:
     odd = await hall.send("olga", "POST", f"{PROXY}/{paused['id']}/resolve", json={"resolution": "approve"})
     assert odd.status_code == 422
     await hall.ask("olga", "POST", f"{PROXY}/{paused['id']}/resolve", json={"resolution": "continue"})
-    assert (await flow.resume(stopped.run_id, on=hall.house)).completed
+    assert (await flow.resume(stopped.run_id, on=hall.hf)).completed

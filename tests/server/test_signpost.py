@@ -20,8 +20,8 @@ FILLED = ("x", "runs", "v1", "pending", "a b")
 
 
 def app() -> Starlette:
-    house = Holdfast("memory:")
-    return build(house, Door(house), ApiSettings(), THEMES)
+    hf = Holdfast("memory:")
+    return build(hf, Door(hf), ApiSettings(), THEMES)
 
 
 def signposts(routes: list[BaseRoute]) -> list[tuple[str, Signpost]]:

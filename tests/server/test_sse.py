@@ -19,13 +19,13 @@ pytestmark = pytest.mark.anyio
 
 async def started(server: Server, flow: Flow, **given: object) -> str:
     """Created for any worker."""
-    service = await server.house.service()
+    service = await server.hf.service()
     row, _ = await service.create(flow.program(), given)
     return row.id
 
 
 async def answer(server: Server, run: str, decision: str = "approve") -> None:
-    service = await server.house.service()
+    service = await server.hf.service()
     (hold,) = await service.holds(RunId(run))
     await service.answer(hold.id, decision)
 
@@ -34,12 +34,12 @@ async def answer(server: Server, run: str, decision: str = "approve") -> None:
 async def test_stream_tells_the_log_from_its_beginning_and_ends_with_the_run(
     server: Server, greeting: Flow
 ) -> None:
-    async with Worker(greeting, on=server.house, poll=0.05):
+    async with Worker(greeting, on=server.hf, poll=0.05):
         run = await started(server, greeting, name="Ada")
         async with follow(server.client, f"/v1/runs/{run}/stream") as source:
             sent = await source.rest()
     assert source.retry == 1000
-    stored = await (await server.house.service()).events(run)
+    stored = await (await server.hf.service()).events(run)
     assert [(each.number, each.type) for each in sent] == [(each.number, each.type) for each in stored]
     assert numbers(sent) == list(range(1, len(sent) + 1))
     assert sent[0].type == "run.created"
@@ -53,7 +53,7 @@ async def test_stream_tells_the_log_from_its_beginning_and_ends_with_the_run(
 async def test_whoever_comes_back_with_any_number_gets_exactly_what_follows(
     server: Server, greeting: Flow
 ) -> None:
-    async with Worker(greeting, on=server.house, poll=0.05):
+    async with Worker(greeting, on=server.hf, poll=0.05):
         run = await started(server, greeting, name="Ada")
         async with follow(server.client, f"/v1/runs/{run}/stream") as source:
             whole = numbers(await source.rest())
@@ -70,7 +70,7 @@ async def test_whoever_comes_back_with_any_number_gets_exactly_what_follows(
 
 @pytest.mark.covers("SERVER-LIVE-01")
 async def test_browser_is_told_that_nothing_more_will_come(server: Server, greeting: Flow) -> None:
-    async with Worker(greeting, on=server.house, poll=0.05):
+    async with Worker(greeting, on=server.hf, poll=0.05):
         run = await started(server, greeting, name="Ada")
         async with follow(server.client, f"/v1/runs/{run}/stream") as source:
             last = (await source.rest())[-1].id
@@ -82,7 +82,7 @@ async def test_browser_is_told_that_nothing_more_will_come(server: Server, greet
 @pytest.mark.covers("SERVER-LIVE-03", "R-16-http", "R-15-http")
 async def test_run_that_waits_for_somebody_keeps_its_stream_open(server: Server) -> None:
     flow = asking()
-    async with Worker(flow, on=server.house, poll=0.05):
+    async with Worker(flow, on=server.hf, poll=0.05):
         run = await started(server, flow)
         async with follow(server.client, f"/v1/runs/{run}/stream") as source:
             first = await source.until("hold.opened")
@@ -103,7 +103,7 @@ async def test_run_that_waits_for_somebody_keeps_its_stream_open(server: Server)
 async def test_tokens_come_while_their_node_still_runs(server: Server) -> None:
     gate = asyncio.Event()
     flow = talking(gate)
-    async with Worker(flow, on=server.house, poll=0.05):
+    async with Worker(flow, on=server.hf, poll=0.05):
         run = await started(server, flow)
         async with follow(server.client, f"/v1/runs/{run}/stream") as source:
             seen: list[str] = []
@@ -123,7 +123,7 @@ async def test_tokens_come_while_their_node_still_runs(server: Server) -> None:
 @pytest.mark.parametrize("path", ["/runs/{}/stream", "/v2/runs/{}/stream", "/v1/runs/{}/stream?names=seed"])
 async def test_events_have_the_names_and_fields_of_the_proposal(server: Server, path: str) -> None:
     flow = asking()
-    async with Worker(flow, on=server.house, poll=0.05):
+    async with Worker(flow, on=server.hf, poll=0.05):
         run = await started(server, flow)
         async with follow(server.client, path.format(run)) as source:
             sent = await source.until("approval")
@@ -138,7 +138,7 @@ async def test_events_have_the_names_and_fields_of_the_proposal(server: Server, 
     assert asked["prompt"] == "Pay 500?"
     assert asked["entity_id"] == "approve"
     assert asked["is_resumed"] is False
-    (hold,) = await (await server.house.service()).holds(RunId(run), open_only=False)
+    (hold,) = await (await server.hf.service()).holds(RunId(run), open_only=False)
     assert asked["checkpoint_id"] == hold.id
 
 
@@ -147,11 +147,11 @@ async def test_question_is_asked_again_behind_the_announcement_of_a_resume(serve
     flow = asking()
     run = await started(server, flow)
     async with follow(server.client, f"/runs/{run}/stream") as source:
-        async with Worker(flow, on=server.house, poll=0.05):
+        async with Worker(flow, on=server.hf, poll=0.05):
             first = (await source.until("approval"))[-1]
         # Its worker is gone. Somebody comes back and resumes it, as section 4.1 has it.
         await server.json("POST", f"/runs/{run}/resume")
-        async with Worker(flow, on=server.house, poll=0.05):
+        async with Worker(flow, on=server.hf, poll=0.05):
             again = await source.until("approval")
     assert [each.type for each in again] == ["checkpoint_created", "checkpoint_resumed", "approval"][
         -len(again) :
@@ -165,8 +165,8 @@ async def test_question_is_asked_again_behind_the_announcement_of_a_resume(serve
 async def test_silent_stream_shows_that_it_lives(tmp_path: Path) -> None:
     flow = asking()
     async with (
-        Holdfast(f"sqlite:{tmp_path / 's.db'}") as house,
-        serving(house, ApiSettings(heartbeat=0.05)) as server,
+        Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf,
+        serving(hf, ApiSettings(heartbeat=0.05)) as server,
     ):
         run = await started(server, flow)
         async with follow(server.client, f"/v1/runs/{run}/stream?after=99") as source, asyncio.timeout(10):
@@ -214,15 +214,15 @@ async def test_stream_ends_when_its_run_is_deleted(server: Server, greeting: Flo
     run = await started(server, greeting, name="Ada")
     async with follow(server.client, f"/v1/runs/{run}/stream") as source:
         await source.until("run.created")
-        store = await server.house.open()
+        store = await server.hf.open()
         assert await store.delete_run(RunId(run))
         await source.rest()
 
 
 async def test_server_with_too_many_streams_says_so(tmp_path: Path, greeting: Flow) -> None:
     async with (
-        Holdfast(f"sqlite:{tmp_path / 's.db'}") as house,
-        serving(house, ApiSettings(most_streams=1)) as server,
+        Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf,
+        serving(hf, ApiSettings(most_streams=1)) as server,
     ):
         run = await started(server, greeting, name="Ada")
         async with follow(server.client, f"/v1/runs/{run}/stream") as source:

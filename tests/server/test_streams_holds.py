@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 async def hall(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Hall]:
     on_postgres = request.param == "postgresql"
     store = request.getfixturevalue("address") if on_postgres else f"sqlite:{tmp_path / 's.db'}"
-    async with Holdfast(store) as house, hall_of(house) as found:
+    async with Holdfast(store) as hf, hall_of(hf) as found:
         yield found
 
 

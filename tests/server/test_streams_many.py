@@ -81,7 +81,7 @@ class Slow:
 @pytest.mark.covers("SERVER-LIVE-05")
 async def test_slow_client_slows_neither_the_run_nor_others_and_misses_nothing(server: Server) -> None:
     flow = loud(2000, 4000)
-    async with Worker(flow, on=server.house, poll=0.05):
+    async with Worker(flow, on=server.hf, poll=0.05):
         run = await started(server, flow)
         async with Slow(server, run) as slow:
             async with follow(server.client, f"/v1/runs/{run}/stream") as source:
@@ -90,7 +90,7 @@ async def test_slow_client_slows_neither_the_run_nor_others_and_misses_nothing(s
             assert (await server.json("GET", f"/v1/runs/{run}"))["status"] == "completed"
             assert numbers(sent) == list(range(1, len(sent) + 1))
             assert len(sent) > 2000
-            assert hub_of(server.house).followed == 1
+            assert hub_of(server.hf).followed == 1
             async with asyncio.timeout(30):
                 assert await slow.ids() == numbers(sent)
 
@@ -98,10 +98,10 @@ async def test_slow_client_slows_neither_the_run_nor_others_and_misses_nothing(s
 @pytest.mark.covers("SERVER-LIVE-05")
 async def test_what_is_kept_of_a_run_has_a_bound(server: Server) -> None:
     flow = loud(1000, 2000)
-    async with Worker(flow, on=server.house, poll=0.05):
+    async with Worker(flow, on=server.hf, poll=0.05):
         run = await started(server, flow)
-        service = await server.house.service()
-        hub = hub_of(server.house)
+        service = await server.hf.service()
+        hub = hub_of(server.hf)
         channel = hub.join(service, await service.get(run))
         try:
             async with follow(server.client, f"/v1/runs/{run}/stream") as source:
@@ -124,7 +124,7 @@ async def crowd(server: Server, *, streams: int, runs: int) -> None:
         httpx2.AsyncClient(
             base_url=server.serving.address, headers=headers, limits=limits, timeout=60
         ) as client,
-        Worker(flow, on=server.house, poll=0.05, concurrency=50),
+        Worker(flow, on=server.hf, poll=0.05, concurrency=50),
     ):
         followed = [await started(server, flow) for _ in range(runs)]
         asked = asyncio.Semaphore(0)
@@ -152,7 +152,7 @@ async def crowd(server: Server, *, streams: int, runs: int) -> None:
 @pytest.mark.covers("SERVER-LIVE-07")
 async def test_hundred_streams_at_once_each_see_everything_once(server: Server) -> None:
     await crowd(server, streams=100, runs=20)
-    assert hub_of(server.house).followed == 0
+    assert hub_of(server.hf).followed == 0
 
 
 async def test_followers_that_vanish_leave_nothing_behind(server: Server) -> None:
@@ -161,9 +161,9 @@ async def test_followers_that_vanish_leave_nothing_behind(server: Server) -> Non
     for _ in range(5):
         async with follow(server.client, f"/v1/runs/{run}/stream") as source:
             await source.until("run.created")
-    store = await server.house.open()
+    store = await server.hf.open()
     assert await store.get_run(RunId(run)) is not None
-    await until(lambda: not hub_of(server.house).followed)
+    await until(lambda: not hub_of(server.hf).followed)
 
 
 class Between:
@@ -185,10 +185,10 @@ class Between:
 @pytest.mark.covers("SERVER-LIVE-01")
 async def test_stream_ends_with_a_run_that_ended_while_it_was_read(server: Server, greeting: Flow) -> None:
     run = await started(server, greeting, name="Ada")
-    service = await server.house.service()
+    service = await server.hf.service()
 
     async def finish() -> None:
-        worker = Worker(greeting, on=server.house)
+        worker = Worker(greeting, on=server.hf)
         await worker.run_until_idle()
         await worker.close()
 
@@ -205,9 +205,9 @@ async def test_stream_ends_with_a_run_that_ended_while_it_was_read(server: Serve
 async def test_stream_ends_when_another_run_takes_its_place(tmp_path: Path) -> None:
     flow = asking()
     async with (
-        Holdfast(f"sqlite:{tmp_path / 's.db'}") as house,
-        serving(house, ApiSettings(heartbeat=0.1)) as server,
-        Worker(flow, on=server.house, poll=0.05),
+        Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf,
+        serving(hf, ApiSettings(heartbeat=0.1)) as server,
+        Worker(flow, on=server.hf, poll=0.05),
     ):
         run = await started(server, flow)
         async with follow(server.client, f"/v1/runs/{run}/stream") as source:

@@ -45,7 +45,7 @@ class Shop:
         self.is_sqlite = is_sqlite
 
     async def project(self, which: Any = "holds") -> None:
-        projector = Projector(await self.server.house.service(), which)
+        projector = Projector(await self.server.hf.service(), which)
         while await projector.sweep():
             pass
 
@@ -101,7 +101,7 @@ async def shop(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     else:
         schema = f"t_{secrets.token_hex(4)}"
         address, ask = postgres.with_setting(postgres.database(), schema=schema), on_server(schema)
-    async with Holdfast(address) as house, serving(house) as server, Worker(refund(), on=house):
+    async with Holdfast(address) as hf, serving(hf) as server, Worker(refund(), on=hf):
         yield Shop(server, ask, is_sqlite=request.param == "sqlite")
 
 
@@ -166,8 +166,8 @@ async def test_chunks_of_a_stream_have_the_numbers_that_the_stream_has(shop: Sho
 
 @pytest.mark.parametrize("view", ["checkpoints", "stream_chunks"])
 async def test_one_run_is_found_without_reading_the_journal_of_all_others(tmp_path: Path, view: str) -> None:
-    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house:
-        await house.open()
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf:
+        await hf.open()
     found = on_file(tmp_path / "s.db")(f"EXPLAIN QUERY PLAN SELECT * FROM {view} WHERE run_id = 'x'")
     plan = [str(row["detail"]) for row in found]
     assert not {"SCAN r", "SCAN j", "SCAN e"} & set(plan), plan
@@ -177,8 +177,8 @@ async def test_one_run_is_found_without_reading_the_journal_of_all_others(tmp_pa
 @pytest.mark.parametrize("view", ["checkpoints", "stream_chunks"])
 async def test_one_run_is_found_by_its_id_and_its_keys_on_a_server(view: str) -> None:
     schema = f"t_{secrets.token_hex(4)}"
-    async with Holdfast(postgres.with_setting(postgres.database(), schema=schema)) as house:
-        await house.open()
+    async with Holdfast(postgres.with_setting(postgres.database(), schema=schema)) as hf:
+        await hf.open()
     connection = await asyncpg.connect(postgres.database())
     try:
         # So few rows are read faster than any index.
@@ -234,9 +234,9 @@ async def test_id_that_sql_makes_is_the_one_that_the_api_knows(shop: Shop) -> No
 async def test_large_value_is_told_by_its_size(tmp_path: Path) -> None:
     flow = Flow("large", effect="pure")
     flow.node(id="only")(lambda s: {"text": "x" * (LARGEST + 1)})
-    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house:
-        result = await flow.run({"n": 1}, on=house)
-        service = await house.service()
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf:
+        result = await flow.run({"n": 1}, on=hf)
+        service = await hf.service()
         await Projector(service).sweep()
         (row,) = await service.store.projections(result.run_id)
     states = json.loads(row.node_states or "")
@@ -249,9 +249,9 @@ async def test_many_large_values_are_told_by_their_size_when_there_is_no_room_fo
     nodes = [flow.node(id=f"n{number}")(lambda s: {"text": "x" * (LARGEST - 100)}) for number in range(24)]
     for first, second in pairwise(nodes):
         flow.edge(first, second)
-    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house:
-        result = await flow.run({}, on=house)
-        service = await house.service()
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf:
+        result = await flow.run({}, on=hf)
+        service = await hf.service()
         await Projector(service).sweep()
         (row,) = await service.store.projections(result.run_id)
     states = json.loads(row.node_states or "")
@@ -264,13 +264,13 @@ async def test_encrypted_store_shows_names_and_no_content(tmp_path: Path) -> Non
     flow = Flow("secret", effect="pure")
     flow.node(id="only")(lambda s: {"answer": "canary"})
     address, ask = f"sqlite:{tmp_path / 's.db'}", on_file(tmp_path / "s.db")
-    async with Holdfast(address) as house:
-        await flow.run({"word": "canary"}, on=house)
-        await Projector(await house.service()).sweep()
+    async with Holdfast(address) as hf:
+        await flow.run({"word": "canary"}, on=hf)
+        await Projector(await hf.service()).sweep()
     assert "canary" in str(ask("SELECT * FROM checkpoints"))
-    async with Holdfast(address, keys=ring()) as house:
-        await flow.run({"word": "canary"}, on=house)
-        service = await house.service()
+    async with Holdfast(address, keys=ring()) as hf:
+        await flow.run({"word": "canary"}, on=hf)
+        service = await hf.service()
         await Projector(service).sweep()
         await reencrypt(service)
     shown = [ask(f"SELECT * FROM {view}") for view in ("checkpoints", "plain_runs", "stream_chunks")]
@@ -288,12 +288,12 @@ async def test_store_that_has_grown_begins_with_what_comes_now(
     before = [each for each in migrate.migrations() if each.name != "proposal"]
     with monkeypatch.context() as earlier:
         earlier.setattr(migrate, "migrations", lambda: before)
-        async with Holdfast(address) as house:
-            await flow.run({}, on=house)
-    async with Holdfast(address) as house:
-        projector = Projector(await house.service())
+        async with Holdfast(address) as hf:
+            await flow.run({}, on=hf)
+    async with Holdfast(address) as hf:
+        projector = Projector(await hf.service())
         assert not await projector.sweep()
-        await flow.run({}, on=house)
+        await flow.run({}, on=hf)
         assert await projector.sweep()
     ended = ask("SELECT * FROM checkpoints WHERE status = 'completed' ORDER BY created_at")
     assert [row["node_states"] is None for row in ended] == [True, False]
@@ -308,9 +308,9 @@ async def test_failure_is_shown_whole_and_nothing_is_written_where_that_is_not_w
         raise ValueError("it does not go on")
 
     flow.edge(first, breaks)
-    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house:
-        result = await flow.run({}, on=house)
-        service = await house.service()
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf:
+        result = await flow.run({}, on=hf)
+        service = await hf.service()
         await Projector(service, "none").serve()
         assert await service.store.projections(result.run_id) == []
         await Projector(service).sweep()

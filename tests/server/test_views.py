@@ -22,7 +22,7 @@ def clock() -> FakeClock:
 @pytest.fixture
 async def hall(tmp_path: Path, clock: FakeClock, anyio_backend: str) -> AsyncIterator[Hall]:
     address = f"sqlite:{tmp_path / 'h.db'}"
-    async with Holdfast(address, clock=clock) as house, hall_of(house) as found:
+    async with Holdfast(address, clock=clock) as hf, hall_of(hf) as found:
         yield found
 
 
@@ -85,4 +85,4 @@ async def test_who_looks_is_told_until_they_stop(hall: Hall, clock: FakeClock) -
     assert [each["person"] for each in (await hall.ask("ada", "GET", at))["items"]] == ["user:ada@acme"]
     await hall.ask("ada", "DELETE", at, status=204)
     assert (await hall.ask("ada", "GET", at))["items"] == []
-    assert await (await hall.house.open()).documents("default", "presence") == []
+    assert await (await hall.hf.open()).documents("default", "presence") == []

@@ -66,7 +66,7 @@ async def talking(server: Server, path: str, **more: Any) -> AsyncIterator[Talk]
 @pytest.mark.covers("SERVER-LIVE-02", "R-7")
 async def test_question_is_answered_by_the_socket_that_asked_it(server: Server) -> None:
     flow = asking()
-    async with Worker(flow, on=server.house, poll=0.05):
+    async with Worker(flow, on=server.hf, poll=0.05):
         run = await started(server, flow)
         async with talking(server, f"/v1/runs/{run}/stream/ws") as talk:
             asked = await talk.until("event", event="hold.opened")
@@ -85,7 +85,7 @@ async def test_question_is_answered_by_the_socket_that_asked_it(server: Server) 
 @pytest.mark.covers("SERVER-LIVE-02")
 async def test_several_runs_are_followed_cancelled_and_left_by_one_socket(server: Server) -> None:
     flow = asking()
-    async with Worker(flow, on=server.house, poll=0.05):
+    async with Worker(flow, on=server.hf, poll=0.05):
         runs = [await started(server, flow) for _ in range(3)]
         async with talking(server, "/v1/stream/ws") as talk:
             for run in runs:
@@ -107,7 +107,7 @@ async def test_several_runs_are_followed_cancelled_and_left_by_one_socket(server
 
 @pytest.mark.covers("SERVER-LIVE-02", "SERVER-LIVE-03")
 async def test_socket_goes_on_after_a_number(server: Server, greeting: Flow) -> None:
-    async with Worker(greeting, on=server.house, poll=0.05):
+    async with Worker(greeting, on=server.hf, poll=0.05):
         run = await started(server, greeting, name="Ada")
         async with talking(server, f"/v1/runs/{run}/stream/ws") as talk:
             last = (await talk.until("end"))["after"]

@@ -80,8 +80,8 @@ class Town(Crew):
         self._clients: list[httpx2.AsyncClient] = []
 
     async def __aenter__(self) -> Town:
-        async with Holdfast(self.address) as house:
-            made = Tokens(await house.open())
+        async with Holdfast(self.address) as hf:
+            made = Tokens(await hf.open())
             for name in ("dana", "sam"):
                 grant = Grant(subject=f"user:{name}@acme", roles=("admin",))
                 self.tokens[name] = (await made.create(grant, by="user:test"))[1]

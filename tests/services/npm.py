@@ -32,12 +32,12 @@ def installed(name: str, here: Path, *, seconds: float = 25) -> Path:
     with (TOOLS / f"{name}.lock").open("a") as guard:
         fcntl.flock(guard, fcntl.LOCK_EX)  # of several test processes one installs
         if not (place / "done").exists():
-            _demand_hope(name)
+            _require_hope(name)
             _install(name, here, place, seconds)
     return place
 
 
-def _demand_hope(name: str) -> None:
+def _require_hope(name: str) -> None:
     """Where another process has just tried in vain, nobody tries again for a while."""
     absence = TOOLS / f"{name}.absent"
     if absence.exists() and time.time() - absence.stat().st_mtime < 600:

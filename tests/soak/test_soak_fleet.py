@@ -39,8 +39,8 @@ async def test_each_effect_happens_once_when_workers_are_killed_and_put_to_sleep
 ) -> None:
     dice = random.Random(seed)
     fleet = Fleet(tmp_path, linger=0.02, store=store)
-    async with fleet.house() as house:
-        service = await house.service()
+    async with fleet.hf() as hf:
+        service = await hf.service()
         await fleet.create(service, MIX * 12)
         fleet.start(3)
         blows = 0

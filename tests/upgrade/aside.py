@@ -46,14 +46,14 @@ def orders(ledger: Path) -> Flow:
     return flow
 
 
-async def start(house: Holdfast, ledger: Path, numbers: range) -> None:
-    service = await house.service()
+async def start(hf: Holdfast, ledger: Path, numbers: range) -> None:
+    service = await hf.service()
     for number in numbers:
         await service.create(orders(ledger).program(), {"order": number}, thread=f"o-{number}")
 
 
-async def answer(house: Holdfast, _ledger: Path, numbers: range) -> None:
-    service = await house.service()
+async def answer(hf: Holdfast, _ledger: Path, numbers: range) -> None:
+    service = await hf.service()
     for number in numbers:
         (run,) = await service.store.list_runs(RunFilter(thread=f"o-{number}"), after=None, limit=2)
         (hold,) = await service.holds(run.id)
@@ -61,12 +61,12 @@ async def answer(house: Holdfast, _ledger: Path, numbers: range) -> None:
 
 
 async def serve(address: str, ledger: Path) -> None:
-    async with Holdfast(address, settings=SETTINGS) as house, Worker(orders(ledger), on=house, poll=0.1):
+    async with Holdfast(address, settings=SETTINGS) as hf, Worker(orders(ledger), on=hf, poll=0.1):
         print("serving", flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
             what, first, last = line.split()
             act = {"start": start, "answer": answer}[what]
-            await act(house, ledger, range(int(first), int(last) + 1))
+            await act(hf, ledger, range(int(first), int(last) + 1))
             print("done", flush=True)
 
 

@@ -35,16 +35,16 @@ def asking_flow() -> Flow:
 async def make(file: str) -> None:
     """Runs that wait, that were answered and went on, that were answered and did not go on yet, and one that
     was cancelled."""
-    async with Holdfast(f"sqlite:{file}") as house:
-        service = await house.service()
+    async with Holdfast(f"sqlite:{file}") as hf:
+        service = await hf.service()
         flow = asking_flow()
         names = ("waits", "ended", "answered", "cancelled")
-        runs = {name: await flow.run({"amount": 250}, on=house, thread=name) for name in names}
+        runs = {name: await flow.run({"amount": 250}, on=hf, thread=name) for name in names}
         for name in ("ended", "answered"):
             await service.answer(runs[name].holds[0].id, "approve", by="user:ada")
         await service.cancel(runs["cancelled"].run_id, reason="not needed")
         for name in ("ended", "cancelled"):
-            await flow.resume(runs[name].run_id, on=house)
+            await flow.resume(runs[name].run_id, on=hf)
 
 
 if __name__ == "__main__":

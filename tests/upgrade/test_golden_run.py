@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.covers("D-36")]
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 async def test_exported_run_of_any_released_form_is_read_without_its_code(path: Path) -> None:
     data = await asyncio.to_thread(path.read_bytes)
-    async with Holdfast("memory:") as house:
-        service = await house.service()
+    async with Holdfast("memory:") as hf:
+        service = await hf.service()
         row = await service.import_run(data)
         assert (row.status, row.flow, row.head, row.event_seq) == (RunStatus.pending_input, "refund", 2, 9)
         assert [meta.node for meta in await service.checkpoints(row.id)] == ["approve", "assess", ""]
@@ -44,8 +44,8 @@ def test_form_that_is_written_now_has_a_file() -> None:
 @pytest.mark.covers("TOOL-VER-06")
 async def test_migrated_run_is_read_with_the_graphs_of_both_its_versions() -> None:
     data = await asyncio.to_thread((FOLDER / "migrated.hfrun").read_bytes)
-    async with Holdfast("memory:") as house:
-        service = await house.service()
+    async with Holdfast("memory:") as hf:
+        service = await hf.service()
         row = await service.import_run(data)
         assert (row.status, row.migrated) == (RunStatus.completed, 3)
         early, late = await service.checkpoint(row.id, 2), await service.checkpoint(row.id, 3)

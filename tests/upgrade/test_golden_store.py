@@ -84,12 +84,12 @@ async def test_old_holds_are_in_inboxes_and_fall_due(address: str) -> None:
 
 async def test_old_runs_go_on_with_the_answers_of_then_and_of_now(address: str) -> None:
     pairs = await found(address)
-    async with Holdfast(address) as house:
-        service = await house.service()
+    async with Holdfast(address) as hf:
+        service = await hf.service()
         flow = asking_flow()
         await service.answer(pairs["waits"][1].id, "reject")
         for name, done in (("waits", "reject"), ("answered", "approve")):
-            result = (await flow.resume(pairs[name][0].id, on=house)).expect()
+            result = (await flow.resume(pairs[name][0].id, on=hf)).expect()
             assert result.state["done"] == done
             (hold,) = await service.holds(pairs[name][0].id, open_only=False)
             assert hold.resumed_at is not None
@@ -99,9 +99,9 @@ async def test_old_deadline_is_kept_by_the_sweep(address: str) -> None:
     pairs = await found(address)
     run, hold = pairs["waits"]
     clock = FakeClock(datetime.fromtimestamp(hold.created_at // MICROS, UTC) + timedelta(days=3))
-    async with Holdfast(address, clock=clock) as house:
-        await Worker(asking_flow(), on=house).run_until_idle()
-        service = await house.service()
+    async with Holdfast(address, clock=clock) as hf:
+        await Worker(asking_flow(), on=hf).run_until_idle()
+        service = await hf.service()
         assert (await service.get(run.id)).status is RunStatus.cancelled
         (expired,) = await service.holds(run.id, open_only=False)
         assert expired.status is HoldStatus.cancelled

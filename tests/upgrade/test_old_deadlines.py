@@ -61,16 +61,16 @@ async def test_deadlines_of_an_older_store_are_kept_when_it_is_opened(tmp_path: 
     path = tmp_path / "old.db"
     path.write_bytes(gzip.decompress(STORE.read_bytes()))
     clock = FakeClock()
-    async with Holdfast(f"sqlite:{path}", clock=clock) as house:
-        worker = Worker(*FLOWS, on=house)
+    async with Holdfast(f"sqlite:{path}", clock=clock) as hf:
+        worker = Worker(*FLOWS, on=hf)
         await worker.run_until_idle()
-        before = {hold.flow: hold for hold in await (await house.service()).holds()}
+        before = {hold.flow: hold for hold in await (await hf.service()).holds()}
         assert len(before) == len(FLOWS), "nothing has happened yet"
         clock.advance(timedelta(hours=2))
         await worker.run_until_idle()
-        rows = {hold.flow: hold for hold in await (await house.service()).holds(open_only=False)}
+        rows = {hold.flow: hold for hold in await (await hf.service()).holds(open_only=False)}
         ended = {
-            hold.flow: (hold.status, (await (await house.service()).get(hold.run)).status)
+            hold.flow: (hold.status, (await (await hf.service()).get(hold.run)).status)
             for hold in rows.values()
         }
         assert ended == {
@@ -90,7 +90,7 @@ async def test_deadlines_of_an_older_store_are_kept_when_it_is_opened(tmp_path: 
         }
         for flow in FLOWS:
             if flow.name in said:
-                result = await flow.resume(rows[flow.name].run, on=house)
+                result = await flow.resume(rows[flow.name].run, on=hf)
                 name, value = said[flow.name]
                 assert result.state[name] == value
         await worker.close()

@@ -38,35 +38,35 @@ def release(before: Callable[..., Any], after: Callable[..., Any], **settings: A
 async def test_nothing_is_told_asked_or_refused_when_the_changed_node_is_behind(
     place: Place, policy: str
 ) -> None:
-    waiting = await release(one, one, code_change=policy).run(on=await place.house())
-    house = await place.house()
-    await answer(house, waiting, "yes")
-    result = await release(two, one, code_change=policy).resume(waiting.run_id, on=house)
+    waiting = await release(one, one, code_change=policy).run(on=await place.hf())
+    hf = await place.hf()
+    await answer(hf, waiting, "yes")
+    result = await release(two, one, code_change=policy).resume(waiting.run_id, on=hf)
     assert result.completed
-    assert not await told(house, waiting, "run.code_changed")
+    assert not await told(hf, waiting, "run.code_changed")
 
 
 @pytest.mark.covers("D-34")
 async def test_the_event_names_the_changed_nodes_that_are_ahead(place: Place) -> None:
-    waiting = await release(one, one).run(on=await place.house())
-    house = await place.house()
-    await release(two, two).resume(waiting.run_id, on=house)
-    (changed,) = await told(house, waiting, "run.code_changed")
+    waiting = await release(one, one).run(on=await place.hf())
+    hf = await place.hf()
+    await release(two, two).resume(waiting.run_id, on=hf)
+    (changed,) = await told(hf, waiting, "run.code_changed")
     assert changed.data["nodes"] == ["after", "never"]
     # The next change is told apart from this one.
-    other = await place.house()
+    other = await place.hf()
     await release(one, two).resume(waiting.run_id, on=other)
     assert len(await told(other, waiting, "run.code_changed")) == 1
 
 
 @pytest.mark.covers("D-34")
 async def test_a_refusal_and_a_question_name_the_nodes(place: Place) -> None:
-    house = await place.house()
-    refusing = await release(one, one, code_change="refuse").run(on=house)
+    hf = await place.hf()
+    refusing = await release(one, one, code_change="refuse").run(on=hf)
     with pytest.raises(VersionMismatchError, match=r"\(of after, never\)"):
-        await release(one, two, code_change="refuse").resume(refusing.run_id, on=await place.house())
-    asking = await release(one, one, code_change="ask").run(on=house)
-    later = await place.house()
+        await release(one, two, code_change="refuse").resume(refusing.run_id, on=await place.hf())
+    asking = await release(one, one, code_change="ask").run(on=hf)
+    later = await place.hf()
     await release(one, two, code_change="ask").resume(asking.run_id, on=later)
     asked = [hold for hold in await open_holds(later, asking) if hold.type == "code_changed"]
     assert "(of after, never)" in asked[0].prompt
@@ -84,10 +84,10 @@ async def test_code_of_a_sub_flow_matters_when_the_run_may_still_come_to_it(plac
         return flow
 
     for first in (True, False):
-        waiting = await parent(one, first=first).run(on=await place.house())
-        house = await place.house()
-        await parent(two, first=first).resume(waiting.run_id, on=house)
-        changed = await told(house, waiting, "run.code_changed")
+        waiting = await parent(one, first=first).run(on=await place.hf())
+        hf = await place.hf()
+        await parent(two, first=first).resume(waiting.run_id, on=hf)
+        changed = await told(hf, waiting, "run.code_changed")
         assert [event.data["nodes"] for event in changed] == ([] if first else [["child/work"]])
 
 
@@ -116,13 +116,13 @@ def script(number: int, **options: Any) -> Flow:
 
 @pytest.mark.covers("D-34")
 async def test_the_refusal_to_reenter_says_what_to_declare_and_that_works(place: Place) -> None:
-    house = await place.house()
-    waiting = await script(1).run(on=house)
-    await answer(house, waiting, "yes")
+    hf = await place.hf()
+    waiting = await script(1).run(on=hf)
+    await answer(hf, waiting, "yes")
     with pytest.raises(VersionMismatchError, match="compatible_with='c1-") as refused:
-        await script(2).resume(waiting.run_id, on=await place.house())
+        await script(2).resume(waiting.run_id, on=await place.hf())
     mark = str(refused.value).split("compatible_with='")[1].split("'")[0]
-    result = await script(2, compatible_with=mark).resume(waiting.run_id, on=await place.house())
+    result = await script(2, compatible_with=mark).resume(waiting.run_id, on=await place.hf())
     assert result.state == {"seen": 1, "by": 2}
 
 
@@ -139,10 +139,10 @@ async def test_a_visit_with_sub_steps_is_taken_over_only_when_somebody_answers_f
         return flow
 
     old = version("1", 1)
-    house = await place.house()
-    waiting = await old.run(on=house)
+    hf = await place.hf()
+    waiting = await old.run(on=hf)
     assert waiting.status is RunStatus.pending_input
-    later = await place.house()
+    later = await place.hf()
     (verdict,) = await version("2", 2).migrate_runs(on=later)
     assert not verdict.migrated
     assert "sub-steps that other code made" in verdict.misfits[0].why

@@ -36,21 +36,21 @@ def order(label: str) -> Flow:
 
 
 async def migrated(place: Place) -> tuple[Holdfast, str]:
-    waiting = await order("1").run({"n": 1}, on=await place.house())
-    house = await place.house()
-    (verdict,) = await order("2").migrate_runs(on=house)
+    waiting = await order("1").run({"n": 1}, on=await place.hf())
+    hf = await place.hf()
+    (verdict,) = await order("2").migrate_runs(on=hf)
     assert verdict.migrated, verdict
-    return house, waiting.run_id
+    return hf, waiting.run_id
 
 
 @pytest.mark.covers("TOOL-VER-06", "G-6")
 async def test_each_checkpoint_is_read_with_the_graph_of_its_version(place: Place) -> None:
-    house, run = await migrated(place)
-    await answer(house, run, "yes")
-    result = await order("2").resume(run, on=house)
+    hf, run = await migrated(place)
+    await answer(hf, run, "yes")
+    result = await order("2").resume(run, on=hf)
     assert result.completed
     assert result.state["seen"] == ("1", "2")
-    service = await house.service()
+    service = await hf.service()
     row = await service.get(run)
     at = row.migrated
     before, after = await service.checkpoint(run, at - 1), await service.checkpoint(run, at)
@@ -68,49 +68,49 @@ async def test_each_checkpoint_is_read_with_the_graph_of_its_version(place: Plac
 
 @pytest.mark.covers("TOOL-VER-06")
 async def test_events_tell_the_story_in_the_words_of_each_version(place: Place) -> None:
-    house, run = await migrated(place)
-    await answer(house, run, "yes")
-    await order("2").resume(run, on=house)
-    resumed = (await told(house, run, "run.resumed"))[-1]
+    hf, run = await migrated(place)
+    await answer(hf, run, "yes")
+    await order("2").resume(run, on=hf)
+    resumed = (await told(hf, run, "run.resumed"))[-1]
     assert resumed.data["skipped_nodes"] == ["peek"]
-    started = [event.node for event in await told(house, run, "node.started")]
+    started = [event.node for event in await told(hf, run, "node.started")]
     assert started == ["look", "gate", "done"]
-    numbers = [event.number for event in await told(house, run)]
+    numbers = [event.number for event in await told(hf, run)]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert (await kinds(house, run)).count("run.migrated") == 1
+    assert (await kinds(hf, run)).count("run.migrated") == 1
 
 
 @pytest.mark.covers("TOOL-VER-01", "D-35")
 async def test_a_fork_is_of_the_version_that_the_run_was_on_there(place: Place) -> None:
-    house, run = await migrated(place)
-    house.carry(order("1").program())
-    service = await house.service()
+    hf, run = await migrated(place)
+    hf.carry(order("1").program())
+    service = await hf.service()
     row = await service.get(run)
     early, late = await service.fork(run, row.migrated - 1), await service.fork(run, row.migrated)
     assert early.version == order("1").program().version
     assert late.version == order("2").program().version
     for flow, fork, gate in ((order("1"), early, "gate"), (order("2"), late, "approve")):
-        await flow.resume(fork.id, on=house)
-        (hold,) = await open_holds(house, fork.id)
+        await flow.resume(fork.id, on=hf)
+        (hold,) = await open_holds(hf, fork.id)
         assert hold.node == gate
         await service.answer(hold.id, "yes")
-        assert (await flow.resume(fork.id, on=house)).completed
+        assert (await flow.resume(fork.id, on=hf)).completed
 
 
 @pytest.mark.covers("TOOL-VER-06")
 async def test_a_replay_decides_each_part_with_its_own_graph(place: Place) -> None:
-    house, run = await migrated(place)
-    await answer(house, run, "yes")
-    await order("2").resume(run, on=house)
-    found = await (await house.service()).replay(run)
+    hf, run = await migrated(place)
+    await answer(hf, run, "yes")
+    await order("2").resume(run, on=hf)
+    found = await (await hf.service()).replay(run)
     assert found.same, found.difference
     assert found.replayed == found.recorded
 
 
 @pytest.mark.covers("D-36", "TOOL-VER-06")
 async def test_an_exported_run_takes_the_graphs_of_all_its_versions_along(place: Place) -> None:
-    house, run = await migrated(place)
-    service = await house.service()
+    hf, run = await migrated(place)
+    service = await hf.service()
     data = await service.export_run(run)
     async with Holdfast("memory:") as elsewhere:
         there = await elsewhere.service()
@@ -123,10 +123,10 @@ async def test_an_exported_run_takes_the_graphs_of_all_its_versions_along(place:
 
 @pytest.mark.covers("TOOL-VER-06")
 async def test_a_migrated_run_is_pruned_like_any_other(place: Place) -> None:
-    house, run = await migrated(place)
-    await answer(house, run, "yes")
-    await order("2").resume(run, on=house)
-    service = await house.service()
+    hf, run = await migrated(place)
+    await answer(hf, run, "yes")
+    await order("2").resume(run, on=hf)
+    service = await hf.service()
     whole = await service.latest(run)
     assert await service.prune(run, keep=1)
     kept = await service.latest(run)
@@ -138,16 +138,16 @@ async def test_a_migrated_run_is_pruned_like_any_other(place: Place) -> None:
 @pytest.mark.covers("TOOL-VER-03")
 async def test_a_run_goes_through_versions_one_after_the_other(place: Place) -> None:
     """Migrated twice, each time by what that version declared."""
-    house, run = await migrated(place)
+    hf, run = await migrated(place)
     third = order("2")
     third.label = "3"
     third.migrations.clear()
     third.migrate("2", state={"more": 3})
-    (verdict,) = await third.migrate_runs(on=house)
+    (verdict,) = await third.migrate_runs(on=hf)
     assert verdict.migrated, verdict
-    service = await house.service()
+    service = await hf.service()
     row = await service.get(run)
     seen = [(await service.checkpoint(run, seq)).version for seq in range(row.head + 1)]
     assert len(set(seen)) == 3
     assert (await service.latest(run)).state["more"] == 3
-    assert len(await told(house, run, "run.migrated")) == 2
+    assert len(await told(hf, run, "run.migrated")) == 2

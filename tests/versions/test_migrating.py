@@ -50,13 +50,13 @@ def order(label: str) -> Flow:
 @pytest.mark.covers("TOOL-VER-05")
 async def test_a_dry_run_tells_what_comes_next_and_changes_no_byte(tmp_path: Path, answered: bool) -> None:
     file = tmp_path / "d.db"
-    async with Holdfast(f"sqlite:{file}") as house:
-        waiting = await order("1").run(on=house)
+    async with Holdfast(f"sqlite:{file}") as hf:
+        waiting = await order("1").run(on=hf)
         if answered:
-            await answer(house, waiting, "yes")
+            await answer(hf, waiting, "yes")
         files = [file, file.with_name("d.db-wal")]
         before = [each.read_bytes() for each in files]
-        (verdict,) = await order("2").migrate_runs(dry_run=True, on=house)
+        (verdict,) = await order("2").migrate_runs(dry_run=True, on=hf)
         assert [each.read_bytes() for each in files] == before
     assert verdict.fits
     assert not verdict.migrated
@@ -65,22 +65,22 @@ async def test_a_dry_run_tells_what_comes_next_and_changes_no_byte(tmp_path: Pat
 
 @pytest.mark.covers("TOOL-VER-05")
 async def test_a_dry_run_says_what_does_not_fit(place: Place) -> None:
-    house = await place.house()
-    await order("1").run(on=house)
+    hf = await place.hf()
+    await order("1").run(on=hf)
     bare = order("2")
     bare.migrations.clear()
-    (verdict,) = await bare.migrate_runs(dry_run=True, on=house)
+    (verdict,) = await bare.migrate_runs(dry_run=True, on=hf)
     assert (verdict.fits, verdict.next) == (False, [])
     assert verdict.misfits
 
 
 @pytest.mark.covers("TOOL-VER-01")
 async def test_one_worker_advances_runs_of_several_versions_each_on_its_own(place: Place) -> None:
-    house = await place.house()
-    runs = {label: (await order(label).run(on=house)).run_id for label in ("1", "2")}
+    hf = await place.hf()
+    runs = {label: (await order(label).run(on=hf)).run_id for label in ("1", "2")}
     for run in runs.values():
-        await answer(house, run, "yes")
-    working = await place.house()
+        await answer(hf, run, "yes")
+    working = await place.hf()
     await Worker(order("1"), order("2"), on=working).run_until_idle()
     service = await working.service()
     for label, run in runs.items():
@@ -89,42 +89,42 @@ async def test_one_worker_advances_runs_of_several_versions_each_on_its_own(plac
 
 @pytest.mark.covers("TOOL-VER-01", "TOOL-VER-06")
 async def test_a_worker_leaves_runs_of_versions_that_it_does_not_carry(place: Place) -> None:
-    house = await place.house()
-    old = await order("1").run(on=house)
-    await answer(house, old, "yes")
-    working = await place.house()
+    hf = await place.hf()
+    old = await order("1").run(on=hf)
+    await answer(hf, old, "yes")
+    working = await place.hf()
     await Worker(order("2"), on=working).run_until_idle()
     service = await working.service()
     row = await service.get(old.run_id)
     assert row.version == order("1").program().version
     assert row.status is RunStatus.pending_input
     assert row.term == 1
-    await Worker(order("1"), on=await place.house()).run_until_idle()
+    await Worker(order("1"), on=await place.hf()).run_until_idle()
     assert (await service.get(old.run_id)).status is RunStatus.completed
 
 
 @pytest.mark.covers("TOOL-VER-04")
 async def test_the_time_limit_of_a_moved_hold_still_counts(place: Place) -> None:
-    house = await place.house()
-    waiting = await order("1").run(on=house)
+    hf = await place.hf()
+    waiting = await order("1").run(on=hf)
     new = order("2")
-    (verdict,) = await new.migrate_runs(on=house)
+    (verdict,) = await new.migrate_runs(on=hf)
     assert verdict.migrated
     place.clock.advance(days=2)
-    await Worker(new, on=house).run_until_idle()
-    service = await house.service()
+    await Worker(new, on=hf).run_until_idle()
+    service = await hf.service()
     assert (await service.get(waiting.run_id)).status is RunStatus.failed
-    (failed,) = await told(house, waiting, "node.failed")
+    (failed,) = await told(hf, waiting, "node.failed")
     assert failed.node == "approve"
 
 
 @pytest.mark.covers("TOOL-VER-07")
 async def test_a_run_that_somebody_works_on_is_told_and_left_alone(place: Place) -> None:
-    house = await place.house()
-    waiting = await order("1").run(on=house)
-    store = await house.open()
+    hf = await place.hf()
+    waiting = await order("1").run(on=hf)
+    store = await hf.open()
     (claim,) = await store.claim(ClaimRequest(worker="other", ttl=60_000_000, run=waiting.run_id))
-    (verdict,) = await order("2").migrate_runs(on=house)
+    (verdict,) = await order("2").migrate_runs(on=hf)
     assert not verdict.migrated
     assert "another worker" in verdict.refused
     row = await store.get_run(waiting.run_id)
@@ -139,23 +139,23 @@ def test_a_crash_amid_a_migration_leaves_the_old_version_and_the_next_try_moves_
     store = MemoryStore(clock)
 
     async def prepare() -> str:
-        async with Holdfast(store, clock=clock) as house:
-            waiting = await order("1").run(on=house)
-            await answer(house, waiting, "yes")
+        async with Holdfast(store, clock=clock) as hf:
+            waiting = await order("1").run(on=hf)
+            await answer(hf, waiting, "yes")
             return waiting.run_id
 
     async def migrate(given: Any) -> list[Any]:
-        async with Holdfast(given, clock=clock) as house:
-            return await order("2").migrate_runs(on=house)
+        async with Holdfast(given, clock=clock) as hf:
+            return await order("2").migrate_runs(on=hf)
 
     async def finish(run: str) -> tuple[Any, Any]:
-        async with Holdfast(store, clock=clock) as house:
-            service = await house.service()
+        async with Holdfast(store, clock=clock) as hf:
+            service = await hf.service()
             crashed = await service.get(run)
             clock.advance(minutes=2)
-            (verdict,) = await order("2").migrate_runs(on=house)
+            (verdict,) = await order("2").migrate_runs(on=hf)
             assert verdict.migrated, verdict
-            return crashed, await order("2").resume(run, on=house)
+            return crashed, await order("2").resume(run, on=hf)
 
     run = asyncio.run(prepare())
     assert isinstance(until_crash(migrate, store, point), Crash)
@@ -190,12 +190,12 @@ def mapped(label: str) -> Flow:
 async def test_questions_inside_a_map_keep_their_answers_when_both_are_renamed(
     place: Place,
 ) -> None:
-    house = await place.house()
-    waiting = await mapped("1").run({"rows": ["a", "b", "c"]}, on=house)
-    service = await house.service()
-    asked = {hold.prompt: hold.id for hold in await open_holds(house, waiting)}
+    hf = await place.hf()
+    waiting = await mapped("1").run({"rows": ["a", "b", "c"]}, on=hf)
+    service = await hf.service()
+    asked = {hold.prompt: hold.id for hold in await open_holds(hf, waiting)}
     await service.answer(asked["Take a?"], "yes")
-    new, later = mapped("2"), await place.house()
+    new, later = mapped("2"), await place.hf()
     (verdict,) = await new.migrate_runs(on=later)
     assert verdict.migrated, verdict.misfits
     await service.answer(asked["Take b?"], "no")
@@ -231,16 +231,16 @@ async def test_a_join_with_a_time_limit_gives_up_in_time_when_it_was_renamed(pla
             flow.migrate("1", rename={"join": "meet"})
         return flow
 
-    waiting = await joined("1").run(on=await place.house())
-    house, new = await place.house(), joined("2")
+    waiting = await joined("1").run(on=await place.hf())
+    hf, new = await place.hf(), joined("2")
     place.clock.advance(hours=2)
-    service = await house.service()
+    service = await hf.service()
     # It has fired already, under its old name, when the run is moved.
     await service.store.fire_timers(limit=10)
-    (verdict,) = await new.migrate_runs(on=house)
+    (verdict,) = await new.migrate_runs(on=hf)
     assert verdict.migrated, verdict.misfits
-    await Worker(new, on=house).run_until_idle()
-    assert [event.node for event in await told(house, waiting, "join.timed_out")] == ["meet"]
+    await Worker(new, on=hf).run_until_idle()
+    assert [event.node for event in await told(hf, waiting, "join.timed_out")] == ["meet"]
 
 
 @pytest.mark.covers("TOOL-VER-07", "D-28")
@@ -256,11 +256,11 @@ async def test_a_name_that_another_question_of_the_run_has_had_is_refused(place:
             flow.migrate("1", rename={"second": "first"})
         return flow
 
-    house = await place.house()
-    waiting = await twice("1").run(on=house)
-    await answer(house, waiting, "yes")
-    await twice("1").resume(waiting.run_id, on=house)
-    (verdict,) = await twice("2").migrate_runs(on=house)
+    hf = await place.hf()
+    waiting = await twice("1").run(on=hf)
+    await answer(hf, waiting, "yes")
+    await twice("1").resume(waiting.run_id, on=hf)
+    (verdict,) = await twice("2").migrate_runs(on=hf)
     assert not verdict.migrated
     assert "was that of another node" in verdict.misfits[0].why
 
@@ -270,18 +270,18 @@ async def test_a_damaged_migration_stops_the_run_instead_of_misreading_it(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "d.db"
-    async with Holdfast(f"sqlite:{file}") as house:
-        waiting = await order("1").run(on=house)
-        (verdict,) = await order("2").migrate_runs(on=house)
+    async with Holdfast(f"sqlite:{file}") as hf:
+        waiting = await order("1").run(on=hf)
+        (verdict,) = await order("2").migrate_runs(on=hf)
         assert verdict.migrated
     raw = apsw.Connection(str(file))
     raw.execute("UPDATE journal SET payload = x'00' WHERE outcome = 'migrated'")
     raw.close()
-    async with Holdfast(f"sqlite:{file}") as house:
-        await answer(house, waiting, "yes")
+    async with Holdfast(f"sqlite:{file}") as hf:
+        await answer(hf, waiting, "yes")
         with pytest.raises(CheckpointCorruptError):
-            await order("2").resume(waiting.run_id, on=house)
-        row = await (await house.service()).get(waiting.run_id)
+            await order("2").resume(waiting.run_id, on=hf)
+        row = await (await hf.service()).get(waiting.run_id)
         assert row.status is RunStatus.failed
 
 
@@ -308,17 +308,17 @@ async def test_a_failed_run_goes_on_in_the_version_that_mends_it_when_it_is_name
             flow.migrate("1", rename={"work": "mended"})
         return flow
 
-    failed = await version("1").run(on=await place.house())
+    failed = await version("1").run(on=await place.hf())
     assert failed.failed
-    new, house = version("2"), await place.house()
-    assert await new.migrate_runs(on=house) == []
-    (tried,) = await new.migrate_runs(failed.run_id, dry_run=True, on=house)
+    new, hf = version("2"), await place.hf()
+    assert await new.migrate_runs(on=hf) == []
+    (tried,) = await new.migrate_runs(failed.run_id, dry_run=True, on=hf)
     assert tried.next == ["node mended starts"]
-    assert (await (await house.service()).get(failed.run_id)).status is RunStatus.failed
-    (verdict,) = await new.migrate_runs(failed.run_id, on=house)
+    assert (await (await hf.service()).get(failed.run_id)).status is RunStatus.failed
+    (verdict,) = await new.migrate_runs(failed.run_id, on=hf)
     assert verdict.migrated, verdict
     assert verdict.status is RunStatus.resumable
-    result = await new.resume(failed.run_id, on=house)
+    result = await new.resume(failed.run_id, on=hf)
     assert (result.completed, result.state["by"]) == (True, "2")
     assert ran == ["first"]
 
@@ -336,12 +336,12 @@ async def test_an_encrypted_run_is_moved_with_its_large_values(tmp_path: Path) -
         return flow
 
     file = tmp_path / "e.db"
-    async with Holdfast(f"sqlite:{file}", keys=keys) as house:
-        waiting = await version("1").run({"text": big}, on=house)
-        (verdict,) = await version("2").migrate_runs(on=house)
+    async with Holdfast(f"sqlite:{file}", keys=keys) as hf:
+        waiting = await version("1").run({"text": big}, on=hf)
+        (verdict,) = await version("2").migrate_runs(on=hf)
         assert verdict.migrated, verdict
-        await answer(house, waiting, "yes")
-        result = await version("2").resume(waiting.run_id, on=house)
+        await answer(hf, waiting, "yes")
+        result = await version("2").resume(waiting.run_id, on=hf)
         assert (result.state["text"], result.state["more"]) == (big, big * 2)
     assert not [each for each in files_of(tmp_path) if b"secretsecret" in each]
 
@@ -352,33 +352,33 @@ def files_of(folder: Path) -> list[bytes]:
 
 @pytest.mark.covers("G-6", "TOOL-VER-07")
 async def test_force_is_for_named_runs_and_not_for_what_has_no_place(place: Place) -> None:
-    house = await place.house()
-    waiting = await order("1").run(on=house)
+    hf = await place.hf()
+    waiting = await order("1").run(on=hf)
     bare = order("2")
     bare.migrations.clear()
     with pytest.raises(InputError, match="for runs that are named"):
-        await bare.migrate_runs(force=True, on=house)
-    (verdict,) = await bare.migrate_runs(waiting.run_id, force=True, on=house)
+        await bare.migrate_runs(force=True, on=hf)
+    (verdict,) = await bare.migrate_runs(waiting.run_id, force=True, on=hf)
     assert not verdict.migrated
     assert not verdict.misfits[0].soft
 
 
 @pytest.mark.covers("TOOL-VER-06", "D-34")
 async def test_a_refused_resume_changes_nothing_about_the_run(place: Place) -> None:
-    house = await place.house()
-    waiting = await order("1").run(on=house)
-    service = await house.service()
+    hf = await place.hf()
+    waiting = await order("1").run(on=hf)
+    service = await hf.service()
     before = await service.get(waiting.run_id)
     with pytest.raises(VersionMismatchError):
-        await order("2").resume(waiting.run_id, on=await place.house())
+        await order("2").resume(waiting.run_id, on=await place.hf())
     assert await service.get(waiting.run_id) == before
 
 
 @pytest.mark.covers("TOOL-VER-08")
 async def test_a_run_is_moved_once_when_two_move_it_at_the_same_time(place: Place) -> None:
-    house, other = await place.house(), await place.house()
-    waiting = await order("1").run(on=house)
-    service = await house.service()
+    hf, other = await place.hf(), await place.hf()
+    waiting = await order("1").run(on=hf)
+    service = await hf.service()
     row = await service.get(waiting.run_id)
     await order("2").migrate_runs(on=other)
     # The second one still believes in the row that it has read before.

@@ -128,12 +128,12 @@ async def test_a_run_is_refused_with_the_reason_and_left_untouched(
     place: Place, shape: Shape, why: str
 ) -> None:
     old, new = version("1", shape), version("2", shape)
-    house = await place.house()
-    waiting = await old.run(on=house)
+    hf = await place.hf()
+    waiting = await old.run(on=hf)
     assert waiting.status is RunStatus.pending_input
-    service = await house.service()
+    service = await hf.service()
     before = (await service.get(waiting.run_id), await service.store.read(waiting.run_id))
-    for verdicts in (await new.check_runs(on=house), await new.migrate_runs(on=house)):
+    for verdicts in (await new.check_runs(on=hf), await new.migrate_runs(on=hf)):
         (verdict,) = verdicts
         assert not verdict.fits
         assert not verdict.migrated
@@ -144,9 +144,9 @@ async def test_a_run_is_refused_with_the_reason_and_left_untouched(
 
 @pytest.mark.covers("TOOL-VER-02")
 async def test_another_traversal_is_a_reason(place: Place) -> None:
-    house = await place.house()
-    await version("1", traversal).run(on=house)
-    (verdict,) = await version("2", traversal, traversal="walk").check_runs(on=house)
+    hf = await place.hf()
+    await version("1", traversal).run(on=hf)
+    (verdict,) = await version("2", traversal, traversal="walk").check_runs(on=hf)
     assert "traversed as a walk" in verdict.misfits[0].why
 
 
@@ -163,11 +163,11 @@ def paying(label: str, effect: str, key: str | None = None) -> Flow:
 
 @pytest.mark.covers("TOOL-VER-07", "P1")
 async def test_an_effect_under_way_is_not_made_one_that_may_run_twice(place: Place) -> None:
-    house = await place.house()
+    hf = await place.hf()
     with armed("after_handler"), pytest.raises(Crash):
-        await paying("1", "external").run(on=house)
+        await paying("1", "external").run(on=hf)
     place.lapse()
-    later = await place.house()
+    later = await place.hf()
     (verdict,) = await paying("2", "read").migrate_runs(on=later)
     assert "it could happen twice" in verdict.misfits[0].why
     (verdict,) = await paying("2", "external", "k").migrate_runs(on=later)
@@ -196,11 +196,11 @@ async def test_the_key_of_an_effect_stays_what_it_was_when_its_node_was_renamed(
         return flow
 
     with armed("after_handler"), pytest.raises(Crash):
-        await flow_of("1").run(on=await place.house())
+        await flow_of("1").run(on=await place.hf())
     place.lapse()
-    house = await place.house()
-    (verdict,) = await flow_of("2").migrate_runs(on=house)
+    hf = await place.hf()
+    (verdict,) = await flow_of("2").migrate_runs(on=hf)
     assert verdict.migrated, verdict
-    assert (await flow_of("2").resume(verdict.run, on=house)).completed
+    assert (await flow_of("2").resume(verdict.run, on=hf)).completed
     assert len(seen) == 2
     assert seen[0] == seen[1]

@@ -32,10 +32,10 @@ def refund(gate: str, *, paid: list[str] | None = None, declared: bool = False, 
 @pytest.mark.covers("TOOL-VER-06", "TOOL-VER-04", "RM-4", "G-6")
 async def test_an_answer_waits_when_its_node_was_renamed_and_nothing_was_declared(place: Place) -> None:
     old, new = refund("approve", version="1"), refund("confirm", version="2")
-    house = await place.house()
-    waiting = await old.run(on=house)
-    await answer(house, waiting, "yes")
-    later = await place.house()
+    hf = await place.hf()
+    waiting = await old.run(on=hf)
+    await answer(hf, waiting, "yes")
+    later = await place.hf()
     with pytest.raises(VersionMismatchError, match=r"flows check|flows migrate"):
         await new.resume(waiting.run_id, on=later)
     (verdict,) = await new.check_runs(on=later)
@@ -45,7 +45,7 @@ async def test_an_answer_waits_when_its_node_was_renamed_and_nothing_was_declare
     (verdict,) = await new.migrate_runs(on=later)
     assert not verdict.migrated
     # Nothing is lost: the old version still applies the answer.
-    result = await old.resume(waiting.run_id, on=house)
+    result = await old.resume(waiting.run_id, on=hf)
     assert result.state["paid"] == "yes"
 
 
@@ -55,12 +55,12 @@ async def test_a_decision_is_applied_once_when_its_node_was_renamed_and_migrated
     place: Place, first: bool
 ) -> None:
     paid: list[str] = []
-    house = await place.house()
-    waiting = await refund("approve", version="1").run(on=house)
-    (before,) = await open_holds(house, waiting)
+    hf = await place.hf()
+    waiting = await refund("approve", version="1").run(on=hf)
+    (before,) = await open_holds(hf, waiting)
     if first:
-        await answer(house, waiting, "yes")
-    new, later = refund("confirm", version="2", declared=True, paid=paid), await place.house()
+        await answer(hf, waiting, "yes")
+    new, later = refund("confirm", version="2", declared=True, paid=paid), await place.hf()
     (verdict,) = await new.migrate_runs(on=later)
     assert verdict.migrated, verdict
     assert verdict.renamed == {"approve": "confirm"}
@@ -97,18 +97,18 @@ async def test_a_breakpoint_is_continued_after_its_node_was_renamed(place: Place
             flow.migrate("1", rename={"a": "x", "b": "y"})
         return flow
 
-    stopped = await version("1").run(on=await place.house(), breaks=["a", "b"])
+    stopped = await version("1").run(on=await place.hf(), breaks=["a", "b"])
     (before,) = stopped.holds
-    house, new = await place.house(), version("2")
-    (verdict,) = await new.migrate_runs(on=house)
+    hf, new = await place.hf(), version("2")
+    (verdict,) = await new.migrate_runs(on=hf)
     assert verdict.migrated, verdict.misfits
-    service = await house.service()
-    (moved,) = await open_holds(house, stopped)
+    service = await hf.service()
+    (moved,) = await open_holds(hf, stopped)
     assert (before.node, moved.node, moved.id) == ("a__breakpoint", "x__breakpoint", before.id)
     assert [asked.node for asked in (await service.latest(stopped.run_id)).pending_input] == ["x__breakpoint"]
     await service.answer(before.id, "continue")
-    result = await new.resume(stopped.run_id, on=house)
+    result = await new.resume(stopped.run_id, on=hf)
     (second,) = result.holds
     assert second.node == "y__breakpoint"
     await service.answer(second.id, "continue")
-    assert (await new.resume(stopped.run_id, on=house)).completed
+    assert (await new.resume(stopped.run_id, on=hf)).completed

@@ -62,20 +62,20 @@ BY_FUNCTION = {
 async def test_the_state_becomes_what_was_declared_and_the_run_goes_on_with_it(
     place: Place, how: dict[str, Any]
 ) -> None:
-    waiting = await flow_of("1", One).run({"amount": 7, "note": "x"}, on=await place.house())
-    new, house = flow_of("2", Two, **how), await place.house()
-    (verdict,) = await new.migrate_runs(on=house)
+    waiting = await flow_of("1", One).run({"amount": 7, "note": "x"}, on=await place.hf())
+    new, hf = flow_of("2", Two, **how), await place.hf()
+    (verdict,) = await new.migrate_runs(on=hf)
     assert verdict.migrated, verdict.misfits
-    await answer(house, waiting, "yes")
-    result = await new.resume(waiting.run_id, on=house)
+    await answer(hf, waiting, "yes")
+    result = await new.resume(waiting.run_id, on=hf)
     assert result.completed
     assert result.state == Two(7, "EUR", ["look 1", "look 2"], "yes", [])
 
 
 @pytest.mark.covers("TOOL-VER-02", "TOOL-VER-03", "TOOL-VER-07")
 async def test_every_field_that_does_not_fit_is_named_with_what_would_mend_it(place: Place) -> None:
-    await flow_of("1", One).run({"amount": 7}, on=await place.house())
-    (verdict,) = await flow_of("2", Two).check_runs(on=await place.house())
+    await flow_of("1", One).run({"amount": 7}, on=await place.hf())
+    (verdict,) = await flow_of("2", Two).check_runs(on=await place.hf())
     told = {misfit.why: misfit.mend for misfit in verdict.misfits}
     assert any("'total' is missing" in why and "state=" in mend for why, mend in told.items()), told
     assert any("no field 'amount'" in why and "drop=" in mend for why, mend in told.items()), told
@@ -84,10 +84,10 @@ async def test_every_field_that_does_not_fit_is_named_with_what_would_mend_it(pl
 
 @pytest.mark.covers("TOOL-VER-02")
 async def test_what_is_wrong_with_place_and_state_is_told_at_once(place: Place) -> None:
-    await flow_of("1", One).run({"amount": 7}, on=await place.house())
+    await flow_of("1", One).run({"amount": 7}, on=await place.hf())
     other = Flow("bill", state=Two, effect="read", version="2")
     other.hold("door", prompt="Go?", options=["yes"])
-    (verdict,) = await other.check_runs(on=await place.house())
+    (verdict,) = await other.check_runs(on=await place.hf())
     told = " ".join(misfit.why for misfit in verdict.misfits)
     assert "it stands at node 'gate'" in told
     assert "'currency' is missing" in told
@@ -102,11 +102,11 @@ async def test_a_field_of_another_type_is_a_reason(place: Place) -> None:
         log: Annotated[list[str], append] = field(default_factory=list)
         decision: str = ""
 
-    await flow_of("1", One).run({"amount": 7}, on=await place.house())
-    (verdict,) = await flow_of("2", Texts).check_runs(on=await place.house())
+    await flow_of("1", One).run({"amount": 7}, on=await place.hf())
+    (verdict,) = await flow_of("2", Texts).check_runs(on=await place.hf())
     assert "'amount' does not fit: expected `str`, got `int`" in verdict.misfits[0].why
     fits = flow_of("3", Texts, state={"amount": lambda s: str(s["amount"])})
-    (verdict,) = await fits.check_runs(on=await place.house())
+    (verdict,) = await fits.check_runs(on=await place.hf())
     assert verdict.fits
 
 
@@ -117,9 +117,9 @@ async def test_one_run_that_does_not_fit_does_not_stop_the_others(place: Place) 
             raise ValueError("no debts")
         return {"total": s["amount"], "currency": "EUR"}
 
-    house = await place.house()
-    runs = [(await flow_of("1", One).run({"amount": n}, on=house)).run_id for n in (1, -1, 2)]
-    new, later = flow_of("2", Two, state=strict), await place.house()
+    hf = await place.hf()
+    runs = [(await flow_of("1", One).run({"amount": n}, on=hf)).run_id for n in (1, -1, 2)]
+    new, later = flow_of("2", Two, state=strict), await place.hf()
     verdicts = {v.run: v for v in await new.migrate_runs(on=later)}
     assert [verdicts[run].migrated for run in runs] == [True, False, True]
     assert "ValueError: no debts" in verdicts[runs[1]].misfits[0].why
@@ -137,10 +137,10 @@ async def test_versions_lead_to_the_newest_step_by_step(place: Place) -> None:
     gone = flow_of("4", None)
     gone.migrate("1", to="2", state={"b": renamed("a")})
     gone.migrate("2", state={"d": renamed("b")})
-    house = await place.house()
+    hf = await place.hf()
     for new, name in ((third, "c"), (gone, "d")):
-        waiting = await first.run({"a": 5}, on=house)
-        later = await place.house()
+        waiting = await first.run({"a": 5}, on=hf)
+        later = await place.hf()
         (verdict,) = await new.migrate_runs(waiting.run_id, on=later)
         assert verdict.migrated, verdict
         latest = await (await later.service()).latest(waiting.run_id)
@@ -171,33 +171,33 @@ async def test_what_parallel_branches_hold_is_renamed_with_the_rest_or_refused(p
             flow.migrate("1", **migration)
         return flow
 
-    waiting = await parallel("1").run({"got": ["0"]}, on=await place.house())
-    house = await place.house()
-    (verdict,) = await parallel("2").migrate_runs(on=house)
+    waiting = await parallel("1").run({"got": ["0"]}, on=await place.hf())
+    hf = await place.hf()
+    (verdict,) = await parallel("2").migrate_runs(on=hf)
     assert "the reducer of 'got' is set in NEW" in verdict.misfits[0].why
     by_function = parallel("2", state={"had": renamed("got"), "n": lambda s: len(s)})
-    (verdict,) = await by_function.migrate_runs(on=house)
+    (verdict,) = await by_function.migrate_runs(on=hf)
     assert "a function cannot migrate them" in verdict.misfits[0].why
     new = parallel("3", state={"had": renamed("got")})
-    (verdict,) = await new.migrate_runs(on=house)
+    (verdict,) = await new.migrate_runs(on=hf)
     assert verdict.migrated, verdict.misfits
-    await answer(house, waiting, "yes")
-    result = await new.resume(waiting.run_id, on=house)
+    await answer(hf, waiting, "yes")
+    result = await new.resume(waiting.run_id, on=hf)
     assert list(result.state["had"]) == ["0", "a", "a"]
 
 
 @pytest.mark.covers("TOOL-VER-03", "D-37")
 async def test_large_values_stay_where_they_are_or_go_where_large_values_lie(place: Place) -> None:
     big = "x" * 300_000
-    waiting = await flow_of("1", None).run({"a": big, "b": "y" * 200_000}, on=await place.house())
+    waiting = await flow_of("1", None).run({"a": big, "b": "y" * 200_000}, on=await place.hf())
     new = flow_of("2", None, state={"c": renamed("a"), "made": lambda s: "z" * 250_000})
-    house = await place.house()
-    (verdict,) = await new.migrate_runs(on=house)
+    hf = await place.hf()
+    (verdict,) = await new.migrate_runs(on=hf)
     assert verdict.migrated
-    service = await house.service()
+    service = await hf.service()
     row = await service.get(waiting.run_id)
     (record,) = await service.store.read(row.id, first=row.migrated, last=row.migrated)
     assert len(record.payload) < 5_000
-    await answer(house, waiting, "yes")
-    result = await new.resume(waiting.run_id, on=house)
+    await answer(hf, waiting, "yes")
+    result = await new.resume(waiting.run_id, on=hf)
     assert (result.state["c"], result.state["made"]) == (big, "z" * 250_000)

@@ -68,7 +68,7 @@ PROGRAM = {
 
 
 def page() -> str:
-    return TOP + "\n".join([_flow(), _house(), _runs(), _environment()])
+    return TOP + "\n".join([_flow(), _hf(), _runs(), _environment()])
 
 
 def _flow() -> str:
@@ -76,7 +76,7 @@ def _flow() -> str:
     return f"## A flow\n\n`Flow(name, ...)`:\n\n{HEAD}{rows}\n"
 
 
-def _house() -> str:
+def _hf() -> str:
     rows = "\n".join(_parameters(Holdfast, PROGRAM))
     return f"## A program\n\n`Holdfast(address, ...)`:\n\n{HEAD}{rows}\n"
 

@@ -175,7 +175,7 @@ class Busy(Exception):
         self.after = after
 
 
-def demand_library() -> None:
+def require_library() -> None:
     """Raises ModelError where no endpoint can be asked."""
     _library()
 

@@ -128,10 +128,10 @@ class Conversation:
             started = ctx.now()
             reply = await agent.model.reply(request, self._tell)
             ctx.flush_chunks()
-            self._demand_usage(reply)
+            self._require_usage(reply)
             cost = agent.model.prices.cost(reply.tokens) if agent.model.prices is not None else Decimal(0)
             ctx.spent(tokens=reply.tokens.total, cost=float(cost))
-            self._demand_answer(reply)
+            self._require_answer(reply)
             return self._kept(reply, cost, ctx.now() - started)
 
         try:
@@ -162,13 +162,13 @@ class Conversation:
             "attempt": self.at.ctx.attempt,
         }
 
-    def _demand_answer(self, reply: Reply) -> None:
+    def _require_answer(self, reply: Reply) -> None:
         """A refusal is no answer: it is recorded as an error, so that a resume asks again."""
         if reply.finish == "refused" and not reply.message.calls:
             said = told(reply.message.text, 500) or "it gave no reason"
             raise ModelRefusedError(f"{self.agent.model.name!r} refused to answer: {said}.")
 
-    def _demand_usage(self, reply: Reply) -> None:
+    def _require_usage(self, reply: Reply) -> None:
         """A budget that cannot be counted would be passed in silence."""
         if not reply.tokens.total and self.purse.limits.keys() & {"tokens", "money"}:
             raise ModelReplyError(

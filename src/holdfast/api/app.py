@@ -55,11 +55,11 @@ class Authenticator(Protocol):
 
 
 def build(
-    house: Holdfast, authenticator: Authenticator, settings: ApiSettings, themes: Iterable[Routes]
+    hf: Holdfast, authenticator: Authenticator, settings: ApiSettings, themes: Iterable[Routes]
 ) -> Starlette:
     found = [route for theme in themes for route in theme.found]
     paces = Paces(settings)
-    endpoints = [(route, _endpoint(route, house, authenticator, settings, paces)) for route in found]
+    endpoints = [(route, _endpoint(route, hf, authenticator, settings, paces)) for route in found]
 
     @cache
     def described() -> bytes:
@@ -71,17 +71,17 @@ def build(
 
     places: list[BaseRoute] = [
         Place("/openapi.json", openapi),
-        *sockets(house, authenticator, settings, found),
+        *sockets(hf, authenticator, settings, found),
         *_places(endpoints),
     ]
 
     @asynccontextmanager
     async def living(_app: Starlette) -> AsyncGenerator[None]:
-        await house.open()
+        await hf.open()
         yield
 
     pages = sorted(PAGES, key=lambda route: _specific(route.path))
-    shown = [place_of(route, _endpoint(route, house, authenticator, settings, paces)) for route in pages]
+    shown = [place_of(route, _endpoint(route, hf, authenticator, settings, paces)) for route in pages]
     below = Router([Signpost(places)], redirect_slashes=False)
     app = Starlette(
         routes=[Signpost([*shown, *places]), Mount("/api", app=below)],
@@ -144,7 +144,7 @@ def _specific(path: str) -> list[int]:
 
 
 def _endpoint(
-    route: Route, house: Holdfast, authenticator: Authenticator, settings: ApiSettings, paces: Paces
+    route: Route, hf: Holdfast, authenticator: Authenticator, settings: ApiSettings, paces: Paces
 ) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         request_id = _request_id(request)
@@ -152,8 +152,8 @@ def _endpoint(
         principal: Principal | None = None
         try:
             principal = await _known(authenticator, paces, request)
-            demand(route, request, principal)
-            call = Call(request, principal, house, route, request_id, settings)
+            require(route, request, principal)
+            call = Call(request, principal, hf, route, request_id, settings)
             response = await handle(route, call)
         except HoldfastError as error:
             if isinstance(error, HttpError) and error.given_status in (401, 403):
@@ -197,7 +197,7 @@ def _dressed(request: Request, response: Response, request_id: str) -> Response:
     return response
 
 
-def demand(route: Route, request: Request, principal: Principal | None) -> None:
+def require(route: Route, request: Request, principal: Principal | None) -> None:
     """Raises HttpError where the credential is not enough."""
     if route.needs in (Access.public, Access.link):
         return

@@ -61,12 +61,12 @@ def make_ready_to_run(body: SubmitPipeline, settings: ApiSettings) -> Ready:
     fittings = Fittings()
     try:
         parsed = parse(body.dot, strict=body.strict).pipeline
-        _demand_allowed(parsed, settings)
+        _require_allowed(parsed, settings)
         files = _files(settings)
         prepared = prepare(
             body.dot, strict=body.strict, files=files, known_types=fittings.whole_registry().types
         )
-        pipeline = _beside(prepared.demand_valid(), files)
+        pipeline = _beside(prepared.require_valid(), files)
     except (PipelineSyntaxError, PipelineInvalidError) as error:
         found: Any = error.facts.get("diagnostics") or ()
         listed = [diagnostic_wire(each) for each in found]
@@ -81,7 +81,7 @@ def whole_input(program: Program, given: dict[str, Any]) -> dict[str, Any]:
     return input_of(pipeline_of(program.graph.spec), context=given)
 
 
-def demand_no_document(version: str, settings: ApiSettings) -> None:
+def require_no_document(version: str, settings: ApiSettings) -> None:
     """Raises ForbiddenError for a pipeline that comes as a graph or a history: any worker would run it."""
     if dialect_of(version) == DIALECT and not settings.allow_code:
         raise ForbiddenError(
@@ -91,7 +91,7 @@ def demand_no_document(version: str, settings: ApiSettings) -> None:
         )
 
 
-def _demand_allowed(pipeline: Pipeline, settings: ApiSettings) -> None:
+def _require_allowed(pipeline: Pipeline, settings: ApiSettings) -> None:
     found = brought_by(pipeline)
     if settings.allow_code:
         # Commands may come; files only out of a folder that was named.

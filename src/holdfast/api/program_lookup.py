@@ -99,7 +99,7 @@ async def _from_file(call: Call, uri: str) -> Program:
     except HoldfastError as error:
         # Where the operator's folders are is nobody's business.
         raise type(error)(error.message.replace(str(path), place), hint=error.hint) from error
-    call.house.carry(program, at_work=True)
+    call.hf.carry(program, at_work=True)
     return program
 
 

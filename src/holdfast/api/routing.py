@@ -51,20 +51,20 @@ class Reply(msgspec.Struct, Generic[T], kw_only=True):
 class Call:
     """One request: who asks, and what can be asked of the house."""
 
-    __slots__ = ("house", "principal", "request", "request_id", "route", "settings")
+    __slots__ = ("hf", "principal", "request", "request_id", "route", "settings")
 
     def __init__(
         self,
         request: Request,
         principal: Principal | None,
-        house: Holdfast,
+        hf: Holdfast,
         route: Route,
         request_id: str,
         settings: ApiSettings,
     ) -> None:
         self.request = request
         self.principal = principal
-        self.house = house
+        self.hf = hf
         self.route = route
         self.request_id = request_id
         self.settings = settings
@@ -100,7 +100,7 @@ class Call:
         """The header that says where a new thing is, below the root path that the caller used."""
         return {"Location": f"{self.request.scope.get('root_path', '')}{path}"}
 
-    def demand_match(self, etag: str) -> None:
+    def require_match(self, etag: str) -> None:
         """Raises HttpError 412 where the caller has seen another version than this one (`If-Match`)."""
         given = self.request.headers.get("if-match")
         if given is not None and not _listed_in(given, etag):
@@ -113,10 +113,10 @@ class Call:
             )
 
     async def runs(self) -> RunService:
-        return await self.house.service()
+        return await self.hf.service()
 
     async def holds(self) -> HoldService:
-        return await self.house.holds()
+        return await self.hf.holds()
 
 
 LONGEST_KEY = 200
@@ -191,7 +191,7 @@ class Routes:
         `more`: statuses beside `status` that it answers with when all is well. `media`: what a file is.
         `makes`: what it makes, by the name that paths have for it: the OpenAPI document links to those.
         `keyed`: the handler reads `call.key`, and does the same request under the same key only once.
-        `guarded`: the handler asks `call.demand_match` or a like of it before it changes anything."""
+        `guarded`: the handler asks `call.require_match` or a like of it before it changes anything."""
 
         def declare(handler: Handler) -> Handler:
             whole = f"{self.prefix}{path}"

@@ -67,12 +67,12 @@ class Views:
     async def change(self, actor: Actor, view: str, new: Saved, *, expect: int | None) -> Kept:
         """It stays whose it was. Raises DocumentChangedError where it is another revision by now."""
         kept = await self.get(actor, view)
-        _demand_own(actor, kept.view)
+        _require_own(actor, kept.view)
         kept_owner = msgspec.structs.replace(new, owner=kept.view.owner)
         return await self._put(actor, view, kept_owner, kept.revision if expect is None else expect)
 
     async def drop(self, actor: Actor, view: str) -> None:
-        _demand_own(actor, (await self.get(actor, view)).view)
+        _require_own(actor, (await self.get(actor, view)).view)
         await self._store.drop_document(actor.tenant, KIND, view)
 
     async def _put(self, actor: Actor, name: str, view: Saved, expect: int) -> Kept:
@@ -93,7 +93,7 @@ def _sees(actor: Actor, view: Saved) -> bool:
     return view.shared or same_person(view.owner, actor.id)
 
 
-def _demand_own(actor: Actor, view: Saved) -> None:
+def _require_own(actor: Actor, view: Saved) -> None:
     """Raises ForbiddenError: a shared view is changed by whoever made it, and by admins."""
     if not same_person(view.owner, actor.id) and MANAGE not in actor.rights:
         raise ForbiddenError(f"view {view.title!r} is {view.owner}'s.", hint="Save one of your own.")

@@ -9,7 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.app.agent_nodes import AgentNodes
-from holdfast.app.holdfast import Holdfast, default_house
+from holdfast.app.holdfast import Holdfast, default_instance
 from holdfast.app.result import Result
 from holdfast.errors import RunExistsError, VersionMismatchError
 from holdfast.model.position import Position
@@ -39,13 +39,13 @@ class Flow(AgentNodes):
 
     def schedule(self, name: str, **plan: Any) -> None:
         """Workers that carry this flow put that schedule when they start: one of `cron`, `every` and `at`,
-        and the other settings of `house.schedules().put`. What an operator changes stays as they left it;
+        and the other settings of `hf.schedules().put`. What an operator changes stays as they left it;
         a schedule that is no longer declared goes on until somebody drops it. Raises InputError."""
-        from holdfast.runs.schedules.request import demand_name, make_plan
+        from holdfast.runs.schedules.request import make_plan, require_name
 
         tenant = plan.pop("tenant", DEFAULT_TENANT)
         make_plan(0, **plan)
-        self.declared[tenant, demand_name(name)] = plan
+        self.declared[tenant, require_name(name)] = plan
 
     @cached_property
     def declared(self) -> dict[tuple[str, str], dict[str, Any]]:
@@ -63,10 +63,10 @@ class Flow(AgentNodes):
 
         Where the flow's limits let no more runs go on, this one waits in line first.
         """
-        house = on or default_house()
+        hf = on or default_instance()
         program = self.program()
-        house.carry(program)
-        service = await house.service()
+        hf.carry(program)
+        service = await hf.service()
         started = await service.start(program, given if given is not None else {}, run_id=run_id, **options)
         if isinstance(started, RunRow):
             if started.flow != self.name:
@@ -189,9 +189,9 @@ class Flow(AgentNodes):
         return row, seq
 
     async def _service(self, on: Holdfast | None) -> RunService:
-        house = on or default_house()
-        house.carry(self.program())
-        return await house.service()
+        hf = on or default_instance()
+        hf.carry(self.program())
+        return await hf.service()
 
     def run_sync(self, given: Any = None, **options: Any) -> Result:
         """`run` for code without an event loop (inside one, it runs in a thread of its own)."""
@@ -201,10 +201,10 @@ class Flow(AgentNodes):
         self, given: Any = None, *, on: Holdfast | None = None, **options: Any
     ) -> AsyncIterator[Event]:
         """The events of a new run as they become durable, until it ends or waits."""
-        house = on or default_house()
+        hf = on or default_instance()
         program = self.program()
-        house.carry(program)
-        service = await house.service()
+        hf.carry(program)
+        service = await hf.service()
         row, _ = await service.create(program, given if given is not None else {}, **options)
         driving = asyncio.ensure_future(advance(service, program, row.id))
         try:

@@ -349,7 +349,7 @@ def _make_folder(path: Path) -> None:
 _default: Holdfast | None = None
 
 
-def default_house() -> Holdfast:
+def default_instance() -> Holdfast:
     """The one that flows use when they are given none."""
     global _default
     if _default is None:
@@ -357,7 +357,7 @@ def default_house() -> Holdfast:
     return _default
 
 
-def use(house: Holdfast | None) -> None:
+def use(hf: Holdfast | None) -> None:
     """Make this the one that flows use when they are given none."""
     global _default
-    _default = house
+    _default = hf

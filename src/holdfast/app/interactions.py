@@ -63,19 +63,19 @@ class Interactions:
 
     def __init__(
         self,
-        house: Holdfast,
+        hf: Holdfast,
         *,
         tenant: str = DEFAULT_TENANT,
         max_pending: int | Mapping[str, int] | None = None,
     ) -> None:
-        self.house = house
+        self.hf = hf
         self.tenant = tenant
         self.max_pending = max_pending
 
     async def request(self, question: Question, *, id: str | None = None) -> Request:
         """Put it; it is durable when this returns. Raises RequestExistsError, TooManyPendingError."""
         name = id or new_id()
-        await self._demand_room(question.kind)
+        await self._require_room(question.kind)
         asked = question.for_ask()
         asked["tags"] = [*question.tags, f"{REQUEST}{name}"]
         service, program = await self._service(), asking.program()
@@ -106,7 +106,7 @@ class Interactions:
         Raises HoldExpiredError, HoldCancelledError, HoldNotFoundError for an id that was never asked."""
         hold = await self._known(id)
         if hold.status is HoldStatus.pending:
-            await (await self.house.service()).runtime.sweeper.sweep(hold.run)
+            await (await self.hf.service()).runtime.sweeper.sweep(hold.run)
             hold = await self._known(id)
         if hold.status is HoldStatus.pending:
             return None
@@ -122,7 +122,7 @@ class Interactions:
 
     async def wait(self, id: str, *, poll: float = 1.0) -> Answer:
         """Until somebody has answered. Raises as `answer` does."""
-        store = await self.house.open()
+        store = await self.hf.open()
         while True:
             found = await self.answer(id)
             if found is not None:
@@ -134,9 +134,7 @@ class Interactions:
     ) -> HoldRow:
         """Withdraw it: whoever waits is told."""
         hold = await self._known(id)
-        row = await (await self.house.holds()).cancel(
-            operator(by, tenant=self.tenant), hold.id, reason=reason
-        )
+        row = await (await self.hf.holds()).cancel(operator(by, tenant=self.tenant), hold.id, reason=reason)
         await self._settled(hold.run)
         return row
 
@@ -153,18 +151,18 @@ class Interactions:
 
     async def give_feedback(self, feedback: Feedback) -> Feedback:
         """Keep it, with the time; the latest thousand of a tenant are kept. Raises InputError."""
-        return await FeedbackBook(await self.house.open(), self.tenant).give(feedback)
+        return await FeedbackBook(await self.hf.open(), self.tenant).give(feedback)
 
     async def feedback(self, **wanted: Any) -> list[Feedback]:
         """The latest first; by `agent`, `since`, `type`, `limit`."""
-        return await FeedbackBook(await self.house.open(), self.tenant).query(**wanted)
+        return await FeedbackBook(await self.hf.open(), self.tenant).query(**wanted)
 
     # ------------------------------------------------------------------ within
     def _run(self, name: str) -> RunId:
         return RunId(derived_id("interaction", self.tenant, name))
 
     async def _hold(self, name: str) -> HoldRow | None:
-        found = await (await self.house.open()).holds(run=self._run(name), limit=1)
+        found = await (await self.hf.open()).holds(run=self._run(name), limit=1)
         return found[0] if found else None
 
     async def _known(self, name: str) -> HoldRow:
@@ -174,22 +172,22 @@ class Interactions:
         return hold
 
     async def _service(self) -> RunService:
-        self.house.carry(asking.program())
-        return await self.house.service()
+        self.hf.carry(asking.program())
+        return await self.hf.service()
 
     async def _settled(self, run: RunId) -> None:
         """The run takes in what became of its question, if it has not yet."""
         service = await self._service()
         row = await service.store.get_run(run)
         if row is not None and row.status not in ENDED:
-            await asking.resume(run, on=self.house)
+            await asking.resume(run, on=self.hf)
 
-    async def _demand_room(self, kind: str) -> None:
+    async def _require_room(self, kind: str) -> None:
         limit = self.max_pending.get(kind) if isinstance(self.max_pending, Mapping) else self.max_pending
         if limit is None:
             return
         where = HoldFilter(tenant=self.tenant, status=(HoldStatus.pending,), type=(kind,))
-        if await (await self.house.open()).count_holds(where, limit=limit) >= limit:
+        if await (await self.hf.open()).count_holds(where, limit=limit) >= limit:
             raise TooManyPendingError(
                 f"{limit} questions of kind {kind!r} are open already.",
                 hint="Wait until some are answered, or cancel those that nobody needs.",
@@ -198,7 +196,7 @@ class Interactions:
             )
 
     async def _rows(self, where: HoldFilter) -> AsyncIterator[HoldRow]:
-        store = await self.house.open()
+        store = await self.hf.open()
         after: tuple[Any, ...] | None = None
         while True:
             page = await store.list_holds(where, after=after, limit=PAGE)

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.app.flow import Flow
-from holdfast.app.holdfast import Holdfast, default_house
+from holdfast.app.holdfast import Holdfast, default_instance
 from holdfast.runs.worker.worker import Worker as RunWorker
 
 
 class Worker:
     """Advances runs that others start, resume or answer.
 
-        async with Worker(refund, invoice, on=house):      # in the background of a program
+        async with Worker(refund, invoice, on=hf):      # in the background of a program
             ...
-        await Worker(refund, on=house).serve()             # until stop()
+        await Worker(refund, on=hf).serve()             # until stop()
 
     `lanes`: only runs of these; None: all. `name`: how it is called in the fleet; without, a name of its own.
     `probe`: where it can be asked how it is (`holdfast.integrations.prometheus.Metrics`, or
@@ -31,10 +31,10 @@ class Worker:
         concurrency: int = 10,
         **options: Any,
     ) -> None:
-        self.house = on or default_house()
+        self.hf = on or default_instance()
         self._flows = flows
         for flow in flows:
-            self.house.carry(flow.program())
+            self.hf.carry(flow.program())
         self._options: dict[str, Any] = {
             "lanes": None if lanes is None else tuple(lanes), "concurrency": concurrency, **options
         }  # fmt: skip
@@ -43,7 +43,7 @@ class Worker:
     async def _made(self) -> RunWorker:
         if self._worker is None:
             await self._declare()
-            self._worker = RunWorker(await self.house.new_service(), **self._options)
+            self._worker = RunWorker(await self.hf.new_service(), **self._options)
         return self._worker
 
     @property
@@ -61,7 +61,7 @@ class Worker:
         """Schedules that the flows declare; what an operator changed stays."""
         for flow in self._flows:
             for (tenant, name), plan in flow.declared.items():
-                schedules = await self.house.schedules()
+                schedules = await self.hf.schedules()
                 await schedules.put(name, flow, tenant=tenant, by="service:worker", declared=True, **plan)
 
     async def serve(self) -> None:

@@ -52,7 +52,7 @@ def make_ready(
     prepared = prepare(
         text, path=path, strict=strict, transforms=transforms, extra_rules=extra_rules, known_types=known
     )
-    pipeline = prepared.demand_valid()
+    pipeline = prepared.require_valid()
     return Ready(pipeline, program_for(pipeline, fittings), prepared.diagnostics)
 
 

@@ -60,7 +60,7 @@ class Fittings(msgspec.Struct, frozen=True, kw_only=True):
                 hint="Set stack.child_dotfile to a file that is there.",
             ) from error
         known = self.whole_registry().types
-        pipeline = prepare(source, path=str(path), known_types=known).demand_valid()
+        pipeline = prepare(source, path=str(path), known_types=known).require_valid()
         return pipeline, program_for(pipeline, self)
 
 

@@ -155,7 +155,7 @@ class Providers:
     def model_for(self, stage: Stage, pipeline: Pipeline) -> Model:
         """Raises SettingsError, which says what is missing for this stage."""
         choice = self.choice_for(stage, pipeline)
-        spec = self._demanded(stage, choice)
+        spec = self._required(stage, choice)
         name = choice.model.removeprefix(f"{choice.provider}/")
         said = stage.text("reasoning_effort") or pipeline.text("reasoning_effort")
         options = {**spec.options, **_effort(spec, name, choice.effort, said=bool(said))}
@@ -182,7 +182,7 @@ class Providers:
         declared = list(self.settings.providers)
         return self.settings.provider or (declared[0] if len(declared) == 1 else "")
 
-    def _demanded(self, stage: Stage, choice: ModelChoice) -> ProviderSpec:
+    def _required(self, stage: Stage, choice: ModelChoice) -> ProviderSpec:
         where = f"stage {stage.id!r}"
         if not choice.model:
             raise SettingsError(

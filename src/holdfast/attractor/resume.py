@@ -14,7 +14,7 @@ import msgspec
 from holdfast.attractor.context import storable
 from holdfast.attractor.fidelity import RESUMED, resume_mode
 from holdfast.attractor.prepare import Ready, Source
-from holdfast.attractor.resume_position import begin_at, demand_stages
+from holdfast.attractor.resume_position import begin_at, require_stages
 from holdfast.attractor.run_files import LOGS_KEY
 from holdfast.attractor.saved_checkpoint import Saved, read_directory
 from holdfast.errors import InputError, VersionMismatchError
@@ -102,9 +102,9 @@ async def resume_directory(
     _refuse_options(set(asked.options) - _OF_NEW, "a run that goes on from a directory does not take them")
     if ready is None:
         ready = prepare(_own_source(saved))
-    _demand_same(saved, ready, force=asked.force)
+    _require_same(saved, ready, force=asked.force)
     graph = ready.program.graph
-    demand_stages(graph, saved)
+    require_stages(graph, saved)
     if is_finished(saved, graph):
         return Resumed(saved, None, ready)
     made = await _begin(service, saved, ready, given(ready, asked.logs or folder), asked)
@@ -152,7 +152,7 @@ def _own_source(saved: Saved) -> str:
     return found
 
 
-def _demand_same(saved: Saved, ready: Ready, *, force: bool) -> None:
+def _require_same(saved: Saved, ready: Ready, *, force: bool) -> None:
     """Of another runner's directory nobody knows; that its stages are there is looked at in any case."""
     if force or not saved.version or saved.version == ready.program.version:
         return

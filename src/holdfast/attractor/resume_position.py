@@ -210,7 +210,7 @@ async def _sealed(service: RunService, program: Program, decision: Decision, ten
     return records
 
 
-def demand_stages(graph: Graph, saved: Saved) -> None:
+def require_stages(graph: Graph, saved: Saved) -> None:
     """Raises InputError where the pipeline does not have what the checkpoint stands at."""
     wanted = [name for name in (saved.current, saved.next_node) if name]
     missing = [name for name in wanted if name not in graph.index]

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast.app.flow import advance, blocking, follow, result_of
-from holdfast.app.holdfast import Holdfast, default_house
+from holdfast.app.holdfast import Holdfast, default_instance
 from holdfast.app.result import Result
 from holdfast.attractor.backends.select import SIMULATION, backend_of
 from holdfast.attractor.event_stream import last_place, pipeline_events
@@ -72,7 +72,7 @@ class Runner:
 
     def __init__(
         self,
-        house: Holdfast | None = None,
+        hf: Holdfast | None = None,
         *,
         backend: Any = None,
         registry: HandlerRegistry | None = None,
@@ -83,7 +83,7 @@ class Runner:
         strict: bool = False,
         extra_rules: Sequence[LintRule] = (),
     ) -> None:
-        self._house = house
+        self._hf = hf
         self._backend = None if backend is None else backend_of(backend)
         self.registry = registry or HandlerRegistry()
         self._logs = None if logs_root is None else Path(logs_root)
@@ -104,8 +104,8 @@ class Runner:
         self.registry.register(type_string, handler)
 
     @property
-    def house(self) -> Holdfast:
-        return self._house or default_house()
+    def hf(self) -> Holdfast:
+        return self._hf or default_instance()
 
     @property
     def fittings(self) -> Fittings:
@@ -202,7 +202,7 @@ class Runner:
         if found.row is None:
             return _ended(found)
         if found.ready is not None:
-            self.house.carry(found.ready.program)
+            self.hf.carry(found.ready.program)
             service.runtime.carry(found.ready.program)
         return await self._resume(service, found.row, fresh=found.fresh)
 
@@ -223,8 +223,8 @@ class Runner:
 
     async def _service(self, program: Program | None) -> RunService:
         if program is not None:
-            self.house.carry(program)
-        return await self.house.service()
+            self.hf.carry(program)
+        return await self.hf.service()
 
     async def _program(self, service: RunService, version: str, flow: str) -> Program:
         """Of the stored graph, with what this runner brings."""
@@ -232,7 +232,7 @@ class Runner:
         if stored is None:
             return service.runtime.program_for(version, flow)
         program = program_of(decode_graph(stored.graph), self.fittings)
-        self.house.carry(program)
+        self.hf.carry(program)
         service.runtime.carry(program)
         return program
 
@@ -308,7 +308,7 @@ def _ended(found: Resumed) -> PipelineResult:
 async def run_pipeline(source: Source, **options: Any) -> PipelineResult:
     """One pipeline, run to its end or until it waits; options of `Runner` and of `Runner.run` alike."""
     of_runner = {
-        "house", "backend", "registry", "on_event", "interviewer", "auto_approve", "strict", "extra_rules",
+        "hf", "backend", "registry", "on_event", "interviewer", "auto_approve", "strict", "extra_rules",
     }  # fmt: skip
     mine = {name: options.pop(name) for name in list(options) if name in of_runner}
     return await Runner(**mine).run(source, **options)

@@ -69,7 +69,7 @@ def _pack(value: Any, registry: TypeRegistry) -> Any:
     kind = kind_of(value)
     if kind is str:
         if not value.isascii():
-            _demand_text(value)
+            _require_text(value)
         return value
     if kind is int:
         return value if _INT_MIN <= value <= _INT_MAX else pack_big_int(value)
@@ -87,7 +87,7 @@ def _pack(value: Any, registry: TypeRegistry) -> Any:
     return exact(value) if exact is not None else _pack_registered(value, registry)
 
 
-def _demand_text(text: str) -> None:
+def _require_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -61,12 +61,12 @@ class TypeRegistry:
                 hint=f"Keep the first name; to read records that say {chosen!r}, pass it in `aliases`.",
             )
         for one in (chosen, *aliases):
-            self._demand_free(one, cls)
+            self._require_free(one, cls)
         entry = known or Registered(chosen, cls, *shape_of(cls))
         self._by_type[cls] = entry
         self._by_name.update(dict.fromkeys((chosen, *aliases), entry))
 
-    def _demand_free(self, name: str, cls: type) -> None:
+    def _require_free(self, name: str, cls: type) -> None:
         holder = self._by_name.get(name)
         if holder is not None and holder.cls is not cls:
             raise ValueNotStorableError(
@@ -102,18 +102,18 @@ class TypeRegistry:
             return False
         if not isinstance(value, Enum):
             for field, part in entry.take(value).items():
-                self._demand_frozen(part, f"{entry.name}.{field}")
+                self._require_frozen(part, f"{entry.name}.{field}")
         return True
 
-    def _demand_frozen(self, part: Any, where: str) -> None:
+    def _require_frozen(self, part: Any, where: str) -> None:
         kind = kind_of(part)
         if kind in _LEAVES:
             return
         if kind is tuple or kind is frozenset or kind is FrozenList:
             for inner in part:
-                self._demand_frozen(inner, where)
+                self._require_frozen(inner, where)
         elif kind is FrozenDict:
-            self._demand_frozen_map(part, where)
+            self._require_frozen_map(part, where)
         elif kind in _MUTABLE:
             raise ValueNotStorableError(
                 f"{where} is a {kind.__name__}, which could be changed behind the state's back.",
@@ -125,10 +125,10 @@ class TypeRegistry:
                 hint="Declare that type too in `types=[...]` of the flow.",
             )
 
-    def _demand_frozen_map(self, part: Mapping[Any, Any], where: str) -> None:
+    def _require_frozen_map(self, part: Mapping[Any, Any], where: str) -> None:
         for key, inner in part.items():
-            self._demand_frozen(key, f"a key of {where}")
-            self._demand_frozen(inner, f"{where}[{key!r}]")
+            self._require_frozen(key, f"a key of {where}")
+            self._require_frozen(inner, f"{where}[{key!r}]")
 
 
 EMPTY: Final = TypeRegistry()

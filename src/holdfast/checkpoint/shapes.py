@@ -33,13 +33,13 @@ def shape_of(cls: type[Any]) -> Shape:
     if issubclass(cls, Enum):
         return _take_name, lambda raw: _member(cls, lambda: cls[raw], raw)
     if issubclass(cls, msgspec.Struct):
-        _demand(cls, cls.__struct_config__.frozen, "class ...(msgspec.Struct, frozen=True)")
+        _require(cls, cls.__struct_config__.frozen, "class ...(msgspec.Struct, frozen=True)")
         return _struct(cls)
     if dataclasses.is_dataclass(cls):
-        _demand(cls, cls.__dataclass_params__.frozen, "@dataclass(frozen=True)")  # type: ignore[attr-defined]
+        _require(cls, cls.__dataclass_params__.frozen, "@dataclass(frozen=True)")  # type: ignore[attr-defined]
         return _dataclass(cls)
     if hasattr(cls, "model_fields") and hasattr(cls, "model_construct"):
-        _demand(cls, bool(cls.model_config.get("frozen")), "model_config = ConfigDict(frozen=True)")  # type: ignore[attr-defined]
+        _require(cls, bool(cls.model_config.get("frozen")), "model_config = ConfigDict(frozen=True)")  # type: ignore[attr-defined]
         return _pydantic(cls)
     raise ValueNotStorableError(
         f"{cls.__module__}.{cls.__qualname__} is no Enum, dataclass, msgspec Struct or pydantic model.",
@@ -47,7 +47,7 @@ def shape_of(cls: type[Any]) -> Shape:
     )
 
 
-def _demand(cls: type, frozen: bool, how: str) -> None:
+def _require(cls: type, frozen: bool, how: str) -> None:
     if not frozen:
         raise ValueNotStorableError(
             f"{cls.__module__}.{cls.__qualname__} is not frozen, so a handler could change it in place.",

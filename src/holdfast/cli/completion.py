@@ -114,11 +114,11 @@ def _from_store(find: Found) -> Callable[[Any, str], list[Item]]:
 
 
 async def _runs(store: str | None, begun: str) -> list[Item]:
-    from holdfast.cli.options.store import open_house
+    from holdfast.cli.options.store import open_store_for_command
     from holdfast.store.protocols import RunFilter
 
-    async with open_house(store, must_exist=True) as house:
-        opened = await house.open()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        opened = await hf.open()
         rows = await opened.list_runs(RunFilter(), after=None, limit=_NEWEST)
         rows = [row for row in rows if row.id.startswith(begun)]
         if not rows and begun:
@@ -128,20 +128,20 @@ async def _runs(store: str | None, begun: str) -> list[Item]:
 
 async def _holds(store: str | None, begun: str) -> list[Item]:
     """What is open, whoever it waits for."""
-    from holdfast.cli.options.store import open_house
+    from holdfast.cli.options.store import open_store_for_command
     from holdfast.types.hold import HoldFilter, HoldOrder
     from holdfast.types.status import HoldStatus
 
-    async with open_house(store, must_exist=True) as house:
-        opened = await house.open()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        opened = await hf.open()
         where = HoldFilter(status=(HoldStatus.pending,))
         rows = [row for row, _ in await opened.list_holds(where, order=HoldOrder.newest, limit=_NEWEST)]
         return [Item(row.id, f"{row.flow}: {row.prompt[:60]}") for row in rows if row.id.startswith(begun)]
 
 
 async def _flows(store: str | None, begun: str) -> list[Item]:
-    from holdfast.cli.options.store import open_house
+    from holdfast.cli.options.store import open_store_for_command
 
-    async with open_house(store, must_exist=True) as house:
-        rows = await (await house.open()).flows()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        rows = await (await hf.open()).flows()
         return [Item(name) for name in sorted({row.name for row in rows}) if name.startswith(begun)]

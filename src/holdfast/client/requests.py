@@ -136,7 +136,7 @@ def read(reply: Reply, shape: type[T], request: Request) -> T:
     return found
 
 
-def _demand_header(name: str, value: str | None) -> None:
+def _require_header(name: str, value: str | None) -> None:
     if value and not (value.isascii() and value.isprintable()):
         raise InputError(f"{name} is {value!r}.", hint="Only printable ASCII can be sent in its place.")
 
@@ -173,10 +173,10 @@ def request_of(
     if content is not None and media is not None:
         given.setdefault("Content-Type", media)
     if keyed:
-        _demand_header("idempotency_key", key)
+        _require_header("idempotency_key", key)
         given["Idempotency-Key"] = key or fresh_key()
     if if_match is not None:
-        _demand_header("if_match", if_match)
+        _require_header("if_match", if_match)
         given["If-Match"] = if_match if if_match.endswith('"') or if_match == "*" else f'"{if_match}"'
     return Request(
         method=method,

@@ -94,7 +94,7 @@ def checker(annotation: Any) -> Check | None:
         given = _by_number(value, numbered) if numbered else value
         held = msgspec.convert({"value": given}, holder, builtin_types=_NATIVE, dec_hook=_instance)
         found: Any = held.value
-        _demand_whole(value, found)
+        _require_whole(value, found)
         return found
 
     return check
@@ -117,7 +117,7 @@ def _by_number(value: Any, kinds: frozenset[type]) -> Any:
     return group(_by_number(item, kinds) for item in cast("Iterable[Any]", value))
 
 
-def _demand_whole(given: Any, found: Any) -> None:
+def _require_whole(given: Any, found: Any) -> None:
     """Converting must not lose anything: keys that a TypedDict does not have, digits of a Decimal."""
     if type(given) is Decimal and type(found) is float:
         raise msgspec.ValidationError("Expected `float`, got `Decimal`, which has more digits")

@@ -38,7 +38,7 @@ def errors_in(problems: Iterable[Problem]) -> list[Problem]:
     return [problem for problem in problems if problem.severity is Severity.error]
 
 
-def demand_valid(flow: str, problems: list[Problem]) -> None:
+def require_valid(flow: str, problems: list[Problem]) -> None:
     """Raises FlowInvalidError that lists every error; `facts["problems"]` has warnings and hints too."""
     errors = errors_in(problems)
     if not errors:

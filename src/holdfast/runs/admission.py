@@ -109,7 +109,7 @@ async def take_turn(
         try:
             return await service.runtime.claim(run)
         except GateShutError as error:
-            await _demand_no_circle(service, run, error, created=created)
+            await _require_no_circle(service, run, error, created=created)
             in_line = True
             if waits is not None:
                 waits(error)
@@ -122,7 +122,7 @@ async def take_turn(
         await service.store.wait_change(service.runtime.settings.poll)
 
 
-async def _demand_no_circle(service: RunService, run: RunId, error: GateShutError, *, created: bool) -> None:
+async def _require_no_circle(service: RunService, run: RunId, error: GateShutError, *, created: bool) -> None:
     gate = str(error.facts["gate"])
     if root_of(gate) not in _inside.get() or not error.facts["full"]:
         return

@@ -25,7 +25,7 @@ from holdfast.runs.typed_values import Fitting
 from holdfast.store.protocols import FlowRow, NewRun
 from holdfast.types.ids import DEFAULT_TENANT, RunId, is_id, new_run_id
 from holdfast.types.record import Record
-from holdfast.types.text import demand_text, told
+from holdfast.types.text import require_text, told
 
 if TYPE_CHECKING:
     from holdfast.model.program import Program
@@ -42,7 +42,7 @@ MOMENTS: Final = ("before", "after", "both")
 def check_options(names: Mapping[str, Any], priority: Any, mode: Any) -> None:
     """Raises InputError; the store is not touched."""
     for name, value in names.items():
-        if value is not None and not demand_text(value, name):
+        if value is not None and not require_text(value, name):
             raise InputError(f"{name} is empty.", hint="Leave it out, or give it a value.")
     run_id = names["run_id"]
     if run_id is not None and not is_id(run_id):
@@ -76,7 +76,7 @@ def _names(given: Any, what: str) -> list[str]:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise InputError(f"{what} is {told(repr(given), 80)}.", hint=f'Give a list: {what}=["pay"].')
     return [
-        demand_text(getattr(name, "id", name), f"a node in {what}") for name in cast("Sequence[Any]", given)
+        require_text(getattr(name, "id", name), f"a node in {what}") for name in cast("Sequence[Any]", given)
     ]
 
 
@@ -221,7 +221,7 @@ async def keep_flow(service: RunService, program: Program) -> None:
         service.stored.add(program.version)
 
 
-async def demand_same(service: RunService, row: RunRow, program: Program, given: Any, key: str) -> None:
+async def require_same(service: RunService, row: RunRow, program: Program, given: Any, key: str) -> None:
     """Raises KeyReusedError where the run that the key stands for was started with another input. One whose
     beginning is pruned cannot be asked any more, and counts as the same."""
     if row.horizon > 0:

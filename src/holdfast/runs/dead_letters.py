@@ -92,7 +92,7 @@ def _names(pos: Position, graph: Graph) -> list[str]:
 
 async def retry_dead(service: RunService, run: str, *, by: str = "user:local") -> RunRow:
     """What killed it is mended: any worker may go on, and the bound counts anew. Its deaths stay."""
-    row = await _demand_dead(service, run)
+    row = await _require_dead(service, run)
     body = msgspec.json.encode({"by": by})
     event = EventRow(0, service.store.now(), "run.retry_requested", body)
     await service.store.send(row.id, "resume", b"", event=event)
@@ -110,7 +110,7 @@ async def discard_dead(
     """It is not worth mending: the next worker that carries its flow ends it as cancelled, without running
     any of its nodes again. `unread`: it ends here and now, without being loaded; so does one whose workers
     died while they stopped it. Its history then does not say which effects were under way."""
-    row = await _demand_dead(service, run)
+    row = await _require_dead(service, run)
     _, mail = await service.store.pending(row.id)
     if unread or any(message.kind == "cancel" for message in mail):
         return await _end_unread(service, row, reason, by)
@@ -124,7 +124,7 @@ async def _end_unread(service: RunService, row: RunRow, reason: str, by: str) ->
     want = ClaimRequest(worker=service.runtime.worker, ttl=_TTL, run=row.id)
     claim = await store.exhume(want, event=asked)
     if claim is None:
-        return await _demand_dead(service, row.id)
+        return await _require_dead(service, row.id)
     _, mail = await store.pending(row.id)
     error = ErrorInfo("run_cancelled", "RunCancelledError", reason)
     side = Side(
@@ -142,7 +142,7 @@ async def _end_unread(service: RunService, row: RunRow, reason: str, by: str) ->
     return await service.get(row.id)
 
 
-async def _demand_dead(service: RunService, run: str) -> RunRow:
+async def _require_dead(service: RunService, run: str) -> RunRow:
     row = await service.get(run)
     if row.dead and row.status is RunStatus.failed:
         return row

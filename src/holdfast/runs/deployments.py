@@ -23,13 +23,13 @@ async def enter(
     not fit it, SkillNotFoundError where a bound skill has no version to offer."""
     deployments = Deployments(store)
     found = await deployments.get(ref, tenant=tenant)
-    _demand_flow(found, program)
-    _demand_key(found, instance_key)
+    _require_flow(found, program)
+    _require_key(found, instance_key)
     pins = await deployments.skills.pin(found.skills, tenant=tenant)
     return found.id, {"skills": kept_pins(pins)} if pins else {}
 
 
-def _demand_flow(deployment: Deployment, program: Program) -> None:
+def _require_flow(deployment: Deployment, program: Program) -> None:
     if deployment.flow != program.graph.name:
         raise InputError(
             f"deployment {deployment.name!r} is of flow {deployment.flow!r}, not {program.graph.name!r}.",
@@ -44,7 +44,7 @@ def _demand_flow(deployment: Deployment, program: Program) -> None:
         )
 
 
-def _demand_key(deployment: Deployment, instance_key: str | None) -> None:
+def _require_key(deployment: Deployment, instance_key: str | None) -> None:
     """An instance key is set exactly in entity mode (CP-3)."""
     if deployment.mode is Mode.entity and instance_key is None:
         raise InputError(

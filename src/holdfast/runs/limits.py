@@ -29,7 +29,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
 class LimitDesk:
     """Limits of a store: list, set, clear.
 
-        desk = await house.limits()
+        desk = await hf.limits()
         await desk.set("flow:refund", concurrency=5, rate="100/min")
         await desk.clear("flow:refund")     # what the flow declares holds again
 
@@ -58,7 +58,7 @@ class LimitDesk:
     async def set(self, name: str, *, concurrency: int | None = None, rate: str | None = None) -> Limit:
         """In place of what the flow declares. What is not given is not limited. Raises SettingsError."""
         gate = _gate(name, concurrency, rate)
-        await self._demand_keyed(name)
+        await self._require_keyed(name)
         await self._store.put_gate(gate)
         return await self._one(name)
 
@@ -86,7 +86,7 @@ class LimitDesk:
     async def _one(self, name: str) -> Limit:
         return next(one for one in await self.list(name) if one.name == name)
 
-    async def _demand_keyed(self, name: str) -> None:
+    async def _require_keyed(self, name: str) -> None:
         """Only what a flow declares says which runs have a key."""
         root = root_of(name)
         if root == name:

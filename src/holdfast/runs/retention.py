@@ -80,7 +80,7 @@ async def prune(service: RunService, run: str, *, keep: int = KEEP) -> int:
     for a run that has not ended.
     """
     row = await service.get(run)
-    demand_ended(row)
+    require_ended(row)
     horizon = await _horizon(service, row, max(1, keep))
     if horizon is None or horizon <= row.horizon:
         return 0
@@ -95,11 +95,11 @@ async def prune(service: RunService, run: str, *, keep: int = KEEP) -> int:
     blobs = sorted(kept.union(replace.side.blobs if replace.side else (), files))
     gone = await service.store.prune(row.id, horizon=horizon, replace=replace, ended=True, blobs=blobs)
     if not gone:
-        demand_ended(await service.get(row.id))
+        require_ended(await service.get(row.id))
     return gone
 
 
-def demand_ended(row: RunRow) -> None:
+def require_ended(row: RunRow) -> None:
     if row.status not in ENDED:
         raise RunBusyError(
             f"run {row.id} is {row.status}: {_WHY.get(row.status, 'it lives')}, and a run is pruned after it "
@@ -191,7 +191,7 @@ async def plan(
 async def _ended(service: RunService, flow: str | None, runs: tuple[str, ...]) -> AsyncIterator[RunRow]:
     for run in runs:
         row = await service.get(run)
-        demand_ended(row)
+        require_ended(row)
         yield row
     if runs:
         return

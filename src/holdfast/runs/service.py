@@ -25,15 +25,15 @@ from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.events import reader_of, tell_events
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
 from holdfast.runs.resume_events import Progress
-from holdfast.store.lost_history import demand_whole
+from holdfast.store.lost_history import require_whole
 from holdfast.store.protocols import Claim, RunFilter, RunRow, Store
-from holdfast.store.refusals import demand_live
+from holdfast.store.refusals import require_live
 from holdfast.types.event import Event, EventRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.record import Lease
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
-from holdfast.types.text import demand_text
+from holdfast.types.text import require_text
 
 if TYPE_CHECKING:
     from holdfast.checkpoint.checkpoint import Checkpoint, CheckpointMeta
@@ -104,7 +104,7 @@ class RunService:
     # ------------------------------------------------------------------ looking
     async def get(self, run: str, *, tenant: str | None = None) -> RunRow:
         """By its id or enough of its beginning; `tenant`: only a run of theirs. Raises RunNotFoundError."""
-        row = await self.store.get_run(RunId(demand_text(run, "a run's id")))
+        row = await self.store.get_run(RunId(require_text(run, "a run's id")))
         found = [] if row is not None else await self.store.find_runs(run) if len(run) >= 4 else []
         if tenant is not None:
             # A run of another tenant is told apart from no run at all by nothing.
@@ -171,7 +171,7 @@ class RunService:
     async def cancel(self, run: str, *, reason: str = "cancelled", by: str = "user:local") -> RunRow:
         """Ask a run to stop. Whoever holds it does; with no holder any worker claims it and does the same."""
         row = await self.get(run)
-        demand_live(row)
+        require_live(row)
         if row.status is RunStatus.cancelled:
             return row
         body = msgspec.json.encode({"reason": reason, "by": by})
@@ -197,9 +197,9 @@ class RunService:
         `breaks`: nodes that it stops before from now on too. `no_breaks`: it stops at no breakpoint.
         `accept_loss`: even where the store lost part of its history, else that is a HistoryLostError."""
         row = await self.get(run)
-        demand_live(row)
+        require_live(row)
         if not accept_loss:
-            demand_whole(row)
+            require_whole(row)
         if row.status in (RunStatus.completed, RunStatus.cancelled):
             return row
         payload = b""

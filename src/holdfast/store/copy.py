@@ -263,7 +263,7 @@ class Tally:
 _encoder = msgspec.msgpack.Encoder()
 
 
-def demand_state(mark: Mark | None, *states: State | None) -> None:
+def require_state(mark: Mark | None, *states: State | None) -> None:
     """Asked in a transaction that changes a half. Raises StoreBusyError where somebody else changed it."""
     if (None if mark is None else mark.state) not in states:
         raise StoreBusyError(

@@ -24,7 +24,7 @@ def place_of(row: HoldRow, number: int, order: HoldOrder) -> Place:
     return 3 - row.rank, due, row.created_at, number
 
 
-def demand_place(after: Sequence[Any] | None, order: HoldOrder) -> None:
+def require_place(after: Sequence[Any] | None, order: HoldOrder) -> None:
     """Raises InputError for what is no place in a list of this order."""
     size = 4 if order is HoldOrder.inbox else 2
     if after is not None and (len(after) != size or not all(_is_number(part) for part in after)):

@@ -64,7 +64,7 @@ def to_withdraw(hold: str, kind: str, epoch: int, *, status: str) -> OutboxMessa
     return OutboxMessage("hold.closed", f"{hold}:hold.closed:{epoch}", canonical(about), hold)
 
 
-def demand_findable(message: OutboxMessage) -> None:
+def require_findable(message: OutboxMessage) -> None:
     """Raises StoreError for a message about a hold whose key does not say so: it would not be found."""
     if message.hold is not None and not message.key.startswith(f"{message.hold}:"):
         raise StoreError(
@@ -88,16 +88,16 @@ CHANGEABLE = RESUMED | {
 """What was asked, by which run and where, never changes (CP-2)."""
 
 
-def demand_changeable(change: HoldChange) -> None:
+def require_changeable(change: HoldChange) -> None:
     """Raises StoreError: that is a mistake in the caller."""
     if not change.fields.keys() <= CHANGEABLE:
         fixed = min(change.fields.keys() - CHANGEABLE)
         raise StoreError(f"{fixed!r} of a hold cannot change.", hold=change.hold)
     for message in change.outbox:
-        demand_findable(message)
+        require_findable(message)
 
 
-def demand_blob(digest: bytes, *, standing: bool) -> None:
+def require_blob(digest: bytes, *, standing: bool) -> None:
     """Raises BlobMissingError: what a run is to refer to is put first."""
     if not standing:
         raise BlobMissingError(

@@ -26,7 +26,7 @@ def is_lost(error: str | None) -> bool:
     return error is not None and error.startswith(_BEGINNING)
 
 
-def demand_whole(row: RunRow) -> None:
+def require_whole(row: RunRow) -> None:
     """Raises HistoryLostError for a run that stopped because of a loss."""
     if row.status is RunStatus.failed and is_lost(row.error):
         raise HistoryLostError(

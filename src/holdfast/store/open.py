@@ -70,13 +70,13 @@ def _sqlite_settings(path: str, given: dict[str, Any]) -> Any:
 
 
 async def _open_postgres(address: str, given: dict[str, Any], clock: Clock | None) -> Store:
-    _demand_driver()
+    _require_driver()
     from holdfast.store.sql.postgres import PostgresStore, settings_of
 
     return await PostgresStore.open(settings_of(address, given, FORMS), clock)
 
 
-def _demand_driver() -> None:
+def _require_driver() -> None:
     try:
         import_module("holdfast.store.sql.postgres")
     except ModuleNotFoundError as error:
@@ -89,7 +89,7 @@ def _demand_driver() -> None:
 def half_of_move(address: str) -> Movable:
     """The store at that address as one half of a move; nothing is opened yet. Raises SettingsError."""
     if address.startswith(("postgresql://", "postgres://")):
-        _demand_driver()
+        _require_driver()
         from holdfast.store.sql.postgres import settings_of
         from holdfast.store.sql.postgres.copy import PostgresHalf
 

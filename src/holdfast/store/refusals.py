@@ -9,7 +9,7 @@ from holdfast.errors import FeedTrimmedError, RunReadOnlyError
 from holdfast.store.protocols import RunRow
 
 
-def demand_live(row: RunRow) -> None:
+def require_live(row: RunRow) -> None:
     """Raises RunReadOnlyError for imported history."""
     if row.read_only:
         raise RunReadOnlyError(

@@ -34,8 +34,8 @@ Duration = str | int | float | timedelta
 class Human:
     """Does to the holds of a house what was promised, in the order in which it was promised."""
 
-    def __init__(self, house: Holdfast, clock: FakeClock, *, name: str = "user:human") -> None:
-        self.house = house
+    def __init__(self, hf: Holdfast, clock: FakeClock, *, name: str = "user:human") -> None:
+        self.hf = hf
         self.clock = clock
         self.who = Somebody(name=name)
         self.promised: list[Reply] = []
@@ -55,7 +55,7 @@ class Human:
     ) -> Human:
         """Somebody else in the same house and the same order of promises, with these rights and no others.
         Where the house has a directory, what that says they belong to counts instead."""
-        other = Human(self.house, self.clock)
+        other = Human(self.hf, self.clock)
         other.who = Somebody(
             name=name,
             every=False,
@@ -147,28 +147,28 @@ class Human:
     # ------------------------------------------------------------------ runs
     async def runs(self, flow: Flow, given: Any = None, **options: Any) -> Result:
         """Start a run and see it through: until it ends, or asks something that nobody promised to answer."""
-        return await self._attend(flow, await flow.run(given, on=self.house, **options))
+        return await self._attend(flow, await flow.run(given, on=self.hf, **options))
 
     async def resumes(self, flow: Flow, run_id: str) -> Result:
         """Go on with a run, after an answer, a crash, or when time has passed."""
         await self._notice()
-        return await self._attend(flow, await flow.resume(run_id, on=self.house))
+        return await self._attend(flow, await flow.resume(run_id, on=self.hf))
 
     async def replies(self) -> int:
         """Answer the holds that are open now, whoever's they are: for runs that a worker drives."""
-        store = await self.house.open()
+        store = await self.hf.open()
         given = 0
-        while await self._reply(await (await self.house.service()).holds(), store):
+        while await self._reply(await (await self.hf.service()).holds(), store):
             given += 1
         return given
 
     async def waits(self, duration: Duration) -> None:
         """Time passes, and what falls due in it happens: timers, reminders, escalations, expiry."""
-        store = await self.house.open()
+        store = await self.hf.open()
         await self._wait(store, self.clock.now() + micros(parse_duration(duration)))
 
     async def _attend(self, flow: Flow, result: Result) -> Result:
-        store = await self.house.open()
+        store = await self.hf.open()
         while result.waiting:
             if result.status is RunStatus.waiting:
                 await self._let_time_pass(store)
@@ -176,7 +176,7 @@ class Human:
                 result.holds, store
             ):
                 break
-            result = await flow.resume(result.run_id, on=self.house)
+            result = await flow.resume(result.run_id, on=self.hf)
         return result
 
     async def _let_stand(self, holds: Sequence[HoldRow], store: Store) -> bool:
@@ -195,9 +195,9 @@ class Human:
 
     async def _notice(self) -> None:
         """What a worker would notice by now: timers that are due, deadlines that have passed."""
-        store = await self.house.open()
+        store = await self.hf.open()
         await store.fire_timers(limit=1000)
-        await (await self.house.service()).runtime.sweep_holds()
+        await (await self.hf.service()).runtime.sweep_holds()
 
     async def _wait(self, store: Store, until: int) -> None:
         """One thing after another: an escalation counts from the moment at which it was due."""
@@ -223,4 +223,4 @@ class Human:
         now = await store.hold(hold.id)
         if now is None or now.status is not HoldStatus.pending:
             return  # too late: what the hold says about its timeout has happened
-        await perform(reply, now, await self.house.holds())
+        await perform(reply, now, await self.hf.holds())

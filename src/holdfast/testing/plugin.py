@@ -28,14 +28,14 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def house(clock: FakeClock) -> Holdfast:
+def hf(clock: FakeClock) -> Holdfast:
     """A house in memory on that clock. Gone with the test, so there is nothing to close."""
     return Holdfast("memory:", clock=clock)
 
 
 @pytest.fixture
-def human(house: Holdfast, clock: FakeClock) -> Iterator[Human]:
+def human(hf: Holdfast, clock: FakeClock) -> Iterator[Human]:
     """A person who answers. An answer that was promised and never asked for fails the test."""
-    person = Human(house, clock)
+    person = Human(hf, clock)
     yield person
     assert not person.promised, f"nobody asked for {len(person.promised)} of the promised answers"

@@ -95,8 +95,8 @@ class Life:
             # Whoever died had the run; nobody else may take it before that lease has lapsed.
             self._clock.jump(int((LEASE + 1) * 1e6))
         settings = RunSettings(lease_ttl=LEASE, poll=0.5)
-        async with Holdfast(address_of(self._stage.store), clock=self._clock, settings=settings) as house:
-            service = await house.service()
+        async with Holdfast(address_of(self._stage.store), clock=self._clock, settings=settings) as hf:
+            service = await hf.service()
             service.runtime.carry(self._program)
             self._clock.busy = lambda: _works(service)
             self._watch(service)

@@ -133,8 +133,8 @@ class Theatre(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def _make_store(place: Path) -> None:
-    async with Holdfast(address_of(place)) as house:
-        await house.open()
+    async with Holdfast(address_of(place)) as hf:
+        await hf.open()
 
 
 def _trouble(broken: Broken | None, code: int | None, stage: Stage) -> str:

@@ -42,7 +42,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in ("concurrency", "per_key"):
-            _demand_number(name, getattr(self, name))
+            _require_number(name, getattr(self, name))
         for name in ("rate", "key_rate"):
             if getattr(self, name) is not None:
                 parse_rate(getattr(self, name), f"limits {name}=")
@@ -103,7 +103,7 @@ def rate_text(rate: int | None, per: int) -> str:
     return f"{rate}/{per // 1000}ms"
 
 
-def _demand_number(name: str, value: Any) -> None:
+def _require_number(name: str, value: Any) -> None:
     if value is not None and (type(value) is not int or not 1 <= value <= _MOST):
         raise SettingsError(
             f"limits {name}={value!r} is not a number of runs.",

@@ -10,7 +10,7 @@ from holdfast.types.redaction import veil
 MAX_TOLD = 10_000
 
 
-def demand_text(value: Any, what: str, *, hint: str | None = None) -> str:
+def require_text(value: Any, what: str, *, hint: str | None = None) -> str:
     """Raises InputError for what is no text, or holds half of a surrogate pair, which no store takes."""
     if not isinstance(value, str):
         raise InputError(f"{what} must be text, not {type(value).__name__}{_shown(value)}.", hint=hint)

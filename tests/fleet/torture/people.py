@@ -147,8 +147,8 @@ async def main(address: str, folder: Path, runs: int, seconds: float, seed: int)
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     stacks.tell_when_asked()
-    async with Holdfast(address) as house:
-        people = People(await house.service(), folder, seed)
+    async with Holdfast(address) as hf:
+        people = People(await hf.service(), folder, seed)
         attending = asyncio.create_task(people.attend())
         print("serving", flush=True)
         await people.schedule(seconds)

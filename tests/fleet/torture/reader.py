@@ -97,8 +97,8 @@ async def main(address: str, folder: Path) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     stacks.tell_when_asked()
-    async with Holdfast(address) as house:
-        watcher = Watcher(await house.service())
+    async with Holdfast(address) as hf:
+        watcher = Watcher(await hf.service())
         following = asyncio.create_task(watcher.follow())
         streams = [asyncio.create_task(watcher.stream()) for _ in range(STREAMS)]
         print("serving", flush=True)

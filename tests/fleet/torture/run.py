@@ -44,8 +44,8 @@ async def torture(plan: Plan, folder: Path) -> Outcome:
     fleet = Fleet(folder, plan.seed, workers=plan.workers, sabotage=plan.sabotage)
     try:
         await fleet.open()
-        async with Holdfast(fleet.address) as house:
-            service = await house.service()  # the schema is there before anybody needs it
+        async with Holdfast(fleet.address) as hf:
+            service = await hf.service()  # the schema is there before anybody needs it
             chaos = Chaos(fleet, plan.seed)
             await _begin(fleet, plan, folder)
             await chaos.rage(plan.seconds)

@@ -27,8 +27,8 @@ async def serve(address: str) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     stacks.tell_when_asked()
-    async with Holdfast(address, settings=SETTINGS) as house:
-        worker = Worker(*FLOWS.values(), on=house, concurrency=6, poll=0.2, hot_hold=0.5, max_recoveries=25)
+    async with Holdfast(address, settings=SETTINGS) as hf:
+        worker = Worker(*FLOWS.values(), on=hf, concurrency=6, poll=0.2, hot_hold=0.5, max_recoveries=25)
         while not stopping.is_set():
             try:
                 await worker.arrive()

@@ -10,7 +10,7 @@ from holdfast.errors import (
     NotAssignedError,
 )
 from holdfast.holds.permissions.actor import snapshot, standing_of
-from holdfast.holds.permissions.check import ACTIONS, Past, Verdict, can, demand, excluded_target
+from holdfast.holds.permissions.check import ACTIONS, Past, Verdict, can, excluded_target, require
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Assignee, operator
 from tests.holds.authority.people import LATER, NOW, Firm, actor, hold_for, judge
 
@@ -254,7 +254,7 @@ async def test_act_that_nobody_has_heard_of_is_refused() -> None:
 )
 def test_refusal_is_an_error_that_says_why(code: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        demand(Verdict(allowed=False, code=code, why="it is so"), FINANCE, "resolve")
+        require(Verdict(allowed=False, code=code, why="it is so"), FINANCE, "resolve")
 
 
 @pytest.mark.covers("HOLD-AUTH-11", "HOLD-SEC-09")

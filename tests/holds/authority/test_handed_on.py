@@ -28,20 +28,20 @@ ADMIN = actor("user:admin", MANAGE)
 
 
 async def ask(
-    house: Holdfast, assignee: str | None, *, deployment: str | None = None, **terms: object
+    hf: Holdfast, assignee: str | None, *, deployment: str | None = None, **terms: object
 ) -> HoldRow:
     flow = Flow("refund", effect="pure")
     flow.hold("approve", prompt="Pay?", options=["approve", "reject"], assignee=assignee, **terms)  # type: ignore[arg-type]
-    result = await flow.run({}, on=house, deployment=deployment)
+    result = await flow.run({}, on=hf, deployment=deployment)
     return result.holds[0]
 
 
 @pytest.mark.covers("AS-9")
 async def test_delegated_hold_follows_the_delegation_and_is_unrouted_while_it_is_revoked() -> None:
-    async with Holdfast("memory:", clock=FakeClock(), directory=Firm()) as house:
-        holds, deployments = await house.holds(), await house.deployments()
-        await house.deploy("desk", "refund", on_behalf_of="user:dana@acme")
-        row = await ask(house, "delegated_user", deployment="desk")
+    async with Holdfast("memory:", clock=FakeClock(), directory=Firm()) as hf:
+        holds, deployments = await hf.holds(), await hf.deployments()
+        await hf.deploy("desk", "refund", on_behalf_of="user:dana@acme")
+        row = await ask(hf, "delegated_user", deployment="desk")
         assert row.assignee_type == "delegated_user"
         assert [each.id for each in (await holds.list(DANA)).rows] == [row.id]
 
@@ -62,10 +62,10 @@ async def test_delegated_hold_follows_the_delegation_and_is_unrouted_while_it_is
 
 @pytest.mark.covers("AS-9")
 async def test_deployment_that_is_delegated_to_nobody_has_no_delegated_user() -> None:
-    async with Holdfast("memory:", clock=FakeClock()) as house:
-        await house.deploy("desk", "refund")
+    async with Holdfast("memory:", clock=FakeClock()) as hf:
+        await hf.deploy("desk", "refund")
         for deployment in ("desk", None):
-            row = await ask(house, "delegated_user", deployment=deployment)
+            row = await ask(hf, "delegated_user", deployment=deployment)
             assert (row.assignee, row.assignee_type) == ("delegated_user", "unrouted")
             assert "delegated to nobody" in row.assignee_reason
 
@@ -73,11 +73,11 @@ async def test_deployment_that_is_delegated_to_nobody_has_no_delegated_user() ->
 @pytest.mark.covers("HOLD-AUTH-05", "EX-6")
 async def test_whoever_a_vote_was_escalated_to_may_vote() -> None:
     clock = FakeClock()
-    async with Holdfast("memory:", clock=clock, directory=Firm()) as house:
-        holds = await house.holds()
+    async with Holdfast("memory:", clock=clock, directory=Firm()) as hf:
+        holds = await hf.holds()
         users = ["user:dana@acme", "user:sam@acme"]
         row = await ask(
-            house,
+            hf,
             None,
             approval={"mode": "quorum", "need": 2, "of": users},
             timeout="2h",
@@ -95,9 +95,9 @@ async def test_whoever_a_vote_was_escalated_to_may_vote() -> None:
 
 @pytest.mark.covers("AS-10")
 async def test_unrouted_hold_is_its_claimers_own_and_the_second_claimer_is_refused() -> None:
-    async with Holdfast("memory:", clock=FakeClock()) as house:
-        holds = await house.holds()
-        row = await ask(house, None)
+    async with Holdfast("memory:", clock=FakeClock()) as hf:
+        holds = await hf.holds()
+        row = await ask(hf, None)
         with pytest.raises(NotAssignedError):
             await holds.claim(DANA, row.id)
         mine = await holds.claim(ADMIN, row.id)
@@ -111,9 +111,9 @@ async def test_unrouted_hold_is_its_claimers_own_and_the_second_claimer_is_refus
 @pytest.mark.covers("HOLD-AUTH-09")
 async def test_substitution_ends_by_itself() -> None:
     clock, firm = FakeClock(), Firm()
-    async with Holdfast("memory:", clock=clock, directory=firm) as house:
-        holds = await house.holds()
-        row = await ask(house, "user:dana@acme")
+    async with Holdfast("memory:", clock=clock, directory=firm) as hf:
+        holds = await hf.holds()
+        row = await ask(hf, "user:dana@acme")
         firm.away("dana", "kim", until=clock.now() + timedelta(days=1) // timedelta(microseconds=1))
         assert (await holds.get(KIM, row.id)).id == row.id
         clock.advance(days=1)
@@ -124,9 +124,9 @@ async def test_substitution_ends_by_itself() -> None:
 
 @pytest.mark.covers("HOLD-AUTH-05", "RS-10")
 async def test_quorum_of_a_group_that_nobody_can_count_stays_open() -> None:
-    async with Holdfast("memory:", clock=FakeClock()) as house:
-        holds = await house.holds()
-        row = await ask(house, "group:finance", approval={"mode": "quorum", "need": 2})
+    async with Holdfast("memory:", clock=FakeClock()) as hf:
+        holds = await hf.holds()
+        row = await ask(hf, "group:finance", approval={"mode": "quorum", "need": 2})
         people = [actor(f"user:p{number}", groups=frozenset({"finance"})) for number in range(3)]
         for who, decision in zip(people, ("reject", "approve", "approve"), strict=True):
             after = (await holds.vote(who, row.id, decision)).row
@@ -135,8 +135,8 @@ async def test_quorum_of_a_group_that_nobody_can_count_stays_open() -> None:
 
 @pytest.mark.covers("HOLD-AUTH-08")
 async def test_whoever_edited_last_does_not_release_what_they_wrote() -> None:
-    async with Holdfast("memory:", clock=FakeClock(), directory=Firm()) as house:
-        holds = await house.holds()
+    async with Holdfast("memory:", clock=FakeClock(), directory=Firm()) as hf:
+        holds = await hf.holds()
         flow = Flow("refund", effect="pure")
         amount = {"type": "input", "field": "amount", "kind": "integer", "default": 100}
         write = flow.hold("write", prompt="How much?", sections=[amount], assignee="group:finance")
@@ -149,9 +149,9 @@ async def test_whoever_edited_last_does_not_release_what_they_wrote() -> None:
             bind="released",
         )
         flow.chain(write, release)
-        result = await flow.run({}, on=house)
+        result = await flow.run({}, on=hf)
         await holds.resolve(SAM, result.holds[0].id, "submit", response_data={"amount": 250})
-        (hold,) = (await flow.resume(result.run_id, on=house)).holds
+        (hold,) = (await flow.resume(result.run_id, on=hf)).holds
         with pytest.raises(ExcludedError, match="edited last"):
             await holds.resolve(SAM, hold.id, "approve")
         assert (await holds.resolve(DANA, hold.id, "approve")).row.status is HoldStatus.resolved
@@ -159,9 +159,9 @@ async def test_whoever_edited_last_does_not_release_what_they_wrote() -> None:
 
 @pytest.mark.covers("RS-7", "HOLD-BAD-03")
 async def test_what_is_given_beside_a_decision_is_never_left_aside() -> None:
-    async with Holdfast("memory:", clock=FakeClock()) as house:
-        holds = await house.holds()
-        row = await ask(house, "user:dana@acme")
+    async with Holdfast("memory:", clock=FakeClock()) as hf:
+        holds = await hf.holds()
+        row = await ask(hf, "user:dana@acme")
         with pytest.raises(ContentChangedError):
             await holds.resolve(DANA, row.id, "approve", request_hash="sha256:other")
         with pytest.raises(AnswerInvalidError, match="not as both"):

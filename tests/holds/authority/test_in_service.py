@@ -36,13 +36,13 @@ ADMIN, BOSS = actor("user:admin", MANAGE), actor("user:boss", OVERRIDE)
 
 
 class Place:
-    def __init__(self, house: Holdfast, firm: Firm, holds: HoldService) -> None:
-        self.house, self.firm, self.holds = house, firm, holds
+    def __init__(self, hf: Holdfast, firm: Firm, holds: HoldService) -> None:
+        self.hf, self.firm, self.holds = hf, firm, holds
 
     async def asks(self, assignee: str | None, *, by: str | None = None, **terms: Any) -> HoldRow:
         flow = Flow("refund", effect="pure")
         flow.hold("approve", prompt="Pay?", options=["approve", "reject"], assignee=assignee, **terms)
-        result = await flow.run({}, on=self.house, started_by=by)
+        result = await flow.run({}, on=self.hf, started_by=by)
         return await self.holds.get(ADMIN, result.holds[0].id)
 
 
@@ -55,8 +55,8 @@ def said(row: HoldRow) -> dict[str, Any]:
 async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
     address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path}/holds.db"
     firm = Firm()
-    async with Holdfast(address, clock=FakeClock(), directory=firm) as house:
-        yield Place(house, firm, await house.holds())
+    async with Holdfast(address, clock=FakeClock(), directory=firm) as hf:
+        yield Place(hf, firm, await hf.holds())
 
 
 @pytest.mark.covers("AS-11", "HOLD-AUTH-11")
@@ -123,9 +123,9 @@ async def test_four_eyes_are_those_of_two_people_over_the_holds_of_one_run(place
         bind="sure",
     )
     flow.chain(first, second)
-    result = await flow.run({}, on=place.house)
+    result = await flow.run({}, on=place.hf)
     await place.holds.resolve(SAM, result.holds[0].id, "approve")
-    result = await flow.resume(result.run_id, on=place.house)
+    result = await flow.resume(result.run_id, on=place.hf)
     (hold,) = result.holds
     with pytest.raises(ExcludedError, match="approved earlier"):
         await place.holds.resolve(SAM, hold.id, "approve")

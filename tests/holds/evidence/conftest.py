@@ -36,17 +36,17 @@ def a_flow() -> Flow:
     return flow
 
 
-async def decide(house: Holdfast) -> HoldRow:
+async def decide(hf: Holdfast) -> HoldRow:
     """One of three holds, decided among acts on the others."""
     flow = a_flow()
-    await (await house.skills()).publish("refunds", "1.0.0", instructions="Be kind.", tools=["pay"])
-    await house.deploy("desk", flow, skills=["refunds@^1"])
+    await (await hf.skills()).publish("refunds", "1.0.0", instructions="Be kind.", tools=["pay"])
+    await hf.deploy("desk", flow, skills=["refunds@^1"])
     given = {"order": "A17", "amount": 250, "customer": {"name": "Åsa", "score": 0.1}}
     before, hold, after = [
-        (await flow.run(given, on=house, deployment="desk", started_by="user:agent@acme")).holds[0]
+        (await flow.run(given, on=hf, deployment="desk", started_by="user:agent@acme")).holds[0]
         for _ in range(3)
     ]
-    store = await house.open()
+    store = await hf.open()
     service, boss = HoldService(store), operator("user:boss@acme")
     await service.comment(boss, before.id, "Not this one.")
     await service.reassign(boss, hold.id, "user:sam@acme")
@@ -64,9 +64,7 @@ def a_ring() -> KeyRing:
 
 
 @pytest.fixture(params=["memory", "sqlite", "encrypted"])
-async def house(
-    request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str
-) -> AsyncIterator[Holdfast]:
+async def hf(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Holdfast]:
     address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'e.db'}"
     keys = a_ring() if request.param == "encrypted" else None
     async with Holdfast(address, keys=keys) as opened:

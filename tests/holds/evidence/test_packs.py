@@ -53,10 +53,10 @@ problems: Callable[..., Any] = _module().verify
 
 
 @pytest.mark.covers("HOLD-AUDIT-03")
-async def test_a_pack_of_a_decision_holds_and_says_all_of_it(house: Holdfast, tmp_path: Path) -> None:
-    hold = await decide(house)
+async def test_a_pack_of_a_decision_holds_and_says_all_of_it(hf: Holdfast, tmp_path: Path) -> None:
+    hold = await decide(hf)
 
-    pack = await make_pack(await house.open(), hold.id)
+    pack = await make_pack(await hf.open(), hold.id)
 
     done = verify(pack, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -86,9 +86,9 @@ async def test_a_pack_of_a_decision_holds_and_says_all_of_it(house: Holdfast, tm
 
 @pytest.mark.covers("HOLD-AUDIT-03")
 async def test_a_pack_in_which_any_byte_was_changed_does_not_hold(tmp_path: Path) -> None:
-    async with Holdfast("memory:") as house:
-        hold = await decide(house)
-        pack = await make_pack(await house.open(), hold.id, to_head=False)
+    async with Holdfast("memory:") as hf:
+        hold = await decide(hf)
+        pack = await make_pack(await hf.open(), hold.id, to_head=False)
     assert list(problems(pack)) == []
     chance = random.Random(7)
     places = {0, len(pack) - 1, *chance.sample(range(len(pack)), 600)}
@@ -194,9 +194,9 @@ FORGERIES = {
 async def test_a_pack_that_was_made_to_look_right_again_does_not_hold(
     tmp_path: Path, forge: Callable[[Any], None]
 ) -> None:
-    async with Holdfast("memory:") as house:
-        hold = await decide(house)
-        pack = await make_pack(await house.open(), hold.id)
+    async with Holdfast("memory:") as hf:
+        hold = await decide(hf)
+        pack = await make_pack(await hf.open(), hold.id)
     content = json.loads(pack)["content"]
     assert sealed(content) == pack
 
@@ -226,9 +226,9 @@ def forged_anew(content: Any) -> bytes:
 
 @pytest.mark.covers("HOLD-AUDIT-03")
 async def test_a_pack_whose_whole_chain_was_made_anew_is_found_out_by_key_and_head(tmp_path: Path) -> None:
-    async with Holdfast("memory:") as house:
-        hold = await decide(house)
-        store = await house.open()
+    async with Holdfast("memory:") as hf:
+        hold = await decide(hf)
+        store = await hf.open()
         head = await sign_head(store, "default", KEY)
         pack = await make_pack(store, hold.id, key=KEY)
     key, kept = tmp_path / "audit.key", tmp_path / "head.json"
@@ -250,14 +250,14 @@ async def test_a_pack_whose_whole_chain_was_made_anew_is_found_out_by_key_and_he
     assert (unsigned.returncode, "counts for nothing: it is not signed" in unsigned.stderr) == (2, True)
 
 
-async def test_a_pack_of_an_open_and_of_a_withdrawn_hold_says_so(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_pack_of_an_open_and_of_a_withdrawn_hold_says_so(hf: Holdfast, tmp_path: Path) -> None:
     given = {"order": "A17", "amount": 250, "customer": "c-9"}
-    run = await a_flow().run(given, on=house)
-    store, hold = await house.open(), run.holds[0]
+    run = await a_flow().run(given, on=hf)
+    store, hold = await hf.open(), run.holds[0]
 
     waiting = verify(await make_pack(store, hold.id), tmp_path)
-    await (await house.service()).cancel(run.run_id, reason="ordered twice")
-    await a_flow().resume(run.run_id, on=house)
+    await (await hf.service()).cancel(run.run_id, reason="ordered twice")
+    await a_flow().resume(run.run_id, on=hf)
     withdrawn = verify(await make_pack(store, hold.id), tmp_path)
 
     assert f"hold {hold.id}, pending" in waiting.stdout
@@ -266,9 +266,9 @@ async def test_a_pack_of_an_open_and_of_a_withdrawn_hold_says_so(house: Holdfast
 
 
 @pytest.mark.covers("HOLD-AUDIT-03")
-async def test_a_pack_is_handed_out_to_who_may_see_the_hold_and_that_is_audited(house: Holdfast) -> None:
-    hold = await decide(house)
-    service, store = await house.holds(), await house.open()
+async def test_a_pack_is_handed_out_to_who_may_see_the_hold_and_that_is_audited(hf: Holdfast) -> None:
+    hold = await decide(hf)
+    service, store = await hf.holds(), await hf.open()
 
     pack = await service.evidence(Actor(id="user:sam@acme"), hold.id)
     with pytest.raises(ForbiddenError):
@@ -284,9 +284,9 @@ async def test_a_pack_is_handed_out_to_who_may_see_the_hold_and_that_is_audited(
     assert list(problems(await make_pack(store, hold.id))) == []
 
 
-async def test_a_pack_is_made_of_ones_own_holds_only(house: Holdfast) -> None:
-    hold = await decide(house)
-    store = await house.open()
+async def test_a_pack_is_made_of_ones_own_holds_only(hf: Holdfast) -> None:
+    hold = await decide(hf)
+    store = await hf.open()
 
     with pytest.raises(HoldNotFoundError):
         await make_pack(store, hold.id, tenant="globex")

@@ -29,5 +29,5 @@ async def asks(scene: Scene, sections: list[dict[str, Any]] | None = None, **ask
         return {"read": None if reference is None else await ctx.file(reference)}
 
     flow.edge("sign", read)
-    result = await flow.run({}, on=scene.house)
+    result = await flow.run({}, on=scene.hf)
     return await scene.row(result.holds[0].id)

@@ -102,8 +102,8 @@ REFUSED: list[tuple[dict[str, Any], str, bytes, str | None, str]] = [
 async def test_file_is_refused_when_it_is_not_what_the_field_takes(
     parts: dict[str, Any], name: str, content: bytes, media: str | None, why: str, tmp_path: Path
 ) -> None:
-    async with Holdfast("memory:") as house:
-        scene = Scene(house, None, await house.holds())  # type: ignore[arg-type]
+    async with Holdfast("memory:") as hf:
+        scene = Scene(hf, None, await hf.holds())  # type: ignore[arg-type]
         row = await asks(scene, contract(**parts))
         with pytest.raises(FormInvalidError, match=why) as caught:
             await scene.holds.attach(DANA, row.id, "contract", name, content, media_type=media)
@@ -129,8 +129,8 @@ async def test_file_is_refused_when_it_is_not_what_the_field_takes(
 async def test_file_is_known_by_its_content_and_what_its_name_adds(
     parts: dict[str, Any], name: str, content: bytes, media: str | None, found: str
 ) -> None:
-    async with Holdfast("memory:") as house:
-        scene = Scene(house, None, await house.holds())  # type: ignore[arg-type]
+    async with Holdfast("memory:") as hf:
+        scene = Scene(hf, None, await hf.holds())  # type: ignore[arg-type]
         row = await asks(scene, contract(**parts))
         reference = await scene.holds.attach(DANA, row.id, "contract", name, content, media_type=media)
         assert reference["media_type"] == found
@@ -210,7 +210,7 @@ async def test_run_reads_no_file_that_it_was_not_given(scene: Scene) -> None:
             await ctx.file("contract.pdf")  # type: ignore[arg-type]
         return {"done": True}
 
-    assert (await flow.run({}, on=scene.house)).status == "completed"
+    assert (await flow.run({}, on=scene.hf)).status == "completed"
 
 
 async def test_files_are_refused_where_there_is_no_place_for_them(scene: Scene) -> None:
@@ -223,9 +223,9 @@ async def test_files_are_refused_where_there_is_no_place_for_them(scene: Scene) 
 
 
 @pytest.mark.covers("HOLD-SEC-14")
-async def test_house_hands_its_scan_to_the_people() -> None:
-    async with Holdfast("memory:", scan=lambda file, content: "never") as house:
-        scene = Scene(house, None, await house.holds())  # type: ignore[arg-type]
+async def test_instance_hands_its_scan_to_the_people() -> None:
+    async with Holdfast("memory:", scan=lambda file, content: "never") as hf:
+        scene = Scene(hf, None, await hf.holds())  # type: ignore[arg-type]
         row = await asks(scene)
         with pytest.raises(FormInvalidError, match="refused by the scan: never"):
             await scene.holds.attach(DANA, row.id, "contract", "contract.pdf", PDF)

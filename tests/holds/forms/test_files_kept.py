@@ -22,9 +22,9 @@ CONTENT = b"%PDF-1.7 " + CANARY.encode() * 80_000
 NAME = f"{CANARY}.pdf"
 
 
-async def signs(house: Holdfast) -> tuple[Scene, HoldRow]:
+async def signs(hf: Holdfast) -> tuple[Scene, HoldRow]:
     """Decided with a file, and not yet gone on with."""
-    scene = Scene(house, FakeClock(), await house.holds())
+    scene = Scene(hf, FakeClock(), await hf.holds())
     row = await asks(scene)
     file = await scene.holds.attach(DANA, row.id, "contract", NAME, CONTENT)
     await scene.holds.resolve(DANA, row.id, decision="approve", response_data={"contract": file})
@@ -46,15 +46,15 @@ def traces(folder: Path) -> list[str]:
 @pytest.mark.covers("HOLD-FORM-03", "HOLD-SEC-14")
 async def test_nothing_of_a_file_is_in_the_clear_in_an_encrypted_store(tmp_path: Path) -> None:
     keys = ring()
-    async with Holdfast(f"sqlite:{tmp_path / 'holds.db'}", keys=keys) as house:
-        scene, row = await signs(house)
+    async with Holdfast(f"sqlite:{tmp_path / 'holds.db'}", keys=keys) as hf:
+        scene, row = await signs(hf)
         assert await content(scene.holds, row) == CONTENT
     assert traces(tmp_path) == []
     newer = turned(keys)
-    async with Holdfast(f"sqlite:{tmp_path / 'holds.db'}", keys=newer) as house:
-        assert (await reencrypt(await house.service())).blobs
-        assert await content(await house.holds(), row) == CONTENT
-        assert (await scene.flow.resume(row.run, on=house)).state["read"] == CONTENT
+    async with Holdfast(f"sqlite:{tmp_path / 'holds.db'}", keys=newer) as hf:
+        assert (await reencrypt(await hf.service())).blobs
+        assert await content(await hf.holds(), row) == CONTENT
+        assert (await scene.flow.resume(row.run, on=hf)).state["read"] == CONTENT
 
 
 @pytest.mark.covers("HOLD-FORM-03")

@@ -231,9 +231,9 @@ def test_answer_decides_a_hold_exactly_when_it_fits() -> None:
     flow = Flow("asking", effect="pure")
     flow.hold("gate", prompt="Pay?", sections=FORM, assignee="user:dana@acme")
 
-    async def tries(house: Holdfast, body: dict[str, Any]) -> None:
-        holds = await house.holds()
-        hold = (await flow.run({}, on=house)).holds[0].id
+    async def tries(hf: Holdfast, body: dict[str, Any]) -> None:
+        holds = await hf.holds()
+        hold = (await flow.run({}, on=hf)).holds[0].id
         try:
             await holds.resolve(DANA, hold, body)
         except InputError:
@@ -244,15 +244,15 @@ def test_answer_decides_a_hold_exactly_when_it_fits() -> None:
             assert (await holds.get(DANA, hold)).status == "resolved"
 
     with asyncio.Runner() as runner:
-        house = Holdfast("memory:")
+        hf = Holdfast("memory:")
 
         @settings(max_examples=150)
         @given(BODIES)
         def check(body: dict[str, Any]) -> None:
-            runner.run(tries(house, body))
+            runner.run(tries(hf, body))
 
         check()
-        runner.run(house.close())
+        runner.run(hf.close())
 
 
 # ---------------------------------------------------------------------- files

@@ -21,17 +21,17 @@ pytestmark = pytest.mark.anyio
 DECIDE = {"type": "decision", "options": ["approve", "reject"]}
 
 
-async def runs(house: Holdfast, given: dict[str, Any], **asked: Any) -> Any:
+async def runs(hf: Holdfast, given: dict[str, Any], **asked: Any) -> Any:
     flow = Flow("asking", effect="pure")
     flow.hold("gate", **{"prompt": "Pay?", "assignee": "user:dana@acme", **asked})
-    return await flow.run(given, on=house)
+    return await flow.run(given, on=hf)
 
 
 @pytest.mark.covers("TP-3", "TP-1", "HI-1")
 async def test_missing_variable_is_empty_and_in_the_history_with_its_place(scene: Scene) -> None:
     sections = [{"type": "context", "title": "Note", "content": "{{nobody.note}}"}, DECIDE]
     result = await runs(
-        scene.house,
+        scene.hf,
         {"amount": 250},
         prompt="Pay {{amount}} to {{customer.name}}?",
         context={"lines": ["{{amount}}", "for {{customer.name}}"]},
@@ -54,7 +54,7 @@ async def test_missing_variable_is_empty_and_in_the_history_with_its_place(scene
 
 @pytest.mark.covers("TP-3")
 async def test_hold_warns_of_nothing_when_all_has_a_value(scene: Scene) -> None:
-    result = await runs(scene.house, {"name": None}, prompt="Pay {{name}}?", options=["yes"])
+    result = await runs(scene.hf, {"name": None}, prompt="Pay {{name}}?", options=["yes"])
     row = await scene.row(result.holds[0].id)
     assert row.prompt == "Pay ?"
     assert [each.action for each in await scene.audit(row)] == ["created"]
@@ -73,12 +73,12 @@ STRICT: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.covers("TP-3", "HOLD-BAD-02")
 @pytest.mark.parametrize(("asked", "why"), STRICT)
 async def test_strict_hold_is_not_asked_when_a_variable_is_missing(asked: dict[str, Any], why: str) -> None:
-    async with Holdfast("memory:") as house:
-        result = await runs(house, {}, strict_templates=True, **asked)
+    async with Holdfast("memory:") as hf:
+        result = await runs(hf, {}, strict_templates=True, **asked)
         assert result.status is RunStatus.failed
         assert re.search(why, result.error.message)
         assert not result.holds
-        assert (await runs(house, {"customer": {"name": "Ada"}}, strict_templates=True, **asked)).holds
+        assert (await runs(hf, {"customer": {"name": "Ada"}}, strict_templates=True, **asked)).holds
 
 
 LARGE: list[tuple[dict[str, Any], str]] = [
@@ -99,8 +99,8 @@ VALUES = {"long": "x" * (MAX_SHOWN + 1), "half": "y" * 40_000, "wide": "é" * 40
 async def test_hold_is_not_asked_when_it_would_show_more_than_people_can_be_shown(
     asked: dict[str, Any], why: str
 ) -> None:
-    async with Holdfast("memory:") as house:
-        result = await runs(house, VALUES, **asked)
+    async with Holdfast("memory:") as hf:
+        result = await runs(hf, VALUES, **asked)
         assert result.status is RunStatus.failed
         assert why in result.error.message
         assert not result.holds
@@ -118,15 +118,15 @@ async def test_handler_is_told_when_what_it_asks_is_too_large() -> None:
             await ctx.ask("Look", form=[{"type": "context", "content": "x" * (MAX_SHOWN + 1)}, DECIDE])
         return {"done": True}
 
-    async with Holdfast("memory:") as house:
-        assert (await flow.run({}, on=house)).status is RunStatus.completed
+    async with Holdfast("memory:") as hf:
+        assert (await flow.run({}, on=hf)).status is RunStatus.completed
 
 
 @pytest.mark.covers("HOLD-SEC-07", "TP-4", "TP-6", "HOLD-SEC-08")
 async def test_values_are_data_whatever_they_contain(scene: Scene) -> None:
     evil = "{{secret}} <b> \u202ecod.exe\u202c a\u200bb <!channel> =cmd()"
     result = await runs(
-        scene.house, {"text": evil, "secret": "s3"}, prompt="{{text}}", context={"t": "{{text}}"}
+        scene.hf, {"text": evil, "secret": "s3"}, prompt="{{text}}", context={"t": "{{text}}"}
     )
     row = await scene.row(result.holds[0].id)
     shown = "{{secret}} <b> \\u202ecod.exe\\u202c a\\u200bb <!channel> =cmd()"
@@ -141,7 +141,7 @@ async def test_answer_is_refused_when_it_is_too_deep_or_too_large(scene: Scene) 
         deep = {"d": deep}
     form = [{"type": "input", "field": "x", "kind": "json"}, DECIDE]
     for asked in ({"options": ["approve"]}, {"sections": form}, {"options": ["approve"], "schema": {}}):
-        result = await runs(scene.house, {}, **asked)
+        result = await runs(scene.hf, {}, **asked)
         hold = result.holds[0].id
         for filled in ({"x": deep}, {"x": "y" * MAX_DATA}):
             with pytest.raises((ValueTooLargeError, FormInvalidError)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.testing.plugin import clock, house, human
+from holdfast.testing.plugin import clock, hf, human
 from tests.cli.conftest import cli, logs
 
-__all__ = ["cli", "clock", "house", "human", "logs"]
+__all__ = ["cli", "clock", "hf", "human", "logs"]

@@ -32,8 +32,8 @@ FORM = [
 class Screen:
     """Somebody's inbox, and the others who work at the same time."""
 
-    def __init__(self, house: Holdfast, clock: FakeClock, inbox: Inbox, desk: Desk) -> None:
-        self.house = house
+    def __init__(self, hf: Holdfast, clock: FakeClock, inbox: Inbox, desk: Desk) -> None:
+        self.hf = hf
         self.clock = clock
         self.inbox = inbox
         self.desk = desk
@@ -73,7 +73,7 @@ NAMED = frozenset(
 )
 
 
-async def ask(house: Holdfast, amount: int = 250, **asked: Any) -> str:
+async def ask(hf: Holdfast, amount: int = 250, **asked: Any) -> str:
     options: dict[str, Any] = {
         "prompt": f"Refund {amount}?", "options": YES_NO, "assignee": "user:dana@acme", **asked,
     }  # fmt: skip
@@ -81,13 +81,13 @@ async def ask(house: Holdfast, amount: int = 250, **asked: Any) -> str:
         del options["options"]
     flow = Flow("refund", effect="pure")
     flow.hold("approve", **options)
-    result = await flow.run({"amount": amount, "number": "A-17"}, on=house, started_by="user:ian@acme")
+    result = await flow.run({"amount": amount, "number": "A-17"}, on=hf, started_by="user:ian@acme")
     return result.holds[0].id
 
 
 async def screen(
-    house: Holdfast, clock: FakeClock, *, actor: Actor = DANA, view: str = "mine", limit: int = 200
+    hf: Holdfast, clock: FakeClock, *, actor: Actor = DANA, view: str = "mine", limit: int = 200
 ) -> Screen:
-    desk = Desk(house, await house.holds(), actor)
+    desk = Desk(hf, await hf.holds(), actor)
     state = State(me=actor.id, view=view, limit=limit, now=desk.now)
-    return Screen(house, clock, Inbox(desk, await Actions(desk).reader.load(state)), desk)
+    return Screen(hf, clock, Inbox(desk, await Actions(desk).reader.load(state)), desk)

@@ -21,12 +21,12 @@ def asking(**asked: Any) -> Flow:
     return flow
 
 
-async def actions(house: Holdfast, hold: str) -> list[str]:
-    store = await house.open()
+async def actions(hf: Holdfast, hold: str) -> list[str]:
+    store = await hf.open()
     return [each.action for each in await store.audit("default", hold=hold)]
 
 
-async def test_human_talks_claims_and_hands_on_before_somebody_decides(human: Human, house: Holdfast) -> None:
+async def test_human_talks_claims_and_hands_on_before_somebody_decides(human: Human, hf: Holdfast) -> None:
     dana, sam = human.as_("user:dana@acme"), human.as_("user:sam@acme")
     dana.comments("Looks odd.")
     dana.claims(within="1h")
@@ -38,7 +38,7 @@ async def test_human_talks_claims_and_hands_on_before_somebody_decides(human: Hu
 
     assert result.expect().state["decision"] == "approve"
     assert result.state["decision_result"]["resolved_by"] == "user:sam@acme"
-    told = await actions(house, human.asked[0].id)
+    told = await actions(hf, human.asked[0].id)
     assert told == ["created", "commented", "claimed", "released", "reassigned", "resolved"]
 
 
@@ -72,7 +72,7 @@ async def test_human_asks_back_and_the_deadline_stands_still(human: Human, clock
     assert result.expect().state["decision"] == "approve"
 
 
-async def test_human_places_takes_back_and_decides_otherwise(human: Human, house: Holdfast) -> None:
+async def test_human_places_takes_back_and_decides_otherwise(human: Human, hf: Holdfast) -> None:
     dana = human.as_("user:dana@acme")
     dana.places("approve")
     dana.undoes(within="5s")
@@ -81,7 +81,7 @@ async def test_human_places_takes_back_and_decides_otherwise(human: Human, house
     result = await human.runs(asking(assignee="user:dana@acme"), {})
 
     assert result.expect().state["decision"] == "reject"
-    told = await actions(house, human.asked[0].id)
+    told = await actions(hf, human.asked[0].id)
     assert told == ["created", "placed", "taken_back", "placed", "resolved"]
 
 
@@ -94,10 +94,10 @@ async def test_human_withdraws_the_question(human: Human) -> None:
 
 
 @pytest.mark.covers("EX-6")
-async def test_time_that_passes_escalates_and_expires(human: Human, house: Holdfast) -> None:
+async def test_time_that_passes_escalates_and_expires(human: Human, hf: Holdfast) -> None:
     flow = asking(assignee="user:dana@acme", timeout="2h", on_timeout="escalate:role:cfo")
-    result = await flow.run({}, on=house)
-    store = await house.open()
+    result = await flow.run({}, on=hf)
+    store = await hf.open()
 
     await human.waits("3h")
     row = await store.hold(result.holds[0].id)

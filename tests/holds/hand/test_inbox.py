@@ -19,12 +19,12 @@ SAM = operator("user:sam@acme", channel="inbox")
 
 
 async def test_list_shows_the_most_pressing_first_and_says_it_in_words(
-    house: Holdfast, clock: FakeClock
+    hf: Holdfast, clock: FakeClock
 ) -> None:
-    await ask(house, 1, priority="low")
-    await ask(house, 2, priority="critical", timeout="2h")
+    await ask(hf, 1, priority="low")
+    await ask(hf, 2, priority="critical", timeout="2h")
     clock.advance(hours=3)
-    seen = await screen(house, clock)
+    seen = await screen(hf, clock)
 
     assert seen.lines()[0].startswith("Inbox [mine 2] groups 0  unrouted 0  all 2")
     assert seen.lines()[0].endswith("user:dana@acme")
@@ -36,11 +36,9 @@ async def test_list_shows_the_most_pressing_first_and_says_it_in_words(
     ]
 
 
-async def test_a_decision_takes_two_keys_and_any_other_key_disarms_it(
-    house: Holdfast, clock: FakeClock
-) -> None:
-    hold = await ask(house)
-    seen = await screen(house, clock)
+async def test_a_decision_takes_two_keys_and_any_other_key_disarms_it(hf: Holdfast, clock: FakeClock) -> None:
+    hold = await ask(hf)
+    seen = await screen(hf, clock)
 
     assert "Read it; then 1 again." in "\n".join(await seen.press("1"))
     assert "1 [approve: Enter]" in "\n".join(await seen.press("1"))
@@ -58,9 +56,9 @@ async def test_a_decision_takes_two_keys_and_any_other_key_disarms_it(
     assert "Nothing waits for you." in seen.text
 
 
-async def test_z_takes_it_back_and_the_hold_is_open_again(house: Holdfast, clock: FakeClock) -> None:
-    hold = await ask(house)
-    seen = await screen(house, clock)
+async def test_z_takes_it_back_and_the_hold_is_open_again(hf: Holdfast, clock: FakeClock) -> None:
+    hold = await ask(hf)
+    seen = await screen(hf, clock)
     await seen.press("o", "1", "enter", "z")
 
     row = await seen.row(hold)
@@ -72,10 +70,10 @@ async def test_z_takes_it_back_and_the_hold_is_open_again(house: Holdfast, clock
     assert "There is nothing to take back." in "\n".join(await seen.press("z"))
 
 
-async def test_after_a_decision_the_next_one_is_open(house: Holdfast, clock: FakeClock) -> None:
-    await ask(house, 1)
-    second = await ask(house, 2)
-    seen = await screen(house, clock)
+async def test_after_a_decision_the_next_one_is_open(hf: Holdfast, clock: FakeClock) -> None:
+    await ask(hf, 1)
+    second = await ask(hf, 2)
+    seen = await screen(hf, clock)
 
     await seen.press("o", "1", "enter")
 
@@ -84,9 +82,9 @@ async def test_after_a_decision_the_next_one_is_open(house: Holdfast, clock: Fak
     assert seen.state.current.id == second
 
 
-async def test_a_comment_that_is_needed_is_asked_for(house: Holdfast, clock: FakeClock) -> None:
-    hold = await ask(house, undo=0)
-    seen = await screen(house, clock)
+async def test_a_comment_that_is_needed_is_asked_for(hf: Holdfast, clock: FakeClock) -> None:
+    hold = await ask(hf, undo=0)
+    seen = await screen(hf, clock)
 
     assert "Why reject? (required)" in "\n".join(await seen.press("o", "2", "enter"))
     assert "It must not be empty." in "\n".join(await seen.press("enter"))
@@ -98,10 +96,10 @@ async def test_a_comment_that_is_needed_is_asked_for(house: Holdfast, clock: Fak
 
 
 async def test_fields_are_asked_one_by_one_with_the_validator_of_the_form(
-    house: Holdfast, clock: FakeClock
+    hf: Holdfast, clock: FakeClock
 ) -> None:
-    hold = await ask(house, sections=FORM, undo=0)
-    seen = await screen(house, clock)
+    hold = await ask(hf, sections=FORM, undo=0)
+    seen = await screen(hf, clock)
 
     assert "empty: 250" in "\n".join(await seen.press("o", "1", "enter"))
     assert "amount: is not an amount of money" in "\n".join(await seen.press("much", "enter"))
@@ -118,7 +116,7 @@ async def test_fields_are_asked_one_by_one_with_the_validator_of_the_form(
 
 
 @pytest.mark.covers("HOLD-FORM-03")
-async def test_a_file_is_named_by_its_path(house: Holdfast, clock: FakeClock, tmp_path: Path) -> None:
+async def test_a_file_is_named_by_its_path(hf: Holdfast, clock: FakeClock, tmp_path: Path) -> None:
     paper = {
         "type": "input",
         "field": "paper",
@@ -126,10 +124,10 @@ async def test_a_file_is_named_by_its_path(house: Holdfast, clock: FakeClock, tm
         "accept": ["application/pdf"],
         "required": True,
     }
-    hold = await ask(house, sections=[paper, FORM[-1]], undo=0)
+    hold = await ask(hf, sections=[paper, FORM[-1]], undo=0)
     (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7")
     (tmp_path / "a.txt").write_text("text")
-    seen = await screen(house, clock)
+    seen = await screen(hf, clock)
 
     assert "the path of a file" in "\n".join(await seen.press("o", "1", "enter"))
     assert "cannot be read" in "\n".join(await seen.press("nowhere.pdf", "enter"))
@@ -141,11 +139,9 @@ async def test_a_file_is_named_by_its_path(house: Holdfast, clock: FakeClock, tm
     assert b'"name":"a.pdf"' in (row.resolution or b"")
 
 
-async def test_fields_that_another_decision_shows_are_asked_for_then(
-    house: Holdfast, clock: FakeClock
-) -> None:
-    await ask(house, sections=FORM)
-    seen = await screen(house, clock)
+async def test_fields_that_another_decision_shows_are_asked_for_then(hf: Holdfast, clock: FakeClock) -> None:
+    await ask(hf, sections=FORM)
+    seen = await screen(hf, clock)
 
     lines = await seen.press("o", "2", "enter", "enter")
 
@@ -153,9 +149,9 @@ async def test_fields_that_another_decision_shows_are_asked_for_then(
     assert "why: is missing" in "\n".join(await seen.press("enter"))
 
 
-async def test_what_was_filled_in_is_kept_and_offered_again(house: Holdfast, clock: FakeClock) -> None:
-    hold = await ask(house, sections=FORM)
-    seen = await screen(house, clock)
+async def test_what_was_filled_in_is_kept_and_offered_again(hf: Holdfast, clock: FakeClock) -> None:
+    hold = await ask(hf, sections=FORM)
+    seen = await screen(hf, clock)
 
     await seen.press("o", "1", "enter", "99", "esc")
 
@@ -169,10 +165,10 @@ async def test_what_was_filled_in_is_kept_and_offered_again(house: Holdfast, clo
 
 @pytest.mark.covers("RS-5")
 async def test_somebody_else_is_first_and_the_banner_names_them_and_the_draft_is_kept(
-    house: Holdfast, clock: FakeClock
+    hf: Holdfast, clock: FakeClock
 ) -> None:
-    hold = await ask(house)
-    seen = await screen(house, clock)
+    hold = await ask(hf)
+    seen = await screen(hf, clock)
     await seen.press("o", "2", "enter", "I think")
     await seen.desk.holds.resolve(SAM, hold, {"decision": "approve"})
     clock.advance(seconds=12)
@@ -188,9 +184,9 @@ async def test_somebody_else_is_first_and_the_banner_names_them_and_the_draft_is
     assert "This is decided already." in "\n".join(await seen.press("enter", "1"))
 
 
-async def test_somebody_else_is_first_between_two_keys(house: Holdfast, clock: FakeClock) -> None:
-    hold = await ask(house)
-    seen = await screen(house, clock)
+async def test_somebody_else_is_first_between_two_keys(hf: Holdfast, clock: FakeClock) -> None:
+    hold = await ask(hf)
+    seen = await screen(hf, clock)
     await seen.press("o", "1")
     await seen.desk.holds.resolve(SAM, hold, {"decision": "reject", "comment": "no"})
 
@@ -202,10 +198,10 @@ async def test_somebody_else_is_first_between_two_keys(house: Holdfast, clock: F
 
 
 async def test_what_was_chosen_for_one_hold_is_never_decided_on_another(
-    house: Holdfast, clock: FakeClock
+    hf: Holdfast, clock: FakeClock
 ) -> None:
-    first, second = await ask(house, 1), await ask(house, 2)
-    seen = await screen(house, clock)
+    first, second = await ask(hf, 1), await ask(hf, 2)
+    seen = await screen(hf, clock)
     seen.inbox.state = msgspec.structs.replace(seen.state, split=True)
     await seen.press("1")
     await seen.desk.holds.snooze(DANA, first, timedelta(hours=1))
@@ -219,11 +215,9 @@ async def test_what_was_chosen_for_one_hold_is_never_decided_on_another(
     assert (await seen.row(second)).placed is None
 
 
-async def test_keys_that_were_pressed_on_another_hold_decide_nothing(
-    house: Holdfast, clock: FakeClock
-) -> None:
-    first, second = await ask(house, 1), await ask(house, 2)
-    seen = await screen(house, clock)
+async def test_keys_that_were_pressed_on_another_hold_decide_nothing(hf: Holdfast, clock: FakeClock) -> None:
+    first, second = await ask(hf, 1), await ask(hf, 2)
+    seen = await screen(hf, clock)
     seen.inbox.state = msgspec.structs.replace(seen.state, split=True, at=1)
 
     for key in ("1", "enter"):
@@ -233,9 +227,9 @@ async def test_keys_that_were_pressed_on_another_hold_decide_nothing(
     assert [(await seen.row(each)).placed for each in (first, second)] == [None, None]
 
 
-async def test_a_comment_goes_to_the_hold_that_it_was_begun_on(house: Holdfast, clock: FakeClock) -> None:
-    first, second = await ask(house, 1), await ask(house, 2)
-    seen = await screen(house, clock)
+async def test_a_comment_goes_to_the_hold_that_it_was_begun_on(hf: Holdfast, clock: FakeClock) -> None:
+    first, second = await ask(hf, 1), await ask(hf, 2)
+    seen = await screen(hf, clock)
     await seen.press("c", "for the first")
     await seen.desk.holds.resolve(SAM, first, {"decision": "approve"})
     await seen.others()

@@ -109,11 +109,11 @@ class Terminal:
 
 
 async def _ask(folder: Path, amount: int) -> str:
-    async with Holdfast(f"sqlite:{folder / '.holdfast' / 'holdfast.db'}") as house:
+    async with Holdfast(f"sqlite:{folder / '.holdfast' / 'holdfast.db'}") as hf:
         flow = Flow("refund", effect="pure")
         flow.hold("approve", prompt=f"Refund {amount}?", options=["approve", "reject"], undo=0,
                   assignee="user:dana@acme")  # fmt: skip
-        result = await flow.run({}, on=house)
+        result = await flow.run({}, on=hf)
         return result.holds[0].id
 
 

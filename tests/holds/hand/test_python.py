@@ -32,11 +32,11 @@ class Calls:
         return getattr(self._holds, name)
 
 
-async def asked(house: Holdfast, **more: Any) -> str:
+async def asked(hf: Holdfast, **more: Any) -> str:
     flow = Flow("refund", effect="pure")
     options = {} if "sections" in more else {"options": ["approve", "reject"]}
     flow.hold("approve", prompt="Pay 250?", assignee="user:dana@acme", timeout="2d", **options, **more)
-    return (await flow.run({}, on=house, started_by="user:ian@acme")).holds[0].id
+    return (await flow.run({}, on=hf, started_by="user:ian@acme")).holds[0].id
 
 
 @pytest.fixture(params=("memory", "sqlite"))
@@ -45,13 +45,13 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 async def test_every_call_does_what_it_says(address: str, clock: FakeClock) -> None:
-    async with Holdfast(address, clock=clock) as house:
-        holds: Any = Calls(await house.holds())
+    async with Holdfast(address, clock=clock) as hf:
+        holds: Any = Calls(await hf.holds())
 
-        await _looks_around(holds, await asked(house))
-        await _talks(holds, await asked(house))
-        await _arranges(holds, await asked(house))
-        await _decides(holds, house)
+        await _looks_around(holds, await asked(hf))
+        await _talks(holds, await asked(hf))
+        await _arranges(holds, await asked(hf))
+        await _decides(holds, hf)
 
         await holds.verify_audit("default")
         head = await holds.sign_head("default", b"k" * 16)
@@ -106,14 +106,14 @@ async def _arranges(holds: Any, hold: str) -> None:
     assert str((await holds.cancel(ADMIN, hold, reason="twice")).status) == "cancelled"
 
 
-async def _decides(holds: Any, house: Holdfast) -> None:
-    first, second, third = [await asked(house) for _ in range(3)]
+async def _decides(holds: Any, hf: Holdfast) -> None:
+    first, second, third = [await asked(hf) for _ in range(3)]
     assert (await holds.place(DANA, first, "approve")).row.placed_by == "user:dana@acme"
     assert (await holds.undo(DANA, first)).placed is None
     assert (await holds.resolve(DANA, first, {"resolution": "reject"})).row.resolved_by == "user:dana@acme"
     assert (await holds.vote(DANA, second, "approve")).row.resolution is not None
     assert (await holds.bulk(DANA, [third], "approve", preview=False)).done == 1
-    form = await asked(house, sections=[PAPER, DECISION])
+    form = await asked(hf, sections=[PAPER, DECISION])
     kept = await holds.attach(DANA, form, "paper", "a.txt", b"text")
     assert len(await holds.files(DANA, form)) == 1
     assert await holds.read_file(DANA, form, kept["sha256"]) == (kept, b"text")

@@ -33,24 +33,24 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def house(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Holdfast:
+def hf(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Holdfast:
     return Holdfast("memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'i.db'}", clock=clock)
 
 
-async def decide(house: Holdfast, hold: str, decision: str, **data: Any) -> None:
-    await (await house.holds()).resolve(operator("user:dana"), hold, decision=decision, response_data=data)
+async def decide(hf: Holdfast, hold: str, decision: str, **data: Any) -> None:
+    await (await hf.holds()).resolve(operator("user:dana"), hold, decision=decision, response_data=data)
 
 
 @pytest.mark.covers("G-46", "HOLD-LIFE-14")
 async def test_a_request_outlives_whoever_asked(tmp_path: Path, clock: FakeClock) -> None:
-    async with Holdfast(f"sqlite:{tmp_path / 'i.db'}", clock=clock) as house:
-        asked = await Interactions(house).request(approval("Pay?", agent="bot"), id="pay-1")
-        assert await Interactions(house).answer("pay-1") is None
-    async with Holdfast(f"sqlite:{tmp_path / 'i.db'}", clock=clock) as house:
-        desk = Interactions(house)
+    async with Holdfast(f"sqlite:{tmp_path / 'i.db'}", clock=clock) as hf:
+        asked = await Interactions(hf).request(approval("Pay?", agent="bot"), id="pay-1")
+        assert await Interactions(hf).answer("pay-1") is None
+    async with Holdfast(f"sqlite:{tmp_path / 'i.db'}", clock=clock) as hf:
+        desk = Interactions(hf)
         (row,) = await desk.pending()
         assert (row.id, row.prompt, row.tags) == (asked.hold, "Pay?", ("request:pay-1",))
-        await decide(house, asked.hold, "approve", instructions="today")
+        await decide(hf, asked.hold, "approve", instructions="today")
         found: Any = await desk.answer("pay-1")
         assert (found.approved, found.instructions, found.decided_by) == (True, "today", "user:dana")
         assert await desk.answer("pay-1") == found
@@ -58,8 +58,8 @@ async def test_a_request_outlives_whoever_asked(tmp_path: Path, clock: FakeClock
 
 
 @pytest.mark.covers("G-46")
-async def test_an_id_is_used_once(house: Holdfast) -> None:
-    desk = Interactions(house)
+async def test_an_id_is_used_once(hf: Holdfast) -> None:
+    desk = Interactions(hf)
     first = await desk.request(approval("Pay?"), id="pay-1")
     for question in (approval("Pay?"), review("x")):
         with pytest.raises(RequestExistsError):
@@ -79,38 +79,38 @@ async def test_an_id_is_used_once(house: Holdfast) -> None:
             group.start_soon(ask)
     assert len([each for each in outcomes if each]) == 1
     # Another tenant's ids are its own.
-    await Interactions(house, tenant="other").request(approval("Pay?"), id="pay-1")
+    await Interactions(hf, tenant="other").request(approval("Pay?"), id="pay-1")
 
 
 @pytest.mark.covers("G-46")
-async def test_no_more_are_open_than_may_be(house: Holdfast) -> None:
-    desk = Interactions(house, max_pending={"approval": 2})
+async def test_no_more_are_open_than_may_be(hf: Holdfast) -> None:
+    desk = Interactions(hf, max_pending={"approval": 2})
     first = await desk.request(approval("1"))
     await desk.request(approval("2"))
     with pytest.raises(TooManyPendingError):
         await desk.request(approval("3"))
     await desk.request(clarification("4"))
-    await decide(house, first.hold, "approve")
+    await decide(hf, first.hold, "approve")
     await desk.request(approval("3"))
 
 
 @pytest.mark.covers("G-46")
-async def test_pending_lists_by_kind_and_those_of_flows_too(house: Holdfast) -> None:
-    desk = Interactions(house)
+async def test_pending_lists_by_kind_and_those_of_flows_too(hf: Holdfast) -> None:
+    desk = Interactions(hf)
     await desk.request(approval("1"))
     await desk.request(clarification("2"))
     flow = Flow("own")
     flow.hold("asks", **approval("3").for_hold())
     flow.hold("plain", prompt="not one of the six", options=["a"])
-    await flow.run({}, on=house)
+    await flow.run({}, on=hf)
     assert [row.prompt for row in await desk.pending()] == ["1", "2", "3"]
     assert [row.prompt for row in await desk.pending("approval")] == ["1", "3"]
-    assert await Interactions(house, tenant="other").pending() == []
+    assert await Interactions(hf, tenant="other").pending() == []
 
 
 @pytest.mark.covers("G-46")
-async def test_a_cancel_tells_whoever_waits(house: Holdfast) -> None:
-    desk = Interactions(house)
+async def test_a_cancel_tells_whoever_waits(hf: Holdfast) -> None:
+    desk = Interactions(hf)
     await desk.request(approval("Pay?"), id="pay-1")
     heard: list[str] = []
 
@@ -131,8 +131,8 @@ async def test_a_cancel_tells_whoever_waits(house: Holdfast) -> None:
 
 
 @pytest.mark.covers("G-46")
-async def test_an_answer_that_comes_is_waited_for(house: Holdfast) -> None:
-    desk = Interactions(house)
+async def test_an_answer_that_comes_is_waited_for(hf: Holdfast) -> None:
+    desk = Interactions(hf)
     asked = await desk.request(clarification("Which?", options=["a", "b"]))
     got: list[Any] = []
 
@@ -143,13 +143,13 @@ async def test_an_answer_that_comes_is_waited_for(house: Holdfast) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
             await anyio.lowlevel.checkpoint()
-            await decide(house, asked.hold, "b")
+            await decide(hf, asked.hold, "b")
     assert got[0].option == "b"
 
 
 @pytest.mark.covers("G-46")
-async def test_a_request_that_nobody_answers_is_an_error_for_good(house: Holdfast, clock: FakeClock) -> None:
-    desk = Interactions(house)
+async def test_a_request_that_nobody_answers_is_an_error_for_good(hf: Holdfast, clock: FakeClock) -> None:
+    desk = Interactions(hf)
     await desk.request(approval("Pay?", timeout="1m"), id="pay-1")
     clock.advance(minutes=2)
     for _ in range(2):
@@ -160,19 +160,19 @@ async def test_a_request_that_nobody_answers_is_an_error_for_good(house: Holdfas
 
 
 @pytest.mark.covers("G-46", "HOLD-LIFE-14")
-async def test_figures_count_only_what_was_decided(house: Holdfast, clock: FakeClock) -> None:
-    desk = Interactions(house)
+async def test_figures_count_only_what_was_decided(hf: Holdfast, clock: FakeClock) -> None:
+    desk = Interactions(hf)
     assert (await desk.statistics()).approval_rate is None
     holds = [(await desk.request(approval(str(n), timeout="1h"))).hold for n in range(5)]
     clock.advance(seconds=10)
-    await decide(house, holds[0], "approve")
+    await decide(hf, holds[0], "approve")
     clock.advance(seconds=10)
-    await decide(house, holds[1], "approve")
-    await decide(house, holds[2], "reject")
-    await (await house.holds()).cancel(operator(), holds[3])
+    await decide(hf, holds[1], "approve")
+    await decide(hf, holds[2], "reject")
+    await (await hf.holds()).cancel(operator(), holds[3])
     refused = await desk.request(approval("5", timeout="1h", auto_reject=True))
     clock.advance(hours=2)
-    await (await house.service()).runtime.sweeper.sweep()
+    await (await hf.service()).runtime.sweeper.sweep()
     await desk.request(escalation("low_confidence", "?"))
     await desk.request(escalation("safety_concern", "?"))
     await desk.request(escalation("low_confidence", "?"))
@@ -185,16 +185,16 @@ async def test_figures_count_only_what_was_decided(house: Holdfast, clock: FakeC
     # One failed, one was refused by the system: nobody had answered either.
     assert (found.cancelled, found.timed_out) == (1, 2)
     assert found.escalations_by_reason == {"low_confidence": 2, "safety_concern": 1}
-    assert (await desk.statistics(since=(await house.open()).now() + 1)).total == {}
+    assert (await desk.statistics(since=(await hf.open()).now() + 1)).total == {}
     assert refused.hold
 
 
 @pytest.mark.covers("G-46", "HOLD-LIFE-14")
-async def test_feedback_is_found_by_agent_time_and_type(house: Holdfast, clock: FakeClock) -> None:
-    desk = Interactions(house)
+async def test_feedback_is_found_by_agent_time_and_type(hf: Holdfast, clock: FakeClock) -> None:
+    desk = Interactions(hf)
     await desk.give_feedback(Feedback(text="wrong", type="correction", agent="bot", importance=5))
     clock.advance(hours=1)
-    noon = (await house.open()).now()
+    noon = (await hf.open()).now()
     await desk.give_feedback(Feedback(text="nice", type="praise", aspect="style", agent="bot"))
     clock.advance(seconds=1)
     await desk.give_feedback(Feedback(text="slow", type="complaint", aspect="speed", agent="other"))
@@ -203,7 +203,7 @@ async def test_feedback_is_found_by_agent_time_and_type(house: Holdfast, clock: 
     assert [f.text for f in await desk.feedback(since=noon)] == ["slow", "nice"]
     assert [f.text for f in await desk.feedback(type="correction")] == ["wrong"]
     assert [f.text for f in await desk.feedback(limit=1)] == ["slow"]
-    assert await Interactions(house, tenant="other").feedback() == []
+    assert await Interactions(hf, tenant="other").feedback() == []
     for wrong in ({"type": "rant"}, {"aspect": "smell"}, {"importance": 6}):
         with pytest.raises(InputError):
             await desk.give_feedback(Feedback(text="x", **wrong))
@@ -211,8 +211,8 @@ async def test_feedback_is_found_by_agent_time_and_type(house: Holdfast, clock: 
 
 @pytest.mark.covers("G-46")
 async def test_the_oldest_feedback_gives_way(clock: FakeClock) -> None:
-    async with Holdfast("memory:", clock=clock) as house:
-        book = FeedbackBook(await house.open())
+    async with Holdfast("memory:", clock=clock) as hf:
+        book = FeedbackBook(await hf.open())
         for n in range(KEPT + 3):
             await book.give(Feedback(text=str(n), at=n + 1))
         found = await book.query(limit=2000)

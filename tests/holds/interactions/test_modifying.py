@@ -34,11 +34,11 @@ def a_flow(**hold: Any) -> Flow:
 
 
 async def answered(flow: Flow, decision: str, data: Any) -> Any:
-    async with Holdfast("memory:") as house:
-        result = await flow.run(GIVEN, on=house)
-        service = await house.holds()
+    async with Holdfast("memory:") as hf:
+        result = await flow.run(GIVEN, on=hf)
+        service = await hf.holds()
         await service.resolve(operator(), result.holds[0].id, decision=decision, response_data=data)
-        done = await flow.resume(result.run_id, on=house)
+        done = await flow.resume(result.run_id, on=hf)
         assert done.completed, done.error
         return done.state["sent"]
 
@@ -77,9 +77,9 @@ async def test_a_form_takes_the_changes_too() -> None:
 async def test_a_change_of_anything_else_is_refused_and_it_stays_open(changes: Any, form: bool) -> None:
     sections = [{"type": "decision", "options": ["approve", "reject"]}]
     flow = a_flow(options=None, sections=sections) if form else a_flow()
-    async with Holdfast("memory:") as house:
-        result = await flow.run(GIVEN, on=house)
-        service = await house.holds()
+    async with Holdfast("memory:") as hf:
+        result = await flow.run(GIVEN, on=hf)
+        service = await hf.holds()
         with pytest.raises(AnswerInvalidError):
             await service.resolve(
                 operator(), result.holds[0].id, decision="approve", response_data={"modifications": changes}

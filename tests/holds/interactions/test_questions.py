@@ -43,7 +43,7 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def house(clock: FakeClock) -> Holdfast:
+def hf(clock: FakeClock) -> Holdfast:
     return Holdfast("memory:", clock=clock)
 
 
@@ -72,8 +72,8 @@ def outside(question: Question) -> Flow:
     return flow
 
 
-async def resolve(house: Holdfast, result: Result, decision: str, **data: Any) -> None:
-    service = await house.holds()
+async def resolve(hf: Holdfast, result: Result, decision: str, **data: Any) -> None:
+    service = await hf.holds()
     await service.resolve(operator("user:dana"), result.holds[0].id, decision=decision, response_data=data)
 
 
@@ -111,16 +111,14 @@ ANSWERS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.covers("G-46", "HOLD-LIFE-14")
 @pytest.mark.parametrize("asked", [inside, outside])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_each_question_is_asked_and_answered_with_a_type(
-    house: Holdfast, kind: str, asked: Any
-) -> None:
+async def test_each_question_is_asked_and_answered_with_a_type(hf: Holdfast, kind: str, asked: Any) -> None:
     flow = asked(QUESTIONS[kind])
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     (hold,) = result.holds
     assert (hold.type, hold.terms.interaction) == (kind, kind)
     decision, data, expected = ANSWERS[kind]
-    await resolve(house, result, decision, **data)
-    done = await flow.resume(result.run_id, on=house)
+    await resolve(hf, result, decision, **data)
+    done = await flow.resume(result.run_id, on=hf)
     assert done.completed, done.error
     got = done.state["got"]
     assert {name: got[name] for name in expected} == expected
@@ -146,67 +144,67 @@ async def test_each_question_is_asked_and_answered_with_a_type(
     ],
 )
 async def test_each_question_is_as_urgent_as_its_rule_says(
-    house: Holdfast, question: Question, priority: str
+    hf: Holdfast, question: Question, priority: str
 ) -> None:
-    result = await inside(question).run({}, on=house)
+    result = await inside(question).run({}, on=hf)
     assert result.holds[0].priority == priority
     # Whoever is told of it is told with that urgency.
-    store = await house.open()
+    store = await hf.open()
     (message,) = [m for m in await store.list_outbox(hold=result.holds[0].id) if m.topic == "hold.created"]
     assert json.loads(message.payload)["hold"] == result.holds[0].id
 
 
-async def later(house: Holdfast, clock: FakeClock, flow: Flow, result: Result, minutes: int) -> Result:
+async def later(hf: Holdfast, clock: FakeClock, flow: Flow, result: Result, minutes: int) -> Result:
     clock.advance(minutes=minutes)
-    await (await house.service()).runtime.sweeper.sweep()
-    return await flow.resume(result.run_id, on=house)
+    await (await hf.service()).runtime.sweeper.sweep()
+    return await flow.resume(result.run_id, on=hf)
 
 
 @pytest.mark.covers("G-46", "HOLD-LIFE-14", "G-47")
-async def test_an_approval_fails_after_five_minutes(house: Holdfast, clock: FakeClock) -> None:
+async def test_an_approval_fails_after_five_minutes(hf: Holdfast, clock: FakeClock) -> None:
     flow = inside(approval("?"))
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.holds[0].expires_at == result.holds[0].created_at + 5 * MINUTE
-    assert (await later(house, clock, flow, result, 4)).status is RunStatus.pending_input
-    done = await later(house, clock, flow, result, 2)
+    assert (await later(hf, clock, flow, result, 4)).status is RunStatus.pending_input
+    done = await later(hf, clock, flow, result, 2)
     assert done.status is RunStatus.failed
     assert done.error.code == "hold_expired"
 
 
 @pytest.mark.covers("G-46", "HOLD-LIFE-14", "G-47")
 async def test_an_approval_is_refused_by_the_system_where_that_is_wanted(
-    house: Holdfast, clock: FakeClock
+    hf: Holdfast, clock: FakeClock
 ) -> None:
     flow = inside(approval("?", auto_reject=True, timeout="1m"))
-    result = await flow.run({}, on=house)
-    got = (await later(house, clock, flow, result, 2)).state["got"]
+    result = await flow.run({}, on=hf)
+    got = (await later(hf, clock, flow, result, 2)).state["got"]
     assert (got["approved"], got["decided_by"]) == (False, "system")
 
 
 @pytest.mark.covers("G-46", "HOLD-LIFE-14")
-async def test_a_clarification_that_nobody_gives_is_an_error(house: Holdfast, clock: FakeClock) -> None:
+async def test_a_clarification_that_nobody_gives_is_an_error(hf: Holdfast, clock: FakeClock) -> None:
     flow = inside(clarification("?", timeout="1m"))
-    done = await later(house, clock, flow, await flow.run({}, on=house), 2)
+    done = await later(hf, clock, flow, await flow.run({}, on=hf), 2)
     assert done.error.code == "hold_expired"
 
 
 @pytest.mark.covers("G-46", "HOLD-LIFE-14")
 @pytest.mark.parametrize("asked", [inside, outside])
 async def test_a_review_that_nobody_makes_leaves_the_text_as_it_was(
-    house: Holdfast, clock: FakeClock, asked: Any
+    hf: Holdfast, clock: FakeClock, asked: Any
 ) -> None:
     flow = asked(review("Dear all,", timeout="1m"))
-    got = (await later(house, clock, flow, await flow.run({}, on=house), 2)).state["got"]
+    got = (await later(hf, clock, flow, await flow.run({}, on=hf), 2)).state["got"]
     assert (got["content"], got["changed"], got["decided_by"]) == ("Dear all,", False, "system")
 
 
 @pytest.mark.covers("G-46", "HOLD-LIFE-14")
 @pytest.mark.parametrize("question", [QUESTIONS["escalation"], QUESTIONS["progress"]])
-async def test_some_questions_wait_for_ever(house: Holdfast, clock: FakeClock, question: Question) -> None:
+async def test_some_questions_wait_for_ever(hf: Holdfast, clock: FakeClock, question: Question) -> None:
     flow = inside(question)
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.holds[0].expires_at is None
-    assert (await later(house, clock, flow, result, 60 * 24 * 365)).status is RunStatus.pending_input
+    assert (await later(hf, clock, flow, result, 60 * 24 * 365)).status is RunStatus.pending_input
 
 
 @pytest.mark.covers("G-46")
@@ -215,22 +213,22 @@ async def test_some_questions_wait_for_ever(house: Holdfast, clock: FakeClock, q
     [("other", {}), ("freeform", {}), ("freeform", {"text": ""}), ("main", {"text": "and more"}), ("", {})],
 )
 async def test_an_answer_that_is_neither_an_option_nor_a_text_is_refused(
-    house: Holdfast, decision: str, data: dict[str, Any]
+    hf: Holdfast, decision: str, data: dict[str, Any]
 ) -> None:
     flow = inside(QUESTIONS["clarification"])
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     with pytest.raises(AnswerInvalidError):
-        await resolve(house, result, decision, **data)
-    await resolve(house, result, "main")
-    done = await flow.resume(result.run_id, on=house)
+        await resolve(hf, result, decision, **data)
+    await resolve(hf, result, "main")
+    done = await flow.resume(result.run_id, on=hf)
     assert (done.state["got"]["option"], done.state["got"]["text"]) == ("main", None)
 
 
 @pytest.mark.covers("G-46")
-async def test_a_closed_question_takes_no_free_answer(house: Holdfast) -> None:
-    result = await inside(clarification("?", options=["a"], allow_freeform=False)).run({}, on=house)
+async def test_a_closed_question_takes_no_free_answer(hf: Holdfast) -> None:
+    result = await inside(clarification("?", options=["a"], allow_freeform=False)).run({}, on=hf)
     with pytest.raises(AnswerInvalidError):
-        await resolve(house, result, "freeform", text="b")
+        await resolve(hf, result, "freeform", text="b")
 
 
 @pytest.mark.covers("G-46")

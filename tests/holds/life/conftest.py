@@ -19,5 +19,5 @@ async def scene(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: s
     clock = FakeClock()
     address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'holds.db'}"
     keys = ring() if request.param == "encrypted" else None
-    async with Holdfast(address, clock=clock, keys=keys) as house:
-        yield Scene(house, clock, HoldService(await house.open()))
+    async with Holdfast(address, clock=clock, keys=keys) as hf:
+        yield Scene(hf, clock, HoldService(await hf.open()))

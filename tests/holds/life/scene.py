@@ -25,8 +25,8 @@ YES_NO = ["approve", "reject"]
 
 
 class Scene:
-    def __init__(self, house: Holdfast, clock: FakeClock, holds: HoldService) -> None:
-        self.house = house
+    def __init__(self, hf: Holdfast, clock: FakeClock, holds: HoldService) -> None:
+        self.hf = hf
         self.clock = clock
         self.holds = holds
         self.flow = Flow("refund")
@@ -43,7 +43,7 @@ class Scene:
         """A run that has stopped at a hold, and the hold."""
         self.flow = flow = Flow("refund", effect="pure")
         flow.hold("approve", prompt="Pay 250?", options=options, assignee=assignee, **asked)
-        result = await flow.run({"amount": 250}, on=self.house, **(run or {}))
+        result = await flow.run({"amount": 250}, on=self.hf, **(run or {}))
         (hold,) = result.holds
         return await self.row(hold.id)
 
@@ -53,7 +53,7 @@ class Scene:
         return found
 
     async def goes_on(self, row: HoldRow) -> Result:
-        return await self.flow.resume(row.run, on=self.house)
+        return await self.flow.resume(row.run, on=self.hf)
 
     async def audit(self, row: HoldRow, action: str | None = None) -> list[AuditRow]:
         found = await self.holds.store.audit(row.tenant, hold=row.id)

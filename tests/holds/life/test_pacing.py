@@ -58,8 +58,8 @@ async def test_service_says_how_long_to_wait() -> None:
     clock = FakeClock()
     flow = Flow("asking", effect="pure")
     flow.hold("gate", prompt="Pay?", options=["approve", "reject"], assignee="user:dana@acme")
-    async with Holdfast("memory:", clock=clock, pace=Pace(actor=2)) as house:
-        holds, hold = await house.holds(), (await flow.run({}, on=house)).holds[0].id
+    async with Holdfast("memory:", clock=clock, pace=Pace(actor=2)) as hf:
+        holds, hold = await hf.holds(), (await flow.run({}, on=hf)).holds[0].id
         for _ in range(2):
             await holds.comment(DANA, hold, "Hm.")
         with pytest.raises(RateLimitedError, match="more than 2 acts in 60 seconds by one actor") as caught:

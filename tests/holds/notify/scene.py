@@ -56,7 +56,7 @@ class Diary:
 
 @dataclass
 class Scene:
-    house: Holdfast
+    hf: Holdfast
     clock: FakeClock
     deliverer: Deliverer
     flow: Flow
@@ -66,7 +66,7 @@ class Scene:
         return self.deliverer.store
 
     async def ask(self, **values: Any) -> HoldRow:
-        result = await self.flow.run({"n": 3, **values}, on=self.house)
+        result = await self.flow.run({"n": 3, **values}, on=self.hf)
         (row,) = await self.store.holds(run=result.run_id)
         return row
 
@@ -98,7 +98,7 @@ async def scene(
     flow = Flow("refund", effect="read")
     asked: dict[str, Any] = {"assignee": "user:Dana@acme.example", "options": ["approve", "reject"], **hold}
     flow.hold("approve", prompt="Refund {{n}}?", **asked)
-    async with Holdfast(store, clock=clock) as house:
-        opened = await house.open()
+    async with Holdfast(store, clock=clock) as hf:
+        opened = await hf.open()
         made = Channels(opened, clock, settings=settings, directory=directory, given=channels)
-        yield Scene(house, clock, Deliverer(opened, clock, made), flow)
+        yield Scene(hf, clock, Deliverer(opened, clock, made), flow)

@@ -113,7 +113,7 @@ async def test_deliverer_tells_nobody_when_a_hold_is_unrouted():
 async def test_deliverer_tells_nobody_when_a_run_stands_at_a_breakpoint():
     diary = Diary(people={"unrouted": ("x",)})
     async with scene(diary) as it:
-        result = await it.flow.run({"n": 1}, on=it.house, breaks=["approve"])
+        result = await it.flow.run({"n": 1}, on=it.hf, breaks=["approve"])
         (row,) = await it.store.holds(run=result.run_id)
         assert row.type == "debug_breakpoint"
         assert await it.store.list_outbox(hold=row.id) == []
@@ -229,8 +229,8 @@ async def test_deliverer_tells_of_the_end_when_a_run_is_cancelled():
     async with scene(diary) as it:
         row = await it.ask()
         await it.deliverer.deliver()
-        await (await it.house.service()).cancel(row.run)
-        worker = Worker(it.flow, on=it.house)
+        await (await it.hf.service()).cancel(row.run)
+        worker = Worker(it.flow, on=it.hf)
         await worker.run_until_idle()
         await worker.close()
         await it.deliverer.deliver()

@@ -27,7 +27,7 @@ async def test_reminder_counts_when_a_channel_has_taken_it(store):
         row = await it.ask()
         await it.deliverer.deliver()
         diary.answers = {"Dana@acme.example": [FAILS]}
-        sweeper = (await it.house.service()).runtime.sweeper
+        sweeper = (await it.hf.service()).runtime.sweeper
         it.clock.advance(minutes=31)
         await sweeper.sweep()
         assert (await it.deliverer.deliver()).waiting == 1
@@ -89,7 +89,7 @@ async def test_escalation_stands_when_its_notice_fails_and_is_told_later(store):
         row = await it.ask()
         await it.deliverer.deliver()
         it.clock.advance(hours=1)
-        await (await it.house.service()).runtime.sweeper.sweep()
+        await (await it.hf.service()).runtime.sweeper.sweep()
         assert (await it.deliverer.deliver()).waiting == 1
         after = await it.row(row)
         assert (after.assignee_value, after.notification_sent) == ("boss@acme.example", False)
@@ -105,7 +105,7 @@ async def test_reminder_is_not_sent_when_the_hold_was_decided_after_the_sweep():
         row = await it.ask()
         await it.deliverer.deliver()
         it.clock.advance(minutes=31)
-        await (await it.house.service()).runtime.sweeper.sweep()
+        await (await it.hf.service()).runtime.sweeper.sweep()
         await it.resolve(row)
         await it.deliverer.deliver()
         it.clock.advance(seconds=2)

@@ -165,18 +165,18 @@ async def test_mail_of_a_worker_leads_to_a_decision_by_its_link(tmp_path):
             f'base_url = "https://holdfast.example"\n[[channel]]\nname = "mail"\nkind = "smtp"\n'
             f'host = "127.0.0.1"\nport = {server.port}\nsecurity = "none"\nsender = "h@acme.example"\n'
         )
-        async with Holdfast(f"sqlite:{tmp_path}/h.db", clock=FakeClock(), notify=file) as house:
-            waiting = await flow.run({"n": 3}, on=house)
-            worker = Worker(flow, on=house)
+        async with Holdfast(f"sqlite:{tmp_path}/h.db", clock=FakeClock(), notify=file) as hf:
+            waiting = await flow.run({"n": 3}, on=hf)
+            worker = Worker(flow, on=hf)
             await worker.run_until_idle()
             text = server.mails[0].message.get_body(("plain",)).get_content()
             token = text.partition("https://holdfast.example/l/")[2].split()[0]
-            store = await house.open()
+            store = await hf.open()
             looked = await Links(Office(store)).look(token)
             assert isinstance(looked.row, HoldRow)
             await Links(Office(store)).decide(token, Submission(decision="approve"))
             await worker.run_until_idle()
-            done = await flow.resume(waiting.run_id, on=house)
+            done = await flow.resume(waiting.run_id, on=hf)
             await worker.close()
     assert done.completed
     assert done.state["decision"] == "approve"

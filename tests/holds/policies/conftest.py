@@ -10,7 +10,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.testing.clock import FakeClock
 
-MakeHouse = Callable[..., Any]
+MakeHoldfast = Callable[..., Any]
 
 
 @pytest.fixture
@@ -19,21 +19,21 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-async def a_house(
+async def make_hf(
     request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock, anyio_backend: str
-) -> AsyncIterator[MakeHouse]:
+) -> AsyncIterator[MakeHoldfast]:
     """Makes houses over one store: once in memory, once in a SQLite file."""
     async with AsyncExitStack() as stack:
         first: list[Holdfast] = []
 
         async def make(**options: Any) -> Holdfast:
             if request.param == "sqlite":
-                house = Holdfast(f"sqlite:{tmp_path / 'p.db'}", clock=clock, **options)
+                hf = Holdfast(f"sqlite:{tmp_path / 'p.db'}", clock=clock, **options)
             elif not first:
-                house = Holdfast("memory:", clock=clock, **options)
+                hf = Holdfast("memory:", clock=clock, **options)
             else:
-                house = Holdfast(await first[0].open(), clock=clock, **options)
-            first.append(house)
-            return await stack.enter_async_context(house)
+                hf = Holdfast(await first[0].open(), clock=clock, **options)
+            first.append(hf)
+            return await stack.enter_async_context(hf)
 
         yield make

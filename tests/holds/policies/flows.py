@@ -39,24 +39,24 @@ def given(amount: int, **more: Any) -> dict[str, Any]:
     return {"amount": amount, "customer": "c-9", "note": "", **more}
 
 
-async def hold_of(house: Holdfast, run: str) -> HoldRow:
-    (row,) = await (await house.open()).holds(run=run)  # type: ignore[arg-type]
+async def hold_of(hf: Holdfast, run: str) -> HoldRow:
+    (row,) = await (await hf.open()).holds(run=run)  # type: ignore[arg-type]
     return row
 
 
-async def said(house: Holdfast, result: Result) -> dict[str, Any]:
-    row = await hold_of(house, result.run_id)
+async def said(hf: Holdfast, result: Result) -> dict[str, Any]:
+    row = await hold_of(hf, result.run_id)
     return json.loads(row.resolution or b"{}")
 
 
-async def actions(house: Holdfast, hold: str) -> list[str]:
+async def actions(hf: Holdfast, hold: str) -> list[str]:
     """What the audit has of it."""
-    store = await house.open()
+    store = await hf.open()
     row = await store.hold(HoldId(hold))
     assert row is not None
     return [each.action for each in await store.audit(row.tenant, hold=hold)]
 
 
-async def decide(house: Holdfast, hold: str, decision: str, **more: Any) -> HoldRow:
-    service = await house.holds()
+async def decide(hf: Holdfast, hold: str, decision: str, **more: Any) -> HoldRow:
+    service = await hf.holds()
     return (await service.resolve(operator("user:dana"), hold, decision=decision, **more)).row

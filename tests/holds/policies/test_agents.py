@@ -16,11 +16,11 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.covers("HOLD-POL-01", "G-47")
 async def test_a_rule_approves_small_calls_of_a_tool() -> None:
     rule = Rule(name="small", when="tool == 'pay' && arguments.amount < 100", decide="approve")
-    async with Holdfast("memory:", policies=Policy("calls", rule)) as house:
+    async with Holdfast("memory:", policies=Policy("calls", rule)) as hf:
         for amount, done in ((50, ["pay 50 c-9"]), (250, [])):
             world = World()
             flow = a_flow(Scripted(tool_call("pay", amount=amount), "Well."), world.pays(approval=True))
-            result = await flow.run({"prompt": "Pay"}, on=house)
+            result = await flow.run({"prompt": "Pay"}, on=hf)
             assert world.done == done
             assert result.completed is bool(done)
 
@@ -38,8 +38,8 @@ async def test_a_destructive_call_is_vetoed_and_the_model_is_told() -> None:
     model = Scripted(
         tool_call("shell", command="rm -rf /srv/data"), tool_call("shell", command="ls"), "Done."
     )
-    async with Holdfast("memory:", policies=Policy("calls", Rule(name="all", decide="approve"))) as house:
-        result = await a_flow(model, shell).run({"prompt": "Clean up"}, on=house)
+    async with Holdfast("memory:", policies=Policy("calls", Rule(name="all", decide="approve"))) as hf:
+        result = await a_flow(model, shell).run({"prompt": "Clean up"}, on=hf)
         assert result.completed
     assert ran == ["ls"]
     assert "refused this call" in model.requests[1].messages[-1].text
@@ -60,8 +60,6 @@ async def test_rules_know_ready_made_questions(severity: str, asked: bool, insid
         flow.hold("ask", **question.for_hold())
 
     when = "interaction == 'approval' && severity == 'low' && reversible == true"
-    async with Holdfast(
-        "memory:", policies=Policy("p", Rule(name="low", when=when, decide="approve"))
-    ) as house:
-        result = await flow.run({}, on=house)
+    async with Holdfast("memory:", policies=Policy("p", Rule(name="low", when=when, decide="approve"))) as hf:
+        result = await flow.run({}, on=hf)
         assert (result.status is RunStatus.pending_input) is asked

@@ -41,9 +41,9 @@ FINE = [
 @pytest.mark.covers("G-44", "G-47")
 @pytest.mark.parametrize("text", BAD + FINE)
 async def test_what_nobody_should_let_pass_is_found_wherever_it_is_shown(text: str, clock: FakeClock) -> None:
-    async with Holdfast("memory:", clock=clock, policies=ACCEPT) as house:
+    async with Holdfast("memory:", clock=clock, policies=ACCEPT) as hf:
         result = await refund(context={"call": "{{call}}"}).run(
-            given(7, call={"tool": "shell", "arguments": ["--", {"script": text}]}), on=house
+            given(7, call={"tool": "shell", "arguments": ["--", {"script": text}]}), on=hf
         )
         assert result.state["paid"] is (text in FINE)
 

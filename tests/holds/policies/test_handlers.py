@@ -46,10 +46,10 @@ async def test_a_webhook_judges(answer: dict[str, Any], paid: bool) -> None:
     async with http_server() as server:
         server.says(200, body=json.dumps(answer))
         judge = WebhookJudge(server.url, secrets=[SECRET], egress=server.egress)
-        async with Holdfast("memory:", policies=policy(judge)) as house:
-            result = await refund().run(given(7), on=house)
+        async with Holdfast("memory:", policies=policy(judge)) as hf:
+            result = await refund().run(given(7), on=hf)
             assert result.state["paid"] is paid
-            assert (await said(house, result))["decided_by"] == "webhook"
+            assert (await said(hf, result))["decided_by"] == "webhook"
         (seen,) = server.seen
         assert seen.json["data"]["context"] == {"amount": 7, "note": ""}
         assert seen.headers["webhook-signature"].startswith("v1,")
@@ -62,23 +62,23 @@ async def test_a_webhook_that_refuses_never_approves(status: int, on_refusal: st
     async with http_server() as server:
         server.says(status, body='{"approved": true}')
         judge = WebhookJudge(server.url, secrets=[SECRET], egress=server.egress, on_refusal=on_refusal)
-        async with Holdfast("memory:", policies=policy(judge)) as house:
-            result = await refund().run(given(7), on=house)
+        async with Holdfast("memory:", policies=policy(judge)) as hf:
+            result = await refund().run(given(7), on=hf)
             if on_refusal == "people":
                 assert result.status is RunStatus.pending_input
             else:
                 assert result.state["paid"] is False
-                assert (await said(house, result))["comment"] == f"the webhook answered {status}"
+                assert (await said(hf, result))["comment"] == f"the webhook answered {status}"
 
 
 @pytest.mark.covers("G-47", "HOLD-POL-02")
 async def test_a_webhook_inside_is_not_asked() -> None:
     async with http_server() as server:
         judge = WebhookJudge(server.url, secrets=[SECRET])
-        async with Holdfast("memory:", policies=policy(judge)) as house:
-            result = await refund().run(given(7), on=house)
+        async with Holdfast("memory:", policies=policy(judge)) as hf:
+            result = await refund().run(given(7), on=hf)
             assert result.status is RunStatus.pending_input
-            assert "left_to_people" in await actions(house, result.holds[0].id)
+            assert "left_to_people" in await actions(hf, result.holds[0].id)
         assert server.seen == []
     with pytest.raises(SettingsError):
         WebhookJudge("https://x.example", secrets=["short"])
@@ -111,14 +111,14 @@ async def test_being_told_is_no_approval(kind: str) -> None:
     async with http_server() as server:
         server.says(200, body='{"ok": true, "approved": true, "decision": "approve"}')
         channel: Any = Slack("slack", server.url, egress=server.egress) if kind == "slack" else Eager()
-        async with Holdfast("memory:", channels=[channel]) as house:
-            result = await refund().run(given(7), on=house)
-            deliverer = (await house.service()).runtime.deliverer
+        async with Holdfast("memory:", channels=[channel]) as hf:
+            result = await refund().run(given(7), on=hf)
+            deliverer = (await hf.service()).runtime.deliverer
             assert deliverer is not None
             await deliverer.deliver()
-            row = await hold_of(house, result.run_id)
+            row = await hold_of(hf, result.run_id)
             assert (row.notification_sent, row.status) == (True, HoldStatus.pending)
-            assert (await refund().resume(result.run_id, on=house)).status is RunStatus.pending_input
+            assert (await refund().resume(result.run_id, on=hf)).status is RunStatus.pending_input
 
 
 @pytest.mark.covers("HOLD-POL-02")
@@ -126,11 +126,11 @@ async def test_being_told_is_no_approval(kind: str) -> None:
 async def test_people_hear_only_of_what_a_policy_leaves_to_them(sure: bool) -> None:
     clock, channel = FakeClock(auto=True), Eager()
     policy = Policy("p", Rule(name="r", judge="j"), judges={"j": lambda _: Judgement("approve", float(sure))})
-    async with Holdfast("memory:", clock=clock, channels=[channel], policies=policy) as house:
-        runtime = (await house.service()).runtime
+    async with Holdfast("memory:", clock=clock, channels=[channel], policies=policy) as hf:
+        runtime = (await hf.service()).runtime
         # A worker delivers while the judge still thinks.
         arbiter, runtime.arbiter = runtime.arbiter, None
-        result = await refund().run(given(7), on=house)
+        result = await refund().run(given(7), on=hf)
         assert arbiter is not None
         assert runtime.deliverer is not None
         await runtime.deliverer.deliver()
@@ -139,21 +139,19 @@ async def test_people_hear_only_of_what_a_policy_leaves_to_them(sure: bool) -> N
         clock.advance(minutes=1)
         await runtime.deliverer.deliver()
         assert [notice.topic for notice in channel.sent] == ([] if sure else ["hold.created"])
-        assert (await refund().resume(result.run_id, on=house)).completed is sure
+        assert (await refund().resume(result.run_id, on=hf)).completed is sure
 
 
 @pytest.mark.covers("G-46")
 @pytest.mark.parametrize("severity", ["critical", "low"])
 async def test_a_notice_says_what_is_asked_how_urgent_it_is_and_until_when(severity: str) -> None:
     channel = Eager()
-    async with Holdfast("memory:", channels=[channel]) as house:
-        asked = await Interactions(house).request(
-            approval("Pay 250?", severity=severity, assignee="user:dana")
-        )
-        runtime = (await house.service()).runtime
+    async with Holdfast("memory:", channels=[channel]) as hf:
+        asked = await Interactions(hf).request(approval("Pay 250?", severity=severity, assignee="user:dana"))
+        runtime = (await hf.service()).runtime
         assert runtime.deliverer is not None
         await runtime.deliverer.deliver()
-        row = await hold_of(house, asked.run)
+        row = await hold_of(hf, asked.run)
         (notice,) = channel.sent
         assert (notice.type, notice.hold, notice.title) == ("approval", asked.hold, "Pay 250?")
         assert notice.priority == {"low": "normal"}.get(severity, severity)

@@ -18,7 +18,7 @@ from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
 from holdfast.types.terms import Approval, Rung
-from tests.holds.policies.conftest import MakeHouse
+from tests.holds.policies.conftest import MakeHoldfast
 from tests.holds.policies.flows import decide, given, hold_of, refund
 from tests.holds.time.places import NINE_TO_FIVE, at
 
@@ -77,7 +77,7 @@ def in_code() -> Policy:
 @pytest.mark.covers("HOLD-POL-01")
 @pytest.mark.parametrize("form", ["code", "toml", "yaml", "variable", "store"])
 async def test_a_rule_says_who_decides_how_many_and_until_when(
-    a_house: MakeHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+    make_hf: MakeHoldfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     (tmp_path / "rules.toml").write_text(TOML)
     (tmp_path / "rules.yaml").write_text(YAML)
@@ -86,11 +86,11 @@ async def test_a_rule_says_who_decides_how_many_and_until_when(
     )
     if form == "variable":
         monkeypatch.setenv("HOLDFAST_POLICIES", str(tmp_path / "rules.toml"))
-    house = await a_house(policies=wanted)
+    hf = await make_hf(policies=wanted)
     if form == "store":
         read = {"name": "refunds", "rules": _plain(tmp_path / "rules.toml")}
-        await put_policy(await house.open(), "default", read, by="user:dana")
-    result = await refund().run(given(5000), on=house)
+        await put_policy(await hf.open(), "default", read, by="user:dana")
+    result = await refund().run(given(5000), on=hf)
     (hold,) = result.holds
     assert (hold.assignee, hold.assignee_type, hold.assignee_value) == ("role:cfo", "role", "cfo")
     assert (hold.priority, hold.tags, hold.reminder_interval) == ("high", ("large",), 240)
@@ -99,7 +99,7 @@ async def test_a_rule_says_who_decides_how_many_and_until_when(
     assert (hold.terms.approval.mode, hold.terms.approval.need) == ("quorum", 2)
     assert hold.terms.routed_by == "refunds/large"
     # The first that matches counts, and what it does not say stays as the flow says.
-    (small,) = (await refund().run(given(5), on=house)).holds
+    (small,) = (await refund().run(given(5), on=hf)).holds
     assert (small.assignee, small.priority, small.expires_at) == ("group:clerks", "normal", None)
     assert small.terms.routed_by == "refunds/any"
 
@@ -111,19 +111,17 @@ def _plain(file: Path) -> Any:
 
 
 @pytest.mark.covers("HOLD-POL-01")
-async def test_a_flow_has_its_own_way_where_no_rule_matches(a_house: MakeHouse) -> None:
-    house = await a_house(
-        policies=Policy("p", Rule(name="other", when="flow == 'invoice'", assign="role:cfo"))
-    )
-    (hold,) = (await refund(timeout="1d").run(given(5000), on=house)).holds
+async def test_a_flow_has_its_own_way_where_no_rule_matches(make_hf: MakeHoldfast) -> None:
+    hf = await make_hf(policies=Policy("p", Rule(name="other", when="flow == 'invoice'", assign="role:cfo")))
+    (hold,) = (await refund(timeout="1d").run(given(5000), on=hf)).holds
     assert hold.assignee == "group:finance"
     assert hold.terms.routed_by is None
-    await decide(house, hold.id, "approve")
-    assert (await refund(timeout="1d").resume(hold.run, on=house)).state["paid"] is True
+    await decide(hf, hold.id, "approve")
+    assert (await refund(timeout="1d").resume(hold.run, on=hf)).state["paid"] is True
 
 
 @pytest.mark.covers("HOLD-POL-01")
-async def test_a_condition_that_cannot_be_told_matches_nothing(a_house: MakeHouse) -> None:
+async def test_a_condition_that_cannot_be_told_matches_nothing(make_hf: MakeHoldfast) -> None:
     def breaks(_facts: Any) -> bool:
         raise LookupError("no")
 
@@ -132,16 +130,16 @@ async def test_a_condition_that_cannot_be_told_matches_nothing(a_house: MakeHous
         Rule(name="missing", when="nowhere > 3", decide="approve"),
         Rule(name="odd", when="amount", decide="approve"),
     )
-    house = await a_house(policies=Policy("p", *rules))
-    (hold,) = (await refund().run(given(5000), on=house)).holds
+    hf = await make_hf(policies=Policy("p", *rules))
+    (hold,) = (await refund().run(given(5000), on=hf)).holds
     assert hold.terms.routed_by is None
 
 
 @pytest.mark.covers("HOLD-POL-01")
-async def test_rules_reach_what_is_shown_and_where_it_comes_from(a_house: MakeHouse) -> None:
+async def test_rules_reach_what_is_shown_and_where_it_comes_from(make_hf: MakeHoldfast) -> None:
     seen: list[Any] = []
-    house = await a_house(policies=Policy("p", Rule(name="look", when=lambda facts: seen.append(facts))))
-    await refund(tags=["money"], priority="high").run(given(7), on=house, started_by="user:eve")
+    hf = await make_hf(policies=Policy("p", Rule(name="look", when=lambda facts: seen.append(facts))))
+    await refund(tags=["money"], priority="high").run(given(7), on=hf, started_by="user:eve")
     (facts,) = seen
     assert facts["flow"] == "refund"
     assert facts["node"] == "gate"
@@ -155,44 +153,44 @@ async def test_rules_reach_what_is_shown_and_where_it_comes_from(a_house: MakeHo
 
 
 @pytest.mark.covers("HOLD-POL-01")
-async def test_a_ladder_of_a_rule_is_climbed(a_house: MakeHouse, clock: FakeClock) -> None:
+async def test_a_ladder_of_a_rule_is_climbed(make_hf: MakeHoldfast, clock: FakeClock) -> None:
     rule = Rule(name="r", timeout="1h", ladder=(Rung("role:lead"), Rung("role:cfo", "2h")))
-    house = await a_house(policies=Policy("p", rule))
-    result = await refund().run(given(7), on=house)
-    sweeper = (await house.service()).runtime.sweeper
+    hf = await make_hf(policies=Policy("p", rule))
+    result = await refund().run(given(7), on=hf)
+    sweeper = (await hf.service()).runtime.sweeper
     for who in ("role:lead", "role:cfo"):
         clock.advance(hours=2)
         await sweeper.sweep()
-        assert (await hold_of(house, result.run_id)).assignee == who
+        assert (await hold_of(hf, result.run_id)).assignee == who
 
 
 @pytest.mark.covers("HOLD-POL-01")
-async def test_a_rules_deadline_is_counted_in_business_time(a_house: MakeHouse, clock: FakeClock) -> None:
-    house = await a_house(policies=Policy("p", Rule(name="r", timeout="4bh", calendar="office")))
-    await Calendars(await house.open()).put("default", "office", NINE_TO_FIVE)
+async def test_a_rules_deadline_is_counted_in_business_time(make_hf: MakeHoldfast, clock: FakeClock) -> None:
+    hf = await make_hf(policies=Policy("p", Rule(name="r", timeout="4bh", calendar="office")))
+    await Calendars(await hf.open()).put("default", "office", NINE_TO_FIVE)
     friday = at("2030-01-11T15:00+01:00")
     clock.advance(seconds=(friday - clock.now()) / MICROS)
-    (hold,) = (await refund().run(given(7), on=house)).holds
+    (hold,) = (await refund().run(given(7), on=hf)).holds
     assert hold.created_at == friday
     assert hold.expires_at == at("2030-01-14T11:00+01:00")
 
 
 @pytest.mark.covers("HOLD-POL-01")
-async def test_stored_rules_that_cannot_be_read_leave_holds_to_people(a_house: MakeHouse) -> None:
-    house = await a_house(policies="store")
+async def test_stored_rules_that_cannot_be_read_leave_holds_to_people(make_hf: MakeHoldfast) -> None:
+    hf = await make_hf(policies="store")
     body = b'{"rules": [{"name": "r", "decide": "approve", "of_a_newer_version": 1}]}'
-    await (await house.open()).put_document(Document(tenant="default", kind="policy", name="p", body=body))
-    (hold,) = (await refund().run(given(7), on=house)).holds
+    await (await hf.open()).put_document(Document(tenant="default", kind="policy", name="p", body=body))
+    (hold,) = (await refund().run(given(7), on=hf)).holds
     assert (hold.assignee, hold.terms.routed_by) == ("group:finance", None)
 
 
 @pytest.mark.covers("HOLD-POL-01")
-async def test_a_tenants_stored_rules_are_its_own(a_house: MakeHouse) -> None:
-    house = await a_house(policies="store")
+async def test_a_tenants_stored_rules_are_its_own(make_hf: MakeHoldfast) -> None:
+    hf = await make_hf(policies="store")
     rules = {"name": "p", "rules": [{"name": "r", "decide": "approve"}]}
-    await put_policy(await house.open(), "acme", rules, by="user:dana")
-    assert (await refund().run(given(7), on=house, tenant="acme")).completed
-    assert not (await refund().run(given(7), on=house, tenant="other")).completed
+    await put_policy(await hf.open(), "acme", rules, by="user:dana")
+    assert (await refund().run(given(7), on=hf, tenant="acme")).completed
+    assert not (await refund().run(given(7), on=hf, tenant="other")).completed
 
 
 @pytest.mark.covers("HOLD-POL-01", "HOLD-BAD-02")

@@ -17,26 +17,26 @@ from holdfast.holds.policies.simulate import simulate
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.terms import Approval
-from tests.holds.policies.conftest import MakeHouse
+from tests.holds.policies.conftest import MakeHoldfast
 from tests.holds.policies.flows import decide, given, refund
 
 
-async def decided(house: Holdfast, *asked: tuple[int, str]) -> list[str]:
+async def decided(hf: Holdfast, *asked: tuple[int, str]) -> list[str]:
     """Holds of these amounts, decided so by a person."""
     found: list[str] = []
     for amount, decision in asked:
-        result = await refund(timeout="1d").run(given(amount), on=house)
-        await decide(house, result.holds[0].id, decision)
+        result = await refund(timeout="1d").run(given(amount), on=hf)
+        await decide(hf, result.holds[0].id, decision)
         found.append(result.holds[0].id)
     return found
 
 
 @pytest.mark.anyio
 @pytest.mark.covers("HOLD-POL-04")
-async def test_a_changed_rule_shows_what_would_have_gone_otherwise(a_house: MakeHouse) -> None:
-    house = await a_house()
+async def test_a_changed_rule_shows_what_would_have_gone_otherwise(make_hf: MakeHoldfast) -> None:
+    hf = await make_hf()
     small, odd, large, _kept = await decided(
-        house, (7, "approve"), (30, "reject"), (5000, "approve"), (300, "approve")
+        hf, (7, "approve"), (30, "reject"), (5000, "approve"), (300, "approve")
     )
     rules = Policy(
         "new",
@@ -44,7 +44,7 @@ async def test_a_changed_rule_shows_what_would_have_gone_otherwise(a_house: Make
         Rule(name="large", when="amount > 1000", assign="role:cfo", priority="high", timeout="4h",
              approval=Approval(mode="quorum", need=2, of=("role:cfo",))),
     )  # fmt: skip
-    store = await house.open()
+    store = await hf.open()
     before = await store.audit_head("default")
     done = await simulate(store, [rules])
     assert (done.looked_at, done.automatic, done.agreeing, done.overturned) == (4, 2, 1, 1)
@@ -69,14 +69,14 @@ async def test_a_changed_rule_shows_what_would_have_gone_otherwise(a_house: Make
 @pytest.mark.anyio
 @pytest.mark.covers("HOLD-POL-04")
 async def test_rules_are_replayed_on_what_the_flow_asked_not_on_what_rules_made_of_it(
-    a_house: MakeHouse,
+    make_hf: MakeHoldfast,
 ) -> None:
     old = Policy(
         "old", Rule(name="all", assign="role:lead", priority="critical", tags=("routed",), timeout="2h")
     )
-    house = await a_house(policies=old)
-    (hold,) = await decided(house, (7, "approve"))
-    store = await house.open()
+    hf = await make_hf(policies=old)
+    (hold,) = await decided(hf, (7, "approve"))
+    store = await hf.open()
     assert (await simulate(store, [old])).differing == ()
     seen: list[Any] = []
     nothing = Policy("none", Rule(name="look", when=lambda facts: seen.append(facts)))
@@ -93,25 +93,25 @@ async def test_rules_are_replayed_on_what_the_flow_asked_not_on_what_rules_made_
 
 @pytest.mark.anyio
 @pytest.mark.covers("HOLD-POL-04")
-async def test_what_rules_decided_would_go_back_to_people_without_them(a_house: MakeHouse) -> None:
-    house = await a_house(policies=Policy("old", Rule(name="all", decide="approve")))
-    await refund().run(given(7), on=house)
-    (back,) = (await simulate(await house.open(), [])).differing
+async def test_what_rules_decided_would_go_back_to_people_without_them(make_hf: MakeHoldfast) -> None:
+    hf = await make_hf(policies=Policy("old", Rule(name="all", decide="approve")))
+    await refund().run(given(7), on=hf)
+    (back,) = (await simulate(await hf.open(), [])).differing
     assert ("outcome", "approve", "(people)") in [(d.field, d.was, d.would_be) for d in back.differences]
     judged = Policy("new", Rule(name="j", judge="x"), judges={"x": lambda _: 1 / 0})
-    (back,) = (await simulate(await house.open(), [judged])).differing
+    (back,) = (await simulate(await hf.open(), [judged])).differing
     assert ("outcome", "approve", "(a judge)") in [(d.field, d.was, d.would_be) for d in back.differences]
 
 
 @pytest.mark.anyio
 @pytest.mark.covers("HOLD-POL-04")
-async def test_only_what_is_asked_for_is_replayed(a_house: MakeHouse, clock: FakeClock) -> None:
-    house = await a_house()
-    await decided(house, (7, "approve"))
+async def test_only_what_is_asked_for_is_replayed(make_hf: MakeHoldfast, clock: FakeClock) -> None:
+    hf = await make_hf()
+    await decided(hf, (7, "approve"))
     clock.advance(days=40)
-    await decided(house, (8, "approve"))
-    await refund().run(given(9), on=house)
-    store, rules = await house.open(), [Policy("new", Rule(name="all", decide="approve"))]
+    await decided(hf, (8, "approve"))
+    await refund().run(given(9), on=hf)
+    store, rules = await hf.open(), [Policy("new", Rule(name="all", decide="approve"))]
     month = store.now() - 30 * 24 * 3600 * MICROS
     assert (await simulate(store, rules)).looked_at == 2
     assert (await simulate(store, rules, since=month)).looked_at == 1
@@ -135,8 +135,8 @@ def store(tmp_path: Path) -> str:
     address = f"sqlite:{tmp_path / 's.db'}"
 
     async def fill() -> None:
-        async with Holdfast(address) as house:
-            await decided(house, (7, "reject"), (70, "approve"))
+        async with Holdfast(address) as hf:
+            await decided(hf, (7, "reject"), (70, "approve"))
 
     asyncio.run(fill())
     return address
@@ -197,9 +197,9 @@ def test_a_policy_is_kept_in_the_store(
     assert said("list", "--tenant", "other", "--json") == []
 
     async def audited() -> list[tuple[str, str]]:
-        async with Holdfast(store, policies="store") as house:
-            assert (await refund().run(given(7), on=house)).completed
-            found = await (await house.open()).audit("default")
+        async with Holdfast(store, policies="store") as hf:
+            assert (await refund().run(given(7), on=hf)).completed
+            found = await (await hf.open()).audit("default")
             return [(each.actor, each.action) for each in found if each.action.startswith("policy")]
 
     assert asyncio.run(audited()) == [("user:local", "policy_written"), ("user:dana", "policy_written")]

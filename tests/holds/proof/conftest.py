@@ -24,14 +24,14 @@ async def arena(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: s
     clock = FakeClock()
     address = address_of(request.param, tmp_path)
     keys = ring() if request.param == "encrypted" else None
-    async with Holdfast(address, clock=clock, keys=keys) as house:
-        store = await house.open()
+    async with Holdfast(address, clock=clock, keys=keys) as hf:
+        store = await hf.open()
 
         async def opener() -> Store:
             # Another handle on a store in memory is the store itself.
             return store if address == "memory:" else await open_store(address, clock=clock)
 
-        yield Arena(house, store, clock, opener, at_most=FEW if request.param == "few" else None)
+        yield Arena(hf, store, clock, opener, at_most=FEW if request.param == "few" else None)
 
 
 def address_of(store: str, folder: Path) -> str:

@@ -96,7 +96,7 @@ class Scene:
     async def open(self) -> Scene:
         inner = await open_store(f"sqlite:{self.folder / 'h.db'}", clock=self.clock)
         self.store: Store = Mortal(inner, self.fate)  # type: ignore[assignment]
-        self.house = Holdfast(self.store, clock=self.clock)
+        self.hf = Holdfast(self.store, clock=self.clock)
         self.holds = HoldService(self.store)
         self.sweeper = HoldSweeper(self.store, self.clock)
         diary = Diary(before=self._sent)
@@ -159,7 +159,7 @@ async def deliver(scene: Scene) -> None:
 
 async def go_on(scene: Scene) -> None:
     await resolve(scene)
-    await scene.flow(**EXPIRES).resume(RUN, on=scene.house)
+    await scene.flow(**EXPIRES).resume(RUN, on=scene.hf)
 
 
 async def whole_or_nothing(scene: Scene, done: str, topic: str) -> None:
@@ -187,7 +187,7 @@ async def swept_once(scene: Scene) -> None:
 
 async def goes_on_once(scene: Scene) -> None:
     for _ in range(2):
-        result = await scene.flow(**EXPIRES).resume(RUN, on=scene.house)
+        result = await scene.flow(**EXPIRES).resume(RUN, on=scene.hf)
     row = await scene.first()
     assert (row.status, (await scene.actions(row)).count("resolved")) == ("resolved", 1)
     assert row.resumed_at is not None
@@ -247,7 +247,7 @@ async def withdraw(scene: Scene) -> None:
 
 
 async def stop(scene: Scene) -> None:
-    await (await scene.house.service()).cancel(RUN)
+    await (await scene.hf.service()).cancel(RUN)
 
 
 async def withdrawn_once(scene: Scene) -> None:
@@ -262,7 +262,7 @@ async def stopped_once(scene: Scene) -> None:
 
 async def cancelled_once(scene: Scene) -> None:
     for _ in range(2):
-        result = await scene.flow().resume(RUN, on=scene.house)
+        result = await scene.flow().resume(RUN, on=scene.hf)
     row = await scene.first()
     assert (result.status, row.status) == ("cancelled", "cancelled")
     assert (await scene.actions(row)).count("cancelled") == 1

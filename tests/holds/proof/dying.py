@@ -26,7 +26,7 @@ PARTS = [(hold_changes.audit, "append"), (hold_changes.outbox, "put"), (hold_cha
 
 async def prepare(folder: Path, asked: dict[str, Any], told: bool) -> None:
     scene = await Scene(folder, 0).open()
-    await scene.flow(**asked).run({}, on=scene.house, run_id=RUN)
+    await scene.flow(**asked).run({}, on=scene.hf, run_id=RUN)
     if told:
         await deliver(scene)
     await scene.store.close()

@@ -80,8 +80,8 @@ ACTS: dict[str, Do] = {
 class World:
     """One store, and everything that works on it."""
 
-    def __init__(self, house: Holdfast, store: Store, clock: FakeClock) -> None:
-        self.house, self.store, self.clock = house, store, clock
+    def __init__(self, hf: Holdfast, store: Store, clock: FakeClock) -> None:
+        self.hf, self.store, self.clock = hf, store, clock
         self.holds = HoldService(store)
         self.sweeper = HoldSweeper(store, clock)
         channels = Channels(store, clock, given=(Diary(),))
@@ -106,7 +106,7 @@ class World:
         await self.is_caught_up()
         # The same run under the same name in both worlds: then its hold has the same id too.
         run = str(UUID(int=number, version=4))
-        result = await self.flows[kind].run({}, on=self.house, run_id=run, started_by="user:bob")
+        result = await self.flows[kind].run({}, on=self.hf, run_id=run, started_by="user:bob")
         (hold,) = result.holds
         return hold.id
 
@@ -133,7 +133,7 @@ class World:
         # A failed run would ask anew.
         if status is RunStatus.failed:
             return status
-        return (await self.flows[row.flow].resume(row.run, on=self.house)).status
+        return (await self.flows[row.flow].resume(row.run, on=self.hf)).status
 
 
 def told(value: Any) -> Any:

@@ -126,10 +126,10 @@ class Arena:
     """Where runs ask, contenders race for what they ask, and the run goes on with what is left."""
 
     def __init__(
-        self, house: Holdfast, store: Store, clock: FakeClock, opener: Opener, *, at_most: int | None = None
+        self, hf: Holdfast, store: Store, clock: FakeClock, opener: Opener, *, at_most: int | None = None
     ) -> None:
         """`at_most`: rounds of a race, where only a few can be afforded."""
-        self.house, self.store, self.clock, self._opener = house, store, clock, opener
+        self.hf, self.store, self.clock, self._opener = hf, store, clock, opener
         self._at_most = at_most
         self.holds = HoldService(store)
         self.paid: list[str] = []
@@ -150,9 +150,9 @@ class Arena:
         flow.edge(ask, pay, when="decision == 'approve'")
 
     async def asked(self) -> HoldRow:
-        result = await self.flow.run({"n": 1}, on=self.house)
+        result = await self.flow.run({"n": 1}, on=self.hf)
         # Where the store is slow the house may still look around: it would be one more contender.
-        attendant = (await self.house.service()).runtime._attendant
+        attendant = (await self.hf.service()).runtime._attendant
         if attendant is not None:
             attendant.cancel()
             await asyncio.gather(attendant, return_exceptions=True)
@@ -224,9 +224,9 @@ class Arena:
 
     async def goes_on(self, row: HoldRow) -> Result:
         """The run takes its mail; then nothing is left to take. (One that failed would ask anew.)"""
-        result = await self.flow.resume(row.run, on=self.house)
+        result = await self.flow.resume(row.run, on=self.hf)
         if result.status is not RunStatus.failed:
-            again = await self.flow.resume(row.run, on=self.house)
+            again = await self.flow.resume(row.run, on=self.hf)
             assert again.status is result.status, (again, result)
         return result
 

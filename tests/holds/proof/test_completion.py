@@ -43,11 +43,11 @@ async def test_a_sender_that_knocks_until_the_question_is_there_is_heard_once(ar
         return await foreseen(arena, next(numbers))
 
     async def asks(store: Store, row: HoldRow) -> Any:
-        house = Holdfast(store, clock=arena.clock)
+        hf = Holdfast(store, clock=arena.clock)
         try:
-            return await arena.flow.run({"n": 1}, on=house, run_id=row.run)
+            return await arena.flow.run({"n": 1}, on=hf, run_id=row.run)
         finally:
-            await house.close()
+            await hf.close()
 
     async def knocks(store: Store, row: HoldRow) -> Any:
         for times in range(100_000):
@@ -88,7 +88,7 @@ async def test_what_came_too_early_leaves_nothing_behind(arena: Arena) -> None:
     for _ in range(3):
         with pytest.raises(HoldNotFoundError):
             await arena.holds.resolve(DANA, row.id, "approve", idempotency_key="message-1")
-    result = await arena.flow.run({"n": 1}, on=arena.house, run_id=RunId(row.run))
+    result = await arena.flow.run({"n": 1}, on=arena.hf, run_id=RunId(row.run))
     assert [hold.id for hold in result.holds] == [row.id]
     assert result.status is RunStatus.pending_input
     assert (await arena.audit(row))[0].action == "created"

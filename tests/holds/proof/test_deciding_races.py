@@ -147,12 +147,12 @@ async def test_a_cancelled_run_never_goes_on_when_its_hold_is_decided_meanwhile(
     arena.asking()
 
     async def ends(store: Store, row: HoldRow) -> Any:
-        house = Holdfast(store, clock=arena.clock)
+        hf = Holdfast(store, clock=arena.clock)
         try:
-            await (await house.service()).cancel(row.run)
-            return await arena.flow.resume(row.run, on=house)
+            await (await hf.service()).cancel(row.run)
+            return await arena.flow.resume(row.run, on=hf)
         finally:
-            await house.close()
+            await hf.close()
 
     async def judge(row: HoldRow, done: Sequence[Any]) -> str:
         after, (answer, ended) = await arena.row(row.id), done
@@ -190,16 +190,16 @@ async def test_the_first_of_two_questions_is_enough_when_both_are_answered_at_on
         flow.edge(ask, pay)
 
     async def both() -> Any:
-        result = await flow.run({"n": 1}, on=arena.house)
+        result = await flow.run({"n": 1}, on=arena.hf)
         return sorted(result.holds, key=lambda hold: hold.node)
 
     def answers(number: int, *, driving: bool) -> Any:
         async def act(store: Store, rows: Any) -> Any:
             done = await resolves(PEOPLE[number])(store, rows[number])
             if driving:
-                house = Holdfast(store, clock=arena.clock)
-                await flow.resume(rows[number].run, on=house)
-                await house.close()
+                hf = Holdfast(store, clock=arena.clock)
+                await flow.resume(rows[number].run, on=hf)
+                await hf.close()
             return done
 
         return act

@@ -66,7 +66,7 @@ class Nudged:
 
 
 async def cancels_the_run(arena: Arena, row: HoldRow) -> None:
-    await (await arena.house.service()).cancel(row.run)
+    await (await arena.hf.service()).cancel(row.run)
 
 
 OTHERS: dict[str, Callable[[Arena, HoldRow], Awaitable[Any]]] = {
@@ -104,10 +104,10 @@ async def test_a_run_takes_what_comes_once_whenever_it_comes(
                     assert error.status in (404, 409)  # noqa: PT017
 
         handle: Any = Nudged(arena.store, nth, act)
-        house = Holdfast(handle, clock=arena.clock)
+        hf = Holdfast(handle, clock=arena.clock)
         flow = arena.flow
-        result = await (flow.run({"n": 1}, on=house) if before is None else flow.resume(before.run, on=house))
-        await house.close()
+        result = await (flow.run({"n": 1}, on=hf) if before is None else flow.resume(before.run, on=hf))
+        await hf.close()
         (row,) = await arena.store.holds(run=result.run_id)
         await _judge(arena, row)
         if handle.calls < nth:
@@ -146,4 +146,4 @@ async def _judge(arena: Arena, row: HoldRow) -> None:
     assert arena.payments(row) <= (after.status is HoldStatus.resolved)
     if after.status is HoldStatus.pending:
         await cancels_the_run(arena, row)
-        await arena.flow.resume(row.run, on=arena.house)
+        await arena.flow.resume(row.run, on=arena.hf)

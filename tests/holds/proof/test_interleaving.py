@@ -162,11 +162,11 @@ async def _judge(arena: Arena, before: HoldRow) -> None:
     assert len(await arena.mail(row)) == (row.status is not HoldStatus.pending)
     told = await arena.store.list_outbox(hold=row.id)
     assert len({each.key for each in told}) == len(told)
-    result = await arena.flow.resume(row.run, on=arena.house)
+    result = await arena.flow.resume(row.run, on=arena.hf)
     after = await arena.row(row.id)
     assert row.status is HoldStatus.pending or msgspec.structs.replace(after, resumed_at=None) == row
     assert (result.status is RunStatus.pending_input) is (after.status is HoldStatus.pending)
     if after.status is HoldStatus.pending:
         # Out of the way of the next round.
-        await (await arena.house.service()).cancel(row.run)
-        await arena.flow.resume(row.run, on=arena.house)
+        await (await arena.hf.service()).cancel(row.run)
+        await arena.flow.resume(row.run, on=arena.hf)

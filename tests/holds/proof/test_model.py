@@ -77,8 +77,8 @@ class Holds(RuleBasedStateMachine):
         return self.loop.run_until_complete(work)
 
     async def _world(self, address: str) -> World:
-        house = Holdfast(address, clock=self.clock)
-        return World(house, await house.open(), self.clock)
+        hf = Holdfast(address, clock=self.clock)
+        return World(hf, await hf.open(), self.clock)
 
     def both(self, act: Callable[[World], Awaitable[Any]]) -> Any:
         """The same in both worlds, to the same end."""
@@ -161,7 +161,7 @@ class Holds(RuleBasedStateMachine):
         async def cancel(world: World) -> RunStatus:
             await world.is_caught_up()
             row = await world.row(hold)
-            service = await world.house.service()
+            service = await world.hf.service()
             if (await service.get(row.run)).status not in (RunStatus.completed, RunStatus.failed):
                 await service.cancel(row.run)
             return await world.goes_on(hold)
@@ -194,7 +194,7 @@ class Holds(RuleBasedStateMachine):
                 self.now(_check_end(world, self.holds))
         finally:
             for world in self.worlds:
-                self.now(world.house.close())
+                self.now(world.hf.close())
             self.now(self.loop.shutdown_default_executor())
             self.loop.close()
             self.folder.cleanup()

@@ -62,8 +62,8 @@ def says(body: Any) -> str | None:
 class Till:
     """A house in memory whose runs pay where somebody approves."""
 
-    def __init__(self, house: Holdfast, **asked: Any) -> None:
-        self.house, self.paid = house, list[str]()
+    def __init__(self, hf: Holdfast, **asked: Any) -> None:
+        self.hf, self.paid = hf, list[str]()
         self.flow = Flow("refund", effect="pure")
         ask = self.flow.hold("ask", prompt="Pay?", **{"options": ["approve", "reject"], **asked})
 
@@ -75,16 +75,16 @@ class Till:
         self.flow.edge(ask, pay, when="decision == 'approve'")
 
     async def asks(self) -> HoldRow:
-        (hold,) = (await self.flow.run({}, on=self.house)).holds
+        (hold,) = (await self.flow.run({}, on=self.hf)).holds
         return hold
 
     async def row(self, hold: HoldRow) -> HoldRow:
-        found = await (await self.house.open()).hold(hold.id)
+        found = await (await self.hf.open()).hold(hold.id)
         assert found is not None
         return found
 
     async def is_paid(self, hold: HoldRow) -> bool:
-        await self.flow.resume(hold.run, on=self.house)
+        await self.flow.resume(hold.run, on=self.hf)
         return hold.run in self.paid
 
 
@@ -92,12 +92,12 @@ class Till:
 @pytest.mark.parametrize("options", [["approve", "reject"], None])
 def test_only_the_word_itself_approves_whatever_is_sent(options: Any) -> None:
     async def sent(body: Any) -> None:
-        async with Holdfast("memory:", clock=FakeClock()) as house:
-            till = Till(house, options=options)
+        async with Holdfast("memory:", clock=FakeClock()) as hf:
+            till = Till(hf, options=options)
             hold = await till.asks()
             meant = says(body)
             try:
-                await (await house.holds()).resolve(operator(), hold.id, body)
+                await (await hf.holds()).resolve(operator(), hold.id, body)
             except (InputError, ConflictError):
                 assert (await till.row(hold)).status is HoldStatus.pending
             else:

@@ -74,7 +74,7 @@ ON_A_HOLD: dict[str, Call] = {
 }
 ON_MANY = {"list", "count", "metrics", "bulk"}
 # Named by a tenant, and for whoever works on the store itself.
-OF_THE_HOUSE = {"verify_audit", "sign_head", "answer"}
+OF_THE_INSTANCE = {"verify_audit", "sign_head", "answer"}
 
 
 def operations() -> dict[str, Any]:
@@ -85,14 +85,14 @@ def operations() -> dict[str, Any]:
 class Town:
     """Two tenants on one store; what is home's is open and closed, commented and noted."""
 
-    def __init__(self, house: Holdfast, clock: FakeClock, holds: HoldService) -> None:
-        self.house, self.clock, self.holds, self.store = house, clock, holds, holds.store
+    def __init__(self, hf: Holdfast, clock: FakeClock, holds: HoldService) -> None:
+        self.hf, self.clock, self.holds, self.store = hf, clock, holds, holds.store
 
     async def asks(self, tenant: str, **asked: Any) -> HoldRow:
         flow = Flow("refund", effect="pure")
         given = {"options": ["approve", "reject"], "assignee": HOME.id, "timeout": "1d", **asked}
         flow.hold("approve", prompt="Pay 250 to the secret account?", **given)
-        result = await flow.run({}, on=self.house, tenant=tenant)
+        result = await flow.run({}, on=self.hf, tenant=tenant)
         (row,) = await self.store.holds(run=result.run_id)
         return row
 
@@ -113,14 +113,14 @@ class Town:
 async def town(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Town]:
     clock = FakeClock()
     address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'holds.db'}"
-    async with Holdfast(address, clock=clock) as house:
-        found = Town(house, clock, await house.holds())
+    async with Holdfast(address, clock=clock) as hf:
+        found = Town(hf, clock, await hf.holds())
         yield found
 
 
 @pytest.mark.covers("HOLD-PROOF-03", "HOLD-SEC-11")
 def test_no_operation_is_without_a_test_of_tenants() -> None:
-    assert set(operations()) == set(ON_A_HOLD) | ON_MANY | OF_THE_HOUSE
+    assert set(operations()) == set(ON_A_HOLD) | ON_MANY | OF_THE_INSTANCE
 
 
 @pytest.mark.covers("HOLD-PROOF-03", "HOLD-SEC-11")

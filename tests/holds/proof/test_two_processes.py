@@ -54,8 +54,8 @@ async def raced(address: str, rounds: int, first: str, second: str, **asked: Any
     """Who won, over all rounds."""
     # An hour ago: what is due by the wall clock is due.
     clock = FakeClock(to_datetime(SystemClock().now() - 3600 * 10**6))
-    async with Holdfast(address, clock=clock) as house:
-        arena = Arena(house, await house.open(), clock, _no_handles)
+    async with Holdfast(address, clock=clock) as hf:
+        arena = Arena(hf, await hf.open(), clock, _no_handles)
         arena.asking(**asked)
         rows = [await arena.asked() for _ in range(rounds)]
         found = Rivals(address, first, second).race([(row.id, row.run) for row in rows])

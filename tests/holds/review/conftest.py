@@ -14,10 +14,10 @@ from tests.holds.review.firm import Channel, Firm
 @pytest.fixture
 async def firm(anyio_backend: str) -> AsyncIterator[Firm]:
     clock, channel = FakeClock(), Channel()
-    async with Holdfast("memory:", clock=clock, directory="store", channels=[channel]) as house:
-        people = Registrar(await house.open())
+    async with Holdfast("memory:", clock=clock, directory="store", channels=[channel]) as hf:
+        people = Registrar(await hf.open())
         for name in ("dana", "sam", "kim", "bob"):
             await people.put_person("default", Person(id=name, email=f"{name}@acme"))
         await people.put_group("default", "board", ["dana", "kim"])
         await people.put_group("default", "finance", ["dana", "sam"])
-        yield Firm(house, clock, people, channel, await house.holds())
+        yield Firm(hf, clock, people, channel, await hf.holds())

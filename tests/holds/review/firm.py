@@ -45,9 +45,9 @@ class Channel:
 
 class Firm:
     def __init__(
-        self, house: Holdfast, clock: FakeClock, people: Registrar, channel: Channel, holds: HoldService
+        self, hf: Holdfast, clock: FakeClock, people: Registrar, channel: Channel, holds: HoldService
     ) -> None:
-        self.house = house
+        self.hf = hf
         self.clock = clock
         self.people = people
         self.channel = channel
@@ -57,7 +57,7 @@ class Firm:
         """A run that has stopped at a hold, and the hold."""
         flow = Flow("refund", effect="pure")
         flow.hold("approve", prompt="Pay 250?", options=["approve", "reject"], **asked)
-        (hold,) = (await flow.run({"amount": 250}, on=self.house, **(run or {}))).holds
+        (hold,) = (await flow.run({"amount": 250}, on=self.hf, **(run or {}))).holds
         return await self.row(hold.id)
 
     async def row(self, hold: str) -> HoldRow:
@@ -66,7 +66,7 @@ class Firm:
         return found
 
     async def delivers(self) -> None:
-        deliverer = (await self.house.service()).runtime.deliverer
+        deliverer = (await self.hf.service()).runtime.deliverer
         assert deliverer is not None
         await deliverer.deliver()
 

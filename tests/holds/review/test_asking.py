@@ -37,9 +37,9 @@ SLIPS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.fixture
-async def house(anyio_backend: str) -> AsyncIterator[Holdfast]:
-    async with Holdfast("memory:") as house:
-        yield house
+async def hf(anyio_backend: str) -> AsyncIterator[Holdfast]:
+    async with Holdfast("memory:") as hf:
+        yield hf
 
 
 @pytest.mark.covers("CP-6", "HOLD-BAD-02")
@@ -56,7 +56,7 @@ def test_a_flow_does_not_compile_with_a_slip_in_its_question(slip: str) -> None:
 
 @pytest.mark.covers("CP-6", "HOLD-BAD-02")
 @pytest.mark.parametrize("slip", list(SLIPS))
-async def test_a_node_asks_nobody_with_a_slip_in_its_question(house: Holdfast, slip: str) -> None:
+async def test_a_node_asks_nobody_with_a_slip_in_its_question(hf: Holdfast, slip: str) -> None:
     given, told = SLIPS[slip]
     flow = Flow("f", effect="pure")
 
@@ -65,7 +65,7 @@ async def test_a_node_asks_nobody_with_a_slip_in_its_question(house: Holdfast, s
         asked: dict[str, Any] = {"prompt": "?", **given}
         return {"said": (await ctx.ask(**asked)).decision}
 
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
     assert result.status == "failed"
     assert result.error is not None
     assert told in result.error.message
@@ -85,13 +85,13 @@ def test_a_field_that_nothing_fits_does_not_compile(limits: dict[str, Any], plac
 
 
 @pytest.mark.covers("HOLD-SEC-14")
-async def test_a_text_for_a_file_opens_nothing_here(house: Holdfast, tmp_path: Path) -> None:
+async def test_a_text_for_a_file_opens_nothing_here(hf: Holdfast, tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("of this machine")
     flow = Flow("f", effect="pure")
     flow.hold("ask", prompt="?", sections=[{"type": "input", "field": "doc", "kind": "file"}])
-    (hold,) = (await flow.run({}, on=house)).holds
-    holds = await house.holds()
+    (hold,) = (await flow.run({}, on=hf)).holds
+    holds = await hf.holds()
     sent: Any = str(secret)
     with pytest.raises(InputError, match="as its bytes"):
         await holds.attach(operator(), hold.id, "doc", "secret.txt", sent)
@@ -101,8 +101,8 @@ async def test_a_text_for_a_file_opens_nothing_here(house: Holdfast, tmp_path: P
 
 @pytest.mark.covers("G-46")
 @pytest.mark.parametrize("text", ["", "  ", "x" * 10_001])
-async def test_feedback_says_something_and_not_too_much(house: Holdfast, text: str) -> None:
-    people = Interactions(house)
+async def test_feedback_says_something_and_not_too_much(hf: Holdfast, text: str) -> None:
+    people = Interactions(hf)
     with pytest.raises(InputError):
         await people.give_feedback(Feedback(text=text))
     assert await people.feedback() == []

@@ -31,8 +31,8 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def scene(anyio_backend: str) -> AsyncIterator[Scene]:
     clock = FakeClock()
-    async with Holdfast("memory:", clock=clock) as house:
-        yield Scene(house, clock, await house.holds())
+    async with Holdfast("memory:", clock=clock) as hf:
+        yield Scene(hf, clock, await hf.holds())
 
 
 # ---------------------------------------------------------------------- bodies
@@ -200,7 +200,7 @@ async def test_a_run_is_told_the_votes_without_the_voters_groups(scene: Scene) -
 async def test_a_decision_is_refused_once_the_run_was_asked_to_stop(scene: Scene) -> None:
     """Though no worker has it yet: it would be taken, and lost."""
     row = await scene.asks()
-    service = await scene.house.service()
+    service = await scene.hf.service()
     await service.cancel(row.run, by="user:kim@acme")
     with pytest.raises(HoldDecidedError, match="cancelled by user:kim@acme"):
         await scene.holds.resolve(DANA, row.id, "approve")

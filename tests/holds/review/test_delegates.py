@@ -23,8 +23,8 @@ async def asked(firm: Firm, *, by: str | None = None, **terms: Any) -> HoldRow:
     """Under a deployment that is delegated to Bob."""
     flow = Flow("refund", effect="pure")
     flow.hold("approve", prompt="Pay?", options=["approve", "reject"], **terms)
-    await firm.house.deploy("desk", flow, on_behalf_of="user:bob@acme")
-    result = await flow.run({}, on=firm.house, deployment="desk", started_by=by)
+    await firm.hf.deploy("desk", flow, on_behalf_of="user:bob@acme")
+    result = await flow.run({}, on=firm.hf, deployment="desk", started_by=by)
     return await firm.row(result.holds[0].id)
 
 
@@ -42,7 +42,7 @@ async def test_delegated_user_has_a_vote_where_they_are_named_for_it(firm: Firm)
 @pytest.mark.covers("HOLD-SEC-10", "AS-9")
 async def test_starter_to_whom_it_is_delegated_later_does_not_decide_it(firm: Firm) -> None:
     row = await asked(firm, assignee="delegated_user", by="user:kim")
-    await (await firm.house.deployments()).delegate("desk", "user:kim@acme")
+    await (await firm.hf.deployments()).delegate("desk", "user:kim@acme")
     with pytest.raises(ExcludedError, match="only after it asked"):
         await firm.holds.resolve(person("kim"), row.id, "approve")
 
@@ -62,7 +62,7 @@ async def test_who_may_decide_is_changed_by_nobody_without_a_trace(firm: Firm) -
     await firm.people.leave("default", "group:board", "sam")
     await firm.people.put_away("default", "dana", Away(substitute="kim"))
     await firm.people.drop_person("default", "bob")
-    await firm.house.deploy("desk", "refund", assignee="group:board", by="user:ada")
+    await firm.hf.deploy("desk", "refund", assignee="group:board", by="user:ada")
     told = await store.audit("default", after=before)
     assert [each.action for each in told] == [
         "circle_kept", "circle_kept", "away", "person_dropped", "deployed"
@@ -96,6 +96,6 @@ async def test_digest_has_what_waits_for_a_delegation_that_was_revoked(firm: Fir
     channels = Channels(firm.holds.store, firm.clock, given=[reading])
     digest = Digest(firm.holds.store, channels)
     assert await digest.send("default") == 0
-    await (await firm.house.deployments()).revoke("desk")
+    await (await firm.hf.deployments()).revoke("desk")
     assert await digest.send("default") == 1
     assert row.id in reading.told[0].prompt

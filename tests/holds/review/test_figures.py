@@ -23,8 +23,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.covers("MX-1")]
 async def scene(anyio_backend: str) -> AsyncIterator[Scene]:
     clock = FakeClock()
     small = Policy("small", Rule(name="all", when="flow == 'refund' && priority == 'low'", decide="approve"))
-    async with Holdfast("memory:", clock=clock, policies=small) as house:
-        yield Scene(house, clock, await house.holds())
+    async with Holdfast("memory:", clock=clock, policies=small) as hf:
+        yield Scene(hf, clock, await hf.holds())
 
 
 async def test_only_refused_decisions_are_conflicts(scene: Scene) -> None:
@@ -42,7 +42,7 @@ async def test_only_refused_decisions_are_conflicts(scene: Scene) -> None:
 async def test_the_time_to_a_decision_is_that_of_people(scene: Scene) -> None:
     small = Flow("refund", effect="pure")
     small.hold("approve", prompt="Pay 2?", options=["approve", "reject"], priority="low")
-    assert (await small.run({}, on=scene.house)).completed
+    assert (await small.run({}, on=scene.hf)).completed
     row = await scene.asks()
     scene.clock.advance(minutes=10)
     await scene.holds.resolve(DANA, row.id, "approve")

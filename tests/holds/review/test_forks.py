@@ -22,20 +22,20 @@ async def test_who_approved_in_the_run_that_was_forked_does_not_approve_again(fi
         approval={"exclude": ["earlier_approvers"]},
     )  # fmt: skip
     flow.chain(first, second)
-    asked = await flow.run({}, on=firm.house)
+    asked = await flow.run({}, on=firm.hf)
     before = (await firm.row(asked.holds[0].id)).seq
     await firm.holds.resolve(person("dana"), asked.holds[0].id, "approve")
-    paying = await flow.resume(asked.run_id, on=firm.house)
-    service = await firm.house.service()
+    paying = await flow.resume(asked.run_id, on=firm.hf)
+    service = await firm.hf.service()
 
     late = await service.fork(paying.run_id, (await firm.row(paying.holds[0].id)).seq - 1)
-    (again,) = (await flow.resume(late.id, on=firm.house)).holds
+    (again,) = (await flow.resume(late.id, on=firm.hf)).holds
     with pytest.raises(ExcludedError, match="approved earlier"):
         await firm.holds.resolve(person("dana@acme"), again.id, "approve")
 
     early = await service.fork(paying.run_id, before - 1)
-    (checking,) = (await flow.resume(early.id, on=firm.house)).holds
+    (checking,) = (await flow.resume(early.id, on=firm.hf)).holds
     await firm.holds.resolve(person("sam"), checking.id, "approve")
-    (last,) = (await flow.resume(early.id, on=firm.house)).holds
+    (last,) = (await flow.resume(early.id, on=firm.hf)).holds
     done = await firm.holds.resolve(person("dana"), last.id, "approve")
     assert done.row.status is HoldStatus.resolved

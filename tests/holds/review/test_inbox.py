@@ -20,26 +20,26 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-async def house(anyio_backend: str, clock: FakeClock) -> AsyncIterator[Holdfast]:
-    async with Holdfast("memory:", clock=clock) as house:
-        yield house
+async def hf(anyio_backend: str, clock: FakeClock) -> AsyncIterator[Holdfast]:
+    async with Holdfast("memory:", clock=clock) as hf:
+        yield hf
 
 
 async def test_whoever_is_cut_off_while_typing_decides_nothing_by_what_they_go_on_to_type(
-    house: Holdfast, clock: FakeClock
+    hf: Holdfast, clock: FakeClock
 ) -> None:
-    first = await ask(house, sections=FORM)
-    second = await ask(house)
-    seen = await screen(house, clock)
+    first = await ask(hf, sections=FORM)
+    second = await ask(hf)
+    seen = await screen(hf, clock)
     await seen.press("enter", "1", "enter", "12")
     body = {"decision": "reject", "response_data": {"why": "no"}}
-    await (await house.holds()).resolve(operator("user:sam@acme"), first, body)
+    await (await hf.holds()).resolve(operator("user:sam@acme"), first, body)
     await seen.others()
     assert "Enter goes on" in " ".join(seen.lines())
 
     await seen.press("u", "j", "1", "1", "enter")
     assert seen.state.prompt is None
-    row = await (await house.holds()).get(operator(), second)
+    row = await (await hf.holds()).get(operator(), second)
     assert (row.placed, str(row.status)) == (None, "pending")
     await seen.press("u")
     assert not seen.state.open

@@ -41,14 +41,14 @@ class Broken:
 
 @pytest.mark.covers("AS-10")
 async def test_hold_whose_rules_could_not_be_asked_is_for_admins(anyio_backend: str) -> None:
-    async with Holdfast("memory:") as house:
-        (await house.service()).runtime.preparer = Preparer(Desk(policies=Broken()))
+    async with Holdfast("memory:") as hf:
+        (await hf.service()).runtime.preparer = Preparer(Desk(policies=Broken()))
         flow = Flow("refund", effect="pure")
         flow.hold("approve", prompt="Pay?", options=["yes", "no"], assignee="user:dana")
-        (hold,) = (await flow.run({}, on=house)).holds
+        (hold,) = (await flow.run({}, on=hf)).holds
         assert (hold.assignee_type, hold.assignee_reason) == ("unrouted", "the rules are away")
         with pytest.raises(NotAssignedError):
-            await (await house.holds()).resolve(person("dana"), hold.id, "yes")
+            await (await hf.holds()).resolve(person("dana"), hold.id, "yes")
 
 
 @pytest.mark.covers("HOLD-AUTH-08", "HI-1")
@@ -58,10 +58,10 @@ async def test_exclusion_of_a_starter_who_is_not_known_is_told(
 ) -> None:
     flow = Flow("refund", effect="pure")
     flow.hold("approve", prompt="Pay?", options=["yes", "no"], approval={"exclude": ["initiator"]})
-    async with Holdfast("memory:", directory=directory) as house:
-        holds = await house.holds()
-        (nameless,) = (await flow.run({}, on=house)).holds
+    async with Holdfast("memory:", directory=directory) as hf:
+        holds = await hf.holds()
+        (nameless,) = (await flow.run({}, on=hf)).holds
         (_, warned) = await holds.history(operator(), nameless.id)
         assert "who started the run is not known" in str(warned.data)
-        (known,) = (await flow.run({}, on=house, started_by="user:dana")).holds
+        (known,) = (await flow.run({}, on=hf, started_by="user:dana")).holds
         assert [each.action for each in await holds.history(operator(), known.id)] == ["created"]

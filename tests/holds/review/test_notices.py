@@ -25,37 +25,37 @@ pytestmark = pytest.mark.anyio
 INSIDE = "https://10.0.0.1/x"  # it is refused without asking the network
 
 
-async def asked(house: Holdfast, tenant: str) -> None:
+async def asked(hf: Holdfast, tenant: str) -> None:
     flow = Flow("refund", effect="pure")
     flow.hold("approve", prompt="Pay?", options=["yes", "no"], assignee="user:dana@acme")
-    await flow.run({}, on=house, tenant=tenant)
+    await flow.run({}, on=hf, tenant=tenant)
 
 
-async def of_tenant(house: Holdfast, tenant: str) -> list[OutboxRow]:
-    return await (await house.open()).list_outbox(tenant=tenant)
+async def of_tenant(hf: Holdfast, tenant: str) -> list[OutboxRow]:
+    return await (await hf.open()).list_outbox(tenant=tenant)
 
 
 @pytest.mark.covers("NO-1", "HOLD-SEC-11")
 async def test_tenant_without_a_channel_does_not_keep_another_from_being_told(anyio_backend: str) -> None:
-    async with Holdfast("memory:", clock=FakeClock()) as house:
+    async with Holdfast("memory:", clock=FakeClock()) as hf:
         for _ in range(25):
-            await asked(house, "quiet")
-        await asked(house, "loud")
-        deliverer = (await house.service()).runtime.deliverer
+            await asked(hf, "quiet")
+        await asked(hf, "loud")
+        deliverer = (await hf.service()).runtime.deliverer
         assert deliverer is not None
         await deliverer.channels.put("loud", SlackSpec(name="chat", url=INSIDE))
         await deliverer.deliver()
-        (message,) = await of_tenant(house, "loud")
+        (message,) = await of_tenant(hf, "loud")
         assert (message.attempts, message.state) == (1, OutboxState.dead)
         assert "not outside" in (message.error or "")
 
 
 @pytest.mark.covers("NO-1")
-async def test_house_without_channels_leaves_messages_until_there_is_one(anyio_backend: str) -> None:
+async def test_instance_without_channels_leaves_messages_until_there_is_one(anyio_backend: str) -> None:
     clock = FakeClock()
-    async with Holdfast("memory:", clock=clock) as house:
-        await asked(house, "a")
-        deliverer = (await house.service()).runtime.deliverer
+    async with Holdfast("memory:", clock=clock) as hf:
+        await asked(hf, "a")
+        deliverer = (await hf.service()).runtime.deliverer
         assert deliverer is not None
         assert (await deliverer.deliver()).total == 0
         await deliverer.channels.put("a", SlackSpec(name="chat", url=INSIDE))
@@ -84,7 +84,7 @@ async def test_mail_goes_to_who_is_there_and_to_nobody_who_has_left(firm: Firm) 
 async def test_reminders_of_years_leave_one_state_for_each_recipient(firm: Firm) -> None:
     row = await firm.asks(assignee="user:dana", reminder="15m")
     await firm.delivers()
-    sweeper = (await firm.house.service()).runtime.sweeper
+    sweeper = (await firm.hf.service()).runtime.sweeper
     assert sweeper is not None
     for _ in range(5):
         firm.clock.advance(minutes=15)
@@ -120,13 +120,13 @@ class Lost(Channel):
 @pytest.mark.covers("NO-2", "NO-3")
 async def test_channel_that_does_not_find_people_keeps_no_other_from_telling(anyio_backend: str) -> None:
     clock, lost, good = FakeClock(), Lost(), Channel()
-    async with Holdfast("memory:", clock=clock, channels=[lost, good]) as house:
-        await asked(house, "a")
-        deliverer = (await house.service()).runtime.deliverer
+    async with Holdfast("memory:", clock=clock, channels=[lost, good]) as hf:
+        await asked(hf, "a")
+        deliverer = (await hf.service()).runtime.deliverer
         assert deliverer is not None
         assert (await deliverer.deliver()).waiting == 1
         assert (len(lost.told), len(good.told)) == (0, 1)
-        (message,) = await of_tenant(house, "a")
+        (message,) = await of_tenant(hf, "a")
         assert message.error == "lost: the directory is away"
         lost.knows = True
         clock.advance(hours=1)
@@ -139,7 +139,7 @@ async def test_nobody_is_reminded_of_what_they_snoozed_under_another_name(firm: 
     row = await firm.asks(assignee="user:dana@acme", reminder="15m")
     await firm.delivers()
     await firm.holds.snooze(person("dana"), row.id, timedelta(hours=1))
-    sweeper = (await firm.house.service()).runtime.sweeper
+    sweeper = (await firm.hf.service()).runtime.sweeper
     assert sweeper is not None
     for minutes, pings in ((20, 0), (20, 0), (25, 1)):
         firm.clock.advance(minutes=minutes)

@@ -29,9 +29,9 @@ def sleeping(_facts: Any) -> None:
 async def test_a_guardrail_that_does_not_answer_has_not_passed(check: Any) -> None:
     rails = Guardrails({"slow": check}, timeout=0.05)
     policy = Policy("p", Rule(name="r", decide="approve"))
-    async with Holdfast("memory:", policies=policy, guardrails=rails) as house:
+    async with Holdfast("memory:", policies=policy, guardrails=rails) as hf:
         started = time.monotonic()
-        result = await refund().run(given(5), on=house)
+        result = await refund().run(given(5), on=hf)
         assert time.monotonic() - started < 5
     assert result.state["decision"] == "reject"
     assert "took longer" in result.state["decision_result"]["veto"]["reason"]
@@ -48,9 +48,9 @@ async def test_others_go_on_while_a_guardrail_takes_its_time() -> None:
             await asyncio.sleep(0.01)
             turns += 1
 
-    async with Holdfast("memory:", policies=policy, guardrails=rails) as house:
+    async with Holdfast("memory:", policies=policy, guardrails=rails) as hf:
         beside = asyncio.create_task(others())
-        assert (await refund().run(given(5), on=house)).state["paid"]
+        assert (await refund().run(given(5), on=hf)).state["paid"]
         beside.cancel()
     assert turns > 5
 

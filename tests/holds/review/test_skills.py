@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 async def test_slip_in_a_skill_is_refused_and_nothing_is_kept(
     firm: Firm, version: str, content: dict[str, Any], said: str
 ) -> None:
-    skills = await firm.house.skills()
+    skills = await firm.hf.skills()
     with pytest.raises(InputError, match=said):
         await skills.publish("refunds", version, **content)
     assert await skills.list() == []

@@ -39,8 +39,8 @@ async def test_question_of_a_node_to_what_is_no_text_says_so(anyio_backend: str)
     async def ask(ctx: Any) -> None:
         await ctx.ask("Pay?", assignee=5)
 
-    async with Holdfast("memory:") as house:
-        result = await flow.run({}, on=house)
+    async with Holdfast("memory:") as hf:
+        result = await flow.run({}, on=hf)
     assert result.error is not None
     assert "assignee 5: it is no text" in result.error.message
 

@@ -37,7 +37,7 @@ def inside(**manner: Any) -> Flow:
 
 @pytest.mark.covers("CP-4", "CP-5", "CP-6", "CP-8", "CP-10", "CP-13")
 async def test_a_row_has_the_usual_values_when_a_flow_says_nothing(place: Place) -> None:
-    (hold,) = (await asking(prompt="", options=["a", {"id": "b"}]).run(on=await place.house())).holds
+    (hold,) = (await asking(prompt="", options=["a", {"id": "b"}]).run(on=await place.hf())).holds
     assert (hold.type, hold.prompt, hold.priority) == ("approval", "", "normal")
     assert hold.options == (Option("a", "a", "secondary"), Option("b", "b", "secondary"))
     assert (hold.context, hold.tags, hold.block) == (b"{}", (), 0)
@@ -48,7 +48,7 @@ async def test_a_row_has_the_usual_values_when_a_flow_says_nothing(place: Place)
 
 @pytest.mark.covers("CP-4")
 async def test_a_type_of_the_programs_own_is_kept_when_nobody_knows_it(place: Place) -> None:
-    (hold,) = (await asking(type="moon_phase").run(on=await place.house())).holds
+    (hold,) = (await asking(type="moon_phase").run(on=await place.hf())).holds
     assert (hold.type, hold.options) == ("moon_phase", None)
 
 
@@ -77,7 +77,7 @@ TERMS: dict[str, Any] = {
 @pytest.mark.covers("CP-6", "CP-11", "CP-12", "CP-13")
 @pytest.mark.parametrize("make", [asking, inside])
 async def test_every_term_reaches_the_row_when_a_flow_or_a_handler_asks(place: Place, make: Any) -> None:
-    result = await make(options=OPTIONS, **TERMS).run(on=await place.house())
+    result = await make(options=OPTIONS, **TERMS).run(on=await place.hf())
     (hold,) = result.holds
     terms = hold.terms
     assert (hold.assignee, hold.assignee_type, hold.assignee_value) == ("group:finance", "group", "finance")
@@ -97,10 +97,10 @@ async def test_every_term_reaches_the_row_when_a_flow_or_a_handler_asks(place: P
 
 
 async def test_a_fork_asks_on_the_same_terms_when_the_question_is_a_handlers(place: Place) -> None:
-    house = await place.house()
+    hf = await place.hf()
     flow = inside(options=OPTIONS, **TERMS)
-    result = await flow.run(on=house)
-    forked = await flow.fork(result.holds[0].id, on=house)
+    result = await flow.run(on=hf)
+    forked = await flow.fork(result.holds[0].id, on=hf)
     before, after = result.holds[0], forked.holds[0]
     assert after.id != before.id
     same = ("options", "assignee", "tags", "reminder_interval", "terms", "expiry_action", "priority")
@@ -167,10 +167,10 @@ def test_a_slip_is_a_compile_error_that_names_the_hold(manner: dict[str, Any], s
 async def test_a_slip_fails_the_node_and_asks_nobody_when_a_handler_makes_it(
     place: Place, manner: dict[str, Any]
 ) -> None:
-    house = await place.house()
-    result = await inside(**manner).run(on=house)
+    hf = await place.hf()
+    result = await inside(**manner).run(on=hf)
     assert (result.status, result.failed_node) == (RunStatus.failed, "work")
-    assert not await (await house.open()).holds()
+    assert not await (await hf.open()).holds()
 
 
 @pytest.mark.covers("HOLD-BAD-02")
@@ -188,13 +188,13 @@ async def test_a_slip_fails_the_node_and_asks_nobody_when_a_handler_makes_it(
 async def test_a_question_that_cannot_be_put_fails_its_node_and_names_the_expression(
     place: Place, manner: dict[str, Any], given: dict[str, Any], said: str
 ) -> None:
-    house = await place.house()
-    result = await asking(**manner).run(given, on=house)
+    hf = await place.hf()
+    result = await asking(**manner).run(given, on=hf)
     assert (result.status, result.failed_node) == (RunStatus.failed, "gate")
     assert result.error is not None
     assert result.error.code == "expression_invalid"
     assert said in result.error.message
-    assert not await (await house.open()).holds()
+    assert not await (await hf.open()).holds()
 
 
 @pytest.mark.covers("CP-11")
@@ -203,7 +203,7 @@ async def test_timeout_and_people_are_known_when_the_question_is_asked(place: Pl
         timeout="{{hours}}h", assignee="user:{{who}}", on_timeout="escalate:user:{{boss}}", options=["a"]
     )
     given = {"hours": 3, "who": "Dana@Acme.example", "boss": "sam"}
-    (hold,) = (await flow.run(given, on=await place.house())).holds
+    (hold,) = (await flow.run(given, on=await place.hf())).holds
     assert hold.expires_at == hold.created_at + 3 * 3600 * 1_000_000
     assert (hold.assignee, hold.assignee_value) == ("user:Dana@Acme.example", "dana@acme.example")
     assert (hold.expiry_action, hold.escalation_target) == ("escalate", "user:sam")

@@ -38,9 +38,9 @@ class Step:
 
 
 async def furnished(place: Place, **steps: Step) -> Holdfast:
-    house = await place.house()
-    (await house.service()).runtime.preparer = Preparer(Desk(**steps))
-    return house
+    hf = await place.hf()
+    (await hf.service()).runtime.preparer = Preparer(Desk(**steps))
+    return hf
 
 
 def asking(**manner: Any) -> Flow:
@@ -56,8 +56,8 @@ def asking(**manner: Any) -> Flow:
 async def test_a_row_is_complete_when_anybody_can_see_it(place: Place) -> None:
     rule = Step(assignee="role:cfo", priority="critical", tags=("ruled",))
     person = Step(assignee_value="somebody")
-    house = await furnished(place, policies=rule, directory=person)
-    result = await asking(assignee="user:dana").run(on=house, started_by="user:ada", instance_key="o-7")
+    hf = await furnished(place, policies=rule, directory=person)
+    result = await asking(assignee="user:dana").run(on=hf, started_by="user:ada", instance_key="o-7")
     (hold,) = result.holds
     assert (hold.assignee, hold.assignee_type, hold.assignee_value) == ("role:cfo", "role", "somebody")
     assert (hold.priority, hold.tags) == ("critical", ("ruled",))
@@ -70,32 +70,32 @@ async def test_a_row_is_complete_when_anybody_can_see_it(place: Place) -> None:
 
 @pytest.mark.parametrize("error", [ValueError("boom"), RuntimeError("away")])
 async def test_a_question_is_asked_when_nothing_can_be_looked_up(place: Place, error: Exception) -> None:
-    house = await furnished(place, policies=Step(error), directory=Step(error), deadlines=Step(error))
+    hf = await furnished(place, policies=Step(error), directory=Step(error), deadlines=Step(error))
     flow = asking(assignee="user:dana", timeout="1h")
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     (hold,) = result.holds
     assert (hold.assignee, hold.assignee_type, hold.assignee_reason) == ("user:dana", "unrouted", str(error))
     assert hold.expires_at == hold.created_at + 3600 * 1_000_000
-    await (await house.service()).answer(hold.id, "yes")
-    assert (await flow.resume(result.run_id, on=house)).completed
+    await (await hf.service()).answer(hold.id, "yes")
+    assert (await flow.resume(result.run_id, on=hf)).completed
 
 
 async def test_an_assignee_that_a_rule_gets_wrong_is_nobody_and_says_why(place: Place) -> None:
-    house = await furnished(place, policies=Step(assignee="user:a\nb"))
-    (hold,) = (await asking(assignee="user:dana").run(on=house)).holds
+    hf = await furnished(place, policies=Step(assignee="user:a\nb"))
+    (hold,) = (await asking(assignee="user:dana").run(on=hf)).holds
     assert (hold.assignee_type, hold.assignee_value) == ("unrouted", "")
     assert "cannot be seen" in hold.assignee_reason
 
 
 @pytest.mark.covers("CP-11")
 async def test_a_deadline_in_the_past_is_taken_and_acted_on_by_the_next_sweep(place: Place) -> None:
-    house = await furnished(place, deadlines=Step(expires_at=1))
+    hf = await furnished(place, deadlines=Step(expires_at=1))
     flow = asking()
-    result = await flow.run(on=house)
+    result = await flow.run(on=hf)
     assert (result.status, result.holds[0].expires_at) == (RunStatus.pending_input, 1)
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     assert result.status is RunStatus.failed
-    (hold,) = await (await house.open()).holds(run=RunId(result.run_id))
+    (hold,) = await (await hf.open()).holds(run=RunId(result.run_id))
     assert hold.status is HoldStatus.expired
 
 
@@ -119,13 +119,13 @@ async def test_records_keep_their_order_when_others_write_while_a_question_is_lo
     flow.hold("gate", prompt="Go?", options=["yes"])
     for node in (busy, asks, "gate"):
         flow.edge(start, node)
-    house = await furnished(place, directory=Step(assignee_value="x"))
-    result = await flow.run(on=house)
+    hf = await furnished(place, directory=Step(assignee_value="x"))
+    result = await flow.run(on=hf)
     assert len(result.holds) == 4
-    service = await house.service()
+    service = await hf.service()
     for hold in result.holds:
         await service.answer(hold.id, "yes")
-    result = (await flow.resume(result.run_id, on=house)).expect()
+    result = (await flow.resume(result.run_id, on=hf)).expect()
     assert (result.state["steps"], result.state["said"]) == (20, ["yes"] * 3)
     records = await service.store.read(RunId(result.run_id), first=0)
     assert [record.seq for record in records] == list(range(len(records)))
@@ -134,9 +134,9 @@ async def test_records_keep_their_order_when_others_write_while_a_question_is_lo
 async def test_first_questions_and_those_of_a_fork_come_to_the_desk_too(place: Place) -> None:
     flow = Flow("at-once", effect="pure")
     flow.hold("gate", prompt="Pay?", options=["yes"], assignee="user:dana")
-    house = await furnished(place, directory=Step(assignee_value="looked-up"))
-    result = await flow.run(on=house)
-    forked = await flow.fork(result.holds[0].id, on=house)
+    hf = await furnished(place, directory=Step(assignee_value="looked-up"))
+    result = await flow.run(on=hf)
+    forked = await flow.fork(result.holds[0].id, on=hf)
     assert [hold.assignee_value for hold in (*result.holds, *forked.holds)] == ["looked-up"] * 2
 
 

@@ -50,17 +50,17 @@ def script(caught: list[str], **manner: Any) -> Flow:
 
 async def after_two_hours(place: Place, flow: Flow) -> tuple[Result, HoldRow]:
     """Nobody answers, nobody waits; another process comes by when the time is over."""
-    first = await place.house()
+    first = await place.hf()
     result = await flow.run(on=first)
     await first.close()
     place.clock.advance(hours=2)
-    house = await place.house()
-    result = await flow.resume(result.run_id, on=house)
-    return result, await the_hold(house, result)
+    hf = await place.hf()
+    result = await flow.resume(result.run_id, on=hf)
+    return result, await the_hold(hf, result)
 
 
-async def the_hold(house: Holdfast, result: Result) -> HoldRow:
-    (hold,) = await (await house.open()).holds(run=result.run_id)
+async def the_hold(hf: Holdfast, result: Result) -> HoldRow:
+    (hold,) = await (await hf.open()).holds(run=result.run_id)
     return hold
 
 
@@ -110,24 +110,24 @@ async def test_the_branch_of_an_expiry_is_taken_and_no_other(place: Place) -> No
 @pytest.mark.covers("HOLD-TIME-05")
 async def test_a_worker_that_was_away_acts_on_a_deadline_when_it_is_back(place: Place) -> None:
     flow = gated(on_timeout="branch:late")
-    first = await place.house()
+    first = await place.hf()
     result = await flow.run(on=first)
     await first.close()
     place.clock.advance(days=30)
-    house = await place.house()
-    await Worker(flow, on=house).run_until_idle()
-    row = await (await house.service()).get(result.run_id)
+    hf = await place.hf()
+    await Worker(flow, on=hf).run_until_idle()
+    row = await (await hf.service()).get(result.run_id)
     assert row.status is RunStatus.completed
-    assert (await the_hold(house, result)).status is HoldStatus.expired
+    assert (await the_hold(hf, result)).status is HoldStatus.expired
 
 
 @pytest.mark.covers("CA-1")
 async def test_a_run_ends_cancelled_when_its_question_is_withdrawn(place: Place) -> None:
-    flow, house = gated(), await place.house()
-    result = await flow.run(on=house)
-    await (await house.holds()).cancel(operator("user:dana"), result.holds[0].id, reason="not needed")
-    result = await flow.resume(result.run_id, on=house)
-    hold = await the_hold(house, result)
+    flow, hf = gated(), await place.hf()
+    result = await flow.run(on=hf)
+    await (await hf.holds()).cancel(operator("user:dana"), result.holds[0].id, reason="not needed")
+    result = await flow.resume(result.run_id, on=hf)
+    hold = await the_hold(hf, result)
     assert (result.status, hold.status) == (RunStatus.cancelled, HoldStatus.cancelled)
     assert (hold.resolution, hold.closed_by, hold.closed_reason) == (None, "user:dana", "not needed")
     assert "paid" not in result.state
@@ -136,19 +136,19 @@ async def test_a_run_ends_cancelled_when_its_question_is_withdrawn(place: Place)
 @pytest.mark.covers("CA-1")
 async def test_a_withdrawn_question_raises_when_its_handler_wants_to_know(place: Place) -> None:
     caught: list[str] = []
-    flow, house = script(caught, on_cancel="raise"), await place.house()
-    result = await flow.run(on=house)
-    await (await house.holds()).cancel(operator(), result.holds[0].id, reason="asked the wrong team")
-    result = await flow.resume(result.run_id, on=house)
+    flow, hf = script(caught, on_cancel="raise"), await place.hf()
+    result = await flow.run(on=hf)
+    await (await hf.holds()).cancel(operator(), result.holds[0].id, reason="asked the wrong team")
+    result = await flow.resume(result.run_id, on=hf)
     assert (caught, result.state) == (["HoldCancelledError"], {"end": "hold_cancelled"})
 
 
 @pytest.mark.covers("CA-1")
 async def test_a_node_fails_when_its_question_is_withdrawn_and_the_flow_wants_to_know(place: Place) -> None:
-    flow, house = gated(on_cancel="raise"), await place.house()
-    result = await flow.run(on=house)
-    await (await house.holds()).cancel(operator(), result.holds[0].id, reason="asked the wrong team")
-    result = await flow.resume(result.run_id, on=house)
+    flow, hf = gated(on_cancel="raise"), await place.hf()
+    result = await flow.run(on=hf)
+    await (await hf.holds()).cancel(operator(), result.holds[0].id, reason="asked the wrong team")
+    result = await flow.resume(result.run_id, on=hf)
     assert (result.status, result.failed_node) == (RunStatus.failed, "gate")
     assert result.error is not None
     assert result.error.code == "hold_cancelled"
@@ -161,34 +161,34 @@ async def test_open_questions_are_cancelled_with_the_run_that_asked_them(place: 
     flow.hold("one", prompt="1?", options=["yes"])
     flow.hold("other", prompt="2?", options=["yes"], timeout="1h", bind="second")
     flow.start("one", "other")
-    house = await place.house()
-    result = await flow.run(on=house)
-    service = await house.service()
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    service = await hf.service()
     await service.answer(result.holds[0].id, "yes")
     await service.cancel(result.run_id, reason="over")
-    result = await flow.resume(result.run_id, on=house)
-    rows = await (await house.open()).holds(run=result.run_id)
+    result = await flow.resume(result.run_id, on=hf)
+    rows = await (await hf.open()).holds(run=result.run_id)
     told = sorted((row.node, row.status, row.closed_reason) for row in rows)
     assert told == [
         ("one", HoldStatus.resolved, None),
         ("other", HoldStatus.cancelled, "the run was cancelled"),
     ]
-    assert await (await house.open()).next_due_hold() is None
+    assert await (await hf.open()).next_due_hold() is None
 
 
 @pytest.mark.covers("EX-8", "CA-1")
 @pytest.mark.parametrize("end", ["expired", "withdrawn"])
 async def test_a_question_of_the_engine_itself_has_an_end_too(place: Place, end: str) -> None:
     """Somebody gave a breakpoint a deadline, or withdrew it: the run does not hang on it."""
-    flow, house = gated(), await place.house()
-    result = await flow.run(on=house, breaks=["gate"])
+    flow, hf = gated(), await place.hf()
+    result = await flow.run(on=hf, breaks=["gate"])
     (stop,) = result.holds
     assert stop.type == "debug_breakpoint"
-    people = await house.holds()
+    people = await hf.holds()
     if end == "withdrawn":
         await people.cancel(operator(), stop.id)
     else:
         await people.extend(operator(), stop.id, place.clock.now() + 60_000_000)
         place.clock.advance(minutes=1)
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     assert result.status == {"expired": RunStatus.failed, "withdrawn": RunStatus.cancelled}[end]

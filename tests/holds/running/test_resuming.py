@@ -43,8 +43,8 @@ def damage(path: Path, statements: str) -> None:
     disk.close()
 
 
-async def the_hold(house: Holdfast, result: Result) -> HoldRow:
-    (hold,) = await (await house.open()).holds(run=result.run_id)
+async def the_hold(hf: Holdfast, result: Result) -> HoldRow:
+    (hold,) = await (await hf.open()).holds(run=result.run_id)
     return hold
 
 
@@ -55,30 +55,30 @@ async def test_a_decision_is_applied_once_when_the_process_dies_between_it_and_t
 ) -> None:
     log: list[str] = []
     flow = paying(log)
-    house = await place.house()
-    result = await flow.run({"run": "1"}, on=house, run_id=RUN)
+    hf = await place.hf()
+    result = await flow.run({"run": "1"}, on=hf, run_id=RUN)
     with armed(point) as reached, suppress(Crash):
-        await (await house.service()).answer(result.holds[0].id, "approve")
-        await flow.resume(RUN, on=house)
+        await (await hf.service()).answer(result.holds[0].id, "approve")
+        await flow.resume(RUN, on=hf)
     assert reached.reached
     place.lapse()
-    house = await place.house()
-    result = await flow.resume(RUN, on=house)
+    hf = await place.hf()
+    result = await flow.resume(RUN, on=hf)
     assert (result.status, result.state["verdict"], log) == (RunStatus.completed, "approve", ["approve"])
-    hold = await the_hold(house, result)
+    hold = await the_hold(hf, result)
     assert (hold.status, hold.resumed_at is not None) == (HoldStatus.resolved, True)
 
 
 @pytest.mark.covers("RM-1")
 async def test_a_decision_that_is_delivered_twice_is_applied_once(place: Place) -> None:
     log: list[str] = []
-    flow, house = paying(log), await place.house()
-    result = await flow.run({"run": "1"}, on=house)
+    flow, hf = paying(log), await place.hf()
+    result = await flow.run({"run": "1"}, on=hf)
     hold = result.holds[0].id
-    await (await house.service()).answer(hold, "approve")
-    store = await house.open()
+    await (await hf.service()).answer(hold, "approve")
+    store = await hf.open()
     assert await store.send(RunId(result.run_id), "answer", hold.encode())
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     assert (result.status, log) == (RunStatus.completed, ["approve"])
 
 
@@ -88,33 +88,33 @@ async def test_a_run_is_told_again_when_what_should_have_woken_it_was_lost(
 ) -> None:
     log: list[str] = []
     flow, clock, path = paying(log), FakeClock(), tmp_path / "lost.db"
-    async with Holdfast(f"sqlite:{path}", clock=clock) as house:
-        result = await flow.run({"run": "1"}, on=house)
-        await (await house.service()).answer(result.holds[0].id, "approve")
+    async with Holdfast(f"sqlite:{path}", clock=clock) as hf:
+        result = await flow.run({"run": "1"}, on=hf)
+        await (await hf.service()).answer(result.holds[0].id, "approve")
     damage(path, "DELETE FROM inbox; UPDATE runs SET ready_at = NULL")
-    async with Holdfast(f"sqlite:{path}", clock=clock) as house:
-        await Worker(flow, on=house).run_until_idle()
+    async with Holdfast(f"sqlite:{path}", clock=clock) as hf:
+        await Worker(flow, on=hf).run_until_idle()
         assert log == [], "nobody has told it yet"
         clock.advance(minutes=2)
-        await Worker(flow, on=house).run_until_idle()
+        await Worker(flow, on=hf).run_until_idle()
         assert log == ["approve"]
-        assert (await the_hold(house, result)).resumed_at is not None
+        assert (await the_hold(hf, result)).resumed_at is not None
 
 
 @pytest.mark.covers("RM-2")
 async def test_the_decision_is_bound_by_name_and_whole(place: Place) -> None:
-    flow, house = paying([]), await place.house()
-    result = await flow.run({"run": "1"}, on=house)
-    service = await house.service()
+    flow, hf = paying([]), await place.hf()
+    result = await flow.run({"run": "1"}, on=hf)
+    service = await hf.service()
     hold = result.holds[0].id
     await service.answer(hold, "approve", data={"amount": "5.00"}, comment="fine", by="user:dana")
-    result = await flow.resume(result.run_id, on=house)
+    result = await flow.resume(result.run_id, on=hf)
     told = result.state["verdict_result"]
     assert (result.state["verdict"], result.state["filled"]) == ("approve", {"amount": "5.00"})
     assert (told["decision"], told["response_data"]) == ("approve", {"amount": "5.00"})
     assert (told["comment"], told["resolved_by"], told["auto_expired"]) == ("fine", "user:dana", False)
     assert told["resolved_at"].endswith("Z")
-    row = await the_hold(house, result)
+    row = await the_hold(hf, result)
     assert row.resolution is not None
     assert msgspec.json.decode(row.resolution)["decision"] == "approve"
 
@@ -130,19 +130,19 @@ async def test_a_run_whose_state_is_gone_fails_and_the_decision_stays(
         return {"text": "x" * 200_000}
 
     flow.edge(write, flow.hold("look", prompt="Fine?", options=["yes"]))
-    async with Holdfast(f"sqlite:{path}") as house:
-        result = await flow.run({}, on=house)
-        await (await house.service()).answer(result.holds[0].id, "yes")
+    async with Holdfast(f"sqlite:{path}") as hf:
+        result = await flow.run({}, on=hf)
+        await (await hf.service()).answer(result.holds[0].id, "yes")
     damage(path, "DELETE FROM blobs")
-    async with Holdfast(f"sqlite:{path}") as house:
+    async with Holdfast(f"sqlite:{path}") as hf:
         with pytest.raises(BlobMissingError):
-            await flow.resume(result.run_id, on=house)
-        service = await house.service()
+            await flow.resume(result.run_id, on=hf)
+        service = await hf.service()
         row = await service.get(result.run_id)
         assert (row.status, (row.error or "").endswith("[state_missing]")) == (RunStatus.failed, True)
         (told,) = [e for e in await service.events(result.run_id) if e.type == "run.damaged"]
         assert told.data["error"]["code"] == "state_missing"
-        hold = await the_hold(house, result)
+        hold = await the_hold(hf, result)
         assert (hold.status, hold.resumed_at) == (HoldStatus.resolved, None)
 
 
@@ -155,11 +155,11 @@ async def test_the_time_that_a_person_takes_counts_against_no_timeout(place: Pla
         reply = await ctx.ask("Well?", options=["yes"])
         return {"said": reply.decision}
 
-    result = await flow.run(on=await place.house())
+    result = await flow.run(on=await place.hf())
     place.clock.advance(days=40)
-    house = await place.house()
-    await (await house.service()).answer(result.holds[0].id, "yes")
-    assert (await flow.resume(result.run_id, on=house)).expect().state == {"said": "yes"}
+    hf = await place.hf()
+    await (await hf.service()).answer(result.holds[0].id, "yes")
+    assert (await flow.resume(result.run_id, on=hf)).expect().state == {"said": "yes"}
 
 
 @pytest.mark.covers("CP-17")
@@ -174,11 +174,11 @@ async def test_asking_again_finds_the_same_hold_when_the_process_dies_as_it_asks
 
     flow.edge(before, flow.hold("gate", prompt="Pay?", options=["approve"]))
     await place.crash(flow, {}, point)
-    house = await place.house()
-    service = await house.service()
-    await flow.resume(RUN, on=house)
+    hf = await place.hf()
+    service = await hf.service()
+    await flow.resume(RUN, on=hf)
     (hold,) = await service.holds(RunId(RUN), open_only=False)
-    again = await flow.resume(RUN, on=await place.house())
+    again = await flow.resume(RUN, on=await place.hf())
     assert [h.id for h in again.holds] == [hold.id]
 
 
@@ -193,12 +193,12 @@ async def test_each_turn_of_a_loop_asks_anew(place: Place) -> None:
     flow.start(turn)
     flow.edge(turn, "gate")
     flow.loop("gate", turn, when="decision == 'again'", max=5)
-    house = await place.house()
-    result = await flow.run(on=house)
-    service = await house.service()
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    service = await hf.service()
     for said in ("again", "again", "done"):
         await service.answer(result.holds[0].id, said)
-        result = await flow.resume(result.run_id, on=house)
+        result = await flow.resume(result.run_id, on=hf)
     assert result.completed
     holds = await service.holds(RunId(result.run_id), open_only=False)
     assert [hold.visit for hold in holds] == [1, 2, 3]
@@ -211,24 +211,24 @@ async def test_a_pause_inside_a_sub_flow_is_answered_where_it_stands(place: Plac
     child.hold("inner", prompt="Inside?", options=["yes"], assignee="user:kim", timeout="1d")
     parent = Flow("parent", effect="pure")
     parent.subflow("sub", child)
-    house = await place.house()
-    result = await parent.run({}, on=house)
+    hf = await place.hf()
+    result = await parent.run({}, on=hf)
     (hold,) = result.holds
     assert (hold.node, hold.scope.startswith("sub"), hold.assignee_value) == ("inner", True, "kim")
-    await (await house.service()).answer(hold.id, "yes")
-    result = await parent.resume(result.run_id, on=house)
+    await (await hf.service()).answer(hold.id, "yes")
+    result = await parent.resume(result.run_id, on=hf)
     assert result.completed
-    assert (await the_hold(house, result)).resumed_at is not None
+    assert (await the_hold(hf, result)).resumed_at is not None
 
 
 async def test_the_row_says_whose_run_it_is_when_somebody_started_it(place: Place) -> None:
-    flow, house = paying([]), await place.house()
-    result = await flow.run({"run": "1"}, on=house, started_by="user:dana", instance_key="order-7")
-    hold = await the_hold(house, result)
+    flow, hf = paying([]), await place.hf()
+    result = await flow.run({"run": "1"}, on=hf, started_by="user:dana", instance_key="order-7")
+    hold = await the_hold(hf, result)
     assert (hold.started_by, hold.instance_key, hold.deployment) == ("user:dana", "order-7", None)
     assert hold.core_id == "flow:paying"
-    forked = await flow.fork(result.holds[0].id, on=house)
-    assert (await the_hold(house, forked)).started_by == "user:dana"
+    forked = await flow.fork(result.holds[0].id, on=hf)
+    assert (await the_hold(hf, forked)).started_by == "user:dana"
 
 
 async def test_the_command_line_says_who_starts_a_run(tmp_path: Path, anyio_backend: str) -> None:
@@ -240,6 +240,6 @@ async def test_the_command_line_says_who_starts_a_run(tmp_path: Path, anyio_back
     command = [sys.executable, "-m", "holdfast", "run", "x.py", "--store", address, "--by", "user:dana"]
     done = await asyncio.to_thread(subprocess.run, command, cwd=tmp_path, capture_output=True)
     assert done.returncode == 3, done.stderr
-    async with Holdfast(address) as house:
-        (hold,) = await (await house.open()).holds()
+    async with Holdfast(address) as hf:
+        (hold,) = await (await hf.open()).holds()
         assert hold.started_by == "user:dana"

@@ -43,14 +43,14 @@ async def write(state: Refund, ctx: Context) -> dict[str, Any]:
     return {"said": [f"{skill.instructions} (up to {skill.tools[0].settings['limit']})"]}
 
 
-async def publish(house: Holdfast, version: str, says: str, limit: int = 100) -> None:
+async def publish(hf: Holdfast, version: str, says: str, limit: int = 100) -> None:
     tool: Any = {"name": "pay", "settings": {"limit": limit}}
-    await (await house.skills()).publish("refunds", version, instructions=says, tools=[tool])
+    await (await hf.skills()).publish("refunds", version, instructions=says, tools=[tool])
 
 
-async def deploy(house: Holdfast, flow: Flow, **settings: Any) -> Deployment:
+async def deploy(hf: Holdfast, flow: Flow, **settings: Any) -> Deployment:
     settings.setdefault("skills", ["refunds@^1"])
-    return await house.deploy("desk", flow, **settings)
+    return await hf.deploy("desk", flow, **settings)
 
 
 def pins(hold: HoldRow) -> Any:

@@ -24,8 +24,8 @@ def a_flow(model: Scripted, world: World, **more: Any) -> Flow:
     return flow
 
 
-async def publish(house: Holdfast, version: str, says: str, *tools: Any) -> None:
-    await (await house.skills()).publish("payments", version, instructions=says, tools=tools)
+async def publish(hf: Holdfast, version: str, says: str, *tools: Any) -> None:
+    await (await hf.skills()).publish("payments", version, instructions=says, tools=tools)
 
 
 def offered(model: Scripted, turn: int) -> dict[str, str]:
@@ -37,14 +37,14 @@ async def test_an_agent_keeps_its_pinned_skill_when_a_newer_one_is_published(pla
     world = World()
     model = Scripted(tool_call("pay", amount=5), "Paid.")
     flow = a_flow(model, world)
-    house = await place.house()
-    await publish(house, "1.0.0", "Pay {{little}}.", {"name": "pay", "description": "Pays up to 10."})
-    await house.deploy("desk", flow, skills=["payments"])
-    run = await flow.run({}, on=house, deployment="desk")
-    await publish(house, "2.0.0", "Pay nobody.", "look")
-    await answer(house, run, "approve")
+    hf = await place.hf()
+    await publish(hf, "1.0.0", "Pay {{little}}.", {"name": "pay", "description": "Pays up to 10."})
+    await hf.deploy("desk", flow, skills=["payments"])
+    run = await flow.run({}, on=hf, deployment="desk")
+    await publish(hf, "2.0.0", "Pay nobody.", "look")
+    await answer(hf, run, "approve")
 
-    result = await flow.resume(run.run_id, on=await place.house())
+    result = await flow.resume(run.run_id, on=await place.hf())
 
     assert result.state["answer"] == "Paid."
     assert world.done == ["pay 5 c-9"]
@@ -53,28 +53,28 @@ async def test_an_agent_keeps_its_pinned_skill_when_a_newer_one_is_published(pla
         assert spoken(model.requests[turn])[0] == ("system", "Be brief.\n\n# payments\n\nPay {{little}}.")
     fresh = Scripted("No.")
     other = a_flow(fresh, world)
-    await other.run({}, on=house, deployment="desk")
+    await other.run({}, on=hf, deployment="desk")
     assert list(offered(fresh, 0)) == ["look"]
     assert "Pay nobody." in spoken(fresh.requests[0])[0][1]
 
 
-async def test_an_agent_has_no_tool_of_its_kit_that_no_skill_hands_out(house: Holdfast) -> None:
+async def test_an_agent_has_no_tool_of_its_kit_that_no_skill_hands_out(hf: Holdfast) -> None:
     model = Scripted("Hello.")
 
-    await a_flow(model, World()).run({}, on=house)
+    await a_flow(model, World()).run({}, on=hf)
 
     assert offered(model, 0) == {}
     assert spoken(model.requests[0])[0] == ("system", "Be brief.")
 
 
-async def test_an_agent_takes_only_the_skills_that_it_names(house: Holdfast) -> None:
+async def test_an_agent_takes_only_the_skills_that_it_names(hf: Holdfast) -> None:
     model, picky = Scripted("Hello."), Scripted("Hello.")
     flow, other = a_flow(model, World(), skills=[]), a_flow(picky, World(), skills=["refunds"])
-    await publish(house, "1.0.0", "Pay little.", "pay")
-    await house.deploy("desk", flow, skills=["payments"])
+    await publish(hf, "1.0.0", "Pay little.", "pay")
+    await hf.deploy("desk", flow, skills=["payments"])
 
-    await flow.run({}, on=house, deployment="desk")
-    result = await other.run({}, on=house, deployment="desk")
+    await flow.run({}, on=hf, deployment="desk")
+    result = await other.run({}, on=hf, deployment="desk")
 
     assert offered(model, 0) == {}
     assert result.error is not None
@@ -82,15 +82,15 @@ async def test_an_agent_takes_only_the_skills_that_it_names(house: Holdfast) -> 
 
 
 async def test_a_tool_that_the_code_does_not_carry_is_warned_of(
-    house: Holdfast, caplog: pytest.LogCaptureFixture
+    hf: Holdfast, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = Scripted("Hello.")
     flow = a_flow(model, World())
-    await publish(house, "1.0.0", "Pay little.", "pay", "fly")
-    await house.deploy("desk", flow, skills=["payments"])
+    await publish(hf, "1.0.0", "Pay little.", "pay", "fly")
+    await hf.deploy("desk", flow, skills=["payments"])
 
     with caplog.at_level(logging.WARNING, "holdfast"):
-        assert (await flow.run({}, on=house, deployment="desk")).completed
+        assert (await flow.run({}, on=hf, deployment="desk")).completed
 
     assert "does not carry tools that its skills hand out: fly" in caplog.text
     assert list(offered(model, 0)) == ["pay"]
@@ -101,14 +101,14 @@ async def test_a_conversation_that_has_begun_goes_on_when_its_skill_is_gone(plac
     model = Scripted(tool_call("pay", amount=5), "Paid.")
     flow = a_flow(model, World(), tools=[World().pays(approval=True, name="give")])
     model.turns = (tool_call("give", amount=5), "Given.")
-    house = await place.house()
-    await publish(house, "1.0.0", "Pay little.")
-    await house.deploy("desk", flow, skills=["payments"])
-    run = await flow.run({}, on=house, deployment="desk")
-    await (await house.open()).drop_document("default", "skill", "payments@1.0.0")
-    await answer(house, run, "approve")
+    hf = await place.hf()
+    await publish(hf, "1.0.0", "Pay little.")
+    await hf.deploy("desk", flow, skills=["payments"])
+    run = await flow.run({}, on=hf, deployment="desk")
+    await (await hf.open()).drop_document("default", "skill", "payments@1.0.0")
+    await answer(hf, run, "approve")
 
-    result = await flow.resume(run.run_id, on=house)
+    result = await flow.resume(run.run_id, on=hf)
 
     assert result.state["answer"] == "Given."
     assert "Pay little." in spoken(model.requests[1])[0][1]

@@ -44,14 +44,14 @@ def user(name: str) -> Actor:
 
 
 @pytest.mark.covers("CP-3", "HOLD-SKILL-02")
-async def test_a_run_of_an_entity_names_it_and_its_holds_are_found_by_it(house: Holdfast) -> None:
+async def test_a_run_of_an_entity_names_it_and_its_holds_are_found_by_it(hf: Holdfast) -> None:
     flow = asking("user:dana@acme")
-    made = await house.deploy("cases", flow, mode="entity")
+    made = await hf.deploy("cases", flow, mode="entity")
 
     for key in ("c-1", "c-2", "c-1"):
-        await flow.run({}, on=house, deployment="cases", instance_key=key)
+        await flow.run({}, on=hf, deployment="cases", instance_key=key)
 
-    store = await house.open()
+    store = await hf.open()
     where = HoldFilter(tenant="default", instance_key=("c-1",))
     found = [row for row, _ in await store.list_holds(where)]
     assert [row.instance_key for row in found] == ["c-1", "c-1"]
@@ -60,31 +60,31 @@ async def test_a_run_of_an_entity_names_it_and_its_holds_are_found_by_it(house: 
 
 
 @pytest.mark.covers("CP-3")
-async def test_an_instance_key_is_given_exactly_in_entity_mode(house: Holdfast) -> None:
+async def test_an_instance_key_is_given_exactly_in_entity_mode(hf: Holdfast) -> None:
     flow = asking()
-    await house.deploy("cases", flow, mode="entity")
-    await house.deploy("plain", flow)
+    await hf.deploy("cases", flow, mode="entity")
+    await hf.deploy("plain", flow)
 
     with pytest.raises(InputError, match="is one of an entity, and this one names none"):
-        await flow.run({}, on=house, deployment="cases")
+        await flow.run({}, on=hf, deployment="cases")
     with pytest.raises(InputError, match="has plain runs, and this one names an entity"):
-        await flow.run({}, on=house, deployment="plain", instance_key="c-1")
+        await flow.run({}, on=hf, deployment="plain", instance_key="c-1")
 
-    (hold,) = (await flow.run({}, on=house, deployment="plain")).holds
+    (hold,) = (await flow.run({}, on=hf, deployment="plain")).holds
     assert hold.instance_key is None
-    assert len(await (await house.service()).holds()) == 1
+    assert len(await (await hf.service()).holds()) == 1
 
 
 @pytest.mark.covers("HOLD-SKILL-02")
 async def test_a_deployment_changes_its_settings_and_keeps_its_identity_and_delegation(
-    house: Holdfast,
+    hf: Holdfast,
 ) -> None:
-    await publish(house, "1.0.0", "Be kind.")
-    first = await house.deploy("desk", "refund", skills=["refunds@^1"], on_behalf_of="user:dana@acme")
+    await publish(hf, "1.0.0", "Be kind.")
+    first = await hf.deploy("desk", "refund", skills=["refunds@^1"], on_behalf_of="user:dana@acme")
 
-    second = await house.deploy("desk", "refund", mode="entity", policies=["small"])
+    second = await hf.deploy("desk", "refund", mode="entity", policies=["small"])
 
-    deployments = await house.deployments()
+    deployments = await hf.deployments()
     assert second == await deployments.get("desk") == await deployments.get(first.id)
     assert (second.id, second.created_at, second.delegation) == (first.id, first.created_at, first.delegation)
     assert (second.mode, second.skills, second.policies) == (Mode.entity, (), ("small",))
@@ -114,37 +114,37 @@ async def test_a_deployment_changes_its_settings_and_keeps_its_identity_and_dele
     ],
 )
 async def test_a_deployment_that_makes_no_sense_is_refused(settings: dict[str, Any], why: str) -> None:
-    async with Holdfast("memory:") as house:
-        await publish(house, "1.0.0", "Be kind.")
+    async with Holdfast("memory:") as hf:
+        await publish(hf, "1.0.0", "Be kind.")
         with pytest.raises(InputError, match=why):
-            await house.deploy("desk", "refund", **settings)
+            await hf.deploy("desk", "refund", **settings)
 
 
-async def test_a_deployment_starts_its_own_flow_and_version_only(house: Holdfast) -> None:
+async def test_a_deployment_starts_its_own_flow_and_version_only(hf: Holdfast) -> None:
     flow, other = asking(), asking(priority="high")
-    await house.deploy("desk", flow, version=flow.program().version)
-    await house.deploy("elsewhere", "refund")
+    await hf.deploy("desk", flow, version=flow.program().version)
+    await hf.deploy("elsewhere", "refund")
 
     with pytest.raises(VersionMismatchError, match="is of version"):
-        await other.run({}, on=house, deployment="desk")
+        await other.run({}, on=hf, deployment="desk")
     with pytest.raises(InputError, match="is of flow 'refund', not 'case'"):
-        await flow.run({}, on=house, deployment="elsewhere")
+        await flow.run({}, on=hf, deployment="elsewhere")
     with pytest.raises(DeploymentNotFoundError):
-        await flow.run({}, on=house, deployment="nowhere")
+        await flow.run({}, on=hf, deployment="nowhere")
     with pytest.raises(SkillNotFoundError, match="no skill refunds@latest"):
-        await house.deploy("desk", flow, skills=["refunds"])
-    assert (await flow.run({}, on=house, deployment="desk")).holds
+        await hf.deploy("desk", flow, skills=["refunds"])
+    assert (await flow.run({}, on=hf, deployment="desk")).holds
 
 
 @pytest.mark.covers("HOLD-SKILL-02")
 async def test_holds_that_say_nothing_get_what_their_deployment_says(place: Place) -> None:
     flow = asking()
-    house = await place.house()
+    hf = await place.hf()
     settings: Any = {"assignee": "group:desk", "priority": "high", "timeout": "2d", "reminder": "4h"}
-    await house.deploy("desk", flow, on_timeout="escalate:group:leads", **settings)
+    await hf.deploy("desk", flow, on_timeout="escalate:group:leads", **settings)
 
-    (hold,) = (await flow.run({}, on=house, deployment="desk")).holds
-    (bare,) = (await flow.run({}, on=house)).holds
+    (hold,) = (await flow.run({}, on=hf, deployment="desk")).holds
+    (bare,) = (await flow.run({}, on=hf)).holds
 
     assert (hold.assignee_type, hold.assignee_value, hold.priority) == ("group", "desk", "high")
     assert hold.expires_at == hold.created_at + 2 * 86_400_000_000
@@ -152,18 +152,18 @@ async def test_holds_that_say_nothing_get_what_their_deployment_says(place: Plac
     assert (hold.reminder_interval, hold.remind_at) == (240, hold.created_at + 4 * 3_600_000_000)
     assert (bare.assignee_type, bare.priority, bare.expires_at) == ("unrouted", "normal", None)
     place.clock.advance(hours=49)
-    await (await house.service()).runtime.sweeper.sweep()
-    row = await (await house.open()).hold(hold.id)
+    await (await hf.service()).runtime.sweeper.sweep()
+    row = await (await hf.open()).hold(hold.id)
     assert row is not None
     assert (row.status, row.assignee_value, row.escalation_count) == (HoldStatus.pending, "leads", 1)
 
 
-async def test_holds_that_say_something_keep_it(house: Holdfast) -> None:
+async def test_holds_that_say_something_keep_it(hf: Holdfast) -> None:
     flow = asking("user:dana@acme", priority="low", timeout="1h", on_timeout="cancel")
     settings: Any = {"assignee": "group:desk", "priority": "high", "timeout": "2d", "on_timeout": "fail"}
-    await house.deploy("desk", flow, **settings)
+    await hf.deploy("desk", flow, **settings)
 
-    (hold,) = (await flow.run({}, on=house, deployment="desk")).holds
+    (hold,) = (await flow.run({}, on=hf, deployment="desk")).holds
 
     assert (hold.assignee_value, hold.priority, hold.expiry_action) == ("dana@acme", "low", "cancel")
     assert hold.expires_at == hold.created_at + 3_600_000_000
@@ -171,28 +171,28 @@ async def test_holds_that_say_something_keep_it(house: Holdfast) -> None:
 
 async def test_a_default_in_business_time_is_counted_by_the_default_calendar(place: Place) -> None:
     flow = asking()
-    house = await place.house()
-    await Calendars(await house.open()).put(
+    hf = await place.hf()
+    await Calendars(await hf.open()).put(
         "default", "desk", {"zone": "UTC", "hours": {"mon-sun": "09:00-17:00"}}
     )
-    await house.deploy("desk", flow, timeout="4bh", calendar="desk")
+    await hf.deploy("desk", flow, timeout="4bh", calendar="desk")
 
-    (hold,) = (await flow.run({}, on=house, deployment="desk")).holds
+    (hold,) = (await flow.run({}, on=hf, deployment="desk")).holds
 
     assert (hold.terms.calendar, hold.terms.timeout) == ("desk", "4bh")
-    calendar = await Calendars(await house.open()).named("default", "desk")
+    calendar = await Calendars(await hf.open()).named("default", "desk")
     assert hold.expires_at is not None
     assert calendar.between(hold.created_at, hold.expires_at) == 4 * 3_600_000_000
 
 
-async def test_settings_and_delegation_are_changed_at_once_and_none_is_lost(house: Holdfast) -> None:
-    await house.deploy("desk", "refund")
-    deployments = await house.deployments()
+async def test_settings_and_delegation_are_changed_at_once_and_none_is_lost(hf: Holdfast) -> None:
+    await hf.deploy("desk", "refund")
+    deployments = await hf.deployments()
 
     await asyncio.gather(
-        *(house.deploy("desk", "refund", mode="entity", policies=[f"p{n}"]) for n in range(4)),
+        *(hf.deploy("desk", "refund", mode="entity", policies=[f"p{n}"]) for n in range(4)),
         deployments.delegate("desk", "user:dana@acme"),
-        *(house.deploy("desk", "refund", mode="entity", policies=[f"p{n}"]) for n in range(4)),
+        *(hf.deploy("desk", "refund", mode="entity", policies=[f"p{n}"]) for n in range(4)),
     )
 
     found = await deployments.get("desk")
@@ -205,30 +205,30 @@ async def test_settings_and_delegation_are_changed_at_once_and_none_is_lost(hous
 async def test_only_the_policies_that_a_deployment_names_are_asked_about_its_holds() -> None:
     desk, board = (Policy(name, Rule(name="all", assign=f"group:{name}")) for name in ("desk", "board"))
     flow = asking()
-    async with Holdfast("memory:", policies=[desk, board]) as house:
-        await house.deploy("plain", flow, assignee="group:nobody")
-        await house.deploy("high", flow, policies=["board"])
+    async with Holdfast("memory:", policies=[desk, board]) as hf:
+        await hf.deploy("plain", flow, assignee="group:nobody")
+        await hf.deploy("high", flow, policies=["board"])
 
         went = {
-            name: (await flow.run({}, on=house, deployment=name)).holds[0].assignee_value
+            name: (await flow.run({}, on=hf, deployment=name)).holds[0].assignee_value
             for name in ("plain", "high")
         }
-        for hold in await (await house.service()).holds():
-            await (await house.service()).answer(hold.id, "yes")
-        done = await simulate(await house.open(), [Policy("desk", Rule(name="all", assign="group:vip"))])
+        for hold in await (await hf.service()).holds():
+            await (await hf.service()).answer(hold.id, "yes")
+        done = await simulate(await hf.open(), [Policy("desk", Rule(name="all", assign="group:vip"))])
 
     assert went == {"plain": "desk", "high": "board"}
     assert done.rules == {"desk/all": 1}
 
 
-async def test_a_tenant_starts_runs_under_its_own_deployments_only(house: Holdfast) -> None:
+async def test_a_tenant_starts_runs_under_its_own_deployments_only(hf: Holdfast) -> None:
     flow = asking()
-    ours = await house.deploy("desk", flow, assignee="group:ours", tenant="acme")
-    theirs = await house.deploy("desk", flow, assignee="group:theirs", tenant="globex")
+    ours = await hf.deploy("desk", flow, assignee="group:ours", tenant="acme")
+    theirs = await hf.deploy("desk", flow, assignee="group:theirs", tenant="globex")
 
-    (hold,) = (await flow.run({}, on=house, tenant="acme", deployment="desk")).holds
+    (hold,) = (await flow.run({}, on=hf, tenant="acme", deployment="desk")).holds
     with pytest.raises(DeploymentNotFoundError):
-        await flow.run({}, on=house, tenant="acme", deployment=theirs.id)
+        await flow.run({}, on=hf, tenant="acme", deployment=theirs.id)
 
     assert ours.id != theirs.id
     assert (hold.deployment, hold.assignee_value) == (ours.id, "ours")
@@ -238,10 +238,10 @@ async def test_a_tenant_starts_runs_under_its_own_deployments_only(house: Holdfa
 @pytest.mark.parametrize("assignee", ["delegated_user", "delegated_user:desk"])
 async def test_a_delegated_user_is_found_whenever_it_matters(place: Place, assignee: str) -> None:
     flow = asking(assignee)
-    house = await place.house()
-    made = await house.deploy("desk", flow, on_behalf_of="user:Dana@acme", until=timedelta(days=30))
-    (hold,) = (await flow.run({}, on=house, deployment="desk")).holds
-    service, deployments = HoldService(await house.open()), await house.deployments()
+    hf = await place.hf()
+    made = await hf.deploy("desk", flow, on_behalf_of="user:Dana@acme", until=timedelta(days=30))
+    (hold,) = (await flow.run({}, on=hf, deployment="desk")).holds
+    service, deployments = HoldService(await hf.open()), await hf.deployments()
     dana, sam = user("dana@acme"), user("sam@acme")
 
     assert (hold.assignee, hold.assignee_type, hold.assignee_value) == (assignee, "delegated_user", made.id)
@@ -272,13 +272,13 @@ async def test_a_delegated_user_is_found_whenever_it_matters(place: Place, assig
 
 @pytest.mark.covers("AS-9", "AS-10")
 async def test_a_hold_of_a_revoked_delegation_is_claimed_by_an_admin_and_becomes_theirs(
-    house: Holdfast,
+    hf: Holdfast,
 ) -> None:
     flow = asking("delegated_user")
-    await house.deploy("desk", flow, on_behalf_of="user:dana@acme")
-    (hold,) = (await flow.run({}, on=house, deployment="desk")).holds
-    service, boss = HoldService(await house.open()), operator("user:boss@acme")
-    await (await house.deployments()).revoke("desk", by="user:boss@acme")
+    await hf.deploy("desk", flow, on_behalf_of="user:dana@acme")
+    (hold,) = (await flow.run({}, on=hf, deployment="desk")).holds
+    service, boss = HoldService(await hf.open()), operator("user:boss@acme")
+    await (await hf.deployments()).revoke("desk", by="user:boss@acme")
 
     row = await service.claim(boss, hold.id)
 
@@ -286,11 +286,11 @@ async def test_a_hold_of_a_revoked_delegation_is_claimed_by_an_admin_and_becomes
     assert (await service.list(boss, view="unrouted")).rows == ()
 
 
-async def test_who_a_deployment_works_for_is_changed_by_nobody_without_a_trace(house: Holdfast) -> None:
-    await house.deploy("desk", "refund", on_behalf_of="user:dana@acme", by="user:boss@acme")
-    await (await house.deployments()).revoke("desk", by="user:sam@acme")
+async def test_who_a_deployment_works_for_is_changed_by_nobody_without_a_trace(hf: Holdfast) -> None:
+    await hf.deploy("desk", "refund", on_behalf_of="user:dana@acme", by="user:boss@acme")
+    await (await hf.deployments()).revoke("desk", by="user:sam@acme")
 
-    deployed, first, second = await (await house.open()).audit("default")
+    deployed, first, second = await (await hf.open()).audit("default")
 
     assert (deployed.action, deployed.actor) == ("deployed", "user:boss@acme")
     assert (first.action, first.actor, second.action, second.actor) == (
@@ -304,12 +304,12 @@ async def mine(service: HoldService, actor: Actor) -> list[str]:
 
 
 @pytest.mark.covers("AS-9")
-async def test_a_delegated_user_of_nobody_is_unrouted(house: Holdfast) -> None:
+async def test_a_delegated_user_of_nobody_is_unrouted(hf: Holdfast) -> None:
     flow = asking("delegated_user")
-    await house.deploy("desk", flow)
+    await hf.deploy("desk", flow)
 
-    (hold,) = (await flow.run({}, on=house, deployment="desk")).holds
-    (bare,) = (await flow.run({}, on=house)).holds
+    (hold,) = (await flow.run({}, on=hf, deployment="desk")).holds
+    (bare,) = (await flow.run({}, on=hf)).holds
 
     for each in (hold, bare):
         assert (each.assignee, each.assignee_type) == ("delegated_user", "unrouted")
@@ -317,9 +317,9 @@ async def test_a_delegated_user_of_nobody_is_unrouted(house: Holdfast) -> None:
 
 
 async def test_a_delegation_lasts_from_its_beginning_to_its_end(place: Place) -> None:
-    house = await place.house()
-    await house.deploy("desk", "refund")
-    deployments = await house.deployments()
+    hf = await place.hf()
+    await hf.deploy("desk", "refund")
+    deployments = await hf.deployments()
     now = datetime.fromtimestamp(place.clock.now() / 1e6, UTC)
     since, until = now + timedelta(days=1), now + timedelta(days=2)
     made = await deployments.delegate("desk", "dana@acme", since=since, until=until)
@@ -334,6 +334,6 @@ async def test_a_delegation_lasts_from_its_beginning_to_its_end(place: Place) ->
         place.clock.advance(days=1)
 
     assert lasted == [False, True, False]
-    await house.deploy("other", "refund")
+    await hf.deploy("other", "refund")
     with pytest.raises(InputError, match="is delegated to nobody"):
         await deployments.revoke("other")

@@ -24,25 +24,25 @@ KIND = "refunds@1.0.0"
 
 
 @pytest.mark.covers("SK-1", "CP-8", "HOLD-SKILL-02")
-async def test_a_hold_names_the_exact_skills_of_its_run(house: Holdfast) -> None:
+async def test_a_hold_names_the_exact_skills_of_its_run(hf: Holdfast) -> None:
     flow = a_flow()
-    await publish(house, "1.0.0", "Be kind.")
-    await deploy(house, flow)
+    await publish(hf, "1.0.0", "Be kind.")
+    await deploy(hf, flow)
 
-    (hold,) = (await flow.run({"amount": 5}, on=house, deployment="desk")).holds
+    (hold,) = (await flow.run({"amount": 5}, on=hf, deployment="desk")).holds
 
-    skill = await (await house.skills()).get("refunds", "1.0.0")
+    skill = await (await hf.skills()).get("refunds", "1.0.0")
     assert pins(hold) == [{"id": "refunds", "version": "1.0.0", "digest": skill.digest}]
-    assert hold.deployment == (await (await house.deployments()).get("desk")).id == hold.core_id
+    assert hold.deployment == (await (await hf.deployments()).get("desk")).id == hold.core_id
 
 
 @pytest.mark.covers("SK-1")
-async def test_a_hold_names_no_skills_where_none_are_bound(house: Holdfast) -> None:
+async def test_a_hold_names_no_skills_where_none_are_bound(hf: Holdfast) -> None:
     flow = a_flow()
-    await deploy(house, flow, skills=[])
+    await deploy(hf, flow, skills=[])
 
-    (bare,) = (await flow.run({"amount": 5}, on=house)).holds
-    (deployed,) = (await flow.run({"amount": 5}, on=house, deployment="desk")).holds
+    (bare,) = (await flow.run({"amount": 5}, on=hf)).holds
+    (deployed,) = (await flow.run({"amount": 5}, on=hf, deployment="desk")).holds
 
     assert pins(bare) is None
     assert pins(deployed) is None
@@ -53,17 +53,17 @@ async def test_the_pinned_skill_runs_when_a_newer_one_was_published_and_it_was_y
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     flow = a_flow()
-    house = await place.house()
-    await publish(house, "1.0.0", "Be kind.", limit=100)
-    await deploy(house, flow)
-    early = await flow.run({"amount": 5}, on=house, deployment="desk")
-    await publish(house, "1.1.0", "Be strict.", limit=10)
-    late = await flow.run({"amount": 5}, on=house, deployment="desk")
-    await (await house.skills()).yank("refunds", "1.0.0", reason="too kind")
-    await house.close()
+    hf = await place.hf()
+    await publish(hf, "1.0.0", "Be kind.", limit=100)
+    await deploy(hf, flow)
+    early = await flow.run({"amount": 5}, on=hf, deployment="desk")
+    await publish(hf, "1.1.0", "Be strict.", limit=10)
+    late = await flow.run({"amount": 5}, on=hf, deployment="desk")
+    await (await hf.skills()).yank("refunds", "1.0.0", reason="too kind")
+    await hf.close()
 
     # Another process goes on, which knows nothing but the store.
-    other = await place.house()
+    other = await place.hf()
     assert [versions(run.holds[0]) for run in (early, late)] == [{"refunds": "1.0.0"}, {"refunds": "1.1.0"}]
     for run in (early, late):
         await answer(other, run, "approve")
@@ -81,22 +81,22 @@ async def test_the_pinned_skill_runs_when_a_newer_one_was_published_and_it_was_y
 @pytest.mark.covers("SK-6", "SK-8")
 async def test_every_hold_of_a_run_pins_the_same_set(place: Place) -> None:
     flow = a_flow(holds=3)
-    house = await place.house()
-    await publish(house, "1.0.0", "Be kind.")
-    await deploy(house, flow)
-    run = await flow.run({"amount": 5}, on=house, deployment="desk")
+    hf = await place.hf()
+    await publish(hf, "1.0.0", "Be kind.")
+    await deploy(hf, flow)
+    run = await flow.run({"amount": 5}, on=hf, deployment="desk")
     first = pins(run.holds[0])
     for version in ("1.1.0", "1.2.0"):
-        await publish(house, version, "Be strict.")
-        await answer(house, run, "approve")
-        house = await place.house()
-        run = await flow.resume(run.run_id, on=house)
+        await publish(hf, version, "Be strict.")
+        await answer(hf, run, "approve")
+        hf = await place.hf()
+        run = await flow.resume(run.run_id, on=hf)
         assert pins(run.holds[0]) == first
-    await answer(house, run, "approve")
-    run = await flow.resume(run.run_id, on=house)
+    await answer(hf, run, "approve")
+    run = await flow.resume(run.run_id, on=hf)
 
     assert run.state.said == ["Be kind. (up to 100)"] * 3
-    everyone = await (await house.service()).holds(run.run_id, open_only=False)
+    everyone = await (await hf.service()).holds(run.run_id, open_only=False)
     assert [pins(hold) for hold in everyone] == [first] * 3
 
 
@@ -109,19 +109,19 @@ async def test_no_act_on_a_hold_alters_its_pins(place: Place) -> None:
             on_timeout="escalate:group:leads",
         )
     )  # fmt: skip
-    house = await place.house()
-    await publish(house, "1.0.0", "Be kind.")
-    await deploy(house, flow)
-    (hold,) = (await flow.run({}, on=house, deployment="desk")).holds
-    await publish(house, "1.1.0", "Be strict.")
-    store = await house.open()
+    hf = await place.hf()
+    await publish(hf, "1.0.0", "Be kind.")
+    await deploy(hf, flow)
+    (hold,) = (await flow.run({}, on=hf, deployment="desk")).holds
+    await publish(hf, "1.1.0", "Be strict.")
+    store = await hf.open()
     service, boss = HoldService(store), operator("user:boss@acme")
 
     await service.reassign(boss, hold.id, "user:sam@acme")
     await service.comment(boss, hold.id, "Look.")
     await service.claim(operator("user:sam@acme"), hold.id)
     place.clock.advance(hours=2)
-    await (await house.service()).runtime.sweeper.sweep()
+    await (await hf.service()).runtime.sweeper.sweep()
     row = await store.hold(hold.id)
     assert row is not None
     assert (row.assignee_value, row.escalation_count) == ("leads", 1)
@@ -130,12 +130,12 @@ async def test_no_act_on_a_hold_alters_its_pins(place: Place) -> None:
     decided = await store.hold(hold.id)
     assert decided is not None
     assert (decided.context, decided.request_hash) == (hold.context, hold.request_hash)
-    await flow.resume(hold.run, on=house)
+    await flow.resume(hold.run, on=hf)
 
 
 @pytest.mark.covers("SK-2")
 async def test_what_a_program_writes_under_the_reserved_key_is_replaced(
-    house: Holdfast, caplog: pytest.LogCaptureFixture
+    hf: Holdfast, caplog: pytest.LogCaptureFixture
 ) -> None:
     flow = Flow("refund")
 
@@ -144,12 +144,12 @@ async def test_what_a_program_writes_under_the_reserved_key_is_replaced(
         await ctx.ask("Well?", options=["yes"], context={"resolved_skills": ["mine"], "else": 1})
 
     flow.start(ask)
-    await publish(house, "1.0.0", "Be kind.")
-    await deploy(house, flow)
+    await publish(hf, "1.0.0", "Be kind.")
+    await deploy(hf, flow)
 
     with caplog.at_level(logging.WARNING, "holdfast"):
-        (bare,) = (await flow.run({}, on=house)).holds
-        (bound,) = (await flow.run({}, on=house, deployment="desk")).holds
+        (bare,) = (await flow.run({}, on=hf)).holds
+        (bound,) = (await flow.run({}, on=hf, deployment="desk")).holds
 
     assert caplog.text.count("'resolved_skills', which names the skills of the run and is replaced") == 2
     assert msgspec.json.decode(bare.context) == {"else": 1}
@@ -159,13 +159,13 @@ async def test_what_a_program_writes_under_the_reserved_key_is_replaced(
 
 @pytest.mark.covers("SK-2")
 async def test_a_hold_node_that_writes_under_the_reserved_key_is_warned_of_when_it_is_compiled(
-    house: Holdfast,
+    hf: Holdfast,
 ) -> None:
     flow = Flow("refund")
     flow.start(flow.hold("ask", prompt="Well?", options=["yes"], context={"resolved_skills": "mine"}))
 
     (warning,) = [each for each in flow.problems() if each.rule == "hold-context"]
-    (hold,) = (await flow.run({}, on=house)).holds
+    (hold,) = (await flow.run({}, on=hf)).holds
 
     assert "resolved_skills" in str(warning)
     assert pins(hold) is None
@@ -189,18 +189,18 @@ async def test_a_skill_that_is_gone_is_told_and_only_whoever_calls_for_it_fails(
     flow.start(asked)
     flow.edge(asked, look)
     flow.edge(look, use)
-    house = await place.house()
-    await publish(house, "1.0.0", "Be kind.")
-    await deploy(house, flow)
-    run = await flow.run({}, on=house, deployment="desk")
-    store = await house.open()
+    hf = await place.hf()
+    await publish(hf, "1.0.0", "Be kind.")
+    await deploy(hf, flow)
+    run = await flow.run({}, on=hf, deployment="desk")
+    store = await hf.open()
     kept = await store.document("default", "skill", KIND)
     assert kept is not None
     assert await store.drop_document("default", "skill", KIND)
-    await answer(house, run, "yes")
+    await answer(hf, run, "yes")
 
     with caplog.at_level(logging.WARNING, "holdfast"):
-        result = await flow.resume(run.run_id, on=house)
+        result = await flow.resume(run.run_id, on=hf)
 
     assert "refunds@1.0.0" in caplog.text
     assert "is gone" in caplog.text
@@ -209,13 +209,13 @@ async def test_a_skill_that_is_gone_is_told_and_only_whoever_calls_for_it_fails(
     assert result.error.code == SkillNotFoundError.code
     assert "refunds@1.0.0, which this run is pinned to, is gone" in result.error.message
     # The content that was pinned is put back, and the run goes on.
-    await publish(house, "1.0.0", "Be kind.")
-    assert (await flow.resume(run.run_id, on=house)).completed
+    await publish(hf, "1.0.0", "Be kind.")
+    assert (await flow.resume(run.run_id, on=hf)).completed
 
 
-async def _forge(house: Holdfast, **changes: Any) -> None:
+async def _forge(hf: Holdfast, **changes: Any) -> None:
     """Somebody writes into the store what no publisher could."""
-    store = await house.open()
+    store = await hf.open()
     kept = await store.document("default", "skill", KIND)
     assert kept is not None
     body = msgspec.json.encode({**msgspec.json.decode(kept.body), **changes})
@@ -228,37 +228,37 @@ async def test_another_content_under_the_same_version_warns_or_fails_where_so_se
     place: Place, caplog: pytest.LogCaptureFixture, strict: bool
 ) -> None:
     flow = a_flow()
-    house = await place.house()
-    await publish(house, "1.0.0", "Be kind.")
-    await deploy(house, flow, on_changed_skill="fail" if strict else "warn")
-    run = await flow.run({"amount": 5}, on=house, deployment="desk")
-    await _forge(house, instructions="Pay everybody.")
-    await answer(house, run, "approve")
+    hf = await place.hf()
+    await publish(hf, "1.0.0", "Be kind.")
+    await deploy(hf, flow, on_changed_skill="fail" if strict else "warn")
+    run = await flow.run({"amount": 5}, on=hf, deployment="desk")
+    await _forge(hf, instructions="Pay everybody.")
+    await answer(hf, run, "approve")
 
     with caplog.at_level(logging.WARNING, "holdfast"):
-        result = await flow.resume(run.run_id, on=house)
+        result = await flow.resume(run.run_id, on=hf)
 
     assert "has another content than when the run was pinned to it" in caplog.text
     if not strict:
         assert result.state.said == ["Pay everybody. (up to 100)"]
         return
     assert (result.status, result.error and result.error.code) == (RunStatus.failed, "skill_changed")
-    await deploy(house, flow, on_changed_skill="warn")
-    assert (await flow.resume(run.run_id, on=house)).completed
+    await deploy(hf, flow, on_changed_skill="warn")
+    assert (await flow.resume(run.run_id, on=hf)).completed
 
 
 @pytest.mark.covers("HOLD-SKILL-03")
-async def test_a_fork_works_with_the_skills_of_its_source(house: Holdfast) -> None:
+async def test_a_fork_works_with_the_skills_of_its_source(hf: Holdfast) -> None:
     flow = a_flow()
-    await publish(house, "1.0.0", "Be kind.")
-    await deploy(house, flow)
-    run = await flow.run({"amount": 5}, on=house, deployment="desk")
-    await publish(house, "1.1.0", "Be strict.")
+    await publish(hf, "1.0.0", "Be kind.")
+    await deploy(hf, flow)
+    run = await flow.run({"amount": 5}, on=hf, deployment="desk")
+    await publish(hf, "1.1.0", "Be strict.")
 
-    fork = await flow.fork(run.run_id, 1, patch={"scratch": {"amount": 7}}, on=house)
-    (hold,) = await open_holds(house, fork)
-    await answer(house, fork, "approve")
-    result = await flow.resume(fork.run_id, on=house)
+    fork = await flow.fork(run.run_id, 1, patch={"scratch": {"amount": 7}}, on=hf)
+    (hold,) = await open_holds(hf, fork)
+    await answer(hf, fork, "approve")
+    result = await flow.resume(fork.run_id, on=hf)
 
     assert versions(hold) == {"refunds": "1.0.0"}
     assert hold.deployment == run.holds[0].deployment
@@ -270,14 +270,14 @@ async def test_a_hold_that_opens_after_a_crash_has_the_pins_of_its_run(place: Pl
     flow = Flow("refund", effect="external")
     flow.start(flow.node(id="touch", idempotency_key="once")(touch))
     flow.edge("touch", flow.hold("ask", prompt="Well?", options=["yes"]))
-    house = await place.house()
-    await publish(house, "1.0.0", "Be kind.")
-    await deploy(house, flow)
+    hf = await place.hf()
+    await publish(hf, "1.0.0", "Be kind.")
+    await deploy(hf, flow)
     with armed("after_handler") as point, suppress(Crash):
-        await flow.run({}, on=house, deployment="desk", run_id=RUN)
+        await flow.run({}, on=hf, deployment="desk", run_id=RUN)
     assert point.reached
     place.lapse()
-    other = await place.house()
+    other = await place.hf()
     await publish(other, "1.1.0", "Be strict.")
 
     (hold,) = (await flow.resume(RUN, on=other)).holds
@@ -290,7 +290,7 @@ def touch(ctx: Context) -> None:
     assert ctx.skills["refunds"].instructions == "Be kind."
 
 
-async def test_a_skill_that_is_not_bound_is_not_there(house: Holdfast) -> None:
+async def test_a_skill_that_is_not_bound_is_not_there(hf: Holdfast) -> None:
     flow = Flow("refund")
 
     @flow.node(effect="pure")
@@ -301,7 +301,7 @@ async def test_a_skill_that_is_not_bound_is_not_there(house: Holdfast) -> None:
 
     flow.start(use)
 
-    result = await flow.run({}, on=house)
+    result = await flow.run({}, on=hf)
 
     assert result.error is not None
     assert "no skill 'refunds' is bound to this run" in result.error.message

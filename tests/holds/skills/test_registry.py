@@ -18,8 +18,8 @@ TOOLS: Any = ["look", {"name": "pay", "settings": {"limit": 5}}]
 
 
 @pytest.mark.covers("HOLD-SKILL-01")
-async def test_a_version_is_published_once_and_never_changes(house: Holdfast) -> None:
-    skills = await house.skills()
+async def test_a_version_is_published_once_and_never_changes(hf: Holdfast) -> None:
+    skills = await hf.skills()
     first = await skills.publish(
         "refunds", "1.0.0", instructions="Be kind.", tools=TOOLS,
         description="How to refund.", data={"limit": 100}, by="user:dana@acme",
@@ -40,8 +40,8 @@ async def test_a_version_is_published_once_and_never_changes(house: Holdfast) ->
 
 
 @pytest.mark.covers("HOLD-SKILL-01")
-async def test_one_of_two_publishers_wins_when_both_publish_at_once(house: Holdfast) -> None:
-    skills = await house.skills()
+async def test_one_of_two_publishers_wins_when_both_publish_at_once(hf: Holdfast) -> None:
+    skills = await hf.skills()
 
     found = await asyncio.gather(
         *(skills.publish("refunds", "1.0.0", instructions=f"Say {n}.") for n in range(8)),
@@ -55,8 +55,8 @@ async def test_one_of_two_publishers_wins_when_both_publish_at_once(house: Holdf
 
 
 @pytest.mark.covers("HOLD-SKILL-01")
-async def test_a_range_finds_the_newest_version_that_was_not_yanked(house: Holdfast) -> None:
-    skills = await house.skills()
+async def test_a_range_finds_the_newest_version_that_was_not_yanked(hf: Holdfast) -> None:
+    skills = await hf.skills()
     for version in ("1.2.0", "1.10.0", "1.9.0", "2.0.0", "2.1.0-rc.1"):
         await skills.publish("refunds", version, instructions=version)
 
@@ -81,8 +81,8 @@ async def test_a_range_finds_the_newest_version_that_was_not_yanked(house: Holdf
 
 
 @pytest.mark.covers("HOLD-SKILL-01")
-async def test_a_tenant_has_skills_of_its_own(house: Holdfast) -> None:
-    skills = await house.skills()
+async def test_a_tenant_has_skills_of_its_own(hf: Holdfast) -> None:
+    skills = await hf.skills()
     await skills.publish("refunds", "1.0.0", instructions="ours", tenant="acme")
     await skills.publish("refunds", "1.0.0", instructions="theirs", tenant="globex")
 
@@ -108,8 +108,8 @@ async def test_a_tenant_has_skills_of_its_own(house: Holdfast) -> None:
     ],
 )
 async def test_what_is_no_skill_is_refused(name: str, version: str, more: dict[str, Any]) -> None:
-    async with Holdfast("memory:") as house:
-        skills = await house.skills()
+    async with Holdfast("memory:") as hf:
+        skills = await hf.skills()
         with pytest.raises(InputError):
             await skills.publish(name, version, **more)
         assert await skills.list() == []

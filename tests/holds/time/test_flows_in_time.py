@@ -33,9 +33,9 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-async def house(clock: FakeClock, tmp_path: Path) -> AsyncIterator[Holdfast]:
-    async with Holdfast(f"sqlite:{tmp_path / 'runs.db'}", clock=clock) as house:
-        yield house
+async def hf(clock: FakeClock, tmp_path: Path) -> AsyncIterator[Holdfast]:
+    async with Holdfast(f"sqlite:{tmp_path / 'runs.db'}", clock=clock) as hf:
+        yield hf
 
 
 def refund(**terms: Any) -> Flow:
@@ -50,57 +50,55 @@ def refund(**terms: Any) -> Flow:
     return flow
 
 
-async def swept(house: Holdfast) -> None:
-    await (await house.service()).runtime.sweeper.sweep()
+async def swept(hf: Holdfast) -> None:
+    await (await hf.service()).runtime.sweeper.sweep()
 
 
-async def the_hold(house: Holdfast) -> HoldRow:
-    (row,) = await (await house.open()).holds()
+async def the_hold(hf: Holdfast) -> HoldRow:
+    (row,) = await (await hf.open()).holds()
     return row
 
 
 @pytest.mark.covers("EX-5")
-async def test_a_flow_goes_on_with_its_default_when_nobody_answers(house: Holdfast, clock: FakeClock) -> None:
+async def test_a_flow_goes_on_with_its_default_when_nobody_answers(hf: Holdfast, clock: FakeClock) -> None:
     flow = refund(timeout="2h", on_timeout="default")
-    run = (await flow.run({}, on=house)).run_id
+    run = (await flow.run({}, on=hf)).run_id
     clock.advance(hours=2)
-    await swept(house)
+    await swept(hf)
 
-    result = await flow.resume(run, on=house)
+    result = await flow.resume(run, on=hf)
 
     assert (result.status, result.state.done) == ("completed", "reject")
     assert result.state.decision_result["decision"] == "default"
     assert result.state.decision_result["auto_expired"] is True
-    assert (await the_hold(house)).resumed_at is not None
+    assert (await the_hold(hf)).resumed_at is not None
 
 
 @pytest.mark.covers("EX-4")
-async def test_a_flow_that_cancels_ends_as_cancelled(house: Holdfast, clock: FakeClock) -> None:
+async def test_a_flow_that_cancels_ends_as_cancelled(hf: Holdfast, clock: FakeClock) -> None:
     flow = refund(timeout="2h", on_timeout="cancel")
-    run = (await flow.run({}, on=house)).run_id
+    run = (await flow.run({}, on=hf)).run_id
     clock.advance(hours=2)
-    await swept(house)
+    await swept(hf)
 
-    result = await flow.resume(run, on=house)
+    result = await flow.resume(run, on=hf)
 
     assert result.status == "cancelled"
-    assert (await the_hold(house)).resolution is None
+    assert (await the_hold(hf)).resolution is None
 
 
 @pytest.mark.covers("EX-8")
-async def test_a_flow_without_an_action_fails_and_nothing_is_approved(
-    house: Holdfast, clock: FakeClock
-) -> None:
+async def test_a_flow_without_an_action_fails_and_nothing_is_approved(hf: Holdfast, clock: FakeClock) -> None:
     flow = refund(timeout="2h")
-    run = (await flow.run({}, on=house)).run_id
+    run = (await flow.run({}, on=hf)).run_id
     clock.advance(hours=2)
-    await swept(house)
+    await swept(hf)
 
-    result = await flow.resume(run, on=house)
+    result = await flow.resume(run, on=hf)
 
     assert result.status == "failed"
     assert "hold_expired" in str(result.error) or "in time" in str(result.error)
-    assert (await the_hold(house)).status is HoldStatus.expired
+    assert (await the_hold(hf)).status is HoldStatus.expired
 
 
 @pytest.mark.covers("EX-6", "HOLD-TIME-03", "HOLD-TIME-05")
@@ -109,28 +107,28 @@ async def test_a_flow_escalates_rung_by_rung_over_restarts_and_is_answered_at_la
 ) -> None:
     flow = refund(timeout="2h", ladder=[("", "group:leads"), ("1d", "role:cfo")])
     address = f"sqlite:{tmp_path / 'runs.db'}"
-    async with Holdfast(address, clock=clock) as house:
-        run = (await flow.run({}, on=house)).run_id
+    async with Holdfast(address, clock=clock) as hf:
+        run = (await flow.run({}, on=hf)).run_id
     seen: list[str | None] = []
     for hours in (2, 24):
         clock.advance(hours=hours)
-        async with Holdfast(address, clock=clock) as house:
-            await swept(house)
-            row = await the_hold(house)
+        async with Holdfast(address, clock=clock) as hf:
+            await swept(hf)
+            row = await the_hold(hf)
             seen.append(row.assignee)
     assert seen == ["group:leads", "role:cfo"]
     assert row.expires_at == clock.now() + 2 * HOUR
-    async with Holdfast(address, clock=clock) as house:
-        await (await house.service()).answer(row.id, "approve", by="user:cfo")
-        result = await flow.resume(run, on=house)
+    async with Holdfast(address, clock=clock) as hf:
+        await (await hf.service()).answer(row.id, "approve", by="user:cfo")
+        result = await flow.resume(run, on=hf)
 
         assert (result.status, result.state.done) == ("completed", "approve")
 
 
 @pytest.mark.covers("EX-12", "HOLD-TIME-04")
-async def test_a_flow_counts_its_timeout_in_business_time(house: Holdfast, clock: FakeClock) -> None:
-    await Calendars(await house.open()).put("default", "office", NINE_TO_FIVE)
+async def test_a_flow_counts_its_timeout_in_business_time(hf: Holdfast, clock: FakeClock) -> None:
+    await Calendars(await hf.open()).put("default", "office", NINE_TO_FIVE)
     clock.advance(days=3, hours=14)  # Friday, three in the afternoon in Amsterdam
-    await refund(timeout="4bh", on_timeout="cancel", calendar="office").run({}, on=house)
+    await refund(timeout="4bh", on_timeout="cancel", calendar="office").run({}, on=hf)
 
-    assert (await the_hold(house)).expires_at == at("2030-01-07T11:00+01:00")
+    assert (await the_hold(hf)).expires_at == at("2030-01-07T11:00+01:00")

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 async def passed(it: Scene, *, minutes: int, delivering: bool = True) -> None:
     """So long, with a sweep each five minutes."""
-    sweeper = (await it.house.service()).runtime.sweeper
+    sweeper = (await it.hf.service()).runtime.sweeper
     for _ in range(minutes // 5):
         it.clock.advance(minutes=5)
         await sweeper.sweep()

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.testing.plugin import clock, house, human
+from holdfast.testing.plugin import clock, hf, human
 
-__all__ = ["clock", "house", "human"]
+__all__ = ["clock", "hf", "human"]

@@ -57,9 +57,9 @@ async def test_wrong_word_is_an_error_when_the_hold_does_not_offer_it(human: Hum
 
 async def test_human_answers_what_is_open_when_a_worker_drives_the_runs(human: Human) -> None:
     flow = _two_questions()
-    service = await human.house.service()
+    service = await human.hf.service()
     row, _ = await service.create(flow.program(), {})
-    worker = Worker(flow, on=human.house)
+    worker = Worker(flow, on=human.hf)
     await worker.run_until_idle()
     human.approves()
     assert await human.replies() == 1
@@ -68,11 +68,11 @@ async def test_human_answers_what_is_open_when_a_worker_drives_the_runs(human: H
 
 
 @pytest.mark.covers("CORE-RUN-02")
-def test_flow_needs_no_event_loop_when_it_runs_in_the_house_of_the_plugin(house: Any) -> None:
+def test_flow_needs_no_event_loop_when_it_runs_in_the_instance_of_the_plugin(hf: Any) -> None:
     flow = Flow("sync", effect="pure")
 
     @flow.node
     async def only(_s: dict[str, Any]) -> dict[str, Any]:
         return {"x": 1}
 
-    assert flow.run_sync({}, on=house).expect().state == {"x": 1}
+    assert flow.run_sync({}, on=hf).expect().state == {"x": 1}

@@ -44,8 +44,8 @@ _MOST_KNOWN: Final = 10_000
 class Actives:
     """The directory of the house; without one, that of the store. Whom it does not know is not barred."""
 
-    def __init__(self, house: Holdfast) -> None:
-        self._house = house
+    def __init__(self, hf: Holdfast) -> None:
+        self._hf = hf
         self._known: dict[tuple[str, str], tuple[float, bool]] = {}
 
     async def may_come(self, grant: Grant) -> bool:
@@ -66,8 +66,8 @@ class Actives:
         return active
 
     async def _is_active(self, grant: Grant) -> bool:
-        directory = (await self._house.holds()).office.directory
-        found = directory or TableDirectory(await self._house.open())
+        directory = (await self._hf.holds()).office.directory
+        found = directory or TableDirectory(await self._hf.open())
         person = await found.person(grant.tenant, person_key(grant.subject))
         return person is None or person.active
 
@@ -149,31 +149,31 @@ class Door:
 
     def __init__(
         self,
-        house: Holdfast,
+        hf: Holdfast,
         settings: SignIn | None = None,
         *,
         local: OneToken | None = None,
         most_form: int = 32 << 20,
     ) -> None:
-        self.house = house
+        self.hf = hf
         self.settings = settings or SignIn()
         self.local = local
         self.most_form = most_form
         self.refusals = Refusals()
-        self.actives = Actives(house)
+        self.actives = Actives(hf)
         self.oidc = None if self.settings.oidc is None else Oidc(self.settings.oidc)
         self._tokens: Tokens | None = None
         self._sessions: Sessions | None = None
 
     async def tokens(self) -> Tokens:
         if self._tokens is None:
-            self._tokens = Tokens(await self.house.open())
+            self._tokens = Tokens(await self.hf.open())
         return self._tokens
 
     async def sessions(self) -> Sessions:
         if self._sessions is None:
             settings = self.settings
-            self._sessions = Sessions(await self.house.open(), lives=settings.lives, idle=settings.idle)
+            self._sessions = Sessions(await self.hf.open(), lives=settings.lives, idle=settings.idle)
         return self._sessions
 
     async def who(self, request: Request) -> Principal | None:
@@ -181,7 +181,7 @@ class Door:
         session that another site may have sent."""
         found = await self.caller(request)
         if found is not None and found.method == "session" and request.method not in SAFE:
-            await self._demand_own(request, found)
+            await self._require_own(request, found)
         return found
 
     async def caller(self, connection: HTTPConnection) -> Principal | None:
@@ -226,7 +226,7 @@ class Door:
         self, request: Request, path: str, principal: Principal | None, error: HttpError, request_id: str
     ) -> None:
         """Written down, within bounds."""
-        store = await self.house.open()
+        store = await self.hf.open()
         await self.refusals.note(store, request, path, principal, error, request_id)
 
     async def _still_stands(self, found: Opened) -> bool:
@@ -262,7 +262,7 @@ class Door:
         )
 
     # ------------------------------------------------------------------ changes that a page sends
-    async def _demand_own(self, request: Request, principal: Principal) -> None:
+    async def _require_own(self, request: Request, principal: Principal) -> None:
         """Raises HttpError where another site may have made the browser send it."""
         if not self.same_origin(request, proven=True):
             raise HttpError(403, "This came from another site's page.", code="cross_site")

@@ -15,7 +15,7 @@ from holdfast.types.ids import DEFAULT_TENANT
 ADMIN = ("admin",)
 
 
-async def demand_safe(door: Door, host: str) -> None:
+async def require_safe(door: Door, host: str) -> None:
     """Raises SettingsError where others could reach a server that nobody can sign in at yet."""
     if is_loopback(host) or door.oidc is not None or await (await door.tokens()).any_good():
         return

@@ -78,7 +78,7 @@ def rights_of(words: Iterable[str]) -> tuple[Right, ...]:
         raise InputError(f"there is no right {error}.", hint=f"There are {', '.join(Right)}.") from None
 
 
-def demand_within(grant: Grant, giver: Principal) -> None:
+def require_within(grant: Grant, giver: Principal) -> None:
     """Nobody hands out more than they have, or in another tenant. Raises ForbiddenError."""
     if grant.tenant != giver.tenant:
         raise ForbiddenError("this credential gives nothing in another tenant.")

@@ -15,10 +15,10 @@ from holdfast.api.inbound.settings import MailWay
 from holdfast.errors import ForbiddenError, HoldfastError, LinkInvalidError, StoreError
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.change import refuse
-from holdfast.holds.actions.conflicts import demand_open
+from holdfast.holds.actions.conflicts import require_open
 from holdfast.holds.actions.resolve import Terms, resolve
 from holdfast.holds.links.keys import LinkKeys
-from holdfast.holds.links.reply_addresses import LENGTH, demand_reply, reference_in
+from holdfast.holds.links.reply_addresses import LENGTH, reference_in, require_reply
 from holdfast.holds.links.tokens import strength_of
 from holdfast.holds.notify.channel import tell
 from holdfast.holds.notify.channels import Channels
@@ -84,7 +84,7 @@ class Replies:
             return MailTaken(outcome="refused", why=why, checkpoint_id=row.id)
         keys = await LinkKeys(self.service.store).all(row.tenant)
         try:
-            demand_reply(found, row, letter.sender, keys, self.service.office.now())
+            require_reply(found, row, letter.sender, keys, self.service.office.now())
         except LinkInvalidError as error:
             await refuse(self.service.office, actor, row, "resolve", error)
             raise
@@ -93,10 +93,10 @@ class Replies:
     async def _decide(self, letter: Letter, token: str, row: HoldRow, actor: Actor) -> MailTaken:
         """From here on the sender is known, and hears what came of it."""
         try:
-            _demand_mailbox(row)
+            _require_mailbox(row)
             said = None if letter.text is None else said_in(letter.text, row.options or ())
             if said is None:
-                demand_open(row)
+                require_open(row)
                 words = ", ".join(option.id for option in row.options or ())
                 await self._answer(letter, row, UNCLEAR_WORDS.format(words=words))
                 return MailTaken(outcome="unclear", why="no keyword stands alone in it", checkpoint_id=row.id)
@@ -144,7 +144,7 @@ class Replies:
             log.warning("the answer to a reply to hold %s was not sent: %s", row.id, delivery.detail)
 
 
-def _demand_mailbox(row: HoldRow) -> None:
+def _require_mailbox(row: HoldRow) -> None:
     """Raises ForbiddenError where having the mailbox is not enough."""
     if strength_of(row) != "decide_low_risk":
         raise ForbiddenError("this question is too important for a mail.", hint="Sign in to decide.")

@@ -70,7 +70,7 @@ class Payload(msgspec.Struct):
     response_url: str = ""
 
 
-def demand_signed(headers: Mapping[str, str], body: bytes, way: SlackWay, now: int) -> None:
+def require_signed(headers: Mapping[str, str], body: bytes, way: SlackWay, now: int) -> None:
     """Over the bytes as they came, before any of them is read; `now` in seconds. Raises HttpError 401."""
     stamp = headers.get("x-slack-request-timestamp", "")
     given = headers.get("x-slack-signature", "")

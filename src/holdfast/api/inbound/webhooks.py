@@ -53,7 +53,7 @@ class WebhookTaken(msgspec.Struct, kw_only=True):
     status: str | None = None
 
 
-def demand_signed(headers: Mapping[str, str], body: bytes, secrets: Sequence[str], now: int) -> str:
+def require_signed(headers: Mapping[str, str], body: bytes, secrets: Sequence[str], now: int) -> str:
     """The id of the message. `now`: seconds. Raises HttpError 401."""
     keys = [secret_of(each, "a secret") for each in secrets]
     name = headers.get("webhook-id", "")

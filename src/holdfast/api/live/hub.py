@@ -48,8 +48,8 @@ MANY: Final = 1000
 class Hub:
     """Of one event loop. It looks only while somebody follows something."""
 
-    def __init__(self, house: Holdfast) -> None:
-        self._house = house
+    def __init__(self, hf: Holdfast) -> None:
+        self._hf = hf
         self._loop = asyncio.get_running_loop()
         self._channels: dict[RunId, RunChannel] = {}
         self._tenants: dict[str, tuple[Bell, int]] = {}
@@ -57,7 +57,7 @@ class Hub:
         self._lately = 0.0
         self.closing = False
         self.farewell = Bell()
-        house.tell_services(self._attend)
+        hf.tell_services(self._attend)
 
     # ------------------------------------------------------------------ following
     def join(self, service: RunService, row: RunRow) -> RunChannel:
@@ -87,7 +87,7 @@ class Hub:
         if followers > 1:
             self._tenants[tenant] = (bell, followers - 1)
 
-    def demand_room(self, most: int) -> None:
+    def require_room(self, most: int) -> None:
         """Raises HttpError where so many follow something already."""
         runs = sum(channel.followers for channel in self._channels.values())
         if runs + sum(followers for _, followers in self._tenants.values()) >= most:
@@ -134,7 +134,7 @@ class Hub:
             await asyncio.sleep(min(AGAIN, max(pace, took / SHARE)))
 
     async def _ask_runs(self) -> None:
-        store = await self._house.open()
+        store = await self._hf.open()
         followed = list(self._channels)
         for part in _parts(followed, MANY):
             known = await store.event_heads(part)
@@ -144,7 +144,7 @@ class Hub:
                     self._lately = time.monotonic()
 
     async def _ask_tenants(self, heads: dict[str, int]) -> None:
-        store = await self._house.open()
+        store = await self._hf.open()
         for tenant, (bell, _) in list(self._tenants.items()):
             head, _hash = await store.audit_head(tenant)
             if heads.get(tenant) != head:
@@ -196,17 +196,17 @@ class _Watch:
 _hubs: WeakKeyDictionary[Holdfast, Hub] = WeakKeyDictionary()
 
 
-def hub_of(house: Holdfast) -> Hub:
+def hub_of(hf: Holdfast) -> Hub:
     """The one of this house. Raises RuntimeError in another event loop than that in which it began."""
-    found = _hubs.get(house)
+    found = _hubs.get(hf)
     if found is None or found._loop.is_closed():  # pyright: ignore[reportPrivateUsage]
-        found = _hubs[house] = Hub(house)
+        found = _hubs[hf] = Hub(hf)
     return found
 
 
-def close_streams(house: Holdfast) -> None:
+def close_streams(hf: Holdfast) -> None:
     """Whoever follows something here is let go; they come back to another server, or to this one's next."""
-    if (found := _hubs.get(house)) is not None:
+    if (found := _hubs.get(hf)) is not None:
         found.close()
 
 

@@ -59,13 +59,13 @@ REFUSED, LEAVING = 1008, 1012
 
 
 def sockets(
-    house: Holdfast, authenticator: Authenticator, settings: ApiSettings, routes: Iterable[Route]
+    hf: Holdfast, authenticator: Authenticator, settings: ApiSettings, routes: Iterable[Route]
 ) -> list[WebSocketRoute]:
     """`routes`: all of them; what sockets ask is done by theirs."""
     known = {route.name: route for route in routes if not route.hidden}
 
     async def endpoint(socket: WebSocket) -> None:
-        await Socket(socket, house, authenticator, settings, known).serve()
+        await Socket(socket, hf, authenticator, settings, known).serve()
 
     return [WebSocketRoute(path, endpoint) for path in PATHS]
 
@@ -74,17 +74,17 @@ class Socket:
     def __init__(
         self,
         socket: WebSocket,
-        house: Holdfast,
+        hf: Holdfast,
         authenticator: Authenticator,
         settings: ApiSettings,
         routes: dict[str, Route],
     ) -> None:
         self._socket = socket
-        self._house = house
+        self._hf = hf
         self._authenticator = authenticator
         self._settings = settings
         self._routes = routes
-        self._hub: Hub = hub_of(house)
+        self._hub: Hub = hub_of(hf)
         self._following: dict[str, asyncio.Task[None]] = {}
         self._writing = asyncio.Lock()
         self._pace = Buckets(PACE, 2.0, "by one socket")
@@ -113,8 +113,8 @@ class Socket:
     async def _met(self) -> Principal | None:
         """Whoever it is; None where they were turned away."""
         try:
-            demand_origin(self._socket, self._settings.origins, self._authenticator)
-            self._hub.demand_room(self._settings.most_streams)
+            require_origin(self._socket, self._settings.origins, self._authenticator)
+            self._hub.require_room(self._settings.most_streams)
             principal = await self._authenticator.who(_request(self._socket.scope))
             if principal is not None and principal.method == "session" and not _origin(self._socket):
                 raise HttpError(403, "A session's socket has to say its Origin.", code="cross_site")
@@ -206,16 +206,16 @@ class Socket:
 
     # ------------------------------------------------------------------ following
     async def _subscribe(self, principal: Principal, said: Message) -> Any:
-        _demand(principal, Right.runs_read)
+        _require(principal, Right.runs_read)
         follow = Follow.of(said)
-        service = await self._house.service()
+        service = await self._hf.service()
         row = await service.get(follow.run, tenant=principal.tenant)
         self._following = {run: task for run, task in self._following.items() if not task.done()}
         if row.id in self._following:
             raise HttpError(409, f"This socket follows run {row.id} already.", code="conflict")
         if len(self._following) >= MOST_RUNS:
             raise HttpError(409, f"One socket follows at most {MOST_RUNS} runs.", code="conflict")
-        self._hub.demand_room(self._settings.most_streams)
+        self._hub.require_room(self._settings.most_streams)
         patience = Patience(beat=self._settings.heartbeat, life=self._settings.stream_life)
         source = follow_run(self._hub, service, row, follow.after, patience)
         names = follow.names or (Names.seed if self._seed else Names.own)
@@ -256,9 +256,9 @@ class Socket:
         asked = Asked.of(said)
         route = self._routes[asked.route]
         assert isinstance(route.needs, Right)
-        _demand(principal, route.needs)
+        _require(principal, route.needs)
         request = _request(self._socket.scope, key=said.key)
-        call = Call(request, principal, self._house, route, new_id(), self._settings)
+        call = Call(request, principal, self._hf, route, new_id(), self._settings)
         given = {"query": route.query()} if route.query is not None else {}
         answer = await route.handler(call, run=asked.run, body=asked.body_for(route), **given)
         return answer.body if isinstance(answer, Reply) else answer  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -299,7 +299,7 @@ def _origin(connection: HTTPConnection) -> str:
     return connection.headers.get("origin", "").lower()
 
 
-def demand_origin(connection: HTTPConnection, listed: Sequence[str], authenticator: object) -> None:
+def require_origin(connection: HTTPConnection, listed: Sequence[str], authenticator: object) -> None:
     """Raises HttpError for a page of another site: browsers let every page open a socket, with our cookie."""
     origin = _origin(connection)
     if not origin or origin in listed:
@@ -314,7 +314,7 @@ def demand_origin(connection: HTTPConnection, listed: Sequence[str], authenticat
         )  # fmt: skip
 
 
-def _demand(principal: Principal, right: Right) -> None:
+def _require(principal: Principal, right: Right) -> None:
     if not principal.may(right):
         raise no_right(str(right))
 

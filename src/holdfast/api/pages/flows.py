@@ -14,7 +14,7 @@ from holdfast.api.pages.render import page, see
 from holdfast.api.pages.runs import drawing
 from holdfast.api.program_lookup import is_theirs
 from holdfast.api.routing import Call
-from holdfast.api.schemas.input_guard import demand_outside
+from holdfast.api.schemas.input_guard import require_outside
 from holdfast.drawing import from_graph, to_svg
 from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
 from holdfast.model.fingerprint import decode_graph
@@ -54,7 +54,7 @@ async def start_page(call: Call, flow: str) -> Response:
     service, form = await call.runs(), await read_form(call)
     text = str(form.get("input") or "").strip() or "{}"
     try:
-        program = _demand(call, flow)
+        program = _require(call, flow)
         row, _ = await service.create(program, _object(text), tenant=call.tenant, started_by=call.actor.id)
     except HoldfastError as error:
         return await _show(call, flow, text, error)
@@ -90,11 +90,11 @@ async def _show(call: Call, flow: str, text: str, error: HoldfastError | None) -
 
 def carried(call: Call, name: str) -> Program | None:
     """The version that this server was started with, if it was."""
-    found = [each for each in call.house.programs.values() if each.graph.name == name]
+    found = [each for each in call.hf.programs.values() if each.graph.name == name]
     return found[-1] if found else None
 
 
-def _demand(call: Call, name: str) -> Program:
+def _require(call: Call, name: str) -> Program:
     found = carried(call, name)
     if found is None:
         raise FlowNotFoundError(
@@ -108,7 +108,7 @@ def _object(text: str) -> dict[str, Any]:
         found = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as error:
         raise InputError(f"the input is no JSON object: {error}.", hint='Write {"name": "value"}.') from error
-    demand_outside(found)
+    require_outside(found)
     return found
 
 

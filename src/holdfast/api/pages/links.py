@@ -59,7 +59,7 @@ async def link_page(call: Call, hold: str) -> Response:
     token = _token(call)
     links = Links((await call.holds()).office)
     looked = await links.look(token)
-    _demand_same(looked.row, hold)
+    _require_same(looked.row, hold)
     return await _show(call, looked, token, Draft())
 
 
@@ -70,7 +70,7 @@ async def decide_link_page(call: Call, hold: str) -> Response:
     token = _token(call)
     links = Links(service.office)
     claims, row = await links.find(token)
-    _demand_same(row, hold)
+    _require_same(row, hold)
     form = await read_form(call)
     if not hmac.compare_digest(str(form.get("csrf_token") or "").encode(), value_of(token).encode()):
         raise HttpError(
@@ -127,7 +127,7 @@ def _token(call: Call) -> str:
     return token
 
 
-def _demand_same(row: HoldRow, hold: str) -> None:
+def _require_same(row: HoldRow, hold: str) -> None:
     if row.id != hold:
         raise LinkInvalidError("this link is for another question.", hint="Open it again from your message.")
 

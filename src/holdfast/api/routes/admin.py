@@ -54,7 +54,7 @@ class ListLimits(msgspec.Struct, kw_only=True):
     keys: bool = False
 
 
-def _demand_house(call: Call) -> None:
+def _require_instance(call: Call) -> None:
     if call.tenant != DEFAULT_TENANT:
         raise ForbiddenError(
             "this is about the whole house, not about a tenant.",
@@ -65,7 +65,7 @@ def _demand_house(call: Call) -> None:
 @routes.get("/workers", needs=Right.admin, raises=(ForbiddenError,))
 async def list_workers(call: Call) -> Page[WorkerWire]:
     """Who works, by name; also those that have fallen silent within the last day."""
-    _demand_house(call)
+    _require_instance(call)
     store = (await call.runs()).store
     now = store.now()
     return Page(items=[worker_wire(row, now) for row in await store.workers()])
@@ -74,14 +74,14 @@ async def list_workers(call: Call) -> Page[WorkerWire]:
 @routes.get("/figures", needs=Right.admin, raises=(ForbiddenError,))
 async def get_figures(call: Call) -> FiguresWire:
     """How much there is to do, and how late it is."""
-    _demand_house(call)
+    _require_instance(call)
     return figures_wire(await (await call.runs()).store.figures(ages=_AGES))
 
 
 @routes.get("/admin/status", needs=Right.admin, raises=(ForbiddenError,))
 async def get_status(call: Call) -> StatusWire:
     """How the server and its store are."""
-    _demand_house(call)
+    _require_instance(call)
     service = await call.runs()
     facts, durability = await service.store.examine(deep=False), await service.store.durability()
     now = service.store.now()
@@ -105,8 +105,8 @@ async def get_status(call: Call) -> StatusWire:
 @routes.get("/limits", needs=Right.admin, raises=(ForbiddenError,))
 async def list_limits(call: Call, query: ListLimits) -> Page[LimitWire]:
     """Limits as they hold, with how many runs are inside and how many wait."""
-    _demand_house(call)
-    found = await (await call.house.limits()).list(query.prefix, keys=query.keys)
+    _require_instance(call)
+    found = await (await call.hf.limits()).list(query.prefix, keys=query.keys)
     return Page(items=[_limit(each) for each in found])
 
 
@@ -117,15 +117,15 @@ def _limit(held: Held) -> LimitWire:
 @routes.put("/limits/{name:path}", needs=Right.admin, raises=(SettingsError, ForbiddenError))
 async def set_limit(call: Call, name: str, body: SetLimit) -> LimitWire:
     """Set a limit in place of what the flow declares: `flow:refund`, `flow:refund/*`, `flow:refund/acme`."""
-    _demand_house(call)
-    return _limit(await (await call.house.limits()).set(name, concurrency=body.concurrency, rate=body.rate))
+    _require_instance(call)
+    return _limit(await (await call.hf.limits()).set(name, concurrency=body.concurrency, rate=body.rate))
 
 
 @routes.delete("/limits/{name:path}", needs=Right.admin, raises=(NotFoundError, ForbiddenError))
 async def clear_limit(call: Call, name: str) -> None:
     """What the flow declares holds again."""
-    _demand_house(call)
-    await (await call.house.limits()).clear(name)
+    _require_instance(call)
+    await (await call.hf.limits()).clear(name)
 
 
 @routes.get("/dead", needs=Right.runs_read)

@@ -6,7 +6,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.pipelines import demand_no_document
+from holdfast.api.pipelines import require_no_document
 from holdfast.api.routing import Call, Reply, Routes
 from holdfast.api.schemas.common import Page
 from holdfast.api.schemas.files import BYTES, as_file, attachment
@@ -90,7 +90,7 @@ async def import_run(call: Call, query: ImportRun, body: bytes) -> Reply[RunDeta
 
     The same file again gives the same run."""
     service = await call.runs()
-    demand_no_document(open_parcel(body).history.run.version, call.settings)
+    require_no_document(open_parcel(body).history.run.version, call.settings)
     row = await service.import_run(body, as_new_run=query.as_new_run, tenant=call.tenant)
     if row.tenant != call.tenant:
         raise ConflictError("a run of this id is here already, and differs.")

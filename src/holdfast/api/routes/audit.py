@@ -72,7 +72,7 @@ class Verify(msgspec.Struct, kw_only=True):
 @routes.get("/audit", needs=Right.audit_read)
 async def list_audit(call: Call, query: ListAudit) -> Page[AuditWire]:
     """What was done and refused, oldest first. A page may be short and still have a `next`."""
-    store = await call.house.open()
+    store = await call.hf.open()
     place = place_in(query.cursor, tuple[Place])
     after, read, found = (0 if place is None else place[0]), 0, list[AuditRow]()
     while read < MOST_READ:
@@ -103,7 +103,7 @@ def _wanted(row: AuditRow, query: ListAudit) -> bool:
 @routes.get("/audit/head", needs=Right.audit_read)
 async def audit_head(call: Call) -> Head:
     """Where the audit stands now."""
-    store = await call.house.open()
+    store = await call.hf.open()
     seq, found = await store.audit_head(call.tenant)
     return Head(tenant=call.tenant, seq=seq, hash=found.hex(), at=moment(store.now()))
 

@@ -81,21 +81,21 @@ def _deployment(found: Deployment) -> DeploymentWire:
 @routes.get("/deployments", needs=Right.flows_read)
 async def list_deployments(call: Call) -> Page[DeploymentWire]:
     """Flows put to work under a name; a hold's `core_id` is the deployment's id."""
-    found = await (await call.house.deployments()).list(tenant=call.tenant)
+    found = await (await call.hf.deployments()).list(tenant=call.tenant)
     return Page(items=[_deployment(each) for each in found])
 
 
 @routes.get("/deployments/{name}", needs=Right.flows_read, raises=(DeploymentNotFoundError,))
 async def get_deployment(call: Call, name: str) -> DeploymentWire:
     """By name or id."""
-    return _deployment(await (await call.house.deployments()).get(name, tenant=call.tenant))
+    return _deployment(await (await call.hf.deployments()).get(name, tenant=call.tenant))
 
 
 @routes.put("/deployments/{name}", needs=Right.manage, raises=(InputError, SkillNotFoundError))
 async def put_deployment(call: Call, name: str, body: PutDeployment) -> DeploymentWire:
     """Make it, or change its settings for runs that start later."""
     given = msgspec.structs.asdict(body)
-    deployments = await call.house.deployments()
+    deployments = await call.hf.deployments()
     return _deployment(await deployments.put(name, **given, by=call.actor.id, tenant=call.tenant))
 
 
@@ -105,7 +105,7 @@ async def put_deployment(call: Call, name: str, body: PutDeployment) -> Deployme
 async def delegate_deployment(call: Call, name: str, body: Delegate) -> DeploymentWire:
     """It works on behalf of somebody: holds for `delegated_user` go to them."""
     until = None if body.seconds is None else timedelta(seconds=body.seconds)
-    deployments = await call.house.deployments()
+    deployments = await call.hf.deployments()
     return _deployment(
         await deployments.delegate(name, body.to, until=until, by=call.actor.id, tenant=call.tenant)
     )
@@ -116,7 +116,7 @@ async def delegate_deployment(call: Call, name: str, body: Delegate) -> Deployme
 )
 async def revoke_delegation(call: Call, name: str) -> Reply[DeploymentWire]:
     """On nobody's behalf, until it is delegated again."""
-    deployments = await call.house.deployments()
+    deployments = await call.hf.deployments()
     return Reply(body=_deployment(await deployments.revoke(name, by=call.actor.id, tenant=call.tenant)))
 
 
@@ -171,14 +171,14 @@ def _skill(found: Skill) -> SkillWire:
 @routes.get("/skills", needs=Right.flows_read)
 async def list_skills(call: Call, query: OfSkill) -> Page[SkillWire]:
     """Every version of every skill, or of one."""
-    found = await (await call.house.skills()).list(query.name, tenant=call.tenant)
+    found = await (await call.hf.skills()).list(query.name, tenant=call.tenant)
     return Page(items=[_skill(each) for each in found])
 
 
 @routes.put("/skills/{name}/{version}", needs=Right.manage, raises=(InputError, SkillPublishedError))
 async def publish_skill(call: Call, name: str, version: str, body: Publish) -> SkillWire:
     """A version, for good: the same content again is no change, other content is refused."""
-    skills = await call.house.skills()
+    skills = await call.hf.skills()
     given = msgspec.structs.asdict(body)
     return _skill(await skills.publish(name, version, **given, by=call.actor.id, tenant=call.tenant))
 
@@ -186,7 +186,7 @@ async def publish_skill(call: Call, name: str, version: str, body: Publish) -> S
 @routes.post("/skills/{name}/{version}/yank", needs=Right.manage, raises=(SkillNotFoundError,))
 async def yank_skill(call: Call, name: str, version: str, body: Why) -> SkillWire:
     """No new run gets it; those that are pinned to it go on."""
-    skills = await call.house.skills()
+    skills = await call.hf.skills()
     done = await skills.yank(name, version, reason=body.reason, by=call.actor.id, tenant=call.tenant)
     return _skill(done)
 
@@ -194,4 +194,4 @@ async def yank_skill(call: Call, name: str, version: str, body: Why) -> SkillWir
 @routes.post("/skills/{name}/{version}/restore", needs=Right.manage, raises=(SkillNotFoundError,))
 async def restore_skill(call: Call, name: str, version: str) -> SkillWire:
     """Undo a yank."""
-    return _skill(await (await call.house.skills()).restore(name, version, tenant=call.tenant))
+    return _skill(await (await call.hf.skills()).restore(name, version, tenant=call.tenant))

@@ -88,11 +88,11 @@ def _circle(found: Circle) -> CircleWire:
 
 
 async def _tables(call: Call) -> TableDirectory:
-    return TableDirectory(await call.house.open())
+    return TableDirectory(await call.hf.open())
 
 
 async def _registrar(call: Call) -> Registrar:
-    return Registrar(await call.house.open(), by=call.actor.id)
+    return Registrar(await call.hf.open(), by=call.actor.id)
 
 
 @routes.get("/people", needs=Right.holds_read)

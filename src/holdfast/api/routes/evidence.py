@@ -47,7 +47,7 @@ async def make_link(call: Call, hold: str, body: NewLink) -> LinkWire:
         raise InputError(f"{body.to!r} is no one person.", hint="Write user:NAME.")
     service = await call.holds()
     row = await service.get(call.actor, hold)
-    conflicts.demand_open(row)
+    conflicts.require_open(row)
     purpose = "decide" if body.decide else "view"
     grant = Grant(to=str(whom), purpose=purpose, lifetime=body.seconds)
     token = await Links(service.office).make(row, grant)

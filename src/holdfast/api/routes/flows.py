@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.pipelines import demand_no_document
+from holdfast.api.pipelines import require_no_document
 from holdfast.api.program_lookup import find_program, is_called, is_theirs
 from holdfast.api.routing import Call, Reply, Routes
 from holdfast.api.schemas.common import Page, moment
@@ -30,7 +30,7 @@ from holdfast.api.schemas.flows import (
 from holdfast.drawing import from_graph
 from holdfast.drawing.svg import to_svg
 from holdfast.errors import FlowInvalidError, FlowNotFoundError, ForbiddenError, InputError
-from holdfast.model.diagnostics import demand_valid, errors_in
+from holdfast.model.diagnostics import errors_in, require_valid
 from holdfast.model.fingerprint import decode_graph, dialect_of, encode_graph, graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.validate import validate
@@ -216,9 +216,9 @@ async def register_flow(call: Call, body: RegisterFlow) -> Reply[FlowGraph]:
         spec, version = program.graph.spec, program.version
     else:
         spec = _spec(body.graph)
-        demand_valid(spec.name, validate(spec))
+        require_valid(spec.name, validate(spec))
         version = graph_fingerprint(spec)
-        demand_no_document(version, call.settings)
+        require_no_document(version, call.settings)
     known = await service.store.flow(spec.name, version)
     if known is not None:
         return Reply(body=_graph(known, spec), status=200, etag=version)

@@ -51,7 +51,7 @@ async def list_calendars(call: Call) -> Page[Arrangement]:
 
 
 async def _documents(call: Call, kind: str) -> list[Arrangement]:
-    found = await (await call.house.open()).documents(call.tenant, kind)
+    found = await (await call.hf.open()).documents(call.tenant, kind)
     return [
         Arrangement(name=each.name, rules=msgspec.json.decode(each.body), version=each.revision)
         for each in found
@@ -61,7 +61,7 @@ async def _documents(call: Call, kind: str) -> list[Arrangement]:
 @routes.put("/calendars/{name}", needs=Right.manage, raises=(SettingsError, DocumentChangedError))
 async def put_calendar(call: Call, name: str, body: Rules) -> Arrangement:
     """Write it. The deadlines of open holds that it counts are counted again."""
-    await change_calendar(await call.house.open(), call.tenant, name, body, by=call.actor.id)
+    await change_calendar(await call.hf.open(), call.tenant, name, body, by=call.actor.id)
     (kept,) = [each for each in await _documents(call, CALENDAR) if each.name == name]
     return kept
 
@@ -87,7 +87,7 @@ async def list_policies(call: Call) -> Page[Arrangement]:
 @routes.put("/policies/{name}", needs=Right.admin, raises=(PolicyInvalidError, DocumentChangedError))
 async def put_policy(call: Call, name: str, body: Rules) -> Arrangement:
     """Write it: it counts for holds that open from now on."""
-    store = await call.house.open()
+    store = await call.hf.open()
     kept = await _put_policy(store, call.tenant, {**body, "name": name}, by=call.actor.id)
     return Arrangement(name=kept.name, rules=msgspec.json.decode(kept.body), version=kept.revision)
 
@@ -95,7 +95,7 @@ async def put_policy(call: Call, name: str, body: Rules) -> Arrangement:
 @routes.delete("/policies/{name}", needs=Right.admin, raises=(NotFoundError,))
 async def drop_policy(call: Call, name: str) -> None:
     """Its rules match nothing more."""
-    await _drop_policy(await call.house.open(), call.tenant, name, by=call.actor.id)
+    await _drop_policy(await call.hf.open(), call.tenant, name, by=call.actor.id)
 
 
 @routes.post("/policies/simulate", needs=Right.manage, raises=(PolicyInvalidError,))
@@ -106,7 +106,7 @@ async def simulate_policies(call: Call, body: Simulate) -> Simulation:
     else:
         policies = [policy_of(each.rules, each.name) for each in await _documents(call, POLICY)]
     return await _simulate(
-        await call.house.open(),
+        await call.hf.open(),
         policies,
         tenant=call.tenant,
         since=None if body.since is None else to_micros(body.since),
@@ -141,7 +141,7 @@ def _notice(row: OutboxRow) -> DeadNotice:
 @routes.get("/notices/dead", needs=Right.manage)
 async def list_dead_notices(call: Call) -> Page[DeadNotice]:
     """Messages to people that were given up, at most 200."""
-    store = await call.house.open()
+    store = await call.hf.open()
     found = await store.list_outbox(tenant=call.tenant, state=OutboxState.dead, limit=200)
     return Page(items=[_notice(each) for each in found])
 
@@ -149,7 +149,7 @@ async def list_dead_notices(call: Call) -> Page[DeadNotice]:
 @routes.post("/notices/dead/{message}/replay", needs=Right.manage, status=202, raises=(NotFoundError,))
 async def replay_notice(call: Call, message: str) -> DeadNotice:
     """Try it again, once its cause is mended."""
-    store = await call.house.open()
+    store = await call.hf.open()
     found = await store.list_outbox(tenant=call.tenant, state=OutboxState.dead, limit=10_000)
     meant = [each for each in found if str(each.id) == message]
     if not meant or not await store.replay_outbox(meant[0].id):

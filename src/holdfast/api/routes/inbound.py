@@ -11,8 +11,8 @@ from holdfast.api.auth.principal import Access, Right
 from holdfast.api.inbound.mail import MailTaken, Replies
 from holdfast.api.inbound.settings import InboundSettings, MailWay, SlackWay, WebhookWay
 from holdfast.api.inbound.slack import ChatUsers, Clicks, payload_of
-from holdfast.api.inbound.slack import demand_signed as demand_slack
-from holdfast.api.inbound.webhooks import Completions, WebhookTaken, demand_signed
+from holdfast.api.inbound.slack import require_signed as require_slack
+from holdfast.api.inbound.webhooks import Completions, WebhookTaken, require_signed
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call, Routes
 from holdfast.errors import AnswerInvalidError, ConflictError, ForbiddenError, InputError, NotFoundError
@@ -35,7 +35,7 @@ async def take_click(call: Call, way: str, body: bytes) -> Response:
     """A click in Slack: the request URL of the app's interactivity. Signed by Slack (`X-Slack-Signature`)."""
     found = _settings(call).named(way, SlackWay)
     service = await call.holds()
-    demand_slack(call.request.headers, body, found, service.office.now() // MICROS)
+    require_slack(call.request.headers, body, found, service.office.now() // MICROS)
     await Clicks(service, found, Egress(allow=_settings(call).allow)).take(payload_of(body))
     return Response(status_code=200)  # empty, as Slack wants it
 
@@ -53,7 +53,7 @@ async def take_webhook(call: Call, way: str, body: bytes) -> WebhookTaken:
     found = _settings(call).named(way, WebhookWay)
     service = await call.holds()
     now = service.office.now() // MICROS
-    message = demand_signed(call.request.headers, body, found.secrets, now)
+    message = require_signed(call.request.headers, body, found.secrets, now)
     return await Completions(service, found).take(message, body)
 
 
@@ -64,7 +64,7 @@ async def take_mail(call: Call, way: str, body: bytes) -> MailTaken:
     Signed as Standard Webhooks are, by whatever hands it over."""
     found = _settings(call).named(way, MailWay)
     service = await call.holds()
-    demand_signed(call.request.headers, body, found.secrets, service.office.now() // MICROS)
+    require_signed(call.request.headers, body, found.secrets, service.office.now() // MICROS)
     deliverer = (await call.runs()).runtime.deliverer
     channels = None if deliverer is None else deliverer.channels
     return await Replies(service, found, channels).take(body)
@@ -81,13 +81,13 @@ async def set_chat_person(call: Call, way: str, chat: str, body: ChatPerson) -> 
     """Who a chat user is here."""
     if parse_assignee(body.person).type != "user":
         raise InputError(f"{body.person!r} is no person.", hint="Write user:dana@acme.")
-    await ChatUsers(await call.house.open()).put(_own(call, way), chat, body.person)
+    await ChatUsers(await call.hf.open()).put(_own(call, way), chat, body.person)
 
 
 @routes.delete("/inbound/slack/{way}/people/{chat}", needs=Right.admin, raises=(NotFoundError,))
 async def drop_chat_person(call: Call, way: str, chat: str) -> None:
     """This chat user decides nothing any more."""
-    if not await ChatUsers(await call.house.open()).drop(_own(call, way), chat):
+    if not await ChatUsers(await call.hf.open()).drop(_own(call, way), chat):
         raise HttpError(404, "This chat user is nobody here.", code="not_found")
 
 

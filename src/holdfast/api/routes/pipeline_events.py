@@ -54,7 +54,7 @@ async def stream_pipeline(call: Call, run: str, query: FollowPipeline) -> Respon
         return Response(status_code=204)
     if call.request.method == "HEAD":
         return Response(media_type=MEDIA, headers=HEADERS)
-    hub_of(call.house).demand_room(call.settings.most_streams)
+    hub_of(call.hf).require_room(call.settings.most_streams)
     return EventStream(_framed(call, service, row, after))
 
 
@@ -67,7 +67,7 @@ async def _framed(call: Call, service: RunService, row: RunRow, after: int) -> A
     before it."""
     yield RETRY
     teller, seen, heard = Teller((await reader_of(service, row)).graph), 0, _place(after)
-    source = follow_run(hub_of(call.house), service, row, 0, patience_of(call))
+    source = follow_run(hub_of(call.hf), service, row, 0, patience_of(call))
     async with aclosing(source):
         async for batch in source:
             frames: list[bytes] = []

@@ -13,7 +13,7 @@ from holdfast.api.auth.principal import Right
 from holdfast.api.pipelines import find_pipeline, make_ready_to_run
 from holdfast.api.routing import Call, Reply, Routes
 from holdfast.api.schemas.files import drawing
-from holdfast.api.schemas.input_guard import demand_outside
+from holdfast.api.schemas.input_guard import require_outside
 from holdfast.api.schemas.pipelines import CancelPipeline, PipelineWire, SubmitPipeline, pipeline_wire
 from holdfast.api.schemas.runs import etag_of
 from holdfast.attractor.backends.select import SIMULATION
@@ -33,7 +33,7 @@ from holdfast.errors import (
     RunReadOnlyError,
 )
 from holdfast.frontends.dot.diagnostics import Diagnostic
-from holdfast.runs.create import demand_same
+from holdfast.runs.create import require_same
 from holdfast.runs.events import reader_of
 from holdfast.runs.history.timeline import make_timeline
 from holdfast.runs.service import RunService
@@ -59,7 +59,7 @@ async def submit_pipeline(call: Call, body: SubmitPipeline) -> Reply[PipelineWir
 
     400 with every fault of the document at its place. 403 for commands and files, unless the operator allows
     them (`holdfast serve --allow-code`)."""
-    demand_outside(body.context)
+    require_outside(body.context)
     # Elsewhere than in the loop: a large one takes its time.
     ready = await asyncio.to_thread(make_ready_to_run, body, call.settings)
     given = input_of(ready.pipeline, backend=SIMULATION if body.simulate else "", context=body.context)
@@ -74,7 +74,7 @@ async def submit_pipeline(call: Call, body: SubmitPipeline) -> Reply[PipelineWir
         started_by=call.actor.id,
     )
     if not fresh and key is not None:
-        await demand_same(service, row, ready.program, given, key)
+        await require_same(service, row, ready.program, given, key)
     headers = call.location(f"/v1/pipelines/{row.id}") if fresh else {}
     told = await _told(service, row, ready.diagnostics)
     return Reply(body=told, status=201 if fresh else 200, headers=headers, etag=etag_of(row))
@@ -96,7 +96,7 @@ async def get_pipeline(call: Call, run: str) -> Reply[PipelineWire]:
 async def cancel_pipeline(call: Call, run: str, body: CancelPipeline) -> Reply[PipelineWire]:
     """Ask a pipeline to stop. Whoever has it does so at the next moment; its open questions are withdrawn."""
     service, row = await find_pipeline(call, run)
-    call.demand_match(etag_of(row))
+    call.require_match(etag_of(row))
     row = await service.cancel(row.id, reason=body.reason, by=call.actor.id)
     return Reply(body=await _told(service, row), etag=etag_of(row))
 

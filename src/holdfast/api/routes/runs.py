@@ -52,14 +52,14 @@ from holdfast.errors import (
     VersionMismatchError,
 )
 from holdfast.runs.branch.resume import branch, resume
-from holdfast.runs.create import demand_same
+from holdfast.runs.create import require_same
 from holdfast.runs.pending_holds import pending_page
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunFilter, RunRow
 from holdfast.types.status import HoldStatus
 
 
-async def demand_undecided(who: Principal, service: RunService, row: RunRow, seq: int | None) -> None:
+async def require_undecided(who: Principal, service: RunService, row: RunRow, seq: int | None) -> None:
     """What somebody approved, they approved for that run: whoever may not manage holds cannot take their yes
     along into another. From before the question, where it is asked anew, anybody may branch off."""
     if who.may(Right.manage):
@@ -150,7 +150,7 @@ async def start(call: Call, body: CreateRun, *, thread: str | None = None) -> Re
         started_by=call.actor.id,
     )
     if not fresh and key is not None:
-        await demand_same(service, row, program, given, key)
+        await require_same(service, row, program, given, key)
     if body.wait:
         await until_rest(service, row.id, body.wait)
         row = await service.get(row.id, tenant=call.tenant)
@@ -229,7 +229,7 @@ async def cancel_run(call: Call, run: str, body: CancelRun) -> Reply[RunDetail]:
     """Ask a run to stop. Whoever has it does so at the next moment; its open questions are withdrawn."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    call.demand_match(etag_of(row))
+    call.require_match(etag_of(row))
     row = await service.cancel(row.id, reason=body.reason, by=call.actor.id)
     return await told(call, service, row, new=False)
 
@@ -250,11 +250,11 @@ async def resume_run(call: Call, run: str, query: ResumeQuery, body: ResumeRun) 
     200, and nothing is executed."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    call.demand_match(etag_of(row))
+    call.require_match(etag_of(row))
     at, mode = body.checkpoint_id or query.checkpoint_id, query.mode or body.mode
     seq = (await service.standing(row.id, at))[1]
     if mode != "resume" or seq is not None or body.input_data is not None:
-        await demand_undecided(call.who, service, row, seq)
+        await require_undecided(call.who, service, row, seq)
     row, new = await resume(
         service,
         row,
@@ -301,10 +301,10 @@ async def _branched(call: Call, run: str, body: BranchRun, *, supersede: bool) -
         raise InputError("a checkpoint is named by its id or by its record, not by both.")
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    call.demand_match(etag_of(row))
+    call.require_match(etag_of(row))
     at = body.checkpoint_id if body.checkpoint_id is not None else body.seq
     seq = None if at is None else (await service.standing(row.id, at))[1]
-    await demand_undecided(call.who, service, row, seq)
+    await require_undecided(call.who, service, row, seq)
     made, new = await branch(
         service,
         row,

@@ -76,7 +76,7 @@ def _shown(kept: Kept, status: int | None = None) -> Reply[ViewWire]:
 
 async def _saved(call: Call, body: NewView) -> Saved:
     """Raises InputError: what could never be listed is not kept."""
-    query_of(body.filters, call.actor, (await call.house.open()).now())
+    query_of(body.filters, call.actor, (await call.hf.open()).now())
     return Saved(
         title=body.title, owner=call.actor.id, filters=body.filters, order=body.order, shared=body.shared
     )
@@ -107,7 +107,7 @@ async def _count(call: Call, kept: Kept) -> int | None:
 @routes.post("/views", needs=Right.holds_write, status=201, raises=(InputError,))
 async def save_view(call: Call, body: NewView) -> Reply[ViewWire]:
     """Keep a list of holds under a title."""
-    views = Views(await call.house.open())
+    views = Views(await call.hf.open())
     kept = await views.add(call.actor, await _saved(call, body))
     reply = _shown(kept)
     return msgspec.structs.replace(reply, headers=call.location(f"/v1/views/{kept.id}"))
@@ -116,13 +116,13 @@ async def save_view(call: Call, body: NewView) -> Reply[ViewWire]:
 @routes.get("/views/{view}", needs=Right.holds_read, raises=(NotFoundError,))
 async def get_view(call: Call, view: str) -> Reply[ViewWire]:
     """One view."""
-    return _shown(await Views(await call.house.open()).get(call.actor, view))
+    return _shown(await Views(await call.hf.open()).get(call.actor, view))
 
 
 @routes.put("/views/{view}", needs=Right.holds_write, guarded=True, raises=CHANGING)
 async def change_view(call: Call, view: str, body: NewView) -> Reply[ViewWire]:
     """Change it: whoever made it may, and admins. `If-Match`: only the version that you have seen."""
-    views = Views(await call.house.open())
+    views = Views(await call.hf.open())
     changed = await views.change(call.actor, view, await _saved(call, body), expect=if_match(call))
     return _shown(changed)
 
@@ -130,13 +130,13 @@ async def change_view(call: Call, view: str, body: NewView) -> Reply[ViewWire]:
 @routes.delete("/views/{view}", needs=Right.holds_write, raises=(NotFoundError, ForbiddenError))
 async def drop_view(call: Call, view: str) -> None:
     """Drop it; the holds stay."""
-    await Views(await call.house.open()).drop(call.actor, view)
+    await Views(await call.hf.open()).drop(call.actor, view)
 
 
 @routes.get("/views/{view}/holds", needs=Right.holds_read, raises=(NotFoundError, ForbiddenError))
 async def list_view(call: Call, view: str, query: PageOf) -> Page[HoldWire]:
     """What it shows you: the same view shows each only what they may see."""
-    kept = await Views(await call.house.open()).get(call.actor, view)
+    kept = await Views(await call.hf.open()).get(call.actor, view)
     filters = {name: getattr(kept.view.filters, name) for name in Filters.__struct_fields__}
     return await _list(
         call, ListHolds(**filters, order=kept.view.order, limit=query.limit, cursor=query.cursor)

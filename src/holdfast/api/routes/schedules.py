@@ -43,7 +43,7 @@ class Ahead(msgspec.Struct, kw_only=True):
 async def list_schedules(call: Call, query: ListSchedules) -> Page[ScheduleWire]:
     """The tenant's schedules, by name."""
     after = place_in(query.cursor, tuple[str])
-    desk = await call.house.schedules()
+    desk = await call.hf.schedules()
     found = [each for each in await desk.list(tenant=call.tenant) if after is None or each.name > after[0]]
     shown = found[: query.limit]
     return Page(
@@ -55,7 +55,7 @@ async def list_schedules(call: Call, query: ListSchedules) -> Page[ScheduleWire]
 @routes.get("/schedules/{name:path}", needs=Right.schedules_read, more=(304,), raises=_MISSING)
 async def get_schedule(call: Call, name: str) -> Reply[ScheduleWire]:
     """When it fires, what it starts, and how it goes."""
-    return _told(await (await call.house.schedules()).get(name, tenant=call.tenant))
+    return _told(await (await call.hf.schedules()).get(name, tenant=call.tenant))
 
 
 def _told(schedule: Schedule) -> Reply[ScheduleWire]:
@@ -71,13 +71,13 @@ def _told(schedule: Schedule) -> Reply[ScheduleWire]:
 )
 async def put_schedule(call: Call, name: str, body: PutSchedule) -> Reply[ScheduleWire]:
     """Make a schedule (201), or change it from now on (200). `If-Match`: only over the one you have seen."""
-    desk = await call.house.schedules()
+    desk = await call.hf.schedules()
     try:
         known = await desk.get(name, tenant=call.tenant)
     except ScheduleNotFoundError:
         known = None
     if known is not None or "if-match" in call.request.headers:
-        call.demand_match("" if known is None else str(known.revision))
+        call.require_match("" if known is None else str(known.revision))
     plan: dict[str, Any] = {
         field: value for field in body.__struct_fields__ if (value := getattr(body, field)) is not None
     }
@@ -109,29 +109,29 @@ async def _flow(call: Call, name: str) -> Program | str:
 @routes.delete("/schedules/{name:path}", needs=Right.schedules_write, guarded=True, raises=_MISSING)
 async def drop_schedule(call: Call, name: str) -> None:
     """It fires no more. What it has started goes on."""
-    desk = await call.house.schedules()
-    call.demand_match(str((await desk.get(name, tenant=call.tenant)).revision))
+    desk = await call.hf.schedules()
+    call.require_match(str((await desk.get(name, tenant=call.tenant)).revision))
     await desk.drop(name, tenant=call.tenant)
 
 
 @routes.get("/schedules/{name:path}/next", needs=Right.schedules_read, raises=_MISSING)
 async def next_of_schedule(call: Call, name: str, query: Ahead) -> Instants:
     """When it would fire, if it is not paused."""
-    found = await (await call.house.schedules()).next(name, query.count, tenant=call.tenant)
+    found = await (await call.hf.schedules()).next(name, query.count, tenant=call.tenant)
     return Instants(items=[iso(instant) for instant in found])
 
 
 @routes.post("/schedules/{name:path}/pause", needs=Right.schedules_write, raises=_MISSING)
 async def pause_schedule(call: Call, name: str, body: PauseSchedule) -> Reply[ScheduleWire]:
     """It fires no more until it is resumed."""
-    desk = await call.house.schedules()
+    desk = await call.hf.schedules()
     return _told(await desk.pause(name, reason=body.reason, by=call.actor.id, tenant=call.tenant))
 
 
 @routes.post("/schedules/{name:path}/resume", needs=Right.schedules_write, raises=_MISSING)
 async def resume_schedule(call: Call, name: str) -> Reply[ScheduleWire]:
     """It fires again, from the next instant on."""
-    desk = await call.house.schedules()
+    desk = await call.hf.schedules()
     return _told(await desk.resume(name, by=call.actor.id, tenant=call.tenant))
 
 
@@ -140,7 +140,7 @@ async def resume_schedule(call: Call, name: str) -> Reply[ScheduleWire]:
 )
 async def trigger_schedule(call: Call, name: str, body: TriggerSchedule) -> Reply[Triggered]:
     """One run now, beside its instants, also while it is paused."""
-    desk = await call.house.schedules()
+    desk = await call.hf.schedules()
     token = None if call.key is None else derived_id("trigger", call.tenant, name, call.key)
     run = await desk.trigger(name, input=body.input, by=call.actor.id, tenant=call.tenant, token=token)
     return Reply(body=Triggered(run_id=run), status=201, headers=call.location(f"/v1/runs/{run}"))

@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from holdfast.api.auth.authenticator import COOKIE, Door
-from holdfast.api.auth.grants import Grant, demand_within
+from holdfast.api.auth.grants import Grant, require_within
 from holdfast.api.auth.principal import Access, Right
 from holdfast.api.auth.sessions import own_path
 from holdfast.api.auth.tokens import Token
@@ -95,7 +95,7 @@ async def get_session(call: Call) -> SessionWire:
 async def begin_session(call: Call, body: BeginSession) -> Response:
     """Sign in with a token, in a browser: it becomes a session, and ends with the token."""
     door = door_of(call)
-    demand_own_page(call, door)
+    require_own_page(call, door)
     grant, credential = await token_grant(door, body.token)
     return await signed_in(call, grant, how="token", credential=credential, response=Response(None, 204))
 
@@ -148,7 +148,7 @@ async def with_code(call: Call, code: str, onwards: str | None) -> Response:
     return await signed_in(call, grant, how="code", response=RedirectResponse(own_path(onwards), 303))
 
 
-def demand_own_page(call: Call, door: Door) -> None:
+def require_own_page(call: Call, door: Door) -> None:
     """Raises HttpError: another site must not sign somebody in as somebody else."""
     if not door.same_origin(call.request):
         raise HttpError(403, "This came from another site's page.", code="cross_site")
@@ -177,7 +177,7 @@ async def create_token(call: Call, body: CreateToken) -> Reply[TokenWire]:
         rights=tuple(body.rights),
         groups=tuple(body.groups),
     )
-    demand_within(grant, call.who)
+    require_within(grant, call.who)
     now = tokens.store.now()
     until = _until(body.expires_at, now)
     token, text = await tokens.create(grant, by=call.actor.id, expires_at=until, note=body.note[:200])

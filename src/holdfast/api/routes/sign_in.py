@@ -13,8 +13,8 @@ from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.sign_in import sign_in_page, signed_out_page
 from holdfast.api.problems import HttpError
 from holdfast.api.routes.session import (
-    demand_own_page,
     door_of,
+    require_own_page,
     signed_in,
     signed_out,
     token_grant,
@@ -44,7 +44,7 @@ async def sign_in(call: Call) -> Response:
 async def sign_in_with_token(call: Call) -> Response:
     """The page's form: a token becomes a session."""
     door = door_of(call)
-    demand_own_page(call, door)
+    require_own_page(call, door)
     form = await read_form(call)
     text, onwards = form.get("token"), form.get("next")
     try:

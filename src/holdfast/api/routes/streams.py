@@ -62,8 +62,8 @@ async def stream_run(call: Call, run: str, query: FollowRun) -> Response:
         return Response(media_type=MEDIA, headers=HEADERS)
     own = call.route.path.startswith("/v1/")
     names = query.names or (Names.own if own else Names.seed)
-    hub = hub_of(call.house)
-    hub.demand_room(call.settings.most_streams)
+    hub = hub_of(call.hf)
+    hub.require_room(call.settings.most_streams)
     source = follow_run(hub, service, row, after, patience_of(call))
     return EventStream(_framed(source, names))
 
@@ -79,8 +79,8 @@ async def stream_holds(call: Call, query: FollowHolds) -> Response:
     if call.request.method == "HEAD":
         return Response(media_type=MEDIA, headers=HEADERS)
     people = await call.holds()
-    hub = hub_of(call.house)
-    hub.demand_room(call.settings.most_streams)
+    hub = hub_of(call.hf)
+    hub.require_room(call.settings.most_streams)
     if after is None:
         after, _hash = await people.store.audit_head(call.tenant)
     source = follow_holds(hub, people, call.actor, after, patience_of(call))

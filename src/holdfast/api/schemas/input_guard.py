@@ -15,7 +15,7 @@ from holdfast.errors import InputError
 OURS: Final = "internal."
 
 
-def demand_outside(given: Mapping[str, Any] | None) -> None:
+def require_outside(given: Mapping[str, Any] | None) -> None:
     """Raises InputError for an input that names what only the engine may."""
     named = [key for key in given or () if key.startswith(OURS)]
     if named:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from holdfast.api.schemas.common import Cursor, Limit, Name, Wait, moment
-from holdfast.api.schemas.input_guard import demand_outside
+from holdfast.api.schemas.input_guard import require_outside
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldRow
@@ -175,7 +175,7 @@ class CreateRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     wait: Wait = 0
 
     def __post_init__(self) -> None:
-        demand_outside(self.input)
+        require_outside(self.input)
 
 
 class CancelRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -191,7 +191,7 @@ class ResumeRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     accept_loss: bool = False
 
     def __post_init__(self) -> None:
-        demand_outside(self.input_data)
+        require_outside(self.input_data)
 
 
 class ResumeQuery(msgspec.Struct, kw_only=True):
@@ -209,9 +209,9 @@ class BranchRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     patch: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        demand_outside(self.input_data)
+        require_outside(self.input_data)
         patched: Any = (self.patch or {}).get("input")
-        demand_outside(patched if isinstance(patched, dict) else None)  # type: ignore[arg-type]
+        require_outside(patched if isinstance(patched, dict) else None)  # type: ignore[arg-type]
 
 
 class GiveInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

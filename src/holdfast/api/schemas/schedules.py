@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from holdfast.api.schemas.common import Name, moment
-from holdfast.api.schemas.input_guard import demand_outside
+from holdfast.api.schemas.input_guard import require_outside
 from holdfast.runs.schedules.plan import Schedule
 from holdfast.types.clock import MICROS
 
@@ -40,7 +40,7 @@ class PutSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     mode: Literal["barrier", "strict", "exit"] | None = None
 
     def __post_init__(self) -> None:
-        demand_outside({**(self.input or {}), self.stamp or "": None})
+        require_outside({**(self.input or {}), self.stamp or "": None})
 
 
 class PauseSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -51,7 +51,7 @@ class TriggerSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     input: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        demand_outside(self.input)
+        require_outside(self.input)
 
 
 class Triggered(msgspec.Struct, kw_only=True):

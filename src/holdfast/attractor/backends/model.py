@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from holdfast.agents.agent import Agent
-from holdfast.agents.http import demand_library
+from holdfast.agents.http import require_library
 from holdfast.agents.model import Model
 from holdfast.agents.tools import Tool, as_tool
 from holdfast.attractor.backends.base import Answer, Asking, Spoken
@@ -98,7 +98,7 @@ class ModelBackend:
         for stage in stages:
             try:
                 self.providers.model_for(stage, pipeline)
-                demand_library()
+                require_library()
             except HoldfastError as error:
                 found[stage.id] = error
         return found

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import note, print_json, say, table
 from holdfast.errors import InputError
 from holdfast.holds.queries.audit import Audited, SignedHead, check_head, sign_head, verify_audit
@@ -20,8 +20,8 @@ async def verify(
     tenant: str | None, *, against: str | None, key: str | None, store: str | None, json: bool
 ) -> Exit:
     head = _head(against, key)
-    async with open_house(store, must_exist=True) as house:
-        opened = await house.open()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        opened = await hf.open()
         tenants = [head.tenant] if head is not None else [tenant] if tenant else await opened.audit_tenants()
         found = [await verify_audit(opened, each, against=head) for each in tenants]
     if json:
@@ -42,8 +42,8 @@ def _tell(found: list[Audited]) -> None:
 async def list_records(
     tenant: str, *, hold: str | None, after: int, limit: int, store: str | None, json: bool
 ) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        rows = await (await house.open()).audit(tenant, after=after, limit=limit, hold=hold)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        rows = await (await hf.open()).audit(tenant, after=after, limit=limit, hold=hold)
     if json:
         print_json(
             [
@@ -83,8 +83,8 @@ def _head(against: str | None, key: str | None) -> SignedHead | None:
 
 async def write_head(tenant: str, *, key: str, out: str | None, store: str | None, json: bool) -> Exit:
     secret = _read(key).strip()
-    async with open_house(store, must_exist=True) as house:
-        head = await sign_head(await house.open(), tenant, secret)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        head = await sign_head(await hf.open(), tenant, secret)
     if out is not None:
         _write(out, msgspec.json.encode(head) + b"\n")
     if out is None or json:

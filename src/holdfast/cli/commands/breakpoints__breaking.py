@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.cli.commands.run__running import Manner, resume_run
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import clock_time, command, hold_json
 from holdfast.cli.output.screen import note, print_json, say, table
 from holdfast.errors import HoldDecidedError, HoldNotFoundError, InputError
@@ -27,8 +27,8 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 async def list_breakpoints(flow: str | None, run: str | None, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        found = await (await house.service()).breakpoints(run=run, flow=flow)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await hf.service()).breakpoints(run=run, flow=flow)
     if json:
         print_json([hold_json(hold) for hold in found])
     elif not found:
@@ -51,8 +51,8 @@ def _before(hold: HoldRow) -> str:
 async def continue_breakpoints(
     chosen: Chosen, *, clear: bool, resume: bool, by: str, store: str | None, json: bool
 ) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
         wanted = await _find(service, chosen)
         if clear:
             for run in dict.fromkeys(hold.run for hold in wanted):

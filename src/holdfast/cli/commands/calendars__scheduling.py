@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import fields, print_json, say, table
 from holdfast.errors import InputError
 from holdfast.holds.timing.calendars import Calendar, zone_of
@@ -22,8 +22,8 @@ from holdfast.types.ids import DEFAULT_TENANT
 
 
 async def list_calendars(tenant: str | None, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        found = await Calendars(await house.open()).all(tenant or DEFAULT_TENANT)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await Calendars(await hf.open()).all(tenant or DEFAULT_TENANT)
     rows = [_summary(calendar, SystemClock().now()) for calendar in found]
     if json:
         print_json(rows)
@@ -45,8 +45,8 @@ def _summary(calendar: Calendar, now: int) -> dict[str, Any]:
 
 
 async def show_calendar(name: str, days: int, tenant: str | None, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        rules = await Calendars(await house.open()).rules(tenant or DEFAULT_TENANT, name)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        rules = await Calendars(await hf.open()).rules(tenant or DEFAULT_TENANT, name)
     calendar, now = calendar_from(name, rules), SystemClock().now()
     ahead = _days_ahead(calendar, now, days)
     if json:
@@ -77,10 +77,8 @@ async def set_calendar(
     name: str, file: str, by: str, tenant: str | None, *, store: str | None, json: bool
 ) -> Exit:
     rules = read_rules(_read(file), name=name)
-    async with open_house(store, must_exist=False) as house:
-        calendar, moved = await change_calendar(
-            await house.open(), tenant or DEFAULT_TENANT, name, rules, by=by
-        )
+    async with open_store_for_command(store, must_exist=False) as hf:
+        calendar, moved = await change_calendar(await hf.open(), tenant or DEFAULT_TENANT, name, rules, by=by)
     if json:
         print_json({"name": name, "zone": calendar.zone, "moved": [row.id for row in moved]})
         return Exit.ok

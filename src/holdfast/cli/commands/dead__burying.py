@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import command
 from holdfast.cli.output.screen import fields, is_terminal, note, print_json, say, table
 from holdfast.runs.dead_letters import Autopsy, DeadRun
@@ -16,8 +16,8 @@ from holdfast.types.status import RunStatus
 
 
 async def list_dead(tenant: str | None, limit: int, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
         rows = await service.dead(tenant=tenant, limit=limit)
         found = [await service.deaths(row.id) for row in rows]
         now = service.store.now()
@@ -42,8 +42,8 @@ def _line(each: DeadRun, now: int) -> tuple[str, ...]:
 
 
 async def show_dead(run: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        found = await (await house.service()).deaths(run)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await hf.service()).deaths(run)
     if json:
         print_json(_as_json(found))
         return Exit.ok
@@ -91,8 +91,8 @@ def _advise(found: DeadRun, store: str | None) -> None:
 
 
 async def retry_dead(run: str, by: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        row = await (await house.service()).retry_dead(run, by=by)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        row = await (await hf.service()).retry_dead(run, by=by)
     said = f"Run {row.id} may go on; a worker takes it up. What is settled is not done again."
     return _tell(row, said, json=json)
 
@@ -100,8 +100,8 @@ async def retry_dead(run: str, by: str, *, store: str | None, json: bool) -> Exi
 async def discard_dead(
     run: str, reason: str, by: str, *, unread: bool, store: str | None, json: bool
 ) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        row = await (await house.service()).discard_dead(run, reason=reason, by=by, unread=unread)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        row = await (await hf.service()).discard_dead(run, reason=reason, by=by, unread=unread)
     said = f"Run {row.id} is to be stopped: the next worker that carries {row.flow} ends it as cancelled."
     if row.status is RunStatus.cancelled:
         said = f"Run {row.id} is cancelled. It was not loaded: see outside what was under way."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import fields, note, print_json, say, table
 from holdfast.types.deployment import Deployment
 from holdfast.types.duration import parse_duration
@@ -16,14 +16,14 @@ from holdfast.types.skill import SkillPin
 async def create_deployment(
     name: str, flow: str, given: dict[str, Any], *, store: str | None, json: bool
 ) -> Exit:
-    async with open_house(store, must_exist=False) as house:
-        made = await house.deploy(name, flow, **given)
+    async with open_store_for_command(store, must_exist=False) as hf:
+        made = await hf.deploy(name, flow, **given)
     return _tell(made, json=json, said=f"Deployment {made.name} of flow {made.flow} is {made.id}.")
 
 
 async def list_deployments(tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        deployments = await house.deployments()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        deployments = await hf.deployments()
         found = await deployments.list(tenant=tenant)
         now = deployments.store.now()
     if json:
@@ -51,8 +51,8 @@ def _behalf(each: Deployment, now: int) -> str:
 
 
 async def show_deployment(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        deployments = await house.deployments()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        deployments = await hf.deployments()
         found = await deployments.get(name, tenant=tenant)
         pins = await deployments.skills.pin(found.skills, tenant=tenant)
         now = deployments.store.now()
@@ -87,15 +87,15 @@ async def delegate_deployment(
     name: str, to: str, until: str | None, by: str, tenant: str, *, store: str | None, json: bool
 ) -> Exit:
     lasts = None if until is None else parse_duration(until)
-    async with open_house(store, must_exist=True) as house:
-        made = await (await house.deployments()).delegate(name, to, until=lasts, by=by, tenant=tenant)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        made = await (await hf.deployments()).delegate(name, to, until=lasts, by=by, tenant=tenant)
     assert made.delegation is not None
     return _tell(made, json=json, said=f"{made.name} works on behalf of {made.delegation.to}.")
 
 
 async def revoke_deployment(name: str, by: str, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        made = await (await house.deployments()).revoke(name, by=by, tenant=tenant)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        made = await (await hf.deployments()).revoke(name, by=by, tenant=tenant)
     return _tell(made, json=json, said=f"{made.name} works on nobody's behalf now.")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from holdfast.checkpoint.diff import Change, Changes, show_text
 from holdfast.checkpoint.diff_result import Diff, Moment, NodeDiff, Sides, Spent
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import draw, fields, is_plain, note, print_json, say, width
 from holdfast.errors import InputError
 from holdfast.reports.differences import diff_picture
@@ -42,8 +42,8 @@ async def diff_moments(
     for part in only:
         if part not in PARTS:
             raise InputError(f"--only {part!r} is none of {', '.join(PARTS)}.")
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
         found = await service.diff(a, b, whole=whole)
         picture = await diff_picture(service, found) if svg is not None or graph else None
     if svg is not None and picture is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import fields, note, print_json, say, table
 from holdfast.errors import InputError, NotFoundError
 from holdfast.holds.directory.admin import Registrar
@@ -25,8 +25,8 @@ from holdfast.types.human_time import clock_time
 
 @asynccontextmanager
 async def _opened(store: str | None, *, must_exist: bool = True) -> AsyncGenerator[Store]:
-    async with open_house(store, must_exist=must_exist) as house:
-        yield await house.open()
+    async with open_store_for_command(store, must_exist=must_exist) as hf:
+        yield await hf.open()
 
 
 # ---------------------------------------------------------------------- looking

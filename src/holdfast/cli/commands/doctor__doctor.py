@@ -10,7 +10,7 @@ from holdfast.cli.doctor import fleet, runs
 from holdfast.cli.doctor import store as doctor_store
 from holdfast.cli.doctor.finding import FAIL, OK, Finding
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house, shown_address
+from holdfast.cli.options.store import open_store_for_command, shown_address
 from holdfast.cli.output.screen import print_json, say
 from holdfast.errors import HoldfastError
 
@@ -34,8 +34,8 @@ async def _findings(store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
     for finding in doctor_store.of_machine(store):
         yield finding
     try:
-        async with open_house(store, must_exist=True) as house:
-            service = await house.service()
+        async with open_store_for_command(store, must_exist=True) as hf:
+            service = await hf.service()
             yield Finding("store", OK, f"{shown_address(store)} can be opened")
             async for finding in doctor_store.of_store(service, store, deep=deep):
                 yield finding

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.cli.commands.hold_actor import anywhere
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import note, print_json, say
 from holdfast.errors import InputError
 from holdfast.reports.evidence import page_of
@@ -30,16 +30,16 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 async def write_evidence(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
-    demand_one_output(wanted, json=json)
+    require_one_output(wanted, json=json)
     key = None if wanted.key is None else _read(Path(wanted.key)).strip()
-    async with open_house(store, must_exist=True) as house:
-        hold = await anywhere(house, wanted.which)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        hold = await anywhere(hf, wanted.which)
         actor = operator(wanted.by, tenant=hold.tenant, channel="cli")
-        data = await (await house.holds()).evidence(actor, hold.id, key=key, to_head=not wanted.short)
+        data = await (await hf.holds()).evidence(actor, hold.id, key=key, to_head=not wanted.short)
     return hand_over(wanted, hold.id, data, json=json)
 
 
-def demand_one_output(wanted: Wanted, *, json: bool) -> None:
+def require_one_output(wanted: Wanted, *, json: bool) -> None:
     """Raises InputError."""
     if wanted.out == "-" and json:
         raise InputError("--out - and --json both want stdout.", hint="Name a file, or leave --json out.")

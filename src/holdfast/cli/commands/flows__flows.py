@@ -12,7 +12,7 @@ from holdfast.app.loader import address_in, load_flow
 from holdfast.cli.doctor.fleet import carried
 from holdfast.cli.main import Exit
 from holdfast.cli.options.flow_sources import Sources
-from holdfast.cli.options.store import open_house, remember_source
+from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.output.results import clock_time, command, version_text
 from holdfast.cli.output.screen import note, print_json, say, table
 from holdfast.model.fingerprint import decode_graph
@@ -41,8 +41,8 @@ class Use(msgspec.Struct):
 
 
 async def list_flows(flow: str | None, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
         rows = [row for row in await service.store.flows() if flow in (None, row.name)]
         uses = await uses_of(service, flow)
         names = await labels(service)
@@ -114,8 +114,8 @@ async def labels(service: RunService) -> dict[str, str]:
 
 async def check_flow(new: str, name: str | None, *, store: str | None, json: bool) -> Exit:
     flow = _flow(new, name)
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
         verdicts = await service.check(flow.program())
         names = await labels(service)
         versions = await carried(service)
@@ -144,8 +144,8 @@ class Move(msgspec.Struct, frozen=True):
 
 async def migrate_runs(move: Move, *, store: str | None, json: bool) -> Exit:
     flow, dry_run = _flow(move.new, move.flow), move.dry_run
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
         verdicts = await service.migrate(flow.program(), runs=move.runs, dry_run=dry_run, force=move.force)
         names = await labels(service)
     if not dry_run:

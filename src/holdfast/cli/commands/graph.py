@@ -9,7 +9,7 @@ from holdfast.app.loader import is_file, load_flow
 from holdfast.attractor.picture import picture_of_visits
 from holdfast.cli.commands.show__looking import graph_json
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house, shown_address, store_exists
+from holdfast.cli.options.store import open_store_for_command, shown_address, store_exists
 from holdfast.cli.output.screen import busy, draw, is_plain, note, print_json, width
 from holdfast.drawing import Picture, from_graph, to_svg, to_text
 from holdfast.errors import FlowNotFoundError, InputError, RunNotFoundError
@@ -61,8 +61,8 @@ async def _picture(what: str, *, expand: bool, store: str | None) -> Picture:
     if is_file(what.rpartition(":")[0] or what) or ":" in what:
         return from_graph(load_flow(what).program().graph, expand=expand)
     if store_exists(store):
-        async with open_house(store, must_exist=True) as house:
-            service = await house.service()
+        async with open_store_for_command(store, must_exist=True) as hf:
+            service = await hf.service()
             found = await _run(service, what, expand=expand) or await _stored(service, what, expand=expand)
             if found is not None:
                 return found

@@ -10,7 +10,7 @@ from holdfast.app.loader import load_flow
 from holdfast.cli.commands.run__running import Manner, resume_run
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
-from holdfast.cli.options.store import open_house, recall_source, remember_source
+from holdfast.cli.options.store import open_store_for_command, recall_source, remember_source
 from holdfast.cli.output.results import command, tell_holds
 from holdfast.cli.output.screen import fields, note, print_json
 from holdfast.errors import FlowNotFoundError, InputError
@@ -37,8 +37,8 @@ async def branch_off(wanted: Branch, *, store: str | None, json: bool) -> Exit:
     patch = _patch(read_json(wanted.patch, "--patch"))
     given = read_json(wanted.input, "--input")
     sets = [_set(text) for text in wanted.sets]
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
         source, seq = await service.find(wanted.ref)
         _load_code(service, source.flow, await version_at(service, source, seq), wanted.flow, store)
         if sets:

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.app.loader import load_flow
 from holdfast.checkpoint.checkpoint import CheckpointMeta
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import command
 from holdfast.cli.output.screen import fields, note, print_json, say, table
 from holdfast.errors import FlowNotFoundError
@@ -26,8 +26,8 @@ async def list_checkpoints(
     run: str, node: str | None, range_: str | None, limit: int, *, store: str | None, json: bool
 ) -> Exit:
     first, last = parse_range(range_) if range_ is not None else (0, None)
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
         row = await service.get(run)
         before = None if last is None else last + 1
         found = await service.checkpoints(row.id, limit=limit, node=node, before=before)
@@ -53,8 +53,8 @@ def _cells(meta: CheckpointMeta) -> tuple[str, ...]:
 async def replay_run(
     run: str, upto: int | None, against: str | None, flow: str | None, *, store: str | None, json: bool
 ) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
         row = await service.get(run)
         if flow is not None:
             service.runtime.carry(load_flow(flow).program())

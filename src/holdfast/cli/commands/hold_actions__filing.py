@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any, cast
 
-from holdfast.cli.commands.evidence__evidencing import Wanted, demand_one_output, hand_over
+from holdfast.cli.commands.evidence__evidencing import Wanted, hand_over, require_one_output
 from holdfast.cli.commands.hold_actor import Seat, sitting
 from holdfast.cli.main import Exit
 from holdfast.cli.output.screen import note, print_json, say, table
@@ -55,7 +55,7 @@ async def files(which: str, folder: str | None, seat: Seat) -> Exit:
 
 async def evidence(wanted: Wanted, seat: Seat) -> Exit:
     """For whoever may see the hold; that they asked is in the audit."""
-    demand_one_output(wanted, json=seat.json)
+    require_one_output(wanted, json=seat.json)
     async with sitting(seat) as desk:
         row = await desk.find(wanted.which)
         data = await desk.holds.evidence(desk.actor, row.id)

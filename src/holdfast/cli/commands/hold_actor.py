@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.app.holdfast import Holdfast
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import HOLDS_SHOWN
 from holdfast.cli.output.screen import print_json, say
 from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
@@ -44,8 +44,8 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
 class Desk:
     """A person at the holds of a store."""
 
-    def __init__(self, house: Holdfast, holds: HoldService, actor: Actor) -> None:
-        self.house = house
+    def __init__(self, hf: Holdfast, holds: HoldService, actor: Actor) -> None:
+        self.hf = hf
         self.holds = holds
         self.actor = actor
 
@@ -95,7 +95,7 @@ class Desk:
                     break
 
     async def _of_run(self, which: str) -> HoldRow:
-        service = await self.house.service()
+        service = await self.hf.service()
         try:
             run = await service.get(which)
         except RunNotFoundError:
@@ -112,13 +112,13 @@ class Desk:
         raise _several(f"run {run.id} has {len(found)} {'open ' if opened else ''}holds.", found)
 
 
-async def anywhere(house: Holdfast, which: str) -> HoldRow:
+async def anywhere(hf: Holdfast, which: str) -> HoldRow:
     """A hold of any tenant by its id; by the beginning of that, or by its run, one of the default tenant.
     Raises as `Desk.find` does."""
-    known = await (await house.open()).hold(HoldId(which)) if is_id(which) else None
+    known = await (await hf.open()).hold(HoldId(which)) if is_id(which) else None
     if known is not None:
         return known
-    return await Desk(house, await house.holds(), operator(OPERATOR, channel="cli")).find(which)
+    return await Desk(hf, await hf.holds(), operator(OPERATOR, channel="cli")).find(which)
 
 
 def _none(which: str) -> HoldNotFoundError:
@@ -157,9 +157,9 @@ def _named(text: str) -> str:
 
 @asynccontextmanager
 async def sitting(seat: Seat, channel: str = "cli") -> AsyncGenerator[Desk]:
-    async with open_house(seat.store, must_exist=True) as house:
-        holds = await house.holds()
-        yield Desk(house, holds, actor_of(holds, seat, channel))
+    async with open_store_for_command(seat.store, must_exist=True) as hf:
+        holds = await hf.holds()
+        yield Desk(hf, holds, actor_of(holds, seat, channel))
 
 
 async def act(

@@ -19,7 +19,7 @@ from holdfast.checkpoint.keys import (
     write_keys,
 )
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import complain, note, print_json, say, table
 from holdfast.errors import ConflictError, InputError, NotFoundError
 from holdfast.runs.encryption.reencrypt import Reencrypted, reencrypt
@@ -89,8 +89,8 @@ def list_keys(file: str | None, *, json: bool) -> Exit:
 
 async def reencrypt_store(file: str | None, *, store: str | None, json: bool) -> Exit:
     keys = StaticKeys.read(_path(file))
-    async with open_house(store, must_exist=True, keys=keys) as house:
-        done = await reencrypt(await house.service(), None if json else _progress)
+    async with open_store_for_command(store, must_exist=True, keys=keys) as hf:
+        done = await reencrypt(await hf.service(), None if json else _progress)
     if json:
         print_json(done)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import print_json, say, table
 from holdfast.runs.limits import Limit
 
@@ -13,8 +13,8 @@ _HEADS = ("limit", "at once", "rate", "running", "waiting", "set by")
 
 
 async def list_limits(prefix: str, *, keys: bool, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        found = await (await house.limits()).list(prefix, keys=keys)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await hf.limits()).list(prefix, keys=keys)
     if json:
         print_json([msgspec.structs.asdict(limit) for limit in found])
     elif found:
@@ -27,15 +27,15 @@ async def list_limits(prefix: str, *, keys: bool, store: str | None, json: bool)
 async def set_limit(
     name: str, concurrency: str | None, rate: str | None, *, store: str | None, json: bool
 ) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        limit = await (await house.limits()).change(name, concurrency=concurrency, rate=rate)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        limit = await (await hf.limits()).change(name, concurrency=concurrency, rate=rate)
     _tell(limit, json=json)
     return Exit.ok
 
 
 async def clear_limit(name: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        limit = await (await house.limits()).clear(name)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        limit = await (await hf.limits()).clear(name)
     if limit is not None:
         _tell(limit, json=json)
     elif json:

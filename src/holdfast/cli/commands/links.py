@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.cli.commands.hold_actor import anywhere
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import clock_time
 from holdfast.cli.output.screen import note, print_json, say, table
 from holdfast.errors import InputError
@@ -23,10 +23,10 @@ async def make_link(hold: str, to: str, *, view: bool, lasting: str, store: str 
     if whom.type != "user":
         raise InputError(f"{to!r} is no one person.", hint="Write user:NAME.")
     length = int(parse_duration(lasting).total_seconds())
-    async with open_house(store, must_exist=True) as house:
-        row = await anywhere(house, hold)
-        conflicts.demand_open(row)
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        row = await anywhere(hf, hold)
+        conflicts.require_open(row)
+        service = await hf.service()
         grant = Grant(to=str(whom), purpose="view" if view else "decide", lifetime=length)
         token = await Links(service.people.office).make(row, grant)
         deliverer = service.runtime.deliverer
@@ -41,9 +41,9 @@ async def make_link(hold: str, to: str, *, view: bool, lasting: str, store: str 
 
 
 async def revoke_links(hold: str, by: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        row = await anywhere(house, hold)
-        office = (await house.service()).people.office
+    async with open_store_for_command(store, must_exist=True) as hf:
+        row = await anywhere(hf, hold)
+        office = (await hf.service()).people.office
         after = await Links(office).revoke(operator(by, tenant=row.tenant, channel="cli"), row.id)
     if json:
         print_json({"hold": after.id, "epoch": after.epoch})
@@ -55,8 +55,8 @@ async def revoke_links(hold: str, by: str, *, store: str | None, json: bool) -> 
 async def keys_of_links(
     tenant: str, *, rotate: bool, drop: str | None, store: str | None, json: bool
 ) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        keys = LinkKeys(await house.open())
+    async with open_store_for_command(store, must_exist=True) as hf:
+        keys = LinkKeys(await hf.open())
         if rotate:
             await keys.rotate(tenant)
         if drop is not None:

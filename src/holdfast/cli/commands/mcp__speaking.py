@@ -11,7 +11,7 @@ from holdfast.app.loader import load_flows
 from holdfast.app.worker import Worker
 from holdfast.cli.commands.worker import LEASE
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.options.telemetry import start_logging
 from holdfast.errors import InputError, SettingsError
 from holdfast.integrations.mcp.agent import agent_here
@@ -64,8 +64,8 @@ async def _here(specs: list[str], who: str, tenant: str, store: str | None) -> E
     from holdfast.integrations.mcp.stdio import speak as begin
 
     async with (
-        open_house(store, must_exist=False, lease=LEASE) as house,
-        Worker(*flows, ask_people, on=house),
+        open_store_for_command(store, must_exist=False, lease=LEASE) as hf,
+        Worker(*flows, ask_people, on=hf),
     ):
-        await begin(house, agent_here(who, tenant))
+        await begin(hf, agent_here(who, tenant))
     return Exit.ok

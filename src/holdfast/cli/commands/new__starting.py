@@ -54,7 +54,7 @@ def new_project(name: str, template: str, *, json: bool) -> Exit:
     module = _module(name)
     kind = _template(template)
     folder = Path(name)
-    _demand_room(folder)
+    _require_room(folder)
     words = {"NAME": name, "MODULE": module, "WHAT": kind.what, "VERSION": __version__, "NEXT": kind.then}
     words["RUN"] = _filled(kind.run, words)
     written = _write(folder, template, words)
@@ -88,7 +88,7 @@ def _template(name: str) -> Template:
     return TEMPLATES[name]
 
 
-def _demand_room(folder: Path) -> None:
+def _require_room(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise InputError(
             f"{folder} exists already, and is not an empty folder. Nothing was changed.",

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.app.holdfast import Holdfast
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import clock_time, command
 from holdfast.cli.output.screen import note, print_json, say, table
 from holdfast.errors import InputError, NotFoundError
@@ -29,8 +29,8 @@ SECRET_SIZE = 32
 
 
 async def list_channels(tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=False) as house:
-        found = await (await _deliverer(house)).channels.of(tenant)
+    async with open_store_for_command(store, must_exist=False) as hf:
+        found = await (await _deliverer(hf)).channels.of(tenant)
     if json:
         print_json([{"name": each.name, "kind": _kind(each), "to": _to(each)} for each in found])
     elif not found:
@@ -43,8 +43,8 @@ async def list_channels(tenant: str, *, store: str | None, json: bool) -> Exit:
 
 async def put_channel(file: Path, tenant: str, *, store: str | None, json: bool) -> Exit:
     spec = read_tenant_spec(file)
-    async with open_house(store, must_exist=False) as house:
-        await (await _deliverer(house)).channels.put(tenant, spec)
+    async with open_store_for_command(store, must_exist=False) as hf:
+        await (await _deliverer(hf)).channels.put(tenant, spec)
     if json:
         print_json({"name": spec.name, "tenant": tenant})
     else:
@@ -53,8 +53,8 @@ async def put_channel(file: Path, tenant: str, *, store: str | None, json: bool)
 
 
 async def drop_channel(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        await (await _deliverer(house)).channels.drop(tenant, name)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        await (await _deliverer(hf)).channels.drop(tenant, name)
     if json:
         print_json({"name": name, "tenant": tenant})
     else:
@@ -63,8 +63,8 @@ async def drop_channel(name: str, tenant: str, *, store: str | None, json: bool)
 
 
 async def try_channel(name: str, to: str, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=False) as house:
-        deliverer = await _deliverer(house)
+    async with open_store_for_command(store, must_exist=False) as hf:
+        deliverer = await _deliverer(hf)
         channel = _named(name, await deliverer.channels.of(tenant))
         if channel.personal and not to:
             raise InputError(f"{name} is a channel to people.", hint="Say whom: --to ADDRESS.")
@@ -79,8 +79,8 @@ async def try_channel(name: str, to: str, tenant: str, *, store: str | None, jso
 
 
 async def deliver_now(*, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        found = await (await _deliverer(house)).deliver()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await _deliverer(hf)).deliver()
     if json:
         print_json(msgspec.to_builtins(found))
     else:
@@ -90,8 +90,8 @@ async def deliver_now(*, store: str | None, json: bool) -> Exit:
 
 
 async def list_dead(*, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        found = await (await house.open()).list_outbox(state=OutboxState.dead, limit=ALL)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await hf.open()).list_outbox(state=OutboxState.dead, limit=ALL)
     if json:
         print_json([_shown(each) for each in found])
     elif not found:
@@ -106,11 +106,11 @@ async def list_dead(*, store: str | None, json: bool) -> Exit:
 async def replay_dead(message: int | None, *, every: bool, store: str | None, json: bool) -> Exit:
     if (message is None) is not every:
         raise InputError("name a message, or say --all.", hint="`holdfast notify dead` lists them.")
-    async with open_house(store, must_exist=True) as house:
-        opened = await house.open()
-        wanted = [message] if message is not None else await _all_dead(house)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        opened = await hf.open()
+        wanted = [message] if message is not None else await _all_dead(hf)
         done = [number for number in wanted if await opened.replay_outbox(number)]
-        found = await (await _deliverer(house)).deliver()
+        found = await (await _deliverer(hf)).deliver()
     if message is not None and not done:
         raise NotFoundError(f"message {message} was not given up.", hint="`holdfast notify dead` lists them.")
     if json:
@@ -129,15 +129,15 @@ def make_secret(*, json: bool) -> Exit:
     return Exit.ok
 
 
-async def _deliverer(house: Holdfast) -> Deliverer:
-    found = (await house.service()).runtime.deliverer
+async def _deliverer(hf: Holdfast) -> Deliverer:
+    found = (await hf.service()).runtime.deliverer
     if found is None:
         raise InputError("this house delivers nothing.")
     return found
 
 
-async def _all_dead(house: Holdfast) -> list[int]:
-    found = await (await house.open()).list_outbox(state=OutboxState.dead, limit=ALL)
+async def _all_dead(hf: Holdfast) -> list[int]:
+    found = await (await hf.open()).list_outbox(state=OutboxState.dead, limit=ALL)
     return [each.id for each in found]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import note, print_json, say, table
 from holdfast.errors import InputError
 from holdfast.holds.policies.parse import read_plain, read_policy
@@ -63,8 +63,8 @@ def _tell_check(found: dict[str, Any]) -> None:
 
 async def simulate_file(file: str, past: Past, *, store: str | None, json: bool) -> Exit:
     policy: Policy = read_policy(file)
-    async with open_house(store, must_exist=True) as house:
-        opened = await house.open()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        opened = await hf.open()
         done = await simulate(
             opened,
             [policy],
@@ -82,8 +82,8 @@ async def simulate_file(file: str, past: Past, *, store: str | None, json: bool)
 
 async def put(file: str, by: str, tenant: str | None, *, store: str | None, json: bool) -> Exit:
     plain = read_plain(file)
-    async with open_house(store, must_exist=False) as house:
-        kept = await put_policy(await house.open(), tenant or DEFAULT_TENANT, plain, by=by)
+    async with open_store_for_command(store, must_exist=False) as hf:
+        kept = await put_policy(await hf.open(), tenant or DEFAULT_TENANT, plain, by=by)
     if json:
         print_json({"name": kept.name, "revision": kept.revision})
     else:
@@ -93,8 +93,8 @@ async def put(file: str, by: str, tenant: str | None, *, store: str | None, json
 
 
 async def list_(tenant: str | None, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        found = await (await house.open()).documents(tenant or DEFAULT_TENANT, KIND)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await hf.open()).documents(tenant or DEFAULT_TENANT, KIND)
     listed: list[dict[str, Any]] = [
         {**msgspec.json.decode(each.body), "revision": each.revision} for each in found
     ]
@@ -109,8 +109,8 @@ async def list_(tenant: str | None, *, store: str | None, json: bool) -> Exit:
 
 
 async def drop(name: str, by: str, tenant: str | None, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        await drop_policy(await house.open(), tenant or DEFAULT_TENANT, name, by=by)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        await drop_policy(await hf.open(), tenant or DEFAULT_TENANT, name, by=by)
     if json:
         print_json({"name": name, "dropped": True})
     else:

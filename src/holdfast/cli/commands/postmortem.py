@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import note, print_json, put
 from holdfast.errors import InputError
 from holdfast.reports.formats import renderer
@@ -19,8 +19,8 @@ async def report(
     run: str, form: str | None, out: str | None, visits: int, *, store: str | None, json: bool
 ) -> Exit:
     render = renderer(form or _form_of(out))
-    async with open_house(store, must_exist=True) as house:
-        told = await examine(await house.service(), run, chapters=visits)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        told = await examine(await hf.service(), run, chapters=visits)
     text = None if json else render(told)
     if json:
         print_json(_plain(told))

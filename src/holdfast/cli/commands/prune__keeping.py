@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import complain, note, print_json, say, table
 from holdfast.errors import HoldfastError, InputError, RunBusyError
 from holdfast.runs import retention as pruning
@@ -39,10 +39,10 @@ async def prune_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
     retention = _retention(wanted)
     grace = _seconds("--grace", wanted.grace)
     feed = None if wanted.feed is None else _seconds("--feed", wanted.feed)
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
         if wanted.flow is not None:
-            await _demand_flow(service, wanted.flow)
+            await _require_flow(service, wanted.flow)
         shares, refused = await _plan(service, wanted, retention)
         if wanted.dry_run or not _agreed(shares, wanted, json=json):
             return _tell(shares, refused, None, 0, dry=wanted.dry_run, json=json)
@@ -67,7 +67,7 @@ def _seconds(option: str, text: str) -> float:
         raise InputError(f"{option}: {error}.") from error
 
 
-async def _demand_flow(service: RunService, flow: str) -> None:
+async def _require_flow(service: RunService, flow: str) -> None:
     known = {row.name for row in await service.store.flows()}
     if flow not in known:
         raise InputError(

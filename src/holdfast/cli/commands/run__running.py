@@ -13,7 +13,7 @@ from holdfast.app.loader import absolute, load_flow
 from holdfast.app.result import Result
 from holdfast.cli.drive import Claimed, drive
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house, recall_source, remember_source
+from holdfast.cli.options.store import open_store_for_command, recall_source, remember_source
 from holdfast.cli.output.results import HOLDS_SHOWN, command, exit_for, hold_json, result_json, tell_result
 from holdfast.cli.output.screen import note, print_json, say
 from holdfast.cli.output.watch import tell_patience, watch
@@ -44,8 +44,8 @@ class Manner(msgspec.Struct, frozen=True):
 async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Manner) -> Exit:
     flow = load_flow(spec)
     program = flow.program()
-    async with open_house(manner.store, must_exist=False) as house:
-        service = await house.service()
+    async with open_store_for_command(manner.store, must_exist=False) as hf:
+        service = await hf.service()
         try:
             started = await service.start(program, {} if given is None else given, **options)
         except StateError as error:
@@ -79,8 +79,8 @@ async def leave_to_workers(spec: str, given: Any, options: dict[str, Any], manne
         raise InputError("--detach leaves at once, and --watch stays.", hint="Give one of them.")
     flow = load_flow(spec)
     program = flow.program()
-    async with open_house(manner.store, must_exist=False) as house:
-        service = await house.service()
+    async with open_store_for_command(manner.store, must_exist=False) as hf:
+        service = await hf.service()
         try:
             row, fresh = await service.create(program, {} if given is None else given, **options)
         except StateError as error:
@@ -105,8 +105,8 @@ async def resume_run(
     accept_loss: bool = False,
     of_pipeline: dict[str, Any] | None = None,
 ) -> Exit:
-    async with open_house(manner.store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(manner.store, must_exist=True) as hf:
+        service = await hf.service()
         row = await service.get(run)
         if row.status in (RunStatus.completed, RunStatus.cancelled):
             return await tell_ended(service, row, manner)
@@ -178,8 +178,8 @@ def _tell(result: Result, manner: Manner) -> None:
 async def answer_hold(
     which: str, decision: str, *, data: Any, comment: str | None, by: str, go_on: bool, manner: Manner
 ) -> Exit:
-    async with open_house(manner.store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(manner.store, must_exist=True) as hf:
+        service = await hf.service()
         hold = await _find_hold(service, which)
         decided = await service.answer(hold.id, decision, data=data, comment=comment, by=by)
         if not go_on:
@@ -240,8 +240,8 @@ def _last_answer(holds: list[HoldRow]) -> str:
 
 async def cancel_run(run: str, *, reason: str, by: str, manner: Manner) -> Exit:
     """Asks; where nobody has the run and its code is found, also does it."""
-    async with open_house(manner.store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(manner.store, must_exist=True) as hf:
+        service = await hf.service()
         row = await service.cancel(run, reason=reason, by=by)
         if row.status not in ENDED and row.worker is None:
             row = await _cancel_here(service, row, manner.store)

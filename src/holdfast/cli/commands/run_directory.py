@@ -15,8 +15,8 @@ from holdfast.attractor.resume import Resumed, resume_directory
 from holdfast.cli.commands.run__running import Manner, tell_ended
 from holdfast.cli.commands.run_pipeline import Asked, fittings_of, resume_pipeline
 from holdfast.cli.main import Exit
-from holdfast.cli.options.backend import demand_model, name_for_workers
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.backend import name_for_workers, require_model
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import note, print_json, say
 from holdfast.errors import InputError
 from holdfast.runs.service import RunService
@@ -29,8 +29,8 @@ async def export_attractor(
     """Values that are encrypted in the store stand there in the clear: that has to be said."""
     if out == "-":
         raise InputError("a run directory is no stream.", hint="Name a folder: -o DIR.")
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
         row = await service.get(run)
         if service.runtime.desk.of(row.tenant).vaulted is not None and not decrypt:
             raise InputError(
@@ -67,12 +67,12 @@ async def resume_from(onward: Onward, asked: Asked, manner: Manner, refused: Map
 
     def given(ready: Ready, logs: Path) -> dict[str, Any]:
         if not asked.simulate:
-            demand_model(ready, fittings)
+            require_model(ready, fittings)
         backend = name_for_workers(asked.backend, simulate=asked.simulate)
         return input_of(ready.pipeline, logs=logs, backend=backend, auto_approve=asked.auto_approve)
 
-    async with open_house(manner.store, must_exist=False) as house:
-        service = await house.service()
+    async with open_store_for_command(manner.store, must_exist=False) as hf:
+        service = await hf.service()
         how = resume.Asked(
             source=None if onward.file is None else Path(onward.file),
             force=onward.force,

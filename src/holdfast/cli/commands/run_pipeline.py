@@ -21,8 +21,8 @@ from holdfast.attractor.run_files import logs_root
 from holdfast.cli.commands.run__running import Manner
 from holdfast.cli.drive import drive
 from holdfast.cli.main import Exit
-from holdfast.cli.options.backend import backend_asked_for, demand_model, name_for_workers
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.backend import backend_asked_for, name_for_workers, require_model
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import command, exit_for, result_json, tell_holds
 from holdfast.cli.output.screen import note, print_json, say
 from holdfast.cli.output.watch import follow, watch
@@ -60,14 +60,14 @@ async def run_file(
         raise InputError("--input of a pipeline is a JSON object.", hint="Its keys become context values.")
     if detach and manner.watch:
         raise InputError("--detach leaves at once, and --watch stays.", hint="Give one of them.")
-    _demand_one_who_answers(asked, manner, detach=detach)
+    _require_one_who_answers(asked, manner, detach=detach)
     fittings = fittings_of(asked)
     ready = make_ready(Path(file), fittings, strict=asked.strict)
     if not (asked.simulate or detach):
-        demand_model(ready, fittings)
+        require_model(ready, fittings)
     _warn(ready, manner)
-    async with open_house(manner.store, must_exist=False) as house:
-        service = await house.service()
+    async with open_store_for_command(manner.store, must_exist=False) as hf:
+        service = await hf.service()
         given = input_of(
             ready.pipeline,
             logs=Path(asked.logs) if asked.logs else None,
@@ -106,7 +106,7 @@ def fittings_of(asked: Asked) -> Fittings:
     return Fittings(backend=backend, registry=registry, interviewer=who)
 
 
-def _demand_one_who_answers(asked: Asked, manner: Manner, *, detach: bool) -> None:
+def _require_one_who_answers(asked: Asked, manner: Manner, *, detach: bool) -> None:
     others = {"--auto-approve": asked.auto_approve, "--watch": manner.watch, "--detach": detach}
     other = next((name for name, given in others.items() if given), "")
     if asked.ask and other:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import command
 from holdfast.cli.output.screen import is_terminal, note, print_json, say, table
 from holdfast.errors import InputError
@@ -38,8 +38,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
         now = service.store.now()
         rows = await _page(service, wanted, now)
         shown = rows[: wanted.limit]

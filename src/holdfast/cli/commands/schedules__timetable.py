@@ -8,7 +8,7 @@ from holdfast.app.flow import Flow
 from holdfast.app.holdfast import Holdfast
 from holdfast.app.loader import address_in, is_file, load_flow
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house, remember_source
+from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.output.screen import brief, fields, note, print_json, say, table
 from holdfast.errors import FlowNotFoundError
 from holdfast.runs.schedules.instants import local
@@ -22,10 +22,10 @@ async def set_schedule(
     name: str, spec: str, plan: dict[str, Any], by: str, tenant: str, *, store: str | None, json: bool
 ) -> Exit:
     flow = load_flow(spec) if is_file(spec) or ":" in spec or "." in spec else spec
-    async with open_house(store, must_exist=isinstance(flow, str)) as house:
+    async with open_store_for_command(store, must_exist=isinstance(flow, str)) as hf:
         if isinstance(flow, str):
-            await _demand_known(house, flow)
-        schedules = await house.schedules()
+            await _require_known(hf, flow)
+        schedules = await hf.schedules()
         made = await schedules.put(name, flow, tenant=tenant, by=by, **plan)
         ahead = await schedules.next(name, 3, tenant=tenant)
     if isinstance(flow, Flow):
@@ -43,8 +43,8 @@ async def set_schedule(
     return Exit.ok
 
 
-async def _demand_known(house: Holdfast, flow: str) -> None:
-    known = sorted({row.name for row in await (await house.open()).flows()})
+async def _require_known(hf: Holdfast, flow: str) -> None:
+    known = sorted({row.name for row in await (await hf.open()).flows()})
     if flow not in known:
         raise FlowNotFoundError(
             f"no flow {flow!r} is known to this store.",
@@ -54,9 +54,9 @@ async def _demand_known(house: Holdfast, flow: str) -> None:
 
 
 async def list_schedules(tenant: str | None, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        found = await (await house.schedules()).list(tenant=tenant)
-        now = (await house.open()).now()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await hf.schedules()).list(tenant=tenant)
+        now = (await hf.open()).now()
     if json:
         print_json([_as_json(each) for each in found])
     elif not found:
@@ -88,11 +88,11 @@ def _next(each: Schedule, now: int) -> str:
 
 
 async def show_schedule(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        schedules = await house.schedules()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        schedules = await hf.schedules()
         found = await schedules.get(name, tenant=tenant)
         ahead = [] if found.paused else await schedules.next(name, 5, tenant=tenant)
-        now = (await house.open()).now()
+        now = (await hf.open()).now()
     if json:
         print_json({**_as_json(found), "upcoming": [iso(at) for at in ahead]})
         return Exit.ok
@@ -124,8 +124,8 @@ async def show_schedule(name: str, tenant: str, *, store: str | None, json: bool
 
 
 async def next_instants(name: str, count: int, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        schedules = await house.schedules()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        schedules = await hf.schedules()
         found = await schedules.get(name, tenant=tenant)
         ahead = await schedules.next(name, count, tenant=tenant)
     if json:
@@ -143,23 +143,23 @@ async def next_instants(name: str, count: int, tenant: str, *, store: str | None
 async def pause_schedule(
     name: str, reason: str, by: str, tenant: str, *, store: str | None, json: bool
 ) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        made = await (await house.schedules()).pause(name, reason=reason, by=by, tenant=tenant)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        made = await (await hf.schedules()).pause(name, reason=reason, by=by, tenant=tenant)
     return _tell(made, f"Schedule {name} is paused. What it has started goes on.", json=json)
 
 
 async def resume_schedule(name: str, by: str, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        made = await (await house.schedules()).resume(name, by=by, tenant=tenant)
-        now = (await house.open()).now()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        made = await (await hf.schedules()).resume(name, by=by, tenant=tenant)
+        now = (await hf.open()).now()
     return _tell(made, f"Schedule {name} goes on: next {_next(made, now)}.", json=json)
 
 
 async def trigger_schedule(
     name: str, given: Any, by: str, tenant: str, *, store: str | None, json: bool
 ) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        run = await (await house.schedules()).trigger(name, input=given, by=by, tenant=tenant)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        run = await (await hf.schedules()).trigger(name, input=given, by=by, tenant=tenant)
     if json:
         print_json({"schedule": name, "run": run})
     else:
@@ -168,8 +168,8 @@ async def trigger_schedule(
 
 
 async def delete_schedule(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        promised = await (await house.schedules()).drop(name, tenant=tenant)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        promised = await (await hf.schedules()).drop(name, tenant=tenant)
     if json:
         print_json({"schedule": name, "deleted": True, "not_started": promised})
     else:

@@ -21,19 +21,19 @@ class Door:
     """`app`: what answers. The rest is asked once the store is open."""
 
     def __init__(
-        self, house: Holdfast, *, host: str, settings: ApiSettings, sign_in: SignIn | None = None
+        self, hf: Holdfast, *, host: str, settings: ApiSettings, sign_in: SignIn | None = None
     ) -> None:
-        self.house = house
+        self.hf = hf
         self.host = host
         found = sign_in_from_environment() if sign_in is None else sign_in
         hosts = hosts_for(host, found.public_url or None, settings.hosts)
-        self.auth = authenticator.Door(house, found, most_form=settings.most_file)
+        self.auth = authenticator.Door(hf, found, most_form=settings.most_file)
         named = msgspec.structs.replace(settings, hosts=hosts)
-        self.app: ASGIApp = build(house, self.auth, named, [*THEMES, mcp_routes])
+        self.app: ASGIApp = build(hf, self.auth, named, [*THEMES, mcp_routes])
 
     async def admit(self) -> None:
         """Raises SettingsError where it must not listen as it was told to."""
-        await first_token.demand_safe(self.auth, self.host)
+        await first_token.require_safe(self.auth, self.host)
 
     async def told(self, address: str) -> dict[str, Any]:
         """For programs that start a server, on its one line."""
@@ -55,4 +55,4 @@ class Door:
 
     def close_streams(self) -> None:
         """Those who follow something are let go: they come back elsewhere."""
-        close_streams(self.auth.house)
+        close_streams(self.auth.hf)

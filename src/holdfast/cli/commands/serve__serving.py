@@ -25,7 +25,7 @@ from holdfast.cli.commands.serve__doors import Door
 from holdfast.cli.commands.worker import LEASE, Terms, open_answering
 from holdfast.cli.drive import Signals
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house, remember_source, shown_address
+from holdfast.cli.options.store import open_store_for_command, remember_source, shown_address
 from holdfast.cli.options.telemetry import start_logging
 from holdfast.cli.output.screen import note, say, to_json
 from holdfast.errors import SettingsError, StoreError
@@ -72,16 +72,14 @@ async def _serve(wanted: Serve) -> Exit:
         )
     options, lease = wanted.terms.options(), wanted.terms.lease_seconds()
     carried = [(spec, flow) for spec in wanted.flows for flow in load_flows(spec)]
-    async with open_house(wanted.store, must_exist=False, lease=LEASE, wanted_lease=lease) as house:
+    async with open_store_for_command(wanted.store, must_exist=False, lease=LEASE, wanted_lease=lease) as hf:
         flows = [flow for _, flow in carried]
         for flow in flows:
-            house.carry(flow.program())
-        worker = _worker(house, flows, wanted, options) if wanted.worker else None
+            hf.carry(flow.program())
+        worker = _worker(hf, flows, wanted, options) if wanted.worker else None
         sign_in = read_sign_in(wanted.sign_in) if wanted.sign_in else None
-        door = Door(
-            house, host=wanted.host, settings=_settings(wanted, options.get("probe")), sign_in=sign_in
-        )
-        await Server(house, door, worker, wanted).live(carried)
+        door = Door(hf, host=wanted.host, settings=_settings(wanted, options.get("probe")), sign_in=sign_in)
+        await Server(hf, door, worker, wanted).live(carried)
     return Exit.ok
 
 
@@ -96,16 +94,16 @@ def _settings(wanted: Serve, probe: Any) -> ApiSettings:
     )
 
 
-def _worker(house: Holdfast, flows: list[Flow], wanted: Serve, options: dict[str, Any]) -> Worker:
+def _worker(hf: Holdfast, flows: list[Flow], wanted: Serve, options: dict[str, Any]) -> Worker:
     # What agents ask by /mcp is a run too, of this server or another one.
-    return Worker(*flows, ask_people, on=house, lanes=wanted.lanes, concurrency=wanted.concurrency, **options)
+    return Worker(*flows, ask_people, on=hf, lanes=wanted.lanes, concurrency=wanted.concurrency, **options)
 
 
 class Server:
     """What listens, what works, and how both end."""
 
-    def __init__(self, house: Holdfast, door: Door, worker: Worker | None, wanted: Serve) -> None:
-        self.house = house
+    def __init__(self, hf: Holdfast, door: Door, worker: Worker | None, wanted: Serve) -> None:
+        self.hf = hf
         self.door = door
         self.worker = worker
         self.wanted = wanted
@@ -143,10 +141,10 @@ class Server:
                 work.cancel()
 
     async def _open_and_work(self, carried: list[tuple[str, Flow]]) -> None:
-        await open_answering(self.house, self.worker and self.worker.probe, told=self._away)
+        await open_answering(self.hf, self.worker and self.worker.probe, told=self._away)
         await self.door.admit()
-        self.standing.store = await self.house.open()
-        service = await self.house.service()
+        self.standing.store = await self.hf.open()
+        service = await self.hf.service()
         for spec, flow in carried:
             await service.keep_flow(flow.program())
             remember_source(self.wanted.store, flow.program().version, address_in(spec, flow))

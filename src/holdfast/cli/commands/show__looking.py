@@ -9,7 +9,7 @@ import msgspec
 from holdfast.attractor.picture import picture_of_visits
 from holdfast.checkpoint.checkpoint import Checkpoint
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import command, hold_json, tell_holds, version_text
 from holdfast.cli.output.screen import (
     brief,
@@ -64,8 +64,8 @@ async def show(
     """A run as it stands; with a record's number or a checkpoint's id, a moment of its life."""
     if form not in (None, "", "interface"):
         raise InputError(f"there is no JSON form {form!r}.", hint="Write --json or --json=interface.")
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
         try:
             row = await service.get(ref)
         except RunNotFoundError:

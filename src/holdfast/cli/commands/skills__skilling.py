@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import fields, note, print_json, say, table
 from holdfast.errors import InputError
 from holdfast.holds.deployments.skills import SkillRegistry, parse_binding
@@ -35,8 +35,8 @@ async def publish_skill(wanted: Wanted, *, store: str | None, json: bool) -> Exi
     if missing:
         named = " and ".join(f"--{name}" for name in missing)
         raise InputError(f"{wanted.file} does not say its {' and '.join(missing)}.", hint=f"Give {named}.")
-    async with open_house(store, must_exist=False) as house:
-        registry = await house.skills()
+    async with open_store_for_command(store, must_exist=False) as hf:
+        registry = await hf.skills()
         skill = await registry.publish(
             said.pop("name"), said.pop("version"), **said, by=wanted.by, tenant=wanted.tenant
         )
@@ -66,8 +66,8 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 async def list_skills(name: str | None, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        found = await (await house.skills()).list(name, tenant=tenant)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await hf.skills()).list(name, tenant=tenant)
     if json:
         print_json(found)
     elif not found:
@@ -84,8 +84,8 @@ def _line(skill: Skill) -> tuple[str, ...]:
 
 
 async def show_skill(which: str, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        skill = await _found(await house.skills(), which, tenant)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        skill = await _found(await hf.skills(), which, tenant)
     if json:
         print_json(skill)
         return Exit.ok
@@ -123,8 +123,8 @@ async def yank_skill(
     wanted = parse_binding(which)
     if not is_exact(wanted.versions):
         raise InputError(f"{which!r} does not name one version.", hint="Write NAME@1.2.0.")
-    async with open_house(store, must_exist=True) as house:
-        registry = await house.skills()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        registry = await hf.skills()
         if undo:
             skill = await registry.restore(wanted.skill, wanted.versions, tenant=tenant)
         else:

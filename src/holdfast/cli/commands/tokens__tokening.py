@@ -11,7 +11,7 @@ from holdfast.api.auth.sessions import Sessions
 from holdfast.api.auth.settings import sign_in_from_environment
 from holdfast.api.auth.tokens import Token, Tokens
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import note, print_json, put, say, table
 from holdfast.errors import InputError
 from holdfast.types.clock import iso, micros
@@ -40,8 +40,8 @@ async def create_token(
     grant = Grant(
         subject=subject, tenant=tenant, roles=tuple(roles), rights=rights_of(rights), groups=tuple(groups)
     )
-    async with open_house(store, must_exist=False) as house:
-        tokens = Tokens(await house.open())
+    async with open_store_for_command(store, must_exist=False) as hf:
+        tokens = Tokens(await hf.open())
         until = None if expires in (None, "never") else tokens.store.now() + _length(expires)
         token, text = await tokens.create(grant, by="user:local", expires_at=until, note=note_[:200])
         told = _told(token, None, tokens.store.now())
@@ -55,8 +55,8 @@ async def create_token(
 
 async def list_tokens(*, tenant: str | None, every: bool, store: str | None, json: bool) -> Exit:
     """`every`: those that are good no more too."""
-    async with open_house(store, must_exist=True) as house:
-        tokens = Tokens(await house.open())
+    async with open_store_for_command(store, must_exist=True) as hf:
+        tokens = Tokens(await hf.open())
         now = tokens.store.now()
         found = [pair for pair in await tokens.list(tenant) if every or pair[0].is_good(now)]
     told = [_told(token, used, now) for token, used in found]
@@ -70,8 +70,8 @@ async def list_tokens(*, tenant: str | None, every: bool, store: str | None, jso
 
 
 async def revoke_token(name: str, *, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        tokens = Tokens(await house.open())
+    async with open_store_for_command(store, must_exist=True) as hf:
+        tokens = Tokens(await hf.open())
         token = await tokens.revoke(name, by="user:local")
         told = _told(token, None, tokens.store.now())
     if json:
@@ -84,10 +84,10 @@ async def revoke_token(name: str, *, store: str | None, json: bool) -> Exit:
 async def make_sign_in(
     *, subject: str, tenant: str, roles: list[str], address: str, store: str | None, json: bool
 ) -> Exit:
-    async with open_house(store, must_exist=True) as house:
+    async with open_store_for_command(store, must_exist=True) as hf:
         settings = sign_in_from_environment()
         where = await sign_in_address(
-            Door(house, settings),
+            Door(hf, settings),
             settings.public_url or address,
             subject=subject,
             tenant=tenant,
@@ -102,8 +102,8 @@ async def make_sign_in(
 
 
 async def end_sessions(subject: str, *, tenant: str, store: str | None, json: bool) -> Exit:
-    async with open_house(store, must_exist=True) as house:
-        ended = await Sessions(await house.open()).end_all(subject, tenant, by="user:local")
+    async with open_store_for_command(store, must_exist=True) as hf:
+        ended = await Sessions(await hf.open()).end_all(subject, tenant, by="user:local")
     if json:
         print_json({"ended": ended})
     else:

@@ -13,7 +13,7 @@ from holdfast.app.loader import load_flow
 from holdfast.checkpoint.keys import keys_from_environment
 from holdfast.cli.commands.run__running import Manner, resume_run
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house, recall_source
+from holdfast.cli.options.store import open_store_for_command, recall_source
 from holdfast.cli.output.results import clock_time, command
 from holdfast.cli.output.screen import fields, note, print_json, say
 from holdfast.errors import (
@@ -43,8 +43,8 @@ class Arrival(msgspec.Struct, frozen=True):
 async def export_run(run: str, out: str | None, *, decrypt: bool, store: str | None, json: bool) -> Exit:
     if out == "-" and json:
         raise InputError("--out - and --json both want stdout.", hint="Name a file, or leave --json out.")
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
         row = await service.get(run)
         data = await service.export_run(row.id, decrypt=decrypt)
     if out == "-":
@@ -97,10 +97,10 @@ async def import_run(wanted: Arrival, *, store: str | None, json: bool) -> Exit:
     if wanted.dry_run:
         return _describe(parcel, json=json)
     # Before the store is opened: a file that cannot be taken in makes none.
-    _demand_keys(parcel)
+    _require_keys(parcel)
     program = _code_of(parcel, wanted, store) if wanted.as_new_run else None
-    async with open_house(store, must_exist=False) as house:
-        service = await house.service()
+    async with open_store_for_command(store, must_exist=False) as hf:
+        service = await hf.service()
         if program is not None:
             service.runtime.carry(program)
         known = await service.store.get_run(parcel.history.run.id) is not None and not wanted.as_new_run
@@ -111,7 +111,7 @@ async def import_run(wanted: Arrival, *, store: str | None, json: bool) -> Exit:
     return Exit.ok
 
 
-def _demand_keys(parcel: Parcel) -> None:
+def _require_keys(parcel: Parcel) -> None:
     tenant, ring = parcel.history.run.tenant, keys_from_environment()
     for key in parcel.key_ids():
         if ring is None or ring.find(tenant, key) is None:

@@ -15,7 +15,7 @@ from holdfast.app.loader import address_in, load_flows
 from holdfast.app.worker import Worker
 from holdfast.cli.drive import Signals
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house, remember_source
+from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.options.telemetry import start_logging
 from holdfast.cli.output.screen import note, to_json
 from holdfast.errors import SettingsError, StoreBusyError, StoreError
@@ -120,12 +120,12 @@ async def _work(
     options, lease = terms.options(), terms.lease_seconds()
     carried = [(spec, flow) for spec in specs for flow in load_flows(spec)]
     flows = [flow for _, flow in carried]
-    async with open_house(store, must_exist=False, lease=LEASE, wanted_lease=lease) as house:
+    async with open_store_for_command(store, must_exist=False, lease=LEASE, wanted_lease=lease) as hf:
         # Agents ask by any server of the store: their questions are opened by any worker.
-        worker = Worker(*flows, ask_people, on=house, lanes=lanes, concurrency=concurrency, **options)
+        worker = Worker(*flows, ask_people, on=hf, lanes=lanes, concurrency=concurrency, **options)
         if until_idle:
-            await house.open()
-        elif not await _arrive(house, worker):
+            await hf.open()
+        elif not await _arrive(hf, worker):
             return Exit.ok
         for spec, flow in carried:
             remember_source(store, flow.program().version, address_in(spec, flow))
@@ -138,12 +138,12 @@ async def _work(
     return Exit.ok
 
 
-async def _arrive(house: Holdfast, worker: Worker) -> bool:
+async def _arrive(hf: Holdfast, worker: Worker) -> bool:
     """False: it was told to stop while it waited for its store, or for its name. The first process of a
     container does not die of SIGTERM by itself."""
 
     async def arriving() -> None:
-        await open_answering(house, worker.probe)
+        await open_answering(hf, worker.probe)
         await worker.arrive()
 
     def stop() -> None:
@@ -161,11 +161,11 @@ async def _arrive(house: Holdfast, worker: Worker) -> bool:
 
 
 async def open_answering(
-    house: Holdfast, probe: Health | None, *, told: Callable[[StoreError], None] | None = None
+    hf: Holdfast, probe: Health | None, *, told: Callable[[StoreError], None] | None = None
 ) -> None:
     """`open_patiently`, and where its worker can be asked how it is, it says meanwhile what is missing."""
     if probe is None:
-        return await open_patiently(house, told=told)
+        return await open_patiently(hf, told=told)
 
     def tell(error: StoreError) -> None:
         probe.wrong = f"the store does not answer: {error.message}"
@@ -174,19 +174,19 @@ async def open_answering(
 
     await probe.listen()
     try:
-        await open_patiently(house, told=tell)
+        await open_patiently(hf, told=tell)
     except BaseException:
         await probe.close()
         raise
 
 
-async def open_patiently(house: Holdfast, *, told: Callable[[StoreError], None] | None = None) -> None:
+async def open_patiently(hf: Holdfast, *, told: Callable[[StoreError], None] | None = None) -> None:
     """A server that is not there yet is waited for, and told of (R-44); what somebody has to mend is not.
     `told`: hears each time why it is not there."""
     pause = _FIRST_PAUSE
     while True:
         try:
-            await house.open()
+            await hf.open()
             return
         except StoreError as error:
             if not (isinstance(error, StoreBusyError) or error.facts.get("away")):

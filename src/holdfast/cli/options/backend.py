@@ -27,7 +27,7 @@ def name_for_workers(backend: str | None, *, simulate: bool) -> str:
     return backend if backend in (NAME, SIMULATION) else ""
 
 
-def demand_model(ready: Ready, fittings: Fittings) -> None:
+def require_model(ready: Ready, fittings: Fittings) -> None:
     """Raises SettingsError for the first stage that nobody here can answer."""
     stages = _asking(ready, fittings)
     if not stages:

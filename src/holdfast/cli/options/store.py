@@ -31,7 +31,7 @@ def shown_address(store: str | None) -> str:
     return _PASSWORD.sub(r"\1***", whole)
 
 
-def open_house(
+def open_store_for_command(
     store: str | None,
     *,
     must_exist: bool,

@@ -11,14 +11,14 @@ from holdfast.telemetry import Logging, configure_logging, logging_is_configured
 _YES = ("1", "true", "yes", "on")
 
 
-def observe(house: Holdfast) -> Holdfast:
+def observe(hf: Holdfast) -> Holdfast:
     """Logs and traces of this house as HOLDFAST_LOG and HOLDFAST_OTEL wish."""
     wanted = os.environ.get("HOLDFAST_LOG") or os.environ.get("HOLDFAST_LOG_LEVEL")
     if wanted and not logging_is_configured():
         start_logging()
     if os.environ.get("HOLDFAST_OTEL", "").lower() in _YES:
-        _trace(house)
-    return house
+        _trace(hf)
+    return hf
 
 
 def start_logging(form: str = "text") -> Logging:
@@ -34,7 +34,7 @@ def start_logging(form: str = "text") -> Logging:
         ) from error
 
 
-def _trace(house: Holdfast) -> None:
+def _trace(hf: Holdfast) -> None:
     try:
         from holdfast.integrations.otel import instrument_from_environment
     except ModuleNotFoundError as error:
@@ -42,4 +42,4 @@ def _trace(house: Holdfast) -> None:
             f"HOLDFAST_OTEL is set, and {error.name} is not installed.",
             hint="Install the extra `otel` (in a clone: pip install '.[otel]'), or unset HOLDFAST_OTEL.",
         ) from error
-    instrument_from_environment(house)
+    instrument_from_environment(hf)

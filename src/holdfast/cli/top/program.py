@@ -9,7 +9,7 @@ from typing import Final
 from holdfast.cli.inbox.terminal import Terminal
 from holdfast.cli.inbox.text_spans import plain
 from holdfast.cli.main import Exit
-from holdfast.cli.options.store import open_house
+from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import print_json, put, width
 from holdfast.cli.top.figures import Look, as_json, look
 from holdfast.cli.top.screen import frame, lines
@@ -22,8 +22,8 @@ _LOOKED: Final = "looked"
 
 async def top(*, store: str | None, every: float, once: bool, json: bool) -> Exit:
     """Where nobody looks at a terminal it is shown once."""
-    async with open_house(store, must_exist=True) as house:
-        opened = await house.open()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        opened = await hf.open()
         seen = await look(opened)
         if json:
             print_json(as_json(seen))

@@ -50,11 +50,11 @@ def validate_or_raise(
 ) -> list[Diagnostic]:
     """The same; raises PipelineInvalidError that lists every error where there is one."""
     found = validate(pipeline, extra_rules, known_types=known_types, strict=strict)
-    demand_valid(pipeline.name, found)
+    require_valid(pipeline.name, found)
     return found
 
 
-def demand_valid(name: str, diagnostics: Sequence[Diagnostic]) -> None:
+def require_valid(name: str, diagnostics: Sequence[Diagnostic]) -> None:
     """Raises PipelineInvalidError; `facts["diagnostics"]` has warnings too."""
     errors = [each for each in diagnostics if each.severity is Severity.error]
     if not errors:

@@ -18,7 +18,7 @@ from holdfast.frontends.dot.files import FileAccess as FileAccess
 from holdfast.frontends.dot.files import FileRefusedError, access_of
 from holdfast.frontends.dot.handler_kinds import BUILT_IN
 from holdfast.frontends.dot.include import Inclusion
-from holdfast.frontends.dot.lint import LintRule, demand_valid, validate
+from holdfast.frontends.dot.lint import LintRule, require_valid, validate
 from holdfast.frontends.dot.merge import embed as embed
 from holdfast.frontends.dot.merge import merge as merge
 from holdfast.frontends.dot.parse import parse
@@ -37,9 +37,9 @@ class Prepared(msgspec.Struct, frozen=True):
     def errors(self) -> tuple[Diagnostic, ...]:
         return tuple(each for each in self.diagnostics if each.severity is Severity.error)
 
-    def demand_valid(self) -> Pipeline:
+    def require_valid(self) -> Pipeline:
         """Raises PipelineInvalidError that lists every error."""
-        demand_valid(self.pipeline.name, self.diagnostics)
+        require_valid(self.pipeline.name, self.diagnostics)
         return self.pipeline
 
 

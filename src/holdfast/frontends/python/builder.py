@@ -18,7 +18,7 @@ from holdfast.frontends.python.lower import lower
 from holdfast.frontends.python.migrations import Migrations
 from holdfast.frontends.python.nodes import Nodes
 from holdfast.frontends.python.policies import Join
-from holdfast.model.diagnostics import Problem, demand_valid
+from holdfast.model.diagnostics import Problem, require_valid
 from holdfast.model.graph import MapSpec, Node, NodeKind, SubflowSpec
 from holdfast.model.program import Program
 from holdfast.types.status import Effect
@@ -120,6 +120,6 @@ class FlowBuilder(Nodes, Edges, Migrations):
         stamp = self.stamp()
         if self._compiled is None or self._compiled[0] != stamp:
             lowered = lower(self)
-            demand_valid(self.name, lowered.problems)
+            require_valid(self.name, lowered.problems)
             self._compiled = (stamp, lowered.program())
         return self._compiled[1]

@@ -131,7 +131,7 @@ class _Guarding:
         return node
 
     def _edge(self, edge: Edge) -> list[Edge]:
-        self._demand_readable(edge)
+        self._require_readable(edge)
         source, target = self.exit.get(edge.source, edge.source), self._into(edge.target)
         row = [node.id for node in self.between.get(edge.id, ())]
         return [
@@ -151,7 +151,7 @@ class _Guarding:
     def _link(self, source: str, target: str) -> Edge:
         return Edge(id=self.flow.free_id(source, target), source=source, target=target)
 
-    def _demand_readable(self, edge: Edge) -> None:
+    def _require_readable(self, edge: Edge) -> None:
         if edge.when is None or edge.source not in self.exit:
             return
         try:

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.errors import AnswerInvalidError, ValueTooLargeError
 from holdfast.holds.forms.json_schema import problems_in
 from holdfast.types.hold import HoldRow, Option
-from holdfast.types.text import demand_text, told
+from holdfast.types.text import require_text, told
 
 MAX_TEXT: Final = 200
 MAX_COMMENT: Final = 10_000
@@ -96,13 +96,13 @@ def check(row: HoldRow, said: Submission) -> Submission:
     encoded([said.decision, said.comment])
     option = _chosen(row, said.decision)
     comment = _comment(said.comment, option)
-    demand_small(said.response_data)
+    require_small(said.response_data)
     return msgspec.structs.replace(said, comment=comment)
 
 
-def demand_name(by: Any) -> str:
+def require_name(by: Any) -> str:
     """Raises InputError for a decider who is no text."""
-    return demand_text(by, "the resolved_by of an answer")
+    return require_text(by, "the resolved_by of an answer")
 
 
 def _chosen(row: HoldRow, decision: str | None) -> Option | None:
@@ -135,18 +135,18 @@ def _comment(text: str | None, option: Option | None) -> str | None:
         raise AnswerInvalidError(
             f"{option.id!r} needs a comment that says why.", hint="Send it again with one.", field="comment"
         )
-    return demand_comment(trimmed) if trimmed else None
+    return require_comment(trimmed) if trimmed else None
 
 
-def demand_comment(text: Any) -> str:
+def require_comment(text: Any) -> str:
     """Raises InputError for no text, ValueTooLargeError."""
-    size = len(demand_text(text, "a comment").encode())
+    size = len(require_text(text, "a comment").encode())
     if size > MAX_COMMENT:
         raise _too_large("a comment", size, MAX_COMMENT)
     return text
 
 
-def demand_small(data: Any) -> None:
+def require_small(data: Any) -> None:
     """Raises ValueTooLargeError beyond the limits of size and depth, AnswerInvalidError for no JSON."""
     size = len(encoded(data))
     if size > MAX_DATA:
@@ -203,7 +203,7 @@ def fitting(row: HoldRow, resolution: dict[str, Any]) -> dict[str, Any]:
 
     Raises AnswerInvalidError with every problem, FormInvalidError with every field."""
     if row.schema is None:
-        _demand_object(resolution["response_data"])
+        _require_object(resolution["response_data"])
         return resolution
     # Forms are loaded where there is one: most programs only open holds, or have none with a form.
     from holdfast.holds.forms.answer import filled_in, form_of
@@ -219,7 +219,7 @@ def fitting(row: HoldRow, resolution: dict[str, Any]) -> dict[str, Any]:
     return said
 
 
-def _demand_object(data: Any) -> None:
+def _require_object(data: Any) -> None:
     """What nothing asks for may be said in an object of any form (RS-4)."""
     if data is not None and not encoded(data).startswith(b"{"):
         raise AnswerInvalidError(

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.errors import ForbiddenError, InputError, NotFoundError
 from holdfast.holds.actions import conflicts
-from holdfast.holds.actions.answers import demand_comment
+from holdfast.holds.actions.answers import require_comment
 from holdfast.holds.actions.audit_entries import ASKED_BACK, QUESTION_DROPPED, REPLIED, entry, event, message
 from holdfast.holds.actions.change import change
 from holdfast.holds.actions.context import Office, Permit
@@ -20,7 +20,7 @@ from holdfast.types.hold import HoldChange, HoldRow, Note
 from holdfast.types.ids import new_id
 from holdfast.types.schedule import person_behind
 from holdfast.types.terms import Actor
-from holdfast.types.text import demand_text
+from holdfast.types.text import require_text
 
 REQUESTER: Final = "requester"
 AGENT: Final = "agent"
@@ -43,8 +43,8 @@ async def ask_back(
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
         await office.permit(actor, "ask_back", row, now)
-        conflicts.demand_open(row)
-        conflicts.demand_undecided(row, actor.id, now)
+        conflicts.require_open(row)
+        conflicts.require_undecided(row, actor.id, now)
         whom = _whom(row, actor, to)
         body = {"text": _words(text, "a question"), "to": whom}
         return HoldChange(
@@ -70,7 +70,7 @@ async def reply(
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
         permit = await office.permit(actor, "reply", row, now)
-        conflicts.demand_open(row)
+        conflicts.require_open(row)
         pending = await open_questions(office, row)
         asked = _meant(row, actor, permit, pending, question)
         body = {"text": _words(text, "an answer"), "to": asked.person}
@@ -98,7 +98,7 @@ async def drop_question(office: Office, actor: Actor, hold: str, *, question: st
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
         permit = await office.permit(actor, "view", row, now)
-        conflicts.demand_open(row)
+        conflicts.require_open(row)
         pending = await open_questions(office, row)
         whose = pending
         if not any(office.ask(permit, act, row, now).allowed for act in ("ask_back", "extend")):
@@ -189,10 +189,10 @@ def _resumed(row: HoldRow, now: int) -> dict[str, Any]:
 
 
 def _words(text: str, what: str) -> str:
-    words = demand_text(text, what).strip()
+    words = require_text(text, what).strip()
     if not words:
         raise InputError(f"{what} must not be empty.")
-    return demand_comment(words)
+    return require_comment(words)
 
 
 def _note(row: HoldRow, actor: Actor, kind: str, slot: str, body: dict[str, Any], now: int) -> Note:

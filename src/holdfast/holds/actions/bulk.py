@@ -73,7 +73,7 @@ async def _one(
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
         if await is_replay(office, actor, row, said, terms):
             return None
-        _demand_bulk(row)
+        _require_bulk(row)
         return await consider(office, actor, row, now, said, terms)
 
     try:
@@ -89,7 +89,7 @@ async def _one(
     return BulkItem(hold=hold, done=True, row=row)
 
 
-def _demand_bulk(row: HoldRow) -> None:
+def _require_bulk(row: HoldRow) -> None:
     """Raises AnswerInvalidError for what wants to be looked at by itself."""
     if not row.terms.bulk:
         raise AnswerInvalidError(f"hold {row.id} is not decided together with others.", hold=row.id)

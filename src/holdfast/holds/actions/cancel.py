@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.holds.actions import conflicts
-from holdfast.holds.actions.answers import demand_comment
+from holdfast.holds.actions.answers import require_comment
 from holdfast.holds.actions.change import change
 from holdfast.holds.actions.close import cancelled
 from holdfast.holds.actions.context import Office
@@ -21,9 +21,9 @@ async def cancel(
         await office.permit(actor, "cancel", row, now)
         if row.status is HoldStatus.cancelled:
             return None
-        conflicts.demand_open(row)
-        conflicts.demand_free(row, actor.id, now)
-        conflicts.demand_version(row, if_match)
-        return cancelled(row, by=actor.id, reason=demand_comment(reason), at=now)
+        conflicts.require_open(row)
+        conflicts.require_free(row, actor.id, now)
+        conflicts.require_version(row, if_match)
+        return cancelled(row, by=actor.id, reason=require_comment(reason), at=now)
 
     return await change(office, actor, hold, "cancel", decide)

@@ -21,7 +21,7 @@ from holdfast.errors import (
     LinkInvalidError,
 )
 from holdfast.holds.actions import conflicts
-from holdfast.holds.actions.answers import Submission, demand_small, encoded
+from holdfast.holds.actions.answers import Submission, encoded, require_small
 from holdfast.holds.actions.audit_entries import entry
 from holdfast.holds.actions.close import lapsed, placed_is_due
 from holdfast.holds.actions.context import Office
@@ -154,7 +154,7 @@ async def draft_of(office: Office, row: HoldRow, actor: Actor) -> Submission | N
 def draft_note(row: HoldRow, actor: Actor, said: Submission, now: int) -> Note:
     """Raises AnswerInvalidError for what is no JSON, ValueTooLargeError."""
     body = encoded(said)
-    demand_small(msgspec.json.decode(body))
+    require_small(msgspec.json.decode(body))
     return Note(hold=row.id, kind="draft", slot=person_key(actor.id), person=actor.id, at=now, body=body)
 
 

@@ -32,8 +32,8 @@ async def claim(
     async def decide(row: HoldRow, now: int) -> HoldChange:
         until = now + _length(seconds)
         permit = await office.permit(actor, "claim", row, now, reason=reason)
-        conflicts.demand_open(row)
-        conflicts.demand_free(row, actor.id, now)
+        conflicts.require_open(row)
+        conflicts.require_free(row, actor.id, now)
         if row.assignee_type == UNROUTED or permit.past.astray:
             own = actor.id if actor.id.startswith("user:") else f"user:{actor.id}"
             return _own(row, actor, own, now, until)
@@ -70,7 +70,7 @@ async def release(office: Office, actor: Actor, hold: str) -> HoldRow:
     """Free for others again; what nobody has is no change. Somebody else's claim is for admins to end."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
-        conflicts.demand_open(row)
+        conflicts.require_open(row)
         if row.claimed_by is None:
             await office.permit(actor, "view", row, now)
             return None

@@ -57,7 +57,7 @@ def decided(row: HoldRow, *, draft_saved: bool = False) -> HoldDecidedError:
     )
 
 
-def demand_open(row: HoldRow) -> None:
+def require_open(row: HoldRow) -> None:
     """Raises HoldDecidedError for what is not pending, RunReadOnlyError for imported history."""
     if row.read_only:
         raise read_only(row)
@@ -73,7 +73,7 @@ def read_only(row: HoldRow) -> RunReadOnlyError:
     )
 
 
-def demand_version(row: HoldRow, wanted: int | None) -> None:
+def require_version(row: HoldRow, wanted: int | None) -> None:
     """Raises HoldChangedError where the caller has seen another version (RS-7)."""
     if wanted is not None and wanted != row.version:
         raise HoldChangedError(
@@ -84,13 +84,13 @@ def demand_version(row: HoldRow, wanted: int | None) -> None:
         )
 
 
-def demand_epoch(row: HoldRow, wanted: int | None) -> None:
+def require_epoch(row: HoldRow, wanted: int | None) -> None:
     """Raises HoldReassignedError where the caller's link is of an earlier assignment."""
     if wanted is not None and wanted != row.epoch:
         raise reassigned(row)
 
 
-def demand_content(row: HoldRow, shown: str | None) -> None:
+def require_content(row: HoldRow, shown: str | None) -> None:
     """Raises ContentChangedError where the caller was shown something else (RS-7)."""
     if shown is not None and shown != row.request_hash:
         raise ContentChangedError(
@@ -101,7 +101,7 @@ def demand_content(row: HoldRow, shown: str | None) -> None:
         )
 
 
-def demand_free(row: HoldRow, actor: str, now: int) -> None:
+def require_free(row: HoldRow, actor: str, now: int) -> None:
     """Raises HoldClaimedError while somebody else's decision is placed, and can still be taken back."""
     if row.placed_by is not None and not same_person(row.placed_by, actor):
         until = iso(row.placed_until or now)
@@ -113,10 +113,10 @@ def demand_free(row: HoldRow, actor: str, now: int) -> None:
         )
 
 
-def demand_undecided(row: HoldRow, actor: str, now: int) -> None:
+def require_undecided(row: HoldRow, actor: str, now: int) -> None:
     """The same, and not while one's own decision is placed either: what stands in a moment is not asked
     about, nor handed on."""
-    demand_free(row, actor, now)
+    require_free(row, actor, now)
     if row.placed_by is not None:
         raise ConflictError(
             f"your decision on hold {row.id} is placed, and stands at {iso(row.placed_until or now)}.",
@@ -131,7 +131,7 @@ def is_late(row: HoldRow, now: int) -> bool:
     return row.expires_at is not None and row.paused_at is None and row.expires_at <= now
 
 
-def demand_in_time(row: HoldRow, now: int) -> None:
+def require_in_time(row: HoldRow, now: int) -> None:
     """Raises DeadlinePassedError where the hold takes no late decisions (EX-10)."""
     if is_late(row, now) and row.terms.late_resolution == "reject":
         raise DeadlinePassedError(

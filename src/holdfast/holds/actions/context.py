@@ -8,19 +8,19 @@ import msgspec
 
 from holdfast.errors import DirectoryUnavailableError, NotAssignedError
 from holdfast.holds.actions import conflicts
-from holdfast.holds.actions.answers import demand_comment
+from holdfast.holds.actions.answers import require_comment
 from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.permissions.actor import Capacity, Standing, capacity_named, standing_of
 from holdfast.holds.permissions.assignees import DELEGATED, parse_assignee, person_key, route
-from holdfast.holds.permissions.check import Past, Verdict, can, demand
+from holdfast.holds.permissions.check import Past, Verdict, can, require
 from holdfast.holds.permissions.past import past_of
 from holdfast.holds.queries.audit import records_of
 from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId, is_id
 from holdfast.types.terms import Actor, Assignee
-from holdfast.types.text import demand_text
+from holdfast.types.text import require_text
 
 if TYPE_CHECKING:
     from holdfast.holds.actions.rate_limit import Pace
@@ -74,7 +74,7 @@ class Office:
 
     async def find(self, hold: str) -> HoldRow:
         """In whichever tenant it is: for whoever works on the store itself. Raises HoldNotFoundError."""
-        name = demand_text(hold, "a hold's id")
+        name = require_text(hold, "a hold's id")
         row = await self.store.hold(HoldId(name)) if is_id(name) else None
         if row is None:
             raise conflicts.not_found(hold)
@@ -99,12 +99,12 @@ class Office:
         """Raises ForbiddenError and its kin; HoldReassignedError where it was theirs until it went on;
         InputError for a reason that is no text."""
         if reason is not None:
-            demand_comment(reason)
+            require_comment(reason)
         standing = await self.standing(actor, now, delegated=_may_be_delegated(row))
         past = await past_of(self.store, self.deployments, row, now)
         verdict = can(standing, action, row, now, past, reason=reason, decision=decision)
         try:
-            return Permit(standing, demand(verdict, row, action), past)
+            return Permit(standing, require(verdict, row, action), past)
         except NotAssignedError as error:
             if action in DECIDING and await self._was_theirs(standing, action, row, now, past):
                 raise conflicts.reassigned(row) from error

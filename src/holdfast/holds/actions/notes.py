@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import InputError
-from holdfast.holds.actions.answers import Submission, demand_comment
+from holdfast.holds.actions.answers import Submission, require_comment
 from holdfast.holds.actions.audit_entries import COMMENTED, entry, event
 from holdfast.holds.actions.change import change, draft_note, draft_of, load, look
 from holdfast.holds.actions.context import Office
@@ -16,19 +16,19 @@ from holdfast.types.clock import iso
 from holdfast.types.hold import HoldChange, HoldRow, Note
 from holdfast.types.ids import new_id
 from holdfast.types.terms import Actor
-from holdfast.types.text import demand_text
+from holdfast.types.text import require_text
 
 
 async def comment(office: Office, actor: Actor, hold: str, text: str) -> Note:
     """For all who see the hold, also after it is decided. Raises InputError for none, ValueTooLargeError."""
-    words = demand_text(text, "a comment").strip()
+    words = require_text(text, "a comment").strip()
     made: list[Note] = []
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
         await office.permit(actor, "comment", row, now)
         if not words:
             raise InputError("a comment must not be empty.")
-        body = msgspec.json.encode({"text": demand_comment(words)})
+        body = msgspec.json.encode({"text": require_comment(words)})
         note = Note(hold=row.id, kind="comment", slot=new_id(), person=actor.id, at=now, body=body)
         made[:] = [note]
         return _left(

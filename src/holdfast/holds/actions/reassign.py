@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.errors import InputError
 from holdfast.holds.actions import conflicts
-from holdfast.holds.actions.answers import demand_comment
+from holdfast.holds.actions.answers import require_comment
 from holdfast.holds.actions.audit_entries import EXTENDED, REASSIGNED, entry, event, message
 from holdfast.holds.actions.change import change
 from holdfast.holds.actions.context import Office, Permit
@@ -35,18 +35,18 @@ async def reassign(
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
         permit = await office.permit(actor, "reassign", row, now)
-        conflicts.demand_open(row)
-        conflicts.demand_undecided(row, actor.id, now)
-        conflicts.demand_version(row, if_match)
+        conflicts.require_open(row)
+        conflicts.require_undecided(row, actor.id, now)
+        conflicts.require_version(row, if_match)
         target = await office.route(to, row)
-        await _demand_target(office, row, target, permit, now)
-        why = demand_comment(reason) if reason else None
+        await _require_target(office, row, target, permit, now)
+        why = require_comment(reason) if reason else None
         return moved(row, to, target, by=actor.id, at=now, expires_at=expires_at, reason=why)
 
     return await change(office, actor, hold, "reassign", decide)
 
 
-async def _demand_target(office: Office, row: HoldRow, target: Assignee, permit: Permit, now: int) -> None:
+async def _require_target(office: Office, row: HoldRow, target: Assignee, permit: Permit, now: int) -> None:
     if target.type == UNROUTED and not office.ask(permit, "unroute", row, now).allowed:
         raise InputError(
             f"nobody is to decide hold {row.id}: {target.reason or 'no assignee is named'}.",
@@ -119,8 +119,8 @@ async def extend(
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
         await office.permit(actor, "extend", row, now)
-        conflicts.demand_open(row)
-        conflicts.demand_version(row, if_match)
+        conflicts.require_open(row)
+        conflicts.require_version(row, if_match)
         if expires_at <= max(now, row.expires_at or 0):
             raise InputError(
                 f"{iso(expires_at)} is no later than the deadline of hold {row.id} or than now.",
@@ -130,7 +130,7 @@ async def extend(
             )
         known: dict[str, Any] = {"from": row.expires_at and iso(row.expires_at), "to": iso(expires_at)}
         if reason:
-            known["reason"] = demand_comment(reason)
+            known["reason"] = require_comment(reason)
         return HoldChange(
             hold=row.id,
             version=row.version,

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.errors import InputError, KeyReusedError
 from holdfast.holds.actions import conflicts
-from holdfast.holds.actions.answers import Submission, check, demand_name, encoded, fitting
+from holdfast.holds.actions.answers import Submission, check, encoded, fitting, require_name
 from holdfast.holds.actions.change import change
 from holdfast.holds.actions.close import resolved
 from holdfast.holds.actions.context import Office, Permit
@@ -22,7 +22,7 @@ from holdfast.types.audit import canonical
 from holdfast.types.hold import HoldChange, HoldKey, HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, operator
-from holdfast.types.text import demand_text
+from holdfast.types.text import require_text
 
 MAX_KEY: Final = 255
 
@@ -50,7 +50,7 @@ class Resolved(msgspec.Struct, frozen=True):
 async def answer(office: Office, hold: str, said: Submission, *, by: str) -> HoldRow:
     """`resolve`, by whoever works on the store itself, in whichever tenant the hold is."""
     row = await office.find(hold)
-    actor = operator(demand_name(by), tenant=row.tenant)
+    actor = operator(require_name(by), tenant=row.tenant)
     return (await resolve(office, actor, hold, said, Terms(), found=row)).row
 
 
@@ -103,12 +103,12 @@ def settled(
     row: HoldRow, actor: Actor, permit: Permit, now: int, said: Submission, terms: Terms
 ) -> dict[str, Any]:
     """The resolution, where nothing stands against it."""
-    conflicts.demand_open(row)
-    conflicts.demand_epoch(row, terms.epoch)
-    conflicts.demand_free(row, actor.id, now)
-    conflicts.demand_version(row, terms.if_match)
-    conflicts.demand_content(row, said.request_hash)
-    conflicts.demand_in_time(row, now)
+    conflicts.require_open(row)
+    conflicts.require_epoch(row, terms.epoch)
+    conflicts.require_free(row, actor.id, now)
+    conflicts.require_version(row, terms.if_match)
+    conflicts.require_content(row, said.request_hash)
+    conflicts.require_in_time(row, now)
     checked = check(row, said)
     verdict = permit.verdict
     resolution: dict[str, Any] = {
@@ -136,7 +136,7 @@ async def _with_files(office: Office, row: HoldRow, resolution: dict[str, Any]) 
     if row.schema is not None:
         from holdfast.holds.forms import attachments
 
-        await attachments.demand_attached(office, row, resolution)
+        await attachments.require_attached(office, row, resolution)
 
 
 # ---------------------------------------------------------------------- the same again
@@ -146,7 +146,7 @@ async def is_replay(office: Office, actor: Actor, row: HoldRow, said: Submission
     """Whether this very request was taken before (RS-6). Raises KeyReusedError for a key of another one, and
     InputError for one that is none."""
     if terms.idempotency_key is not None:
-        _demand_key(terms.idempotency_key)
+        _require_key(terms.idempotency_key)
         known = await office.store.hold_key(row.id, actor.id, terms.idempotency_key)
         if known is not None:
             if known.digest == _digest(said):
@@ -159,8 +159,8 @@ async def is_replay(office: Office, actor: Actor, row: HoldRow, said: Submission
     return row.status is HoldStatus.resolved and _says_the_same(row, actor, said)
 
 
-def _demand_key(key: str) -> None:
-    if not 0 < len(demand_text(key, "an idempotency key")) <= MAX_KEY:
+def _require_key(key: str) -> None:
+    if not 0 < len(require_text(key, "an idempotency key")) <= MAX_KEY:
         raise InputError(f"an idempotency key has 1 to {MAX_KEY} characters.", hint="Use a random one.")
 
 

@@ -80,7 +80,7 @@ async def undo(office: Office, actor: Actor, hold: str) -> HoldRow:
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
         await office.permit(actor, "view", row, now)
-        conflicts.demand_open(row)
+        conflicts.require_open(row)
         if row.placed is None or row.placed_by is None:
             raise ConflictError(f"no decision is placed on hold {row.id}.", hold=row.id)
         if not same_person(row.placed_by, actor.id):

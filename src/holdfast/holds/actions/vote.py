@@ -53,7 +53,7 @@ async def voted(
         return resolved(row, resolution, by=actor.id, at=now)
     before = await ballots_of(office, row)
     ballot = _ballot(row, actor, permit, resolution, before, now)
-    _demand_turn(row, before, ballot)
+    _require_turn(row, before, ballot)
     cast = [*before, ballot]
     count = tally(row, cast, electorate=await electorate(row, office.directory, permit.past))
     if count.outcome is None:
@@ -87,7 +87,7 @@ def _ballot(
     )
 
 
-def _demand_turn(row: HoldRow, before: list[Ballot], ballot: Ballot) -> None:
+def _require_turn(row: HoldRow, before: list[Ballot], ballot: Ballot) -> None:
     if has_voted(row.terms.approval, before, ballot):
         raise AlreadyVotedError(
             f"{ballot.person} has voted on hold {row.id} already.", hint="One person, one vote.", hold=row.id

@@ -19,7 +19,7 @@ from holdfast.types.clock import micros, to_micros
 from holdfast.types.deployment import Binding, Defaults, Delegation, Deployment, Mode, deployment_id
 from holdfast.types.document import Document
 from holdfast.types.ids import DEFAULT_TENANT, is_id
-from holdfast.types.text import demand_text, told
+from holdfast.types.text import require_text, told
 
 KIND = "deployment"
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
@@ -54,8 +54,8 @@ class Deployments:
         delegation. Raises SkillNotFoundError where a skill that it binds is not there."""
         bound = tuple(parse_binding(each) for each in skills)
         said: dict[str, Any] = {
-            "flow": demand_text(flow, "the flow of a deployment"),
-            "version": demand_text(version, "the version of a flow"),
+            "flow": require_text(flow, "the flow of a deployment"),
+            "version": require_text(version, "the version of a flow"),
             "mode": Mode(_one_of(mode, tuple(Mode), "mode", name)),
             "skills": _each_once(bound, name),
             "on_changed_skill": _one_of(on_changed_skill, CHANGED, "on_changed_skill", name),
@@ -186,7 +186,7 @@ class Deployments:
 
 
 def check_name(name: str) -> str:
-    if not NAME.fullmatch(demand_text(name, "the name of a deployment")) or is_id(name):
+    if not NAME.fullmatch(require_text(name, "the name of a deployment")) or is_id(name):
         raise InputError(
             f"a deployment cannot be called {told(repr(name), 80)}.",
             hint="Small letters, digits, and . _ - between them, 64 at most.",
@@ -195,7 +195,7 @@ def check_name(name: str) -> str:
 
 
 def _key(ref: str, tenant: str) -> str:
-    text = demand_text(ref, "a deployment")
+    text = require_text(ref, "a deployment")
     return text if is_id(text) else deployment_id(tenant, text)
 
 

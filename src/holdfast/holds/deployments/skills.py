@@ -17,7 +17,7 @@ from holdfast.types.deployment import Binding
 from holdfast.types.document import Document
 from holdfast.types.ids import DEFAULT_TENANT
 from holdfast.types.skill import Skill, SkillPin, SkillTool, digest_of, is_changed, pin_of
-from holdfast.types.text import demand_text, told
+from holdfast.types.text import require_text, told
 
 KIND = "skill"
 MAX_BYTES = 1 << 20
@@ -49,9 +49,9 @@ class SkillRegistry:
         said = {
             "name": check_name(name),
             "version": version_ranges.parse_version(version),
-            "instructions": demand_text(instructions, f"the instructions of skill {name!r}"),
+            "instructions": require_text(instructions, f"the instructions of skill {name!r}"),
             "tools": tuple(_tool_of(each, name) for each in _listed(tools, name)),
-            "description": demand_text(description, f"the description of skill {name!r}"),
+            "description": require_text(description, f"the description of skill {name!r}"),
             "data": dict(data or {}),
         }
         return await self._keep(_made(said, by, self.store.now()), tenant)
@@ -124,7 +124,7 @@ class SkillRegistry:
         tenant: str = DEFAULT_TENANT,
     ) -> Skill:
         """No new run gets it; runs that are pinned to it go on with it, and are warned."""
-        said = demand_text(reason, "the reason to yank a skill")
+        said = require_text(reason, "the reason to yank a skill")
         at = self.store.now()
         return await self._mark(name, version, tenant, yanked_at=at, yanked_by=by, yanked_reason=said)
 
@@ -155,7 +155,7 @@ class SkillRegistry:
 
 
 def check_name(name: str) -> str:
-    if not NAME.fullmatch(demand_text(name, "the name of a skill")):
+    if not NAME.fullmatch(require_text(name, "the name of a skill")):
         raise InputError(
             f"a skill cannot be called {told(repr(name), 80)}.",
             hint="Small letters, digits, and . _ - between them, 64 at most.",
@@ -168,7 +168,7 @@ def parse_binding(text: str | Binding) -> Binding:
     if isinstance(text, Binding):
         name, versions = text.skill, text.versions
     else:
-        name, _, versions = demand_text(text, "a skill to bind").partition("@")
+        name, _, versions = require_text(text, "a skill to bind").partition("@")
     return Binding(check_name(name.strip()), version_ranges.check_range(versions.strip()))
 
 
@@ -182,7 +182,7 @@ def _listed(tools: Any, name: str) -> Tools:
 
 def _tool_of(given: str | SkillTool | Mapping[str, Any], name: str) -> SkillTool:
     if isinstance(given, str):
-        return SkillTool(demand_text(given, f"a tool of skill {name!r}"))
+        return SkillTool(require_text(given, f"a tool of skill {name!r}"))
     try:
         return msgspec.convert(msgspec.to_builtins(given), SkillTool)
     except (msgspec.ValidationError, TypeError) as error:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from holdfast.errors import InputError
-from holdfast.types.text import demand_text, told
+from holdfast.types.text import require_text, told
 
 Key = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
 
@@ -21,7 +21,7 @@ Holds = Callable[[str], bool]
 
 def parse_version(text: str) -> str:
     """`1.2.0` or `1.2.0-rc.1`. Raises InputError."""
-    if not _VERSION.fullmatch(demand_text(text, "the version of a skill")):
+    if not _VERSION.fullmatch(require_text(text, "the version of a skill")):
         raise InputError(
             f"{told(repr(text), 80)} is not a version.", hint="Write three numbers: 1.2.0, or 1.2.0-rc.1."
         )
@@ -44,7 +44,7 @@ def is_exact(versions: str) -> bool:
 
 def check_range(versions: str) -> str:
     """Raises InputError for what no version could be looked for with."""
-    demand_text(versions, "the versions of a skill")
+    require_text(versions, "the versions of a skill")
     _parts(versions)
     return versions
 

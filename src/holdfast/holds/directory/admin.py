@@ -32,7 +32,7 @@ class Registrar:
         key, address = _person_name(person.id), _address(person.email)
         before = await self._known.get(tenant, PERSON, key, Person)
         for name in {key, address} - {""}:
-            await self._demand_free(tenant, name, key)
+            await self._require_free(tenant, name, key)
         if address and not await self._owns(tenant, address, key):
             raise ConflictError(
                 f"{address} is the address of somebody else.", hint="Take it from them first."
@@ -46,7 +46,7 @@ class Registrar:
             await self.put_away(tenant, key, person.away)
         return kept
 
-    async def _demand_free(self, tenant: str, name: str, key: str) -> None:
+    async def _require_free(self, tenant: str, name: str, key: str) -> None:
         """Two people under one name would decide for each other."""
         found = await self._known.person(tenant, name)
         if found is not None and found.id != key:

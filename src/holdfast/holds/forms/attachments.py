@@ -71,13 +71,13 @@ async def attach(
 
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
         await office.permit(actor, "resolve", row, now)
-        conflicts.demand_open(row)
+        conflicts.require_open(row)
         file = await _taken(office, row, field, name, content, media_type)
         made[:] = [file]
         before = await kept_files(office.store, row)
         if any(each.field == field and each.file == file for _, each in before):
             return None
-        _demand_room(row, field, [each for _, each in before], file)
+        _require_room(row, field, [each for _, each in before], file)
         await shelf.put(row.tenant, content)
         return _attached(row, actor, Kept(field, file, _is_record(content)), now)
 
@@ -135,7 +135,7 @@ async def _scanned(office: Office, file: Reference, content: bytes) -> None:
         raise Misfit("scan", f"was refused by the scan: {str(why)[:200]}")
 
 
-def _demand_room(row: HoldRow, field: str, before: Sequence[Kept], file: Reference) -> None:
+def _require_room(row: HoldRow, field: str, before: Sequence[Kept], file: Reference) -> None:
     total = file["size"] + sum(each.file["size"] for each in before)
     if len(before) >= MAX_FILES or total > MAX_TOTAL:
         limits = f"{MAX_FILES} files and {MAX_TOTAL:,} bytes"
@@ -163,7 +163,7 @@ def _content(data: bytes | Path) -> bytes:
 def _shelf(office: Office) -> Shelf:
     if office.shelf is None:
         raise InputError(
-            "there is no place for files here.", hint="Use the service of a house: `await house.holds()`."
+            "there is no place for files here.", hint="Use the service of a house: `await hf.holds()`."
         )
     return office.shelf
 
@@ -202,7 +202,7 @@ async def read(office: Office, actor: Actor, hold: str, digest: str) -> tuple[Re
     raise NotFoundError(f"hold {row.id} has no file {digest!r}.", hold=row.id)
 
 
-async def demand_attached(office: Office, row: HoldRow, resolution: dict[str, Any]) -> None:
+async def require_attached(office: Office, row: HoldRow, resolution: dict[str, Any]) -> None:
     """Raises FormInvalidError where an answer names a file that was not attached to its hold. What the form
     itself proposes may stay as it is."""
     form = form_of(row) if may_have_files(row) else None

@@ -32,8 +32,8 @@ def read_file(field: Field, value: Any) -> Reference:
     digest, size, name, media = (parts[each] for each in ("sha256", "size", "name", "media_type"))
     if not isinstance(digest, str) or _SHA256.fullmatch(digest) is None:
         raise Misfit("format", "its sha256 is not 64 hexadecimal digits")
-    _demand_size(field, size)
-    _demand_name(name)
+    _require_size(field, size)
+    _require_name(name)
     if not isinstance(media, str) or not _accepted(media, field.get("accept")):
         raise Misfit("media_type", f"is of type {str(media)[:100]!r}, which is not accepted")
     return dict(parts)
@@ -42,8 +42,8 @@ def read_file(field: Field, value: Any) -> Reference:
 def described(field: Field, name: Any, data: bytes, media_type: Any = None) -> Reference:
     """The reference to a file of this content. Raises Misfit for one that the field does not take: too
     large, of another type, or not what its name or the sender say it is."""
-    _demand_name(name)
-    _demand_size(field, len(data))
+    _require_name(name)
+    _require_size(field, len(data))
     if not data:
         raise Misfit("size", "is empty")
     media = _type_of(name, data, media_type)
@@ -64,13 +64,13 @@ def _type_of(name: str, data: bytes, media_type: Any) -> str:
     return named(name) or media_type or found
 
 
-def _demand_size(field: Field, size: Any) -> None:
+def _require_size(field: Field, size: Any) -> None:
     most = min(field.get("max_size", MAX_FILE), MAX_FILE)
     if type(size) is not int or not 0 <= size <= most:
         raise Misfit("size", f"is larger than {most:,} bytes")
 
 
-def _demand_name(name: Any) -> None:
+def _require_name(name: Any) -> None:
     """No path, and nothing that makes it look like another name (`gnp.exe` read backwards)."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
         raise Misfit("format", "its name is not a plain file name")

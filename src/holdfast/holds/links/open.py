@@ -8,7 +8,7 @@ from holdfast.errors import ForbiddenError, HoldfastError, LinkInvalidError
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.audit_entries import entry, message
 from holdfast.holds.actions.change import change, refuse
-from holdfast.holds.actions.conflicts import demand_open
+from holdfast.holds.actions.conflicts import require_open
 from holdfast.holds.actions.context import Office
 from holdfast.holds.actions.resolve import Resolved, Terms, resolve
 from holdfast.holds.links.keys import LinkKeys
@@ -61,8 +61,8 @@ class Links:
         who = actor or bearer(claims)
         if row.status is HoldStatus.pending:
             try:
-                await self._demand_audience(claims, actor)
-                _demand(row, claims, said, actor)
+                await self._require_audience(claims, actor)
+                _require(row, claims, said, actor)
             except HoldfastError as error:
                 await refuse(self.office, who, row, "resolve", error)
                 raise
@@ -72,10 +72,10 @@ class Links:
             return await resolve(self.office, who, row.id, shown, terms)
         except LinkInvalidError:
             # The same link was posted twice: the second one hears what came of the first.
-            demand_open(await self.office.store.hold(row.id) or row)
+            require_open(await self.office.store.hold(row.id) or row)
             raise
 
-    async def _demand_audience(self, claims: Claims, actor: Actor | None) -> None:
+    async def _require_audience(self, claims: Claims, actor: Actor | None) -> None:
         """A link goes to an address; whoever has that may sign in under another of their names."""
         if actor is not None and not await self.office.is_called(actor, claims.to):
             raise LinkInvalidError("this link is for somebody else.", hint="Use your own.", reason="audience")
@@ -86,7 +86,7 @@ class Links:
 
         async def decide(row: HoldRow, now: int) -> HoldChange:
             await self.office.permit(actor, "reassign", row, now)
-            demand_open(row)
+            require_open(row)
             epoch = row.epoch + 1
             waiting = await self.office.store.list_outbox(hold=row.id, state=OutboxState.waiting)
             untold = any(each.topic in NOTICES for each in waiting)
@@ -136,7 +136,7 @@ def _way(row: HoldRow, claims: Claims) -> str:
     return "login" if strength_of(row) == "login_required" else "decide"
 
 
-def _demand(row: HoldRow, claims: Claims, said: Submission, actor: Actor | None) -> None:
+def _require(row: HoldRow, claims: Claims, said: Submission, actor: Actor | None) -> None:
     """Raises ForbiddenError and LinkInvalidError."""
     way = _way(row, claims)
     if way == "view":

@@ -22,7 +22,7 @@ from holdfast.errors import InputError, LinkInvalidError, SettingsError
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.redaction import veil
-from holdfast.types.text import demand_text
+from holdfast.types.text import require_text
 
 VERSION: Final = "v1"
 VARIABLE: Final = "HOLDFAST_LINK_KEYS"
@@ -98,7 +98,7 @@ def _end(row: HoldRow, wanted: int) -> int:
 def tenant_named(token: str) -> str:
     """Whose link it says to be, to find the keys by: nothing is believed yet. Raises LinkInvalidError,
     InputError for what is no text."""
-    demand_text(token, "a link")
+    require_text(token, "a link")
     return _claims(token.rpartition(".")[0].partition(".")[2]).tenant
 
 

@@ -8,7 +8,7 @@ from holdfast.errors import DirectoryUnavailableError, InputError
 from holdfast.holds.directory.base import Circle, Directory
 from holdfast.telemetry import log
 from holdfast.types.terms import Assignee
-from holdfast.types.text import demand_text
+from holdfast.types.text import require_text
 
 MAX_ASSIGNEE: Final = 500
 DELEGATED: Final = "delegated_user"
@@ -24,7 +24,7 @@ def parse_assignee(raw: str | None) -> Assignee:
     Raises InputError for what is no text, is too long, or has control characters in it."""
     if raw is None:
         return Assignee(UNROUTED)
-    text = _demand_line(raw)
+    text = _require_line(raw)
     if not text:
         return Assignee(UNROUTED)
     head, colon, rest = text.partition(":")
@@ -112,8 +112,8 @@ def _lost(why: str, parsed: Assignee) -> Assignee:
     return Assignee(UNROUTED, reason=why)
 
 
-def _demand_line(raw: Any) -> str:
-    text = demand_text(raw, "an assignee", hint=_WAYS).strip()
+def _require_line(raw: Any) -> str:
+    text = require_text(raw, "an assignee", hint=_WAYS).strip()
     if len(text) > MAX_ASSIGNEE:
         raise InputError(f"an assignee has at most {MAX_ASSIGNEE} characters, not {len(text):,}.", hint=_WAYS)
     if not text.isprintable():

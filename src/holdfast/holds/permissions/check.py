@@ -19,7 +19,7 @@ from holdfast.holds.permissions.actor import Capacity, Standing
 from holdfast.holds.permissions.approvals import rejects, voters_of
 from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, parse_assignee, person_key
 from holdfast.holds.permissions.exclusions import Past, actor_capacity, excluded_target, exclusion, starter_of
-from holdfast.holds.permissions.verdict import Verdict, by, demand, refused
+from holdfast.holds.permissions.verdict import Verdict, by, refused, require
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Assignee
 
@@ -327,4 +327,4 @@ ACTIONS: Final[dict[str, Callable[[_Case], Verdict]]] = {
     "reply": _replies,
 }
 
-__all__ = ["ACTIONS", "Past", "Verdict", "can", "demand", "excluded_target", "places"]
+__all__ = ["ACTIONS", "Past", "Verdict", "can", "excluded_target", "places", "require"]

@@ -37,7 +37,7 @@ def refused(code: str, why: str) -> Verdict:
     return Verdict(allowed=False, code=code, why=why)
 
 
-def demand(verdict: Verdict, hold: HoldRow, action: str) -> Verdict:
+def require(verdict: Verdict, hold: HoldRow, action: str) -> Verdict:
     """The verdict, where it is a yes. Raises HoldNotFoundError for another tenant's hold, ExcludedError,
     HoldClaimedError, NotAssignedError, ForbiddenError."""
     if verdict.allowed:

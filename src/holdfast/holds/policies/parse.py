@@ -78,7 +78,7 @@ def policy_of(
         whole = cast("Mapping[str, Any]", plain)
     else:
         reader.wrong("", "", "it is neither an object nor a list of rules")
-    reader.demand_known("", whole, _OF_POLICY)
+    reader.require_known("", whole, _OF_POLICY)
     name = whole.get("name", default_name)
     found = reader.rules(whole.get("rules"))
     named = name if isinstance(name, str) else ""
@@ -101,7 +101,7 @@ class _Reader:
         place = self.kept[fault.place] if fault.place >= 0 else -1
         return msgspec.structs.replace(fault, line=self.lines.of(place, fault.field))
 
-    def demand_known(self, rule: str, given: Mapping[str, Any], known: frozenset[str], at: int = -1) -> None:
+    def require_known(self, rule: str, given: Mapping[str, Any], known: frozenset[str], at: int = -1) -> None:
         for field in given:
             if field not in known:
                 names = ", ".join(sorted(known))
@@ -125,13 +125,13 @@ class _Reader:
         plain = dict(cast("Mapping[str, Any]", given))
         named = plain.get("name")
         label = named if isinstance(named, str) and named else label
-        self.demand_known(label, plain, _OF_RULE, index)
-        self._demand_known_inside(label, plain, index)
+        self.require_known(label, plain, _OF_RULE, index)
+        self._require_known_inside(label, plain, index)
         plain.setdefault("name", "")
         kept = {field: value for field, value in plain.items() if field in _OF_RULE}
         return self._converted(label, index, kept)
 
-    def _demand_known_inside(self, label: str, plain: Mapping[str, Any], index: int) -> None:
+    def _require_known_inside(self, label: str, plain: Mapping[str, Any], index: int) -> None:
         """A slip in a quorum must not fall back to one person."""
         rungs = plain.get("ladder")
         listed = cast("list[Any]", rungs) if isinstance(rungs, list) else []

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.holds.policies.judge import Judges
 from holdfast.holds.policies.rules import Rule
-from holdfast.holds.policies.validate import demand_valid
+from holdfast.holds.policies.validate import require_valid
 
 NOBODY: Final[Judges] = MappingProxyType({})
 
@@ -27,7 +27,7 @@ class Policy:
         self.name = name
         self.rules = rules
         self.judges: Judges = dict(judges or {})
-        demand_valid(name, rules, judges)
+        require_valid(name, rules, judges)
 
     def __repr__(self) -> str:
         return f"<policy {self.name!r}, {len(self.rules)} rules>"

@@ -36,7 +36,7 @@ class Fault(msgspec.Struct, frozen=True):
         return f"{place}{what}{f', {self.field}' if self.field else ''}: {self.problem}"
 
 
-def demand_valid(name: str, rules: Sequence[Rule], judges: Judges | None) -> None:
+def require_valid(name: str, rules: Sequence[Rule], judges: Judges | None) -> None:
     """Raises PolicyInvalidError."""
     faults = faults_in(name, rules, judges)
     if faults:
@@ -107,7 +107,7 @@ def _approval_faults(approval: Approval | None) -> Iterator[tuple[str, str]]:
         yield "approval.of", "it has to say who signs, in order"
     for field in ("of", "veto"):
         for place, who in enumerate(getattr(approval, field)):
-            problem = _problem(_demand_assignee, who)
+            problem = _problem(_require_assignee, who)
             if problem:
                 yield f"approval.{field}[{place}]", problem
     for place, who in enumerate(approval.exclude):
@@ -126,47 +126,47 @@ def _problem(read: Callable[[Any], object], value: Any) -> str | None:
     return None
 
 
-def _demand_when(when: Any) -> None:
+def _require_when(when: Any) -> None:
     if isinstance(when, str):
         compile_expr(when)
     elif not callable(when):
         raise ValueError("it is neither an expression nor a function")
 
 
-def _demand_assignee(text: Any) -> None:
+def _require_assignee(text: Any) -> None:
     if parse_assignee(text).type == "unrouted":
         raise ValueError("it names nobody; write user:NAME, group:KEY or role:KEY")
 
 
-def _demand_priority(text: Any) -> None:
+def _require_priority(text: Any) -> None:
     if text not in PRIORITIES:
         raise ValueError(f"{text!r} is none of {', '.join(PRIORITIES)}")
 
 
-def _demand_share(number: Any) -> None:
+def _require_share(number: Any) -> None:
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= 1:
         raise ValueError(f"{number!r} is not between 0 and 1")
 
 
-def _demand_count(number: Any) -> None:
+def _require_count(number: Any) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise ValueError(f"{number!r} is not a number from 1 on")
 
 
-def _demand_answer(text: Any) -> None:
+def _require_answer(text: Any) -> None:
     if not isinstance(text, str) or not text.strip():
         raise ValueError("it decides nothing; name an option")
 
 
 _READERS: Final[dict[str, Callable[[Any], object]]] = {
-    "when": _demand_when,
-    "assign": _demand_assignee,
+    "when": _require_when,
+    "assign": _require_assignee,
     "timeout": parse_length,
     "on_timeout": read_on_timeout,
-    "priority": _demand_priority,
+    "priority": _require_priority,
     "reminder": parse_duration,
-    "max_reminders": _demand_count,
-    "decide": _demand_answer,
-    "threshold": _demand_share,
+    "max_reminders": _require_count,
+    "decide": _require_answer,
+    "threshold": _require_share,
     "judge_timeout": parse_duration,
 }

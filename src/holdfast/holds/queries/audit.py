@@ -117,13 +117,13 @@ async def sign_head(store: Store, tenant: str, secret: bytes) -> SignedHead:
     """Where the audit stands now, to be kept where whoever can write the store cannot write.
 
     Raises InputError for a secret that is too short to prove anything."""
-    demand_secret(secret)
+    require_secret(secret)
     seq, head = await store.audit_head(tenant)
     bare = SignedHead(tenant=tenant, seq=seq, hash=head.hex(), at=iso(store.now()), key=_key_name(secret))
     return msgspec.structs.replace(bare, signature=_signature(bare, secret))
 
 
-def demand_secret(secret: bytes) -> None:
+def require_secret(secret: bytes) -> None:
     """Raises InputError."""
     if len(secret) < LEAST_SECRET:
         raise InputError(

@@ -20,7 +20,7 @@ from holdfast.holds.actions.audit_entries import entry
 from holdfast.holds.actions.change import TRIES, look
 from holdfast.holds.actions.context import Office
 from holdfast.holds.deployments.skills import SkillRegistry
-from holdfast.holds.queries.audit import demand_secret, records_of
+from holdfast.holds.queries.audit import records_of, require_secret
 from holdfast.model.template import json_bytes
 from holdfast.store.protocols import Store
 from holdfast.types.audit import GENESIS, AuditRow, said_of
@@ -90,7 +90,7 @@ def sealed(content: dict[str, Any], key: bytes | None = None) -> bytes:
     said = as_json(content)
     pack: dict[str, Any] = {"content": content, "digest": "sha256:" + sha256(said).hexdigest()}
     if key is not None:
-        demand_secret(key)
+        require_secret(key)
         pack["signature"] = "hmac-sha256:" + hmac.digest(key, said, "sha256").hex()
     return as_json(pack) + b"\n"
 

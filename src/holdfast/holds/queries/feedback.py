@@ -8,7 +8,7 @@ from uuid import uuid4
 import msgspec
 
 from holdfast.errors import InputError
-from holdfast.holds.actions.answers import demand_comment
+from holdfast.holds.actions.answers import require_comment
 from holdfast.holds.interactions.builders import ASPECTS, FEEDBACK_TYPES
 from holdfast.holds.interactions.question import chosen
 from holdfast.store.protocols import Store
@@ -41,7 +41,7 @@ class FeedbackBook:
 
     async def give(self, feedback: Feedback) -> Feedback:
         """Raises InputError for what says nothing or is none of the known kinds, ValueTooLargeError."""
-        if not demand_comment(feedback.text).strip():
+        if not require_comment(feedback.text).strip():
             raise InputError("feedback must not be empty.")
         chosen("type", feedback.type, FEEDBACK_TYPES)
         chosen("aspect", feedback.aspect, ASPECTS)

@@ -19,7 +19,7 @@ from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.hold import HoldFilter
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import PRIORITIES
-from holdfast.types.text import demand_text
+from holdfast.types.text import require_text
 
 SIGNS: Final = (">=", "<=", ">", "<", ":")
 HAS: Final = ("comment",)
@@ -38,7 +38,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 def read_query(text: str, *, me: str, now: int) -> Query:
     """`me` is who `assignee:me` means. Raises InputError for a value that means nothing."""
     reading = _Reading(me, now)
-    for word in _split(demand_text(text, "a search")):
+    for word in _split(require_text(text, "a search")):
         reading.take(word)
     return reading.query()
 
@@ -82,11 +82,11 @@ class _Reading:
         self._lists.setdefault(field, []).extend(values)
 
     def plain(self, name: str, sign: str, value: str) -> None:
-        _demand_colon(name, sign)
+        _require_colon(name, sign)
         self.add(_PLAIN[name], value)
 
     def status(self, name: str, sign: str, value: str) -> None:
-        _demand_colon(name, sign)
+        _require_colon(name, sign)
         if value == "any":
             self.add("status", *HoldStatus)
             return
@@ -95,7 +95,7 @@ class _Reading:
         self.add("status", HoldStatus(value))
 
     def assignee(self, name: str, sign: str, value: str) -> None:
-        _demand_colon(name, sign)
+        _require_colon(name, sign)
         if name != "assignee":
             self.add("assignees", (name, value))
         elif value == "me":
@@ -134,7 +134,7 @@ class _Reading:
         self._limits["created_from" if sign.startswith("<") else "created_to"] = at
 
     def having(self, name: str, sign: str, value: str) -> None:
-        _demand_colon(name, sign)
+        _require_colon(name, sign)
         if value not in HAS:
             raise _unknown(name, value, HAS)
         self._has.append(value)
@@ -160,7 +160,7 @@ def _parted(word: str) -> tuple[str, str, str]:
     return word[:at].lower(), sign, word[at + len(sign) :]
 
 
-def _demand_colon(name: str, sign: str) -> None:
+def _require_colon(name: str, sign: str) -> None:
     if sign != ":":
         raise InputError(f"{name} has no order.", hint=f"Write {name}:VALUE.")
 

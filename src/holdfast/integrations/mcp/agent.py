@@ -56,7 +56,7 @@ class Agent:
 
     def __init__(
         self,
-        house: Holdfast,
+        hf: Holdfast,
         principal: Principal,
         route: Route,
         settings: ApiSettings,
@@ -65,24 +65,24 @@ class Agent:
         refused: Refused | None = None,
     ) -> None:
         self.principal = as_agent(principal)
-        self.house = house
+        self.hf = hf
         self.site = site
         self.refused = refused
         # Bare: headers of the protocol's own request, such as an Idempotency-Key, are not the route's.
         bare = Request({"type": "http", "method": "POST", "path": "/mcp", "headers": [], "query_string": b""})
-        self.call = Call(bare, self.principal, house, route, new_id(), settings)
+        self.call = Call(bare, self.principal, hf, route, new_id(), settings)
 
     @property
     def closing(self) -> bool:
         """Whether the server is about to end, and lets go whoever waits."""
-        return hub_of(self.house).closing
+        return hub_of(self.hf).closing
 
-    def demand(self, right: Right) -> None:
+    def require(self, right: Right) -> None:
         """Raises HttpError."""
         if not self.principal.may(right):
             raise no_right(str(right))
 
-    def demand_own(self, row: RunRow) -> None:
+    def require_own(self, row: RunRow) -> None:
         """Raises ForbiddenError: what others started is theirs to stop, with the questions that it asks."""
         if row.started_by != self.call.actor.id:
             raise ForbiddenError(

@@ -33,12 +33,12 @@ ask_people: Final = Flow(NAME, state=Question)
 # then end only where a worker still carries the old one. Their answers are kept with the holds all the same.
 @ask_people.node(effect="pure")
 async def ask(s: Any, ctx: Context) -> dict[str, Any]:
-    _demand_that_people_decide(s["manner"])
+    _require_that_people_decide(s["manner"])
     reply = await ctx.ask(s["question"], options=s["choices"], form=s["form"], **s["manner"])
     return {"decision": reply.decision, "data": reply.data, "comment": reply.comment, "decided_by": reply.by}
 
 
-def _demand_that_people_decide(manner: dict[str, Any]) -> None:
+def _require_that_people_decide(manner: dict[str, Any]) -> None:
     """It can be started as a run, too, past the tool: a default answer, or an agent that may decide its own
     question, would be an approval that nobody gave. Raises InputError."""
     lapses = str(manner.get("on_timeout", "fail")).partition(":")[0]

@@ -17,7 +17,7 @@ T = TypeVar("T")
 @asynccontextmanager
 async def bell_of_run(call: Call, run: str) -> AsyncGenerator[Bell]:
     """Rings with its events. Raises RunNotFoundError."""
-    hub, service = hub_of(call.house), await call.runs()
+    hub, service = hub_of(call.hf), await call.runs()
     channel = hub.join(service, await service.get(run, tenant=call.tenant))
     try:
         yield channel.bell
@@ -28,7 +28,7 @@ async def bell_of_run(call: Call, run: str) -> AsyncGenerator[Bell]:
 @asynccontextmanager
 async def bell_of_questions(call: Call) -> AsyncGenerator[Bell]:
     """Rings with whatever becomes of a hold of the tenant."""
-    hub = hub_of(call.house)
+    hub = hub_of(call.hf)
     bell = hub.join_tenant(call.tenant)
     try:
         yield bell

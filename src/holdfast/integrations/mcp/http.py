@@ -38,7 +38,7 @@ async def speak_mcp(call: Call) -> Response:
             403, "Agents come with a token of their own.", code="forbidden",
             hint="Send `Authorization: Bearer TOKEN`; `holdfast tokens create` makes one.",
         )  # fmt: skip
-    _demand_origin(call)
+    _require_origin(call)
     body = await read_bytes(call.request, call.settings.most_body)
     door: Door = call.request.app.state.authenticator
 
@@ -46,11 +46,11 @@ async def speak_mcp(call: Call) -> Response:
         await door.refused(call.request, call.route.path, call.principal, error, call.request_id)
 
     site = door.settings.public_url or str(call.request.base_url).rstrip("/")
-    agent = Agent(call.house, call.who, call.route, call.settings, site=site, refused=refused)
+    agent = Agent(call.hf, call.who, call.route, call.settings, site=site, refused=refused)
     return Spoken(agent, body)
 
 
-def _demand_origin(call: Call) -> None:
+def _require_origin(call: Call) -> None:
     """A page elsewhere cannot speak to us from somebody's browser, unless the operator lists it."""
     origin = call.request.headers.get("origin")
     door: Door = call.request.app.state.authenticator

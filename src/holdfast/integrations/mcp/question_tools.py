@@ -49,7 +49,7 @@ async def ask_people(agent: Agent, given: Ask, progress: Progress) -> QuestionSh
     people answer; nothing that you can call does. The same idempotency_key asks once."""
     call = agent.call
     asked = _asked(given)
-    call.house.carry(flow.program())
+    call.hf.carry(flow.program())
     # A key is one agent's own: what another asked under the same is not theirs to see.
     key = given.idempotency_key and f"ask:{call.actor.id}:{given.idempotency_key}"
     body = CreateRun(flow=NAME, input=asked, idempotency_key=key)
@@ -80,11 +80,11 @@ def _asked(given: Ask) -> dict[str, Any]:
     }
     if given.deadline is not None:
         manner |= {"timeout": given.deadline, "on_timeout": given.on_deadline}
-    _demand_askable(given, choices, manner)
+    _require_askable(given, choices, manner)
     return {"question": given.question, "choices": choices or None, "form": given.form, "manner": manner}
 
 
-def _demand_askable(given: Ask, choices: list[Any], manner: dict[str, Any]) -> None:
+def _require_askable(given: Ask, choices: list[Any], manner: dict[str, Any]) -> None:
     """A flow that asks the same is valid, or says why not."""
     trial = Flow("ask")
     try:

@@ -66,7 +66,7 @@ async def listed(agent: Agent, cursor: str | None) -> tuple[list[Listed], str | 
 async def read(agent: Agent, uri: str) -> bytes:
     """JSON. Raises NotFoundError for what is no such address."""
     kind, name = parts_of(uri)
-    agent.demand(Right.runs_read if kind == "runs" else Right.holds_read)
+    agent.require(Right.runs_read if kind == "runs" else Right.holds_read)
     if kind == "runs":
         service = await agent.call.runs()
         row = await service.get(name, tenant=agent.call.tenant)
@@ -78,7 +78,7 @@ async def read(agent: Agent, uri: str) -> bytes:
 async def version_of(agent: Agent, uri: str) -> str:
     """Another whenever what it shows has changed."""
     kind, name = parts_of(uri)
-    agent.demand(Right.runs_read if kind == "runs" else Right.holds_read)
+    agent.require(Right.runs_read if kind == "runs" else Right.holds_read)
     if kind == "runs":
         row = await (await agent.call.runs()).get(name, tenant=agent.call.tenant)
         return f"{row.status}.{row.event_seq}"

@@ -185,7 +185,7 @@ async def cancel_run(agent: Agent, given: Cancel, progress: Progress) -> RunShow
     """Ask a run to stop; what it asks of people is withdrawn. Only of runs that you have started."""
     service = await agent.call.runs()
     row = await service.get(given.run, tenant=agent.call.tenant)
-    agent.demand_own(row)
+    agent.require_own(row)
     if row.status is not RunStatus.cancelled:
         await cancel(agent.call, row.id, CancelRun(reason=given.reason))
     return await shown_run(agent, await service.get(row.id))

@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from holdfast.app.holdfast import Holdfast
 
 
-async def speak(house: Holdfast, principal: Principal) -> None:
+async def speak(hf: Holdfast, principal: Principal) -> None:
     """Until stdin ends or SIGTERM comes; what was asked before that is answered."""
     (route,), settings = routes.found, ApiSettings()
-    server = make_server(lambda _ctx: Agent(house, principal, route, settings))
+    server = make_server(lambda _ctx: Agent(hf, principal, route, settings))
     lines, under_way = Lines(), UnderWay()
     # The library's own reader sits in a thread that Ctrl-C does not reach.
-    texts = cast("anyio.AsyncFile[str]", _texts(house, lines, under_way))
+    texts = cast("anyio.AsyncFile[str]", _texts(hf, lines, under_way))
     with ended_by_sigterm(lines.stop):
         async with stdio_server(stdin=texts) as (reading, writing):
             said = _Said(writing, under_way)
             await server.run(reading, said, server.create_initialization_options())
 
 
-async def _texts(house: Holdfast, lines: Lines, under_way: UnderWay) -> AsyncIterator[str]:
+async def _texts(hf: Holdfast, lines: Lines, under_way: UnderWay) -> AsyncIterator[str]:
     async for line in lines:
         under_way.came(line)
         yield line.decode("utf-8", "replace")
     # With the end of this the library lets go of whatever is under way.
     if lines.stopped or not await under_way.over(PATIENCE):
-        hub_of(house).close()
+        hub_of(hf).close()
         await under_way.over(FAREWELL)
 
 

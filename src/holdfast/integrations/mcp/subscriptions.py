@@ -26,13 +26,13 @@ async def listen(
     agent: Agent, ctx: ServerRequestContext[Any, Any], params: types.SubscriptionsListenRequestParams
 ) -> types.SubscriptionsListenResult:
     """Until the client is gone or the server ends. Raises MCPError where there is no room for more."""
-    hub = hub_of(agent.house)
+    hub = hub_of(agent.hf)
     wanted = (params.notifications.resource_subscriptions or [])[:MOST_FOLLOWED]
     bus = InMemorySubscriptionBus()
     handler = ListenHandler(bus)
     async with AsyncExitStack() as stack:
         try:
-            hub.demand_room(agent.call.settings.most_streams)
+            hub.require_room(agent.call.settings.most_streams)
             # Before it is acknowledged: what changes after that is told.
             known = {uri: await _begun(agent, uri, stack) for uri in dict.fromkeys(wanted)}
         except HoldfastError as error:
@@ -74,5 +74,5 @@ async def _tell(agent: Agent, uri: str, bell: Bell, known: str, bus: InMemorySub
 
 async def _end(agent: Agent, handler: ListenHandler) -> None:
     while not agent.closing:
-        await hub_of(agent.house).farewell.wait(60)
+        await hub_of(agent.hf).farewell.wait(60)
     handler.close()

@@ -37,7 +37,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
     async def use(self, agent: Agent, given: Mapping[str, Any], progress: Progress) -> msgspec.Struct:
         """Raises HoldfastError."""
-        agent.demand(self.needs)
+        agent.require(self.needs)
         try:
             # By its bytes: what no text can be, such as half a surrogate, is refused here.
             asked = msgspec.json.decode(msgspec.json.encode(dict(given)), type=self.takes)

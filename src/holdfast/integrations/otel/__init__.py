@@ -1,4 +1,4 @@
-"""Traces and metrics by OpenTelemetry (the extra `otel`): `instrument(house)`.
+"""Traces and metrics by OpenTelemetry (the extra `otel`): `instrument(hf)`.
 
 A run is a trace, a step a span; both are told from what is committed, so a crash takes nothing back
 (docs/reference/logs-and-telemetry.md).

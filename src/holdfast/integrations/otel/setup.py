@@ -30,7 +30,7 @@ _PATIENCE = FLUSH_MILLIS / 1000  # of an exporter, unless OTEL_EXPORTER_OTLP_TIM
 
 
 def instrument(
-    house: Holdfast | Worker,
+    hf: Holdfast | Worker,
     *,
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
@@ -54,10 +54,10 @@ def instrument(
         timed: Any = TimedStore(runtime.recorder.store, measures.committed)
         runtime.recorder.store = timed
 
-    (house.house if isinstance(house, Worker) else house).tell_services(watch)
+    (hf.hf if isinstance(hf, Worker) else hf).tell_services(watch)
 
 
-def instrument_from_environment(house: Holdfast) -> None:
+def instrument_from_environment(hf: Holdfast) -> None:
     """With providers of our own that export as the standard variables of OpenTelemetry say (OTEL_...)."""
     tracers, meters = _tracers(), _meters()
 
@@ -69,7 +69,7 @@ def instrument_from_environment(house: Holdfast) -> None:
         await asyncio.gather(*(asyncio.to_thread(flush, FLUSH_MILLIS) for flush in flushes))
 
     messages = os.environ.get("HOLDFAST_OTEL_MESSAGES", "").lower() in ("1", "true", "yes")
-    instrument(house, tracer_provider=tracers, meter_provider=meters, messages=messages, finish=finish)
+    instrument(hf, tracer_provider=tracers, meter_provider=meters, messages=messages, finish=finish)
 
 
 def _tracers() -> SdkTracerProvider:

@@ -29,7 +29,7 @@ from holdfast.runs.history.versions import version_at
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.stored_program import stored_program
 from holdfast.store.protocols import NewRun, RunRow
-from holdfast.store.refusals import demand_live
+from holdfast.store.refusals import require_live
 from holdfast.telemetry import crashpoint
 from holdfast.types.ids import RunId, checkpoint_id, new_run_id
 from holdfast.types.record import Kind, Move, NewTimer, Record, Side
@@ -62,7 +62,7 @@ async def fork(
     """
     source, at = await resolve(service, ref, seq)
     if supersede:
-        demand_live(source)
+        require_live(source)
     then = msgspec.structs.replace(source, version=await version_at(service, source, at))
     reader = await reader_of(service, then)
     program = _program(service, then, reader)
@@ -72,7 +72,7 @@ async def fork(
         # A patch is laid over values, so they have to be here.
         await service.runtime.desk.materialise(folded.pos, folded.reader.sealer.registry)
     run = RunId(run_id) if run_id else new_run_id()
-    _demand_plain(reader, source)
+    _require_plain(reader, source)
     sealer = reader.sealer
     if reader.exact:
         await service.keep_flow(program)
@@ -96,7 +96,7 @@ def _program(service: RunService, source: RunRow, reader: Reader) -> Program:
     return service.runtime.program_for(source.version, source.flow)
 
 
-def _demand_plain(reader: Reader, source: RunRow) -> None:
+def _require_plain(reader: Reader, source: RunRow) -> None:
     registry = reader.sealer.registry
     if isinstance(registry, LenientRegistry) and registry.met:
         raise FlowNotFoundError(

@@ -22,9 +22,9 @@ from holdfast.runs.context.substeps import (
     Numbers,
     Step,
     Substeps,
-    demand_callable,
-    demand_script,
     effect_of,
+    require_callable,
+    require_script,
     result_of,
     spending,
     total,
@@ -35,7 +35,7 @@ from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
 from holdfast.types.record import TURN, Op
 from holdfast.types.status import Effect
-from holdfast.types.text import demand_text
+from holdfast.types.text import require_text
 from holdfast.types.value import FrozenDict, freeze
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Context:
     def artifact(self, name: str, value: Any) -> None:
         """Something for the caller of the run; becomes visible when the node settles."""
         self._at.check_open()
-        demand_text(name, f"the name of an artifact of node {self.node!r}")
+        require_text(name, f"the name of an artifact of node {self.node!r}")
         frozen = freeze(value, self._driver.program.adopt, f"artifact {name!r}")
         self._artifacts.append(("artifacts", name, self._driver.clerk.artifact_op(self._exec, name), frozen))
 
@@ -259,11 +259,13 @@ class Context:
         `idempotent=True` says that the callee deduplicates by a key, so that it may simply run again; where
         `fn` has a parameter `idempotency_key`, it is given that key, the same over all attempts (D-18).
         """
-        demand_text(name, f"the name of a step of node {self.node!r}", hint='ctx.step("name", function, ...)')
-        demand_callable(fn, name, self.node)
+        require_text(
+            name, f"the name of a step of node {self.node!r}", hint='ctx.step("name", function, ...)'
+        )
+        require_callable(fn, name, self.node)
         kind = effect_of(effect, name, self.node)
         ordinal = self._numbers.take(name, key)
-        demand_script(self._at, "ctx.step")
+        require_script(self._at, "ctx.step")
         known = self._numbers.recorded(ordinal, name)
         if known is not None and known.done:
             return result_of(known)
@@ -280,7 +282,7 @@ class Context:
         `listed=False`: the journal has it, the list of checkpoints does not."""
         name = f"turn {number}"
         ordinal = self._numbers.take(name, key)
-        demand_script(self._at, "ctx.mark_turn")
+        require_script(self._at, "ctx.mark_turn")
         if self._numbers.recorded(ordinal, name) is not None:
             return
         self.flush_chunks()
@@ -326,9 +328,9 @@ class Context:
         `data`), a JSON Schema, or a list of sections. Whom it goes to, until when, and on what terms is said
         as for `flow.hold`. Raises HoldExpiredError where nobody answered in time, HoldCancelledError
         where it was withdrawn and `on_cancel` is "raise"."""
-        demand_text(prompt, f"the prompt of ctx.ask in node {self.node!r}")
+        require_text(prompt, f"the prompt of ctx.ask in node {self.node!r}")
         ordinal = self._numbers.take(prompt, key)
-        demand_script(self._at, "ctx.ask")
+        require_script(self._at, "ctx.ask")
         known = self._numbers.recorded(ordinal, prompt)
         if known is not None and known.done:
             return reply_of(known, form, bare=options is None)
@@ -356,7 +358,7 @@ class Context:
                 hint="Give a number of seconds from 0 on, at most some thousand years.",
             )
         ordinal = self._numbers.take(NAP, key)
-        demand_script(self._at, "ctx.sleep")
+        require_script(self._at, "ctx.sleep")
         known = self._numbers.recorded(ordinal, NAP)
         if known is not None and known.done:
             return

@@ -10,7 +10,7 @@ from holdfast.checkpoint.envelope import MAX_SIZE, encode_packed
 from holdfast.errors import ValueTooLargeError
 from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.context.substeps import inside_step
-from holdfast.types.text import demand_text
+from holdfast.types.text import require_text
 from holdfast.types.value import freeze
 
 CHUNK_BYTES = 4096
@@ -32,7 +32,7 @@ class Emitter:
     def emittable(self, data: Any, kind: str) -> tuple[Any, str, int]:
         """Checked before it waits in the batch: nobody could be told later."""
         where = f"what node {self._attempt.node.id!r} emits"
-        demand_text(kind, f"the kind of {where}")
+        require_text(kind, f"the kind of {where}")
         if type(data) is str and len(data) < CHUNK_BYTES and data.isascii():
             return data, kind, len(data)
         driver = self._attempt.driver

@@ -35,7 +35,7 @@ from holdfast.runs.context.attempt import Attempt
 from holdfast.types.hold import Option
 from holdfast.types.redaction import veil
 from holdfast.types.terms import HoldTerms
-from holdfast.types.text import demand_text, told
+from holdfast.types.text import require_text, told
 from holdfast.types.value import freeze
 
 
@@ -198,7 +198,7 @@ def _agreed(manner: Mapping[str, Any], options: Sequence[Option] | None, node: s
 
 
 def _text(what: str, value: str | None, node: str) -> str | None:
-    return None if value is None else demand_text(value, f"{what} of ctx.ask in node {node!r}")
+    return None if value is None else require_text(value, f"{what} of ctx.ask in node {node!r}")
 
 
 def _schema(attempt: Attempt, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def options_of(options: Options | None) -> tuple[Option, ...] | None:
     found = [_option_of(option) for option in options]
     for option in found:
         for text in (option.id, option.label, option.variant):
-            demand_text(text, "an option of a question")
+            require_text(text, "an option of a question")
     ids = [o.id for o in found]
     if len(set(ids)) != len(ids) or "" in ids:
         raise AnswerInvalidError("the options of a question need ids that are not empty and differ")

@@ -165,7 +165,7 @@ def total(spent: Sequence[Usage]) -> Usage | None:
     return found if found.tokens or found.cost else None
 
 
-def demand_callable(fn: object, name: str, node: str) -> None:
+def require_callable(fn: object, name: str, node: str) -> None:
     if not callable(fn):
         raise InputError(
             f"step {name!r} of node {node!r} is to call {told(repr(fn), 200)}, which is no function.",
@@ -183,7 +183,7 @@ def effect_of(given: str | Effect, name: str, node: str) -> Effect:
         ) from None
 
 
-def demand_script(attempt: Attempt, what: str) -> None:
+def require_script(attempt: Attempt, what: str) -> None:
     node = attempt.node
     if not node.script and node.effect not in REPEATABLE:
         raise ScriptError(

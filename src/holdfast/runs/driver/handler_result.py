@@ -29,7 +29,7 @@ from holdfast.model.record_bodies import HALTED, RETRY_ASKED, ErrorInfo
 from holdfast.types.outcome import FAIL, RETRY, Outcome
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE
-from holdfast.types.text import demand_text, told
+from holdfast.types.text import require_text, told
 from holdfast.types.value import FrozenDict, freeze
 
 if TYPE_CHECKING:
@@ -95,11 +95,11 @@ def take_outcome(node: Node, said: Outcome, finished: Finished) -> Any:
         raise InputError(f"suggested {where} is a {type(said.suggested).__name__}, not a list of node names.")
     if update is not None and not isinstance(update, Mapping):
         raise StateError(f"the update {where} is a {type(said.update).__name__}, not a mapping.")
-    finished.outcome = demand_text(said.status, f"the status {where}")
-    finished.label = demand_text(said.label, f"the label {where}")
-    finished.suggested = tuple(demand_text(name, f"a suggestion {where}") for name in said.suggested)
+    finished.outcome = require_text(said.status, f"the status {where}")
+    finished.label = require_text(said.label, f"the label {where}")
+    finished.suggested = tuple(require_text(name, f"a suggestion {where}") for name in said.suggested)
     if said.notes:
-        finished.notes = FrozenDict({"notes": demand_text(said.notes, f"the notes {where}")})
+        finished.notes = FrozenDict({"notes": require_text(said.notes, f"the notes {where}")})
     if said.status == FAIL:
         reason = told(said.reason) if said.reason else f"{node.id!r} reported a failure"
         code = HALTED if said.halts else "node_failed"

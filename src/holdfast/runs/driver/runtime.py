@@ -47,7 +47,7 @@ from holdfast.runs.memory import MemoryStore, StoredMemory
 from holdfast.runs.recorder.recorder import Recorder, RunQueue
 from holdfast.runs.seal import Sealer, log_records
 from holdfast.store.protocols import Claim, ClaimRequest, Store
-from holdfast.store.refusals import demand_live
+from holdfast.store.refusals import require_live
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.clock import Clock, SharedClock
 from holdfast.types.ids import RunId, new_id
@@ -223,7 +223,7 @@ class Runtime:
         if not claims:
             row = await self.store.get_run(run)
             if row is not None:
-                demand_live(row)
+                require_live(row)
                 if row.gate and row.worker is None and row.status not in ENDED:
                     raise await gate_shut(self.store, row)
             raise RunBusyError(

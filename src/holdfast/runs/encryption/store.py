@@ -321,10 +321,10 @@ class VaultedStore(VaultedHolds, VaultedSchedules):
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
         if want.run is not None:
-            await self._demand_readable(want.run)
+            await self._require_readable(want.run)
         return [replace(claim, run=self._seen(claim.run)) for claim in await self.inner.claim(want)]
 
-    async def _demand_readable(self, run: RunId) -> None:
+    async def _require_readable(self, run: RunId) -> None:
         """Before it is claimed, so that a run whose key is not here keeps its status."""
         row = await self.inner.get_run(run)
         if row is not None:

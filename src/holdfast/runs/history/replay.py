@@ -134,7 +134,7 @@ async def _retraced(
 
 async def _journal(service: RunService, row: RunRow, readers: Readers, last: int) -> list[Pair]:
     records = await service.store.read(row.id, first=row.horizon, last=last)
-    _demand_all(row, records, last)
+    _require_all(row, records, last)
     void = _void(readers.at(last), row, records)
     counted = [r for r in records if not any(low <= r.seq < high for low, high in void)]
     found: list[Pair] = []
@@ -144,7 +144,7 @@ async def _journal(service: RunService, row: RunRow, readers: Readers, last: int
     return found
 
 
-def _demand_all(row: RunRow, records: list[Record], last: int) -> None:
+def _require_all(row: RunRow, records: list[Record], last: int) -> None:
     there = {record.seq for record in records}
     missing = next((seq for seq in range(row.horizon, last + 1) if seq not in there), None)
     if missing is not None:

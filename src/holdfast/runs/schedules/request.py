@@ -16,7 +16,7 @@ from holdfast.runs.schedules.instants import instants, upcoming, zone_info
 from holdfast.runs.schedules.plan import MISSED, OVERLAP, Plan
 from holdfast.types.clock import MICROS, micros, to_datetime, to_micros
 from holdfast.types.duration import DurationError, parse_duration
-from holdfast.types.text import demand_text, told
+from holdfast.types.text import require_text, told
 
 Length = str | int | float | timedelta
 Moment = str | datetime
@@ -39,8 +39,8 @@ _RUN_OPTIONS: Final = ("lane", "priority", "thread", "instance_key", "deployment
 _EXAMPLES: Final = 'Examples: "0 9 * * mon-fri", "*/15 * * * *", "0 0 1 * *", @daily.'
 
 
-def demand_name(name: Any) -> str:
-    text = demand_text(name, "a schedule's name")
+def require_name(name: Any) -> str:
+    text = require_text(name, "a schedule's name")
     if not _NAME.fullmatch(text) or len(text) > LONGEST_NAME:
         raise InputError(
             f"{told(repr(text), 120)} cannot be a schedule's name.",
@@ -70,7 +70,7 @@ def make_plan(
 ) -> Plan:
     """Raises InputError. `overlap` None: `wait` where all that was missed is caught up, else `skip`."""
     _one_of(cron, every, at)
-    zone_info(demand_text(zone, "zone"))
+    zone_info(require_text(zone, "zone"))
     plan = Plan(
         cron="" if cron is None else _cron(cron),
         every=0 if every is None else _every(every),
@@ -87,7 +87,7 @@ def make_plan(
         stamp=stamp or "",
         options=_options(options),
     )
-    _demand_sense(plan, now, anchored=anchor is not None)
+    _require_sense(plan, now, anchored=anchor is not None)
     return plan
 
 
@@ -102,7 +102,7 @@ def _one_of(cron: Any, every: Any, at: Any) -> None:
 
 
 def _cron(text: Any) -> str:
-    whole = demand_text(text, "cron").strip()
+    whole = require_text(text, "cron").strip()
     whole = _ALIASES.get(whole.lower(), whole)
     parts = whole.split()
     if len(parts) != len(_FIELDS):
@@ -189,7 +189,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _demand_sense(plan: Plan, now: int, *, anchored: bool) -> None:
+def _require_sense(plan: Plan, now: int, *, anchored: bool) -> None:
     if anchored and not plan.every:
         raise InputError("anchor is for every: cron and at have their instants by themselves.")
     if plan.start is not None and plan.end is not None and plan.end < plan.start:

@@ -18,10 +18,10 @@ from holdfast.model.program import Program
 from holdfast.runs.schedules.derive import run_of, stamped, timed
 from holdfast.runs.schedules.instants import fires_at, following, upcoming
 from holdfast.runs.schedules.plan import Asked, Plan, Schedule, Standing, read, write
-from holdfast.runs.schedules.request import demand_name, make_plan
+from holdfast.runs.schedules.request import make_plan, require_name
 from holdfast.telemetry import log
 from holdfast.types.ids import DEFAULT_TENANT, RunId, new_id
-from holdfast.types.text import demand_text
+from holdfast.types.text import require_text
 
 if TYPE_CHECKING:
     from holdfast.frontends.python import FlowBuilder
@@ -52,11 +52,11 @@ class Schedules:
 
         Where its times are unchanged its next instant stays; one that is paused stays so. `declared`: by
         code; then one that an operator changed meanwhile is left as it is. Raises InputError."""
-        demand_name(name)
-        demand_text(tenant, "tenant")
+        require_name(name)
+        require_text(tenant, "tenant")
         # Code goes on declaring what is long over.
         made = make_plan(0 if declared else self.store.now(), **plan)
-        named = demand_text(flow, "flow") if isinstance(flow, str) else _tried(flow, made, self.store.now())
+        named = require_text(flow, "flow") if isinstance(flow, str) else _tried(flow, made, self.store.now())
 
         def change(known: Schedule | None) -> Schedule:
             if known is None:
@@ -96,7 +96,9 @@ class Schedules:
 
     async def get(self, name: str, *, tenant: str = DEFAULT_TENANT) -> Schedule:
         """Raises ScheduleNotFoundError."""
-        row = await self.store.schedule(demand_text(tenant, "tenant"), demand_text(name, "a schedule's name"))
+        row = await self.store.schedule(
+            require_text(tenant, "tenant"), require_text(name, "a schedule's name")
+        )
         if row is None:
             raise ScheduleNotFoundError(
                 f"there is no schedule {name!r}.", hint="`holdfast schedules list` shows them.", name=name

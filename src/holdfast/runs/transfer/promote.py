@@ -26,12 +26,12 @@ from holdfast.errors import (
     StoreMovedError,
 )
 from holdfast.runs.transfer.promote_checks import (
-    demand_room,
-    demand_whole,
     halves,
     is_empty,
     moves_elsewhere,
     no_such_move,
+    require_room,
+    require_whole,
 )
 from holdfast.store.copy import RULES, Held, Mark, Movable, Reached, Rule, Shape, Tally, Values
 
@@ -124,7 +124,7 @@ async def survey(source: str, target: str) -> Survey:
     async with halves(source, target) as (old, new):
         mark = await old.mark()
         if await new.exists():
-            await demand_room(old, new, mark)
+            await require_room(old, new, mark)
         counts = {rule.table: await old.count(rule) for rule in RULES if not rule.checked}
         return Survey(
             source=old.where,
@@ -176,13 +176,13 @@ class _Move:
         """Both halves know of this move. False: it is done."""
         mark = await self._old.mark()
         if mark is None:
-            await demand_whole(source, self._old.where)
+            await require_whole(source, self._old.where)
         await self._new.prepare()
-        there = await demand_room(self._old, self._new, mark)
+        there = await require_room(self._old, self._new, mark)
         if mark is not None and there is None and mark.state == "moved":
-            await self._demand_arrived()
+            await self._require_arrived()
             return False
-        await self._demand_alike()
+        await self._require_alike()
         begins = there is None
         if there is None:
             there = await self._begin(mark)
@@ -201,7 +201,7 @@ class _Move:
                 await self._new.clear()
             raise
 
-    async def _demand_arrived(self) -> None:
+    async def _require_arrived(self) -> None:
         if await is_empty(self._new) and not await is_empty(self._old):
             raise StoreMovedError(
                 f"{self._old.where} was moved to {self._new.where}, where nothing is any more.",
@@ -226,7 +226,7 @@ class _Move:
     async def _last_position(self) -> int:
         return (await self._old.counters())["feed"]
 
-    async def _demand_alike(self) -> None:
+    async def _require_alike(self) -> None:
         """A table that differs, or that nobody gave a rule, stops the move: nothing is left out silently."""
         old, new = await self._old.shapes(), await self._new.shapes()
         rules = {rule.table: rule for rule in RULES}
@@ -333,7 +333,7 @@ class _Move:
 
     async def hand_over(self, target: str) -> int:
         """The source first: at no moment would both take a write."""
-        outside = await demand_whole(target, self._new.where)
+        outside = await require_whole(target, self._new.where)
         counters = await self._old.counters()
         if self.mark.state != "moved":
             await self._old.settle()

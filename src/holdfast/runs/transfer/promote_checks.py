@@ -35,7 +35,7 @@ async def halves(source: str, target: str) -> AsyncGenerator[tuple[Movable, Mova
         await new.close()
 
 
-async def demand_whole(address: str, where: str) -> int:
+async def require_whole(address: str, where: str) -> int:
     """A store that is damaged is not moved, and what arrived must be sound: blobs, indexes, audit chains.
     Answers how many blobs it knows whose bytes are kept elsewhere."""
     store = await open_store(address)
@@ -62,7 +62,7 @@ async def demand_whole(address: str, where: str) -> int:
         await store.close()
 
 
-async def demand_room(old: Movable, new: Movable, mark: Mark | None) -> Mark | None:
+async def require_room(old: Movable, new: Movable, mark: Mark | None) -> Mark | None:
     """Whether the target may take this move: its mark, if it took part of it before."""
     here = await old.mark() if mark is None else mark
     if here is not None and here.state == "filling":

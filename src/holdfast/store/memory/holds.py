@@ -6,8 +6,8 @@ from heapq import nlargest, nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from holdfast.store.hold_order import demand_place, place_of
-from holdfast.store.hold_rules import ENGINE, changed, demand_blob, demand_changeable, refusal_of
+from holdfast.store.hold_order import place_of, require_place
+from holdfast.store.hold_rules import ENGINE, changed, refusal_of, require_blob, require_changeable
 from holdfast.store.memory.matching import matches
 from holdfast.store.memory.run_holds import Asking
 from holdfast.types.hold import Due, HoldKey, HoldOrder, Unchanged
@@ -52,7 +52,7 @@ class Holding(Asking):
         after: Sequence[Any] | None = None,
         limit: int = 50,
     ) -> list[tuple[HoldRow, tuple[Any, ...]]]:
-        demand_place(after, order)
+        require_place(after, order)
         with self._lock:
             found = [(place_of(row, self._hold_numbers[row.id], order), row) for row in self._matching(where)]
         least = nlargest if order is HoldOrder.newest else nsmallest
@@ -68,7 +68,7 @@ class Holding(Asking):
         return (row for row in self._holds.values() if matches(row, where, self._notes.get(row.id, {})))
 
     async def change_hold(self, change: HoldChange) -> HoldRow | Unchanged:
-        demand_changeable(change)
+        require_changeable(change)
         with self._lock:
             row = self._holds.get(change.hold)
             if row is None:
@@ -105,7 +105,7 @@ class Holding(Asking):
     def _keep_blobs(self, run: Run, change: HoldChange) -> None:
         for digest in change.blobs:
             blob = self._blobs.get(digest)
-            demand_blob(digest, standing=blob is not None and not blob.condemned)
+            require_blob(digest, standing=blob is not None and not blob.condemned)
         for digest in change.blobs:
             run.blobs.add(digest)
             self._blobs[digest].runs.add(run.key)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import BlobMissingError
-from holdfast.store.hold_rules import demand_findable
+from holdfast.store.hold_rules import require_findable
 from holdfast.store.memory.rows import copy_record
 from holdfast.store.memory.run_holds import Asking
 from holdfast.store.memory.tables import check_transition
@@ -96,7 +96,7 @@ class Settling(Asking):
         if len(set(consumed)) != len(consumed) or not all(row in run.inbox for row in consumed):
             return Refusal.inbox_taken
         for message in [message for side in sides for message in side.outbox]:
-            demand_findable(message)
+            require_findable(message)
         if not self._blobs_stand(side.blobs for side in sides):
             return Refusal.put_blobs_again
         _check_statuses(run, sides)

@@ -23,7 +23,7 @@ def said(number: int = 0, **given: Any) -> NewAudit:
     return msgspec.structs.replace(entry, **given)
 
 
-def demand_whole(chain: list[AuditRow], head: tuple[int, bytes]) -> None:
+def require_whole(chain: list[AuditRow], head: tuple[int, bytes]) -> None:
     prev = GENESIS
     for number, row in enumerate(chain, 1):
         assert (row.seq, row.prev) == (number, prev)
@@ -35,7 +35,7 @@ def demand_whole(chain: list[AuditRow], head: tuple[int, bytes]) -> None:
 async def chain_of(kit: StoreKit, tenant: str = "default") -> list[AuditRow]:
     """The tenant's whole chain, which holds."""
     chain = await kit.store.audit(tenant)
-    demand_whole(chain, await kit.store.audit_head(tenant))
+    require_whole(chain, await kit.store.audit_head(tenant))
     return chain
 
 
@@ -101,7 +101,7 @@ class AuditSuite:
     async def test_what_was_done_to_a_chain_shows(self, kit: StoreKit, change: str) -> None:
         await kit.store.append_audit("default", [said(n) for n in range(4)])
         chain, head = await kit.store.audit("default"), await kit.store.audit_head("default")
-        demand_whole(chain, head)
+        require_whole(chain, head)
         if change == "edit":
             chain[1] = msgspec.structs.replace(chain[1], actor="user:eve")
         elif change == "remove":
@@ -111,7 +111,7 @@ class AuditSuite:
         else:
             del chain[3]
         with pytest.raises(AssertionError):
-            demand_whole(chain, head)
+            require_whole(chain, head)
 
     async def test_opened_hold_is_told_with_its_facts(self, kit: StoreKit) -> None:
         lease = await kit.claimed(tenant="acme")

@@ -1,7 +1,7 @@
 """A TCP proxy that strikes: between a process and its store, it delays, swallows, cuts and refuses.
 
     async with Proxy("127.0.0.1:5432") as proxy:
-        house = Holdfast(proxy.between("postgresql://postgres@127.0.0.1:5432/holdfast"))
+        hf = Holdfast(proxy.between("postgresql://postgres@127.0.0.1:5432/holdfast"))
         proxy.delay(0.2, jitter=0.1)            # each piece arrives later, in order
         proxy.swallow()                         # nothing arrives and nobody is told: a cable pulled out
         proxy.cut()                             # every connection is reset, now

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from holdfast.api.auth.grants import Grant, checked
-from holdfast.api.auth.oidc.provider import Provider, demand_libraries, refused
+from holdfast.api.auth.oidc.provider import Provider, refused, require_libraries
 from holdfast.api.auth.sessions import own_path
 from holdfast.api.auth.settings import OidcSettings
 from holdfast.api.problems import HttpError
@@ -50,7 +50,7 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True):
 
 class Oidc:
     def __init__(self, settings: OidcSettings) -> None:
-        demand_libraries()
+        require_libraries()
         self.settings = settings
         self.provider = Provider(settings)
 

@@ -225,7 +225,7 @@ def trouble(why: str) -> HttpError:
     )
 
 
-def demand_libraries() -> None:
+def require_libraries() -> None:
     """Raises SettingsError where the extra is not there: said when the server starts, not to the first who
     signs in."""
     try:

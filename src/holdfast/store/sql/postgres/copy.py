@@ -25,9 +25,9 @@ from holdfast.store.copy import (
     Rule,
     Shape,
     Values,
-    demand_state,
     fitting,
     reached_at,
+    require_state,
     select,
 )
 from holdfast.store.sql.postgres import write_barrier
@@ -211,7 +211,7 @@ class PostgresHalf:
 
     async def seal(self, *, fence: bool) -> None:
         async def sealed(conn: Conn) -> None:
-            demand_state(await write_barrier.read_mark(conn), "closing", "sealed")
+            require_state(await write_barrier.read_mark(conn), "closing", "sealed")
             await write_barrier.unguard(conn)
             if fence:
                 await write_barrier.fence(conn)
@@ -222,7 +222,7 @@ class PostgresHalf:
 
     async def settle(self) -> None:
         async def settled(conn: Conn) -> None:
-            demand_state(await write_barrier.read_mark(conn), "sealed", "moved")
+            require_state(await write_barrier.read_mark(conn), "sealed", "moved")
             await write_barrier.set_state(conn, "moved")
 
         await self._line.alone(settled)
@@ -248,7 +248,7 @@ class PostgresHalf:
 
     async def begin(self, mark: Mark) -> None:
         async def begun(conn: Conn) -> None:
-            demand_state(await write_barrier.read_mark(conn), None)
+            require_state(await write_barrier.read_mark(conn), None)
             await write_barrier.write_mark(conn, mark)
             await write_barrier.guard(conn)
 
@@ -263,7 +263,7 @@ class PostgresHalf:
 
     async def put(self, shape: Shape, batch: Sequence[Values], was: Reached, now: Reached) -> bool:
         async def putting(conn: Conn) -> bool:
-            demand_state(await write_barrier.read_mark(conn), "filling")
+            require_state(await write_barrier.read_mark(conn), "filling")
             new = "INSERT INTO @moved_tables (name, rows, done) VALUES (?, 0, false) ON CONFLICT DO NOTHING"
             await conn.run(new, shape.table)
             after = None if now.after is None else msgspec.msgpack.encode(now.after)
@@ -279,7 +279,7 @@ class PostgresHalf:
     async def open_for_work(self, counters: Counters) -> None:
         async def opened(conn: Conn) -> None:
             # Once: whoever works there since has counted on.
-            demand_state(await write_barrier.read_mark(conn), "filling")
+            require_state(await write_barrier.read_mark(conn), "filling")
             for table, name in (await _sequences(conn)).items():
                 last = counters.get(table, 0)
                 await conn.rows(_SET.format(sequence=name), last, last)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.hold_rules import changed, demand_blob, demand_changeable, refusal_of
+from holdfast.store.hold_rules import changed, refusal_of, require_blob, require_changeable
 from holdfast.store.sql.postgres import audit, outbox
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.holds import COLUMNS, FROM, column, hold_row
@@ -35,7 +35,7 @@ WHERE hold = ? AND (?::text[] IS NULL OR kind = ANY(?::text[])) ORDER BY number"
 
 
 async def change(conn: Conn, now: int, change: HoldChange) -> HoldRow | Unchanged:
-    demand_changeable(change)
+    require_changeable(change)
     await conn.row(_LOCK_RUN, change.hold)
     found = await conn.row(_LOCKED, change.hold)
     if found is None:
@@ -102,7 +102,7 @@ async def _write_beside(conn: Conn, now: int, change: HoldChange) -> None:
 
 async def _refer(conn: Conn, run: int, change: HoldChange) -> None:
     for digest in change.blobs:
-        demand_blob(digest, standing=await conn.row(_STANDS, digest) is not None)
+        require_blob(digest, standing=await conn.row(_STANDS, digest) is not None)
     await refer(conn, run, change.blobs)
     if change.let_go:
         await conn.run(_LET_GO, run, list(change.let_go))

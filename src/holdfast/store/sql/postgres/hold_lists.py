@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.store.hold_order import SHARED, Place, Range, demand_place, ranges
+from holdfast.store.hold_order import SHARED, Place, Range, ranges, require_place
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.holds import COLUMNS, FROM, hold_row
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
@@ -41,7 +41,7 @@ Condition = tuple[str, Sequence[Any]]
 async def select(
     conn: Conn, where: HoldFilter, order: HoldOrder, after: Sequence[Any] | None, limit: int
 ) -> list[tuple[HoldRow, Place]]:
-    demand_place(after, order)
+    require_place(after, order)
     places = await _places(conn, where, order, after, limit)
     found = await conn.rows(_BY_NUMBER, [place[-1] for place in places])
     whole = {values[0]: hold_row(values[1:]) for values in found}

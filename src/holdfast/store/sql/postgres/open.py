@@ -63,12 +63,12 @@ async def _prepare(settings: Settings, clock: ServerClock, raw: Any) -> Found:
     # A pooler makes up a process of its own for whoever connects.
     between = pid != raw.get_server_pid()
     if between:
-        await _demand_transactions(settings, raw)
+        await _require_transactions(settings, raw)
     await bring_up(settings, conn)
     return Found(settings.pooled == "yes" or (settings.pooled is None and between))
 
 
-async def _demand_transactions(settings: Settings, raw: Any) -> None:
+async def _require_transactions(settings: Settings, raw: Any) -> None:
     """A pooler that gives a connection for one statement only breaks every write that is several."""
     try:
         async with raw.transaction():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.hold_rules import demand_findable
+from holdfast.store.hold_rules import require_findable
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.types.outbox import OutboxMessage, OutboxRow, OutboxState
 
@@ -51,7 +51,7 @@ _STATES = {str(state): state for state in OutboxState}
 
 async def put(conn: Conn, now: int, tenant: str, run_key: int | None, message: OutboxMessage) -> None:
     """Once by its key."""
-    demand_findable(message)
+    require_findable(message)
     due = now if message.due_at is None else message.due_at
     await conn.run(
         _PUT, tenant, run_key, message.hold, now, message.topic, message.key, due, message.payload

@@ -6,7 +6,7 @@ whatever session and from whatever version: what was acknowledged is there, and 
 
 from __future__ import annotations
 
-from holdfast.store.copy import LEFT, Mark, State, demand_state
+from holdfast.store.copy import LEFT, Mark, State, require_state
 from holdfast.store.sql.postgres.connect import Conn, statement
 
 # `busy` is true only inside the transactions that fill the schema: nobody else ever sees it.
@@ -110,7 +110,7 @@ async def lock(conn: Conn) -> None:
 
 
 async def stop_claims(conn: Conn, mark: Mark) -> None:
-    demand_state(await read_mark(conn), None)
+    require_state(await read_mark(conn), None)
     await write_mark(conn, mark)
     await unguard(conn)
     for sql in _CLAIMS:
@@ -144,7 +144,7 @@ async def forget(conn: Conn) -> None:
 async def clear(conn: Conn) -> None:
     """Every row goes, of the audit too: it is a copy, and was never at work. What the schema says of itself
     (its migrations, the servers that it was found on) stays."""
-    demand_state(await read_mark(conn), "filling")
+    require_state(await read_mark(conn), "filling")
     await unguard(conn)
     await conn.run("ALTER TABLE @audit DISABLE TRIGGER USER")
     names = [f"@{table}" for table in await tables(conn) if table not in _UNGUARDED]

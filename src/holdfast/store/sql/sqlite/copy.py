@@ -27,9 +27,9 @@ from holdfast.store.copy import (
     Rule,
     Shape,
     Values,
-    demand_state,
     fitting,
     reached_at,
+    require_state,
     select,
 )
 from holdfast.store.sql.sqlite import write_barrier
@@ -121,7 +121,7 @@ class SqliteHalf:
     async def seal(self, *, fence: bool) -> None:
         def sealed(cur: Cursor) -> None:
             mark = write_barrier.read_mark(cur)
-            demand_state(mark, "closing", "sealed")
+            require_state(mark, "closing", "sealed")
             write_barrier.unguard(cur)
             if fence:
                 write_barrier.fence(cur, _now())
@@ -132,7 +132,7 @@ class SqliteHalf:
 
     async def settle(self) -> None:
         def settled(cur: Cursor) -> None:
-            demand_state(write_barrier.read_mark(cur), "sealed", "moved")
+            require_state(write_barrier.read_mark(cur), "sealed", "moved")
             write_barrier.set_state(cur, "moved")
 
         await self._write(settled)
@@ -150,7 +150,7 @@ class SqliteHalf:
 
     async def begin(self, mark: Mark) -> None:
         def begun(cur: Cursor) -> None:
-            demand_state(write_barrier.read_mark(cur), None)
+            require_state(write_barrier.read_mark(cur), None)
             write_barrier.write_mark(cur, mark)
             write_barrier.guard(cur, "filling", mark.peer)
 
@@ -165,7 +165,7 @@ class SqliteHalf:
         names, places = ", ".join(shape.columns), ", ".join("?" * len(shape.columns))
 
         def putting(cur: Cursor) -> bool:
-            demand_state(write_barrier.read_mark(cur), "filling")
+            require_state(write_barrier.read_mark(cur), "filling")
             cur.execute(
                 "INSERT INTO moved_tables (name, rows, done) VALUES (?, 0, 0) ON CONFLICT DO NOTHING",
                 (shape.table,),
@@ -184,7 +184,7 @@ class SqliteHalf:
     async def open_for_work(self, counters: Counters) -> None:
         def opened(cur: Cursor) -> None:
             # Once: whoever works there since has counted on.
-            demand_state(write_barrier.read_mark(cur), "filling")
+            require_state(write_barrier.read_mark(cur), "filling")
             write_barrier.forget(cur)
             # Only runs have a counter here: the key of a deleted one is never given again.
             cur.execute("DELETE FROM sqlite_sequence WHERE name = 'runs'")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.hold_rules import changed, demand_blob, demand_changeable, refusal_of
+from holdfast.store.hold_rules import changed, refusal_of, require_blob, require_changeable
 from holdfast.store.sql.sqlite import audit, outbox
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import WITH_KEY, hold_row
@@ -30,7 +30,7 @@ _NOTES = "SELECT hold, kind, slot, person, at, until, body FROM hold_notes WHERE
 
 
 def change(cur: Cursor, now: int, change: HoldChange) -> HoldRow | Unchanged:
-    demand_changeable(change)
+    require_changeable(change)
     found = row(cur, WITH_KEY, (change.hold,))
     if found is None:
         return Unchanged.unknown
@@ -94,7 +94,7 @@ def _write_beside(cur: Cursor, now: int, change: HoldChange) -> None:
 
 def _refer(cur: Cursor, run: int, change: HoldChange) -> None:
     for digest in change.blobs:
-        demand_blob(digest, standing=row(cur, _STANDS, (digest,)) is not None)
+        require_blob(digest, standing=row(cur, _STANDS, (digest,)) is not None)
         cur.execute(_REFER, (run, digest))
     for digest in change.let_go:
         cur.execute(_LET_GO, (run, digest))

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.store.hold_order import SHARED, Place, Range, demand_place, ranges
+from holdfast.store.hold_order import SHARED, Place, Range, ranges, require_place
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import COLUMNS, FROM, hold_row
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
@@ -58,7 +58,7 @@ Condition = tuple[str, Sequence[Any]]
 def select(
     cur: Cursor, where: HoldFilter, order: HoldOrder, after: Sequence[Any] | None, limit: int
 ) -> list[tuple[HoldRow, Place]]:
-    demand_place(after, order)
+    require_place(after, order)
     found = [rows(cur, *places(each, order, after, limit, of)) for each, of in stretches(cur, where)]
     shown = list(islice(merge(*found, reverse=order is HoldOrder.newest), limit))
     whole = _rows(cur, [place[-1] for place in shown])

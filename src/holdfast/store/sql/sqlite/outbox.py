@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from heapq import merge
 from itertools import islice
 
-from holdfast.store.hold_rules import demand_findable
+from holdfast.store.hold_rules import require_findable
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.types.outbox import OutboxMessage, OutboxRow, OutboxState
 
@@ -49,7 +49,7 @@ _STATES = {str(state): state for state in OutboxState}
 
 def put(cur: Cursor, now: int, tenant: str, run_key: int | None, message: OutboxMessage) -> None:
     """Once by its key."""
-    demand_findable(message)
+    require_findable(message)
     due = now if message.due_at is None else message.due_at
     values = (tenant, run_key, message.hold, now, message.topic, message.key, due, message.payload)
     cur.execute(_PUT, values)

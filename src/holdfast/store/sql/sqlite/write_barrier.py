@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.store.copy import LEFT, Mark, State, demand_state, said
+from holdfast.store.copy import LEFT, Mark, State, require_state, said
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 
 # `busy` is 1 only inside the transactions that fill the file: nobody else ever sees it.
@@ -72,7 +72,7 @@ def set_state(cur: Cursor, state: State) -> None:
 
 
 def stop_claims(cur: Cursor, mark: Mark) -> None:
-    demand_state(read_mark(cur), None)
+    require_state(read_mark(cur), None)
     write_mark(cur, mark)
     unguard(cur)
     cur.execute(_CLAIMS.format(said=_quoted(said("closing", mark.peer))))
@@ -106,7 +106,7 @@ def forget(cur: Cursor) -> None:
 
 def clear(cur: Cursor) -> None:
     """Every row goes, of the audit too: it is a copy, and was never at work."""
-    demand_state(read_mark(cur), "filling")
+    require_state(read_mark(cur), "filling")
     unguard(cur)
     own = rows(cur, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'audit'")
     for name, _ in own:

@@ -21,7 +21,7 @@ from bench.fleet import row_w
 from bench.graphs import row_g
 from bench.growth import row_b, row_e
 from bench.inbox import row_h
-from bench.lines import HEADING, Line, tell
+from bench.lines import HEADING, Line, print_lines
 from bench.measure import Plan
 from bench.peers import compare
 from bench.pipelines import row_t
@@ -110,7 +110,7 @@ def measured(wanted: list[str], plan: Plan, *, quiet: bool) -> list[Line]:
                 Line(row=name, name="could not be measured", value=None, unit="", note=repr(error)[:200])
             ]
         found[-1].note += f"  ({perf_counter() - began:.1f} s)"
-        tell(found, quiet=quiet)
+        print_lines(found, quiet=quiet)
         lines += found
     return lines
 

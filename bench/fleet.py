@@ -32,11 +32,11 @@ STEPS = 10
 AT_ONCE = 10  # runs that a worker carries
 PAUSE = 0.02
 FLEETS = {"busy": (1, 2, 3, 4), "waiting": (1, 2, 4, 8)}
-TOLD = {"busy": "steps that do nothing", "waiting": f"steps that wait {PAUSE * 1000:.0f} ms"}
+DESCRIPTIONS = {"busy": "steps that do nothing", "waiting": f"steps that wait {PAUSE * 1000:.0f} ms"}
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Took(msgspec.Struct):
+class FleetMeasurement(msgspec.Struct):
     seconds: float
     workers_cpu: float
     server_cpu: float
@@ -64,14 +64,14 @@ def row_w(plan: Plan) -> list[Line]:
 
 
 def _fleets(plan: Plan, on: str, kind: str) -> Iterator[Line]:
-    first, workers, runs, rounds = 0.0, 0, 0, list[Took]()
+    first, workers, runs, rounds = 0.0, 0, 0, list[FleetMeasurement]()
     for workers in FLEETS[kind]:
         runs = _enough(kind, workers, quick=plan.quick)
         rounds = [measured(on, kind, workers, runs) for _ in range(2 if plan.quick else 3)]
         speeds = [runs * STEPS / took.seconds for took in rounds]
         cores = sum(t.workers_cpu for t in rounds), sum(t.server_cpu for t in rounds)
         whole = sum(t.seconds for t in rounds)
-        told = line("W", f"{workers} workers, {TOLD[kind]}", speeds, "steps/s")
+        told = line("W", f"{workers} workers, {DESCRIPTIONS[kind]}", speeds, "steps/s")
         first = first or (told.value or 0.0)
         told.note = (
             f"{(told.value or 0) / first:.2f}x one worker; cores: workers {cores[0] / whole:.2f}, "
@@ -81,9 +81,9 @@ def _fleets(plan: Plan, on: str, kind: str) -> Iterator[Line]:
     yield from _needs(kind, rounds, workers, runs)
 
 
-def _needs(kind: str, rounds: list[Took], workers: int, runs: int) -> Iterator[Line]:
+def _needs(kind: str, rounds: list[FleetMeasurement], workers: int, runs: int) -> Iterator[Line]:
     """What the largest fleet took, for whoever plans one."""
-    said = TOLD[kind]
+    said = DESCRIPTIONS[kind]
     each = [took.connections / workers for took in rounds]
     cpu = [
         (took.workers_cpu * 1e6 / (runs * STEPS), took.server_cpu * 1e6 / (runs * STEPS)) for took in rounds
@@ -102,7 +102,7 @@ def _enough(kind: str, workers: int, *, quick: bool) -> int:
     return int(seconds * speed / STEPS)
 
 
-def measured(on: str, kind: str, workers: int, runs: int) -> Took:
+def measured(on: str, kind: str, workers: int, runs: int) -> FleetMeasurement:
     """From the word to begin until every run has ended."""
     with database(on) as address, _workers(address, kind, workers) as processes:
         asyncio.run(_create(address, kind, runs))
@@ -117,7 +117,7 @@ def measured(on: str, kind: str, workers: int, runs: int) -> Took:
         spent = sum(_cpu(p.pid) for p in processes) - sum(cpu)
         memory = max(_memory(p.pid) for p in processes)
         connections, stored = asyncio.run(_of_server(address))
-        return Took(seconds, spent, _server_cpu() - before, memory, connections, stored)
+        return FleetMeasurement(seconds, spent, _server_cpu() - before, memory, connections, stored)
 
 
 @contextmanager

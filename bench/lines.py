@@ -59,7 +59,7 @@ def show(line: Line) -> str:
 HEADING = f"{'':<2}{'':<52}{'measured':>10} {'':<9}{'':>6} {'target':>10}"
 
 
-def tell(lines: Iterable[Line], *, quiet: bool) -> None:
+def print_lines(lines: Iterable[Line], *, quiet: bool) -> None:
     """As soon as it is known: a long run must not look like a hung one."""
     for line in lines:
         print(show(line), file=sys.stderr if quiet else sys.stdout, flush=True)

@@ -42,7 +42,7 @@ MIX = {
 SHARES = (50, 90, 99, 99.9)
 
 
-class Told(msgspec.Struct):
+class RequestStats(msgspec.Struct):
     """What became of the requests of one kind: seconds from when each was due, and what went wrong."""
 
     seconds: list[float] = []
@@ -54,15 +54,15 @@ class Told(msgspec.Struct):
 
 
 class Outcome(msgspec.Struct):
-    kinds: dict[str, Told]
+    kinds: dict[str, RequestStats]
     seconds: float
     late: float  # seconds by which the generator itself sent a request after it was due, at the most
     connections: int
     decided: int = 0  # of the requests that were to decide: where no hold was known, they looked for one
 
     @property
-    def all(self) -> Told:
-        whole = Told()
+    def all(self) -> RequestStats:
+        whole = RequestStats()
         for told in self.kinds.values():
             whole.seconds += told.seconds
             whole.wrong.update(told.wrong)
@@ -80,7 +80,7 @@ class Load:
         self.holds: deque[str] = deque()
         self.met: set[str] = set()
         self.decided: list[str] = []
-        self.kinds = {kind: Told() for kind in MIX}
+        self.kinds = {kind: RequestStats() for kind in MIX}
         self.late = 0.0
         self._acts: dict[str, Callable[[str], Awaitable[Answer]]] = {
             "get a run": self._get_run,
@@ -204,7 +204,7 @@ def table(outcome: Outcome) -> str:
     return "\n".join([head, *rows, whole])
 
 
-def _row(kind: str, told: Told) -> str:
+def _row(kind: str, told: RequestStats) -> str:
     shares = [told.percentile(share) * 1000 for share in SHARES] + [max(told.seconds, default=0) * 1000]
     figures = "".join(f"{each:>8.1f}" for each in shares)
     return f"{kind:<24}{len(told.seconds):>9}{figures}       {sum(told.wrong.values()) or ''}"

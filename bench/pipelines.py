@@ -16,13 +16,13 @@ from bench.measure import Measure, Plan, aimed, folder, interleaved, line, ratio
 from bench.steps import STEPS, timed_line
 from holdfast import Holdfast, Outcome
 from holdfast.attractor.runner import Runner
-from holdfast.frontends.dot.diagnostics import Severity
+from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
 from holdfast.frontends.dot.lint import validate
 from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph
-from holdfast.model.program import Handler, Program
+from holdfast.model.program import NodeHandler, Program
 from holdfast.model.state_schema import StateSchema
 from holdfast.types.status import RunStatus
 
@@ -85,7 +85,7 @@ def program_of_stages(stages: int) -> Program:
     async def nothing() -> Outcome:
         return Outcome()
 
-    handlers = {node.id: Handler(fn=nothing, is_async=True, takes=(), waits=False) for node in spec.nodes}
+    handlers = {node.id: NodeHandler(fn=nothing, is_async=True, takes=(), waits=False) for node in spec.nodes}
     return Program(
         Graph(spec),
         version=graph_fingerprint(spec),
@@ -129,7 +129,7 @@ def reading(source: str) -> Measure:
         began = process_time()
         told = validate(parse(source).pipeline)
         took = process_time() - began
-        assert not any(one.severity is Severity.error for one in told), told[:3]
+        assert not any(one.severity is DiagnosticSeverity.error for one in told), told[:3]
         return took
 
     return measure

@@ -44,7 +44,7 @@ load.edge(ask, pay)
 """
 
 
-class Served(msgspec.Struct):
+class RunningServer(msgspec.Struct):
     address: str
     token: str
     pid: int
@@ -52,7 +52,7 @@ class Served(msgspec.Struct):
 
 
 @contextmanager
-def served(*options: str, store: str | None = None) -> Iterator[Served]:
+def running_server(*options: str, store: str | None = None) -> Iterator[RunningServer]:
     """A server with people who have tokens."""
     with tempfile.TemporaryDirectory(prefix="holdfast-load-") as folder:
         flows = Path(folder) / "flows.py"
@@ -68,7 +68,7 @@ def served(*options: str, store: str | None = None) -> Iterator[Served]:
             if not line:
                 raise RuntimeError(f"the server did not start: {errors.read_text()[-2000:]}")
             told = json.loads(line)
-            found = Served(told["address"], told["token"], child.pid)
+            found = RunningServer(told["address"], told["token"], child.pid)
             found.people = asyncio.run(_people(found))
             yield found
         finally:
@@ -82,7 +82,7 @@ def served(*options: str, store: str | None = None) -> Iterator[Served]:
                 child.stdout.close()
 
 
-async def _people(server: Served) -> list[str]:
+async def _people(server: RunningServer) -> list[str]:
     wire = Wire(server.address)
     tokens: list[str] = []
     for number in range(PEOPLE):
@@ -96,7 +96,7 @@ async def _people(server: Served) -> list[str]:
 
 
 def row_s(plan: Plan) -> list[Line]:
-    with served() as server:
+    with running_server() as server:
         before = cpu_of(server.pid)
         seconds = 10.0 if plan.quick else SECONDS
         outcome = asyncio.run(measure(server.address, server.people, RATE, seconds))

@@ -95,7 +95,7 @@ def groups(names: list[str]) -> str:
     return text + "".join(f"        self.{name} = {class_of(name)}(transport)\n" for name in names)
 
 
-def written() -> dict[Path, str]:
+def generated() -> dict[Path, str]:
     """Every file that is made, and what it says."""
     found = document()
     by_group: dict[str, list[Operation]] = defaultdict(list)
@@ -132,7 +132,7 @@ def formatted(texts: dict[Path, str]) -> dict[Path, str]:
         return {path: place.read_text("utf-8") for path, place in places.items()}
 
 
-def strangers(made: dict[Path, str]) -> list[Path]:
+def orphan_files(made: dict[Path, str]) -> list[Path]:
     """Files beside those that are made, which nothing makes any more."""
     there = [*(CLIENT / "sync").rglob("*.py"), *(CLIENT / "aio/groups").rglob("*.py")]
     return [path for path in there if path not in made]
@@ -147,8 +147,8 @@ def main() -> int:
     if task not in ("write", "check"):
         print(__doc__, file=sys.stderr)
         return 2
-    made = written()
-    wrong = [*stale(made), *strangers(made)]
+    made = generated()
+    wrong = [*stale(made), *orphan_files(made)]
     if task == "check":
         for path in wrong:
             print(f"{path.relative_to(ROOT)} is stale: run python tools/client.py", file=sys.stderr)
@@ -156,7 +156,7 @@ def main() -> int:
     for path, text in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
-    for path in strangers(made):
+    for path in orphan_files(made):
         path.unlink()
     return 0
 

@@ -43,7 +43,7 @@ def broken_links() -> list[str]:
         f"{page.relative_to(ROOT)}: {link}"
         for page in sources()
         for link in links(page)
-        if not leads(page, link)
+        if not is_valid_link(page, link)
     ]
 
 
@@ -52,7 +52,7 @@ def links(page: Path) -> Iterator[str]:
     yield from (found for found in LINK.findall(text) if not re.match(r"[a-z]+:", found))
 
 
-def leads(page: Path, link: str) -> bool:
+def is_valid_link(page: Path, link: str) -> bool:
     place, _, anchor = unquote(unescape(link)).partition("#")
     target = (page.parent / place).resolve() if place else page
     if not target.exists():
@@ -109,7 +109,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "").replace('"', "'") + '"'
 
 
-def homeless() -> list[str]:
+def pages_outside_menu() -> list[str]:
     """Pages in no part of the menu, and pages without a title."""
     lost = [
         page
@@ -130,7 +130,7 @@ def check() -> list[str]:
     from tools import pages
 
     stale = [f"{path.relative_to(ROOT)} is stale: run python tools/docs.py pages" for path in pages.stale()]
-    return stale + homeless() + [f"broken link: {found}" for found in broken_links()]
+    return stale + pages_outside_menu() + [f"broken link: {found}" for found in broken_links()]
 
 
 def build() -> int:

@@ -24,7 +24,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from holdfast.checkpoint import VERSION, TypeRegistry, pack, record_digest, seal, spill
+from holdfast.checkpoint import VERSION, TypeRegistry, pack, record_digest, encode_body, spill
 from holdfast.types.record import Body
 from holdfast.types.value import BlobRef, freeze
 
@@ -120,15 +120,15 @@ def frozen(name: str) -> Any:
     return freeze(CASES[name], REGISTRY.adopt)
 
 
-def sealed(name: str) -> bytes:
-    return seal(GoldenBody(name, pack(frozen(name), REGISTRY)))
+def encoded(name: str) -> bytes:
+    return encode_body(GoldenBody(name, pack(frozen(name), REGISTRY)))
 
 
 def main() -> int:
     folder = FOLDER / f"v{VERSION}"
     folder.mkdir(parents=True, exist_ok=True)
     for name in CASES:
-        data = sealed(name)
+        data = encoded(name)
         facts = {
             "kind": "body",
             "digest": record_digest(*COLUMNS, data).hex(),

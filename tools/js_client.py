@@ -188,7 +188,7 @@ def _query(each: Operation, types: Types) -> str:
 # ---- the command
 
 
-def made() -> dict[str, str]:
+def generated() -> dict[str, str]:
     """The name of each file, and what it should say."""
     from holdfast._version import __version__
     from holdfast.api.openapi import document
@@ -205,7 +205,7 @@ def made() -> dict[str, str]:
 
 
 def stale() -> list[str]:
-    found = made()
+    found = generated()
     return [
         name
         for name, text in found.items()
@@ -216,7 +216,7 @@ def stale() -> list[str]:
 def main() -> int:
     match sys.argv[1:]:
         case ["write"]:
-            for name, text in made().items():
+            for name, text in generated().items():
                 (FOLDER / name).write_text(text, "utf-8")
             return 0
         case ["check"]:

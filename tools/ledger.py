@@ -165,12 +165,12 @@ def locked(root: Path = ROOT) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Marked:
+class MarkedTest:
     test: str
     codes: frozenset[str]
 
 
-def collect_tests(root: Path = ROOT) -> list[Marked]:
+def collect_tests(root: Path = ROOT) -> list[MarkedTest]:
     """Every test function of the tree with the codes that it names, read without importing anything."""
     return [marked for path in _test_files(root) for marked in _tests_of(path, root)]
 
@@ -179,7 +179,7 @@ def _test_files(root: Path) -> list[Path]:
     return sorted(path for folder in TEST_FOLDERS for path in (root / folder).rglob("*.py"))
 
 
-def _tests_of(path: Path, root: Path) -> Iterator[Marked]:
+def _tests_of(path: Path, root: Path) -> Iterator[MarkedTest]:
     name = path.relative_to(root).as_posix()
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -188,7 +188,7 @@ def _tests_of(path: Path, root: Path) -> Iterator[Marked]:
     yield from _walk(tree.body, name, _covers(_pytestmarks(tree.body), name))
 
 
-def _walk(body: list[ast.stmt], prefix: str, inherited: frozenset[str]) -> Iterator[Marked]:
+def _walk(body: list[ast.stmt], prefix: str, inherited: frozenset[str]) -> Iterator[MarkedTest]:
     for item in body:
         if not isinstance(item, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -199,7 +199,7 @@ def _walk(body: list[ast.stmt], prefix: str, inherited: frozenset[str]) -> Itera
         if isinstance(item, ast.ClassDef):
             yield from _walk(item.body, name, codes | _covers(_pytestmarks(item.body), name))
         elif item.name.startswith("test"):
-            yield Marked(name, codes)
+            yield MarkedTest(name, codes)
 
 
 def _pytestmarks(body: list[ast.stmt]) -> list[ast.expr]:
@@ -235,7 +235,7 @@ def matching(code: str, known: Iterable[str]) -> list[str]:
     return [code] if code in known else []
 
 
-def unknown_codes(tests: Iterable[Marked], known: Mapping[str, Entry]) -> list[str]:
+def unknown_codes(tests: Iterable[MarkedTest], known: Mapping[str, Entry]) -> list[str]:
     return sorted(
         f"{marked.test}: {code}" for marked in tests for code in marked.codes if not matching(code, known)
     )

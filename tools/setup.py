@@ -58,7 +58,7 @@ def stop(message: str) -> NoReturn:
     raise SystemExit(2)
 
 
-def say(message: str) -> None:
+def print_message(message: str) -> None:
     print(f"setup: {message}", file=sys.stderr, flush=True)
 
 
@@ -87,9 +87,9 @@ def set_up(layer: str) -> None:
     layer = max(layer, str(stamp.get("layer", layer)), key=LAYERS.index)
     STAMP.unlink(missing_ok=True)
     if stamp.get("python") != python_identity() or not PYTHON.exists():
-        say(f"making .venv with Python {sys.version.split()[0]}")
+        print_message(f"making .venv with Python {sys.version.split()[0]}")
         uv("venv", "--quiet", "--clear", "--python", sys.executable, str(VENV))
-    say(f"installing the {layer} requirements")
+    print_message(f"installing the {layer} requirements")
     uv(
         "pip",
         "sync",
@@ -270,7 +270,7 @@ def install_uv() -> None:
         import venv  # noqa: F401
     except ImportError:
         stop("setup: this Python cannot make environments: apt-get install python3-venv")
-    say("installing uv into .tools")
+    print_message("installing uv into .tools")
     pip = [str(TOOLS / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
     lock = str(lock_file("tools"))
     for command in (

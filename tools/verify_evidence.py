@@ -108,12 +108,12 @@ def check_chain(content: Any, head: str | None) -> Iterator[str]:
             told.append((said["action"], said["actor"], json.loads(row["data"]) if row["data"] else {}))
     if audit["head"] is not None and audit["head"] != {"seq": seq, "hash": prev}:
         yield "the audit does not end with its head"
-    yield from check_told(content, told)
+    yield from check_audit(content, told)
     if head is not None:
         yield from check_head(head, seen)
 
 
-def check_told(content: Any, told: list[tuple[str, str, Any]]) -> Iterator[str]:
+def check_audit(content: Any, told: list[tuple[str, str, Any]]) -> Iterator[str]:
     """The audit must tell of this request, and of this decision and no other."""
     hold = content["hold"]
     created = [data for action, _, data in told if action == "created"]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.lines import Line, number, tell
+from bench.lines import Line, number, print_lines
 from bench.peers import environment
 from bench.peers.chart import draw
 from bench.server import ABSENT, database, server
@@ -90,7 +90,7 @@ def compare(rows: Iterable[str], *, quick: bool = False, quiet: bool = False) ->
             took = list(_row(row, absent, on, quick=quick))
         found += took
         told = [*_shown(row, took), *_judged(row, took)]
-        tell(told, quiet=quiet)
+        print_lines(told, quiet=quiet)
         lines += told
     for peer, reason in absent.items():
         print(f"bench: {peer} is absent: {reason}", file=sys.stderr)

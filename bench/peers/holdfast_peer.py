@@ -34,7 +34,7 @@ from holdfast import Flow, Holdfast
 MESSAGES = [str(message(number)["content"]) for number in range(LONG + 100)]
 
 
-class Kept:
+class OpenInstance:
     """A house that stays open over the rounds, as the peers' stores do."""
 
     def __init__(self, address: str) -> None:
@@ -53,7 +53,7 @@ class Kept:
 
 def row_a() -> None:
     def line(name: str, address: str, mode: str) -> None:
-        flow, kept = line_of(STEPS, mode), Kept(address)
+        flow, kept = line_of(STEPS, mode), OpenInstance(address)
 
         async def once() -> float:
             hf = await kept.hf()
@@ -101,9 +101,9 @@ def row_c() -> None:
 
 def row_d() -> None:
     for mode in ("strict", "barrier"):
-        flow, kept = ring_of(1, mode), Kept(DATABASE)
+        flow, kept = ring_of(1, mode), OpenInstance(DATABASE)
 
-        async def once(flow: Flow = flow, kept: Kept = kept) -> float:
+        async def once(flow: Flow = flow, kept: OpenInstance = kept) -> float:
             hf = await kept.hf()
             began = now()
             results = await asyncio.gather(*(flow.run({"limit": EACH}, on=hf) for _ in range(RUNS)))
@@ -135,7 +135,7 @@ async def resumed(place: Path) -> float:
 
 def row_f() -> None:
     with folder() as place:
-        kept = Kept(f"sqlite:{place}/h.db")
+        kept = OpenInstance(f"sqlite:{place}/h.db")
 
         async def once() -> float:
             hf = await kept.hf()

@@ -109,7 +109,7 @@ def measure(
         if finish is not None:
             _now(runner, finish())
     for index, unit in enumerate(units):
-        tell(row, runtime, unit, [values[index] for values in found], commits)
+        print_figure(row, runtime, unit, [values[index] for values in found], commits)
 
 
 def _now(runner: asyncio.Runner, value: Any) -> Any:
@@ -123,7 +123,7 @@ async def _awaited(value: Any) -> Any:
 SCALE = {STEP: 1e6, STORED: 1 / (1 << 20), RESUME: 1e3, PERSON: 1e3}
 
 
-def tell(row: str, runtime: str, unit: str, values: list[float], commits: list[float]) -> None:
+def print_figure(row: str, runtime: str, unit: str, values: list[float], commits: list[float]) -> None:
     middle = statistics.median(values)
     figure = {
         "row": row,

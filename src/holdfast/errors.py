@@ -302,7 +302,7 @@ class RunBusyError(ConflictError):
     retryable = True
 
 
-class GateShutError(RunBusyError):
+class LimitReachedError(RunBusyError):
     code = "gate_shut"
 
 

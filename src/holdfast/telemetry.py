@@ -17,13 +17,13 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol, TextIO
 
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 
 log: Final = logging.getLogger("holdfast")
 node_log: Final = logging.getLogger("holdfast.node")
 
 
-class Where(NamedTuple):
+class NodePlace(NamedTuple):
     """Which attempt of which node is being made."""
 
     run: str
@@ -35,18 +35,18 @@ class Where(NamedTuple):
     seq: int  # of the record that started it
 
 
-class Placer(Protocol):
-    def where(self, execution: Any) -> Where | None: ...
+class PlaceSource(Protocol):
+    def where(self, execution: Any) -> NodePlace | None: ...
 
 
 # Whoever drives the run, and the execution (None: the one that runs in the driver's own task): the place
 # is spelled out only where somebody asks.
-here: ContextVar[tuple[Placer, Any] | None] = ContextVar("the node whose handler runs here", default=None)
+current_node: ContextVar[tuple[PlaceSource, Any] | None] = ContextVar("the node whose handler runs here", default=None)
 
 
-def place() -> Where | None:
+def current_place() -> NodePlace | None:
     """Of the handler that runs here, if one does."""
-    at = here.get()
+    at = current_node.get()
     return None if at is None else at[0].where(at[1])
 
 
@@ -56,7 +56,7 @@ on_substep: Final[list[Callable[[Callable[..., Any], Any, str | None], Callable[
 
 # ---------------------------------------------------------------------- logs
 
-_OURS: Final = Where._fields
+_OURS: Final = NodePlace._fields
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -67,26 +67,26 @@ class NodeLog(logging.LoggerAdapter[logging.Logger]):
         return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}
 
 
-class Veiled(logging.Filter):
+class RedactionFilter(logging.Filter):
     """Hides secrets in what our own loggers say, whoever formats it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         said = record.getMessage()
-        hidden = veil.hide(said)
+        hidden = redactor.hide(said)
         if hidden != said:
             record.msg, record.args = hidden, None
         return True
 
 
 for _logger in (log, node_log):
-    _logger.addFilter(Veiled())
+    _logger.addFilter(RedactionFilter())
 
 
-class Placed(logging.Filter):
+class NodePlaceFilter(logging.Filter):
     """Adds run, flow, node, visit, attempt and seq to what is logged while a handler runs, by whomever."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        at = place()
+        at = current_place()
         # Our own logger says itself what a line is about: it may speak of another run than the one here.
         if at is not None and record.name != log.name:
             for name, value in at._asdict().items():
@@ -99,10 +99,10 @@ class TextLines(logging.Formatter):
     """For people: the place stands behind the message."""
 
     def format(self, record: logging.LogRecord) -> str:
-        at = "".join(f" {name}={value}" for name, value in _told(record).items())
+        at = "".join(f" {name}={value}" for name, value in _extra_fields(record).items())
         when = f"{datetime.fromtimestamp(record.created).astimezone():%Y-%m-%d %H:%M:%S.%f}"[:-3]
         line = f"{when} {record.levelname} {record.getMessage()}{at}"
-        return veil.hide(f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line)
+        return redactor.hide(f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line)
 
 
 class JsonLines(logging.Formatter):
@@ -114,16 +114,16 @@ class JsonLines(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
-            **_told(record),
+            **_extra_fields(record),
         }
         if record.exc_info:
             told["exception"] = self.formatException(record.exc_info)
         import json
 
-        return veil.hide(json.dumps(told, ensure_ascii=False, default=str))
+        return redactor.hide(json.dumps(told, ensure_ascii=False, default=str))
 
 
-def _told(record: logging.LogRecord) -> dict[str, Any]:
+def _extra_fields(record: logging.LogRecord) -> dict[str, Any]:
     """What is known of the place, then what the caller added."""
     given: Mapping[str, Any] = vars(record)
     placed = {name: given[name] for name in _OURS if given.get(name) not in (None, "")}
@@ -158,7 +158,7 @@ def configure_logging(form: str = "text", level: str = "INFO", stream: TextIO | 
         raise ValueError(f"a form of logs is one of {', '.join(FORMS)}, not {form!r}")
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(FORMS[form]())
-    handler.addFilter(Placed())
+    handler.addFilter(NodePlaceFilter())
     return Logging(handler, level.upper())
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from holdfast import Flow, Holdfast, Model, Result, Scripted, Tool, tool
-from holdfast.agents.messages import Message, Request
+from holdfast.agents.messages import Message, ModelRequest
 
 
 @contextmanager
@@ -55,11 +55,11 @@ def a_flow(model: Model, *tools: Any, mode: str = "barrier", **options: Any) -> 
     return flow
 
 
-def spoken(request: Request) -> list[tuple[str, str]]:
+def spoken(request: ModelRequest) -> list[tuple[str, str]]:
     return [(message.role, message.text) for message in request.messages]
 
 
-def results(request: Request) -> list[Message]:
+def results(request: ModelRequest) -> list[Message]:
     return [message for message in request.messages if message.role == "tool"]
 
 

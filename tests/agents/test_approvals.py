@@ -20,7 +20,7 @@ from holdfast import (
     tool,
     tool_call,
 )
-from holdfast.agents.messages import FINAL, Message, ToolCall, unanswered
+from holdfast.agents.messages import FINAL, Message, ToolCall, unanswered_calls
 from holdfast.types.hold import HoldRow
 from tests.agents.conftest import KEY, a_model
 from tests.agents.helpers import World, a_flow, asked, results
@@ -473,14 +473,14 @@ def _assistant(*calls: tuple[str, str]) -> Message:
 def test_unanswered_calls_are_those_of_the_latest_turn_in_order() -> None:
     first = [_assistant(("old", "look")), Message("user", "Never mind")]
     turn = _assistant(("a", "look"), ("b", "pay"), ("c", "look"))
-    assert unanswered([]) == []
-    assert unanswered(first) == []
-    assert [call.id for call in unanswered([*first, turn])] == ["a", "b", "c"]
-    assert [call.id for call in unanswered([*first, turn, Message("tool", "x", call="b")])] == ["a", "c"]
+    assert unanswered_calls([]) == []
+    assert unanswered_calls(first) == []
+    assert [call.id for call in unanswered_calls([*first, turn])] == ["a", "b", "c"]
+    assert [call.id for call in unanswered_calls([*first, turn, Message("tool", "x", call="b")])] == ["a", "c"]
     everything = [Message("tool", "x", call=call) for call in "abc"]
-    assert unanswered([turn, *everything]) == []
-    assert unanswered([turn, *everything, Message("assistant", "Done.")]) == []
-    assert [call.id for call in unanswered([_assistant(("a", "look"), ("f", FINAL))])] == ["a"]
+    assert unanswered_calls([turn, *everything]) == []
+    assert unanswered_calls([turn, *everything, Message("assistant", "Done.")]) == []
+    assert [call.id for call in unanswered_calls([_assistant(("a", "look"), ("f", FINAL))])] == ["a"]
 
 
 @pytest.mark.covers("RS-HITL-7")

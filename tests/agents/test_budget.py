@@ -18,8 +18,8 @@ from holdfast import (
     tool,
     tool_call,
 )
-from holdfast.agents.budget import Purse, Spent
-from holdfast.agents.messages import Tokens
+from holdfast.agents.budget import BudgetMeter, BudgetUsage
+from holdfast.agents.messages import TokenUsage
 from tests.agents.helpers import World, a_flow, asked
 from tests.flows.places import Place
 
@@ -28,10 +28,10 @@ pytestmark = pytest.mark.anyio
 LOOKS = [tool_call("look", place=f"p{n}") for n in range(6)]
 
 
-FORTY = Tokens(30, 10)
+FORTY = TokenUsage(30, 10)
 
 
-def eager(tokens: Tokens = FORTY, **options: Any) -> Scripted:
+def eager(tokens: TokenUsage = FORTY, **options: Any) -> Scripted:
     return Scripted(*LOOKS, "Done.", tokens=tokens, **options)
 
 
@@ -65,7 +65,7 @@ async def test_an_agent_stops_with_what_there_is_when_a_person_says_so(hf: Holdf
     world = World()
     model = Scripted("unused")
     model.turns = (lambda _r: _saying("So far: calm.", LOOKS[0]), *LOOKS[1:])
-    model.tokens = Tokens(50, 50)
+    model.tokens = TokenUsage(50, 50)
     flow = a_flow(model, world.looks(), budget=Budget(tokens=100))
     result = await flow.run({"prompt": "Go"}, on=hf)
     await (await hf.service()).answer(result.holds[0].id, "stop")
@@ -76,16 +76,16 @@ async def test_an_agent_stops_with_what_there_is_when_a_person_says_so(hf: Holdf
 
 
 def _saying(text: str, call: Any) -> Any:
-    from holdfast.agents.messages import Message, Reply, ToolCall
+    from holdfast.agents.messages import Message, ModelReply, ToolCall
 
-    return Reply(Message("assistant", text, (ToolCall("k", call.name, call.arguments),)), Tokens(50, 50))
+    return ModelReply(Message("assistant", text, (ToolCall("k", call.name, call.arguments),)), TokenUsage(50, 50))
 
 
 @pytest.mark.covers("TOOL-AGENT-10")
 async def test_money_is_counted_exactly_and_asked_about(hf: Holdfast) -> None:
     world = World()
     # A turn costs 0.1 exactly; ten of them are 1, which no sum of floats says.
-    model = eager(Tokens(100_000, 0), prices=Prices(input="1", output="1"))
+    model = eager(TokenUsage(100_000, 0), prices=Prices(input="1", output="1"))
     flow = a_flow(model, world.looks(), budget=Budget(money="0.3", ask_at=1.0))
     result = await flow.run({"prompt": "Go"}, on=hf)
     assert [hold.prompt for hold in result.holds] == ["Agent 'bot' has used 0.3 of 0.3 money. May it go on?"]
@@ -172,7 +172,7 @@ async def test_an_answer_is_never_longer_than_the_budget_allows(hf: Holdfast) ->
 async def test_going_over_the_budget_in_the_last_turn_is_told(
     hf: Holdfast, caplog: pytest.LogCaptureFixture
 ) -> None:
-    model = Scripted("A very long answer.", tokens=Tokens(500, 0))
+    model = Scripted("A very long answer.", tokens=TokenUsage(500, 0))
     result = await a_flow(model, budget=Budget(tokens=100)).run({"prompt": "Go"}, on=hf)
     assert result.completed
     assert "went over its budget: 500 of 100 tokens" in caplog.text
@@ -180,7 +180,7 @@ async def test_going_over_the_budget_in_the_last_turn_is_told(
 
 @pytest.mark.covers("TOOL-AGENT-10")
 async def test_a_budget_that_cannot_be_counted_is_an_error_and_not_a_blank_cheque(hf: Holdfast) -> None:
-    quiet = Scripted("Hi.", tokens=Tokens(0, 0))
+    quiet = Scripted("Hi.", tokens=TokenUsage(0, 0))
     result = await a_flow(quiet, budget=Budget(tokens=100)).run({"prompt": "Go"}, on=hf)
     assert result.error is not None
     assert result.error.code == "model_reply"
@@ -229,7 +229,7 @@ def test_a_budget_in_money_needs_prices() -> None:
 
 def test_prices_are_exact() -> None:
     prices = Prices(input=0.1, output="0.2", cached="0.05")
-    assert prices.cost(Tokens(1_000_000, 500_000, 200_000)) == Decimal("0.08") + Decimal("0.01") + Decimal(
+    assert prices.cost(TokenUsage(1_000_000, 500_000, 200_000)) == Decimal("0.08") + Decimal("0.01") + Decimal(
         "0.1"
     )
     for wrong in ("-1", "x", float("nan"), float("inf")):
@@ -238,9 +238,9 @@ def test_prices_are_exact() -> None:
 
 
 def test_what_is_left_is_shared_in_equal_parts() -> None:
-    purse = Purse(Budget(tokens=100, money="1", seconds=10))
-    purse.spend(Spent(40, Decimal("0.4"), 4_000_000))
+    purse = BudgetMeter(Budget(tokens=100, money="1", seconds=10))
+    purse.spend(BudgetUsage(40, Decimal("0.4"), 4_000_000))
     share = purse.share(3)
     assert share is not None
     assert (share.tokens, share.money, share.micros) == (20, Decimal("0.2"), 2_000_000)
-    assert Purse(Budget()).share(3) is None
+    assert BudgetMeter(Budget()).share(3) is None

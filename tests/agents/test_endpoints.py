@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from holdfast import ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError, OpenAI
-from holdfast.agents.http import Retries, hidden, retry_after
-from holdfast.agents.messages import Message, Request, Tokens, ToolCall, ToolSpec
+from holdfast.agents.http import Retries, without_key, retry_after
+from holdfast.agents.messages import Message, ModelRequest, TokenUsage, ToolCall, ToolSpec
 from tests.agents.conftest import KEY, PRICES, Naps, a_model
 from tests.agents.provider import Answer, Hangs, Provider, Refusal, Silence
 
 pytestmark = pytest.mark.anyio
 
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}}
-ASKED = Request(
+ASKED = ModelRequest(
     (Message("system", "Be brief."), Message("user", "Hi")), (ToolSpec("search", "Finds.", SCHEMA),)
 )
 
@@ -42,7 +42,7 @@ async def test_an_answer_is_streamed_and_counted(provider: Provider, kind: str) 
     assert reply.finish == "stop"
     # Anthropic counts what it read from its cache beside the input, OpenAI within it.
     total = 100 if kind == "openai" else 140
-    assert reply.tokens == Tokens(total, 7, 40)
+    assert reply.tokens == TokenUsage(total, 7, 40)
     assert PRICES.cost(reply.tokens) == (2 * (total - 40) + Decimal("0.5") * 40 + 10 * 7) / Decimal(1_000_000)
 
 
@@ -75,7 +75,7 @@ TALK = (
 @pytest.mark.covers("TOOL-AGENT-02")
 async def test_openai_is_sent_a_conversation_in_its_own_form(provider: Provider) -> None:
     provider.says(Answer("ok"))
-    await a_model("openai", provider).reply(Request(TALK, ASKED.tools, 50, must_call=True), Heard())
+    await a_model("openai", provider).reply(ModelRequest(TALK, ASKED.tools, 50, must_call=True), Heard())
     (seen,) = provider.seen
     assert seen.path == "/v1/chat/completions"
     assert seen.headers["authorization"] == f"Bearer {KEY}"
@@ -101,7 +101,7 @@ async def test_openai_is_sent_a_conversation_in_its_own_form(provider: Provider)
 @pytest.mark.covers("TOOL-AGENT-03")
 async def test_anthropic_is_sent_a_conversation_in_its_own_form(provider: Provider) -> None:
     provider.says(Answer("ok"))
-    await a_model("anthropic", provider).reply(Request(TALK, ASKED.tools, 50), Heard())
+    await a_model("anthropic", provider).reply(ModelRequest(TALK, ASKED.tools, 50), Heard())
     (seen,) = provider.seen
     assert seen.path == "/v1/messages"
     assert seen.headers["x-api-key"] == KEY
@@ -126,7 +126,7 @@ async def test_an_answer_of_nothing_is_left_out_where_the_protocol_has_no_form_f
 ) -> None:
     provider.says(Answer("ok"))
     talk = (Message("user", "Hi"), Message("assistant", " "), Message("user", "Well?"))
-    await a_model("anthropic", provider).reply(Request(talk), Heard())
+    await a_model("anthropic", provider).reply(ModelRequest(talk), Heard())
     said = [{"type": "text", "text": "Hi"}, {"type": "text", "text": "Well?"}]
     assert provider.seen[0].json["messages"] == [{"role": "user", "content": said}]
 
@@ -146,7 +146,7 @@ async def test_signed_reasoning_goes_back_to_anthropic_as_it_came(provider: Prov
     model = a_model("anthropic", provider)
     reply = await model.reply(ASKED, Heard())
     assert reply.message.text == "Yes."
-    await model.reply(Request((*ASKED.messages, reply.message, Message("user", "Sure?"))), Heard())
+    await model.reply(ModelRequest((*ASKED.messages, reply.message, Message("user", "Sure?"))), Heard())
     assert provider.seen[1].json["messages"][1]["content"][0] == {
         "type": "thinking",
         "thinking": "Hm.",
@@ -343,11 +343,11 @@ async def test_an_answer_that_is_no_stream_is_told(provider: Provider, kind: str
 @pytest.mark.covers("TOOL-AGENT-13")
 def test_a_key_is_hidden_whole_and_where_it_was_cut() -> None:
     key = "sk-proj-" + "abcdefgh" * 20
-    assert hidden(f"bad key {key}.", key) == "bad key ***."
-    assert hidden(f"bad key {key[:70]}…", key) == "bad key ***"
-    assert hidden("all fine", key) == "all fine"
-    assert hidden("all fine", "") == "all fine"
-    assert hidden("short key abc", "abc") == "short key ***"
+    assert without_key(f"bad key {key}.", key) == "bad key ***."
+    assert without_key(f"bad key {key[:70]}…", key) == "bad key ***"
+    assert without_key("all fine", key) == "all fine"
+    assert without_key("all fine", "") == "all fine"
+    assert without_key("short key abc", "abc") == "short key ***"
 
 
 @pytest.mark.covers("TOOL-AGENT-11")

@@ -16,8 +16,8 @@ from holdfast import (
     tool,
     tool_call,
 )
-from holdfast.agents.messages import Message, Reply, Request, Tokens, ToolCall
-from holdfast.agents.model import Tell
+from holdfast.agents.messages import Message, ModelReply, ModelRequest, TokenUsage, ToolCall
+from holdfast.agents.model import StreamCallback
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.record import Kind
 from tests.agents.helpers import World, a_flow, asked, results, spoken, time_flies, turns_listed
@@ -73,7 +73,7 @@ async def test_each_tool_has_an_intent_or_none_by_its_own_class(hf: Holdfast) ->
 async def test_tokens_are_emitted_and_usage_is_counted_when_the_run_pauses_and_goes_on(place: Place) -> None:
     world = World()
     model = Scripted(
-        tool_call("pay", amount=5), "It is paid.", tokens=Tokens(100, 20), prices=Prices(input=1, output=5)
+        tool_call("pay", amount=5), "It is paid.", tokens=TokenUsage(100, 20), prices=Prices(input=1, output=5)
     )
     flow = a_flow(model, world.pays(approval=True))
     hf = await place.hf()
@@ -186,7 +186,7 @@ async def test_two_turns_are_kept_when_the_model_fails_at_the_third(place: Place
     world = World()
     trouble: list[Exception] = [ModelUnavailableError("http://x did not answer.")]
 
-    def third(_request: Request) -> Any:
+    def third(_request: ModelRequest) -> Any:
         return trouble.pop() if trouble else "At last."
 
     model = Scripted(LOOK, tool_call("pay", amount=5), third)
@@ -214,7 +214,7 @@ async def test_the_cap_on_turns_fails_the_run_or_returns_what_there_is(hf: Holdf
     assert result.error is not None
     assert result.error.code == "turn_limit"
     assert await turns_listed(hf, result) == [1, 2]
-    model = Scripted(Reply(_with("Looking.", LOOK)), *THREE[1:])
+    model = Scripted(ModelReply(_with("Looking.", LOOK)), *THREE[1:])
     kept = await a_flow(model, world.looks(), max_turns=2, on_max_turns="return").run({"prompt": "Go"}, on=hf)
     assert kept.completed
     assert kept.state["answer"] == "Looking."
@@ -246,7 +246,7 @@ class Sticks:
         self.inner = inner
         self.turn: int | None = turn
 
-    async def reply(self, request: Request, tell: Tell) -> Reply:
+    async def reply(self, request: ModelRequest, tell: StreamCallback) -> ModelReply:
         if sum(message.role == "assistant" for message in request.messages) + 1 == self.turn:
             with time_flies(11):
                 await asyncio.Event().wait()
@@ -280,10 +280,10 @@ async def test_nothing_of_one_run_is_in_another_when_many_share_an_agent(hf: Hol
         await asyncio.sleep(0)
         return word
 
-    def first(request: Request) -> Any:
+    def first(request: ModelRequest) -> Any:
         return tool_call("echo", word=request.messages[-1].text)
 
-    def second(request: Request) -> Any:
+    def second(request: ModelRequest) -> Any:
         assert len(request.messages) == 4
         return f"{request.messages[1].text}={request.messages[-1].text}"
 
@@ -351,7 +351,7 @@ async def test_other_instructions_do_not_enter_a_conversation_that_has_begun(pla
 
 async def test_whoever_follows_a_run_gets_the_text_again_when_the_node_restarts(place: Place) -> None:
     world = World()
-    talking = Reply(_with("Let me look.", LOOK))
+    talking = ModelReply(_with("Let me look.", LOOK))
     flow = a_flow(Scripted(talking, "Calm."), world.looks())
     run = await place.crash(flow, {"prompt": "Go"}, "after_substep", nth=4)
     hf = await place.hf()

@@ -16,7 +16,7 @@ from holdfast import (
     Scripted,
     tool_call,
 )
-from holdfast.agents.messages import Tokens
+from holdfast.agents.messages import TokenUsage
 from tests.agents.helpers import World, a_flow, asked, results, turns_listed
 from tests.flows.places import Place, told
 
@@ -116,7 +116,7 @@ async def test_finished_turns_of_a_sub_agent_are_not_repeated_when_the_worker_di
 @pytest.mark.covers("TOOL-AGENT-09", "TOOL-AGENT-10")
 async def test_sub_agents_share_what_is_left_of_the_budget(place: Place) -> None:
     world = World()
-    used = Tokens(20, 0)
+    used = TokenUsage(20, 0)
     inner = Scripted(tool_call("look", place="pier"), tool_call("look", place="mole"), "Calm.", tokens=used)
     researcher = Agent("researcher", model=inner, tools=[world.looks()])
     outer = Scripted([task("a"), task("b")], "Done.", tokens=used)

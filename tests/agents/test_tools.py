@@ -22,7 +22,7 @@ from holdfast import (
     tool,
     tool_call,
 )
-from holdfast.agents.messages import Message, Reply, Tokens, ToolCall
+from holdfast.agents.messages import Message, ModelReply, TokenUsage, ToolCall
 from holdfast.agents.scripted import Scripted as Model
 from tests.agents.helpers import World, a_flow, asked, results
 from tests.flows.places import Place, told
@@ -327,7 +327,7 @@ async def test_large_arguments_reach_the_tool_and_not_the_live_output(hf: Holdfa
 
 
 async def test_an_answer_that_was_cut_is_told_as_such(hf: Holdfast) -> None:
-    cut = Reply(Message("assistant", "Once upon a"), finish="length")
+    cut = ModelReply(Message("assistant", "Once upon a"), finish="length")
     result = await a_flow(Scripted(cut)).run({"prompt": "Go"}, on=hf)
     assert result.state["answer"] == "Once upon a"
     events = [e.data["data"] for e in await told(hf, result, "node.emitted") if e.data["kind"] == "agent"]
@@ -335,7 +335,7 @@ async def test_an_answer_that_was_cut_is_told_as_such(hf: Holdfast) -> None:
 
 
 async def test_a_model_that_refuses_fails_the_run_with_what_it_said(hf: Holdfast) -> None:
-    no = Reply(Message("assistant", "I will not."), finish="refused")
+    no = ModelReply(Message("assistant", "I will not."), finish="refused")
     result = await a_flow(Scripted(no)).run({"prompt": "Go"}, on=hf)
     assert result.error is not None
     assert result.error.code == "model_refused"
@@ -343,7 +343,7 @@ async def test_a_model_that_refuses_fails_the_run_with_what_it_said(hf: Holdfast
 
 
 async def test_a_refusal_is_asked_about_again_when_the_run_is_resumed(hf: Holdfast) -> None:
-    says: list[Any] = [Reply(Message("assistant", "I will not."), Tokens(5, 5), finish="refused")]
+    says: list[Any] = [ModelReply(Message("assistant", "I will not."), TokenUsage(5, 5), finish="refused")]
     flow = a_flow(Scripted(lambda _request: says.pop() if says else "Well, then."))
     result = await flow.run({"prompt": "Go"}, on=hf)
     assert result.status is RunStatus.failed

@@ -19,7 +19,7 @@ import msgspec
 
 from holdfast import Holdfast
 from holdfast.attractor.context import PipelineContext
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.frontends.dot.document import Pipeline, Stage
@@ -75,10 +75,10 @@ class Scripted:
     def __init__(self, case: Case) -> None:
         self._said = {stage: deque(answers) for stage, answers in case.says.items()}
 
-    def run(self, node: Stage, prompt: str, context: PipelineContext) -> str | Outcome:
+    def run(self, node: Stage, prompt: str, context: PipelineContext) -> str | StageOutcome:
         left = self._said.get(node.id)
         said = left.popleft() if left else f"[Simulated] Response for stage: {node.id}"
-        return said if isinstance(said, str) else Outcome(**said)
+        return said if isinstance(said, str) else StageOutcome(**said)
 
     def unsaid(self) -> dict[str, Any]:
         return {stage: list(left) for stage, left in self._said.items() if left}
@@ -87,10 +87,10 @@ class Scripted:
 class Counting:
     """A handler of the corpus's own: `type=count` counts its visits."""
 
-    def execute(self, node: Stage, context: PipelineContext, graph: Pipeline, logs_root: Path) -> Outcome:
+    def execute(self, node: Stage, context: PipelineContext, graph: Pipeline, logs_root: Path) -> StageOutcome:
         count = int(context.get("count", 0)) + 1
         context.append_log(f"{node.id} counted to {count}")
-        return Outcome(context_updates={"count": count}, notes=f"counted to {count}")
+        return StageOutcome(context_updates={"count": count}, notes=f"counted to {count}")
 
 
 async def live(hf: Holdfast, case: Case, folder: Path) -> tuple[PipelineResult, Scripted]:

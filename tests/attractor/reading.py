@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import PipelineSyntaxError
-from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.parse import parse
 
@@ -27,7 +27,7 @@ def leniently(body: str, *parts: str) -> Pipeline:
     """The pipeline with that body, after one warning that says these parts; strict reading refuses it."""
     source = f"digraph G {{ {body} }}"
     found = parse(source)
-    assert [one.severity for one in found.diagnostics] == [Severity.warning], found.diagnostics
+    assert [one.severity for one in found.diagnostics] == [DiagnosticSeverity.warning], found.diagnostics
     told(found.diagnostics[0], *parts)
     (refused,) = faults(source, strict=True)
     assert (refused.message, refused.place) == (found.diagnostics[0].message, found.diagnostics[0].place)
@@ -39,7 +39,7 @@ def faults(source: str | bytes, *, strict: bool = False, path: str = "") -> list
     with pytest.raises(PipelineSyntaxError) as caught:
         parse(source, strict=strict, path=path)
     found: tuple[Diagnostic, ...] = caught.value.facts["diagnostics"]  # type: ignore[assignment]
-    return [one for one in found if one.severity is Severity.error]
+    return [one for one in found if one.severity is DiagnosticSeverity.error]
 
 
 def told(found: Diagnostic, *parts: str) -> None:

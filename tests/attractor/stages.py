@@ -12,7 +12,7 @@ from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec
-from holdfast.model.program import Handler, Program
+from holdfast.model.program import NodeHandler, Program
 from holdfast.model.state_schema import StateSchema
 from holdfast.types.ids import RunId
 
@@ -44,7 +44,7 @@ class Stages:
             children={inner.name: self._program(inner) for inner in spec.subgraphs},
         )
 
-    def _handler(self, name: str) -> Handler:
+    def _handler(self, name: str) -> NodeHandler:
         async def work(state: dict[str, Any], ctx: Context) -> Outcome:
             self.trace.append(ctx.scope + name)
             said = self.said.get(name, Outcome())
@@ -52,7 +52,7 @@ class Stages:
                 return said.pop(0) if said else Outcome()
             return said if isinstance(said, Outcome) else await said(ctx, dict(state))
 
-        return Handler(fn=work, is_async=True, takes=("state", "ctx"))
+        return NodeHandler(fn=work, is_async=True, takes=("state", "ctx"))
 
     async def run(
         self, hf: Holdfast, *, run_id: str | None = None, mode: str | None = None, **given: Any

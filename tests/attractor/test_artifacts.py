@@ -14,8 +14,8 @@ from holdfast import Holdfast
 from holdfast.attractor.artifacts import FILE_BACKING_THRESHOLD, ArtifactInfo, ArtifactStore
 from holdfast.attractor.context import PipelineContext
 from holdfast.attractor.export import export_directory
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import Runner
 from holdfast.errors import NotFoundError, ValueNotStorableError
 from holdfast.frontends.dot.document import Stage
@@ -111,8 +111,8 @@ class Keeps:
         self.found: dict[str, Any] = {}
 
     async def execute(
-        self, node: Stage, context: PipelineContext, graph: Any, logs_root: Path, *, visit: Visit
-    ) -> Outcome:
+        self, node: Stage, context: PipelineContext, graph: Any, logs_root: Path, *, visit: StageVisit
+    ) -> StageOutcome:
         store = await ArtifactStore.of(visit)
         if node.id == "a":
             store.store("large", "Large", {"text": LARGE})
@@ -123,8 +123,8 @@ class Keeps:
         else:
             self.found = {info.id: store.retrieve(info.id) for info in store.list()}
         if node.id == "b" and not context.get_string("failed"):
-            return Outcome(status="fail", terminal=True, context_updates={"failed": "once"})
-        return Outcome()
+            return StageOutcome(status="fail", terminal=True, context_updates={"failed": "once"})
+        return StageOutcome()
 
 
 @pytest.mark.anyio

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor.export import export_directory
-from holdfast.frontends.dot.diagnostics import Severity
+from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
 from holdfast.frontends.dot.handler_kinds import BUILT_IN
 from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
@@ -47,9 +47,9 @@ async def test_a_pipeline_of_the_corpus_runs_as_its_trace_says(
 @by_name
 def test_a_pipeline_of_the_corpus_is_warned_about_as_it_says(case: Case) -> None:
     prepared = prepare(case.source, path=str(case.path), known_types=BUILT_IN | {"count"})
-    found = {each.rule for each in prepared.diagnostics if each.severity is Severity.warning}
+    found = {each.rule for each in prepared.diagnostics if each.severity is DiagnosticSeverity.warning}
     assert found == set(case.warnings)
-    assert not [each for each in prepared.diagnostics if each.severity is Severity.error]
+    assert not [each for each in prepared.diagnostics if each.severity is DiagnosticSeverity.error]
 
 
 @pytest.mark.covers("ATTRACTOR-PROOF-13", "ATTRACTOR-PROOF-14")

@@ -30,8 +30,8 @@ from holdfast.attractor.events import (
     StageRetrying,
     StageStarted,
 )
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.errors import LeaseLostError
 from holdfast.frontends.dot.document import Stage
@@ -80,7 +80,7 @@ async def test_a_pipeline_is_told_from_start_to_end(hf: Holdfast, tmp_path: Path
 
 @pytest.mark.covers("AT-231", "AT-236")
 async def test_the_events_of_a_stage_bracket_each_attempt(hf: Holdfast, tmp_path: Path) -> None:
-    turns = iter([Outcome(status="retry", failure_reason="not yet"), Outcome(status="retry"), Outcome()])
+    turns = iter([StageOutcome(status="retry", failure_reason="not yet"), StageOutcome(status="retry"), StageOutcome()])
     _, told = await heard(
         hf, line("a [max_retries=2];", "a"), tmp_path, backend=lambda node, prompt, context: next(turns)
     )
@@ -120,7 +120,7 @@ FAN = dot(
 @pytest.mark.covers("AT-232")
 async def test_branches_are_told(hf: Holdfast, tmp_path: Path) -> None:
     def answer(node: Stage, prompt: str, context: PipelineContext) -> Any:
-        return Outcome(status="fail", failure_reason="no") if node.id == "c" else "well"
+        return StageOutcome(status="fail", failure_reason="no") if node.id == "c" else "well"
 
     _, told = await heard(hf, FAN, tmp_path, backend=answer)
     (begun,) = only(told, ParallelStarted)
@@ -232,12 +232,12 @@ async def test_a_stream_that_nobody_reads_on_stops_what_it_began(hf: Holdfast, t
 async def test_the_end_counts_the_artifacts(hf: Holdfast, tmp_path: Path) -> None:
     class Keeps:
         async def execute(
-            self, node: Stage, context: PipelineContext, graph: Any, logs_root: Path, *, visit: Visit
-        ) -> Outcome:
+            self, node: Stage, context: PipelineContext, graph: Any, logs_root: Path, *, visit: StageVisit
+        ) -> StageOutcome:
             store = await ArtifactStore.of(visit)
             store.store("one", "One", {"x": 1})
             store.store(node.id, "Own", [node.id])
-            return Outcome()
+            return StageOutcome()
 
     told: list[PipelineEvent] = []
     runner = Runner(hf, logs_root=tmp_path, on_event=told.append)

@@ -18,7 +18,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.attractor import processes
 from holdfast.attractor.handlers.tool import WORKDIR
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.errors import AnswerInvalidError, HoldDecidedError
 from holdfast.testing.clock import FakeClock
@@ -121,7 +121,7 @@ async def test_a_command_begins_though_a_fork_of_another_thread_keeps_its_lock(t
         assert await asyncio.to_thread(
             processes.begin, tmp_path, "exit 5", shell="/bin/sh", cwd=None, env={"PATH": "/usr/bin:/bin"}
         )
-    assert (await processes.end(tmp_path, timeout=20)).code == 5
+    assert (await processes.wait_for_exit(tmp_path, timeout=20)).code == 5
 
 
 # ---------------------------------------------------------------------- branches
@@ -322,9 +322,9 @@ async def test_prose_of_a_goal_gate_is_no_success_where_it_has_to_prove_itself(
 async def test_a_backends_terminal_failure_is_not_tried_again(runs: Runs) -> None:
     asked: list[str] = []
 
-    def answer(prompt: str) -> Outcome:
+    def answer(prompt: str) -> StageOutcome:
         asked.append(prompt)
-        return Outcome(status="fail", failure_reason="no such model", terminal=True)
+        return StageOutcome(status="fail", failure_reason="no such model", terminal=True)
 
     found = await runs.run(line('a [prompt="x", max_retries=3];', "a"), backend=answer)
     assert (found.status, asked) == ("fail", ["x"])

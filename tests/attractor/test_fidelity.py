@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, tool
-from holdfast.attractor import Outcome
+from holdfast.attractor import StageOutcome
 from holdfast.attractor.fidelity import RESUMED, resume_mode
 from holdfast.attractor.preamble import BUDGETS, tokens
 from holdfast.frontends.dot.rules import FIDELITIES
@@ -24,7 +24,7 @@ TOLD = ("truncate", "compact", "summary:low", "summary:medium", "summary:high")
 Heard = dict[str, Any]
 
 
-def listener(heard: Heard, outcomes: dict[str, Outcome] | None = None) -> Any:
+def listener(heard: Heard, outcomes: dict[str, StageOutcome] | None = None) -> Any:
     def answer(node: Any, prompt: str, context: Any, preamble: str, session: Any) -> Any:
         heard[node.id] = (preamble, session)
         return (outcomes or {}).get(node.id) or f"answer of {node.id}"
@@ -87,8 +87,8 @@ async def test_truncate_carries_the_goal_and_the_run_and_nothing_else(hf: Holdfa
 async def test_compact_lists_stages_outcomes_and_values(hf: Holdfast, tmp_path: Path) -> None:
     heard: Heard = {}
     outcomes = {
-        "a": Outcome(notes="planned it", context_updates={"files": ["x.py", "y.py"], "count": 3}),
-        "b": Outcome(status="partial_success", notes="half of it"),
+        "a": StageOutcome(notes="planned it", context_updates={"files": ["x.py", "y.py"], "count": 3}),
+        "b": StageOutcome(status="partial_success", notes="half of it"),
     }
     text = line('a; b; c [prompt="Now $goal"];', "a", "b", "c")
     result = await run(hf, text, tmp_path, backend=listener(heard, outcomes), context={"ticket": "T-1"})
@@ -119,7 +119,7 @@ async def test_full_has_no_preamble(hf: Holdfast, tmp_path: Path) -> None:
 
 async def test_summaries_tell_what_failed_on_the_way(hf: Holdfast, tmp_path: Path) -> None:
     heard: Heard = {}
-    fails = Outcome(status="fail", failure_reason="no such file")
+    fails = StageOutcome(status="fail", failure_reason="no such file")
     text = dot(
         't [shape=parallelogram, tool_command="echo 12 passed"]; a; b [fidelity="summary:high"]; '
         'c [fidelity="summary:low"];',
@@ -167,7 +167,7 @@ async def test_budgets_hold_whatever_the_context_is(hf: Holdfast, tmp_path: Path
     heard: Heard = {}
     huge = {f"key{n}": "é" * 3000 for n in range(60)} | {"k" * 3000: "v", "one": {"deep": "z" * 400_000}}
     many = [f"s{n}" for n in range(45)]
-    notes = {name: Outcome(notes="ü" * 3000) for name in many}
+    notes = {name: StageOutcome(notes="ü" * 3000) for name in many}
     text = line(
         "; ".join(many) + f'; last [fidelity="{mode}"];', *many, "last", graph=f'goal="{"g" * 20000}"'
     )

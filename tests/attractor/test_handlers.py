@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor.backends.select import Simulation
+from holdfast.attractor.backends.select import SimulationBackend
 from holdfast.attractor.context import PipelineContext
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.handlers.fan_in import candidates, named_in, ranked
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.handlers.fan_in import candidates, candidate_named_in, ranked
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline, Stage
@@ -30,9 +30,9 @@ class Custom:
         self.answer = answer
         self.calls: list[tuple[Stage, PipelineContext, Pipeline, Path]] = []
 
-    def execute(self, node: Stage, context: PipelineContext, graph: Pipeline, logs_root: Path) -> Outcome:
+    def execute(self, node: Stage, context: PipelineContext, graph: Pipeline, logs_root: Path) -> StageOutcome:
         self.calls.append((node, context, graph, logs_root))
-        return self.answer(context) if callable(self.answer) else self.answer or Outcome()
+        return self.answer(context) if callable(self.answer) else self.answer or StageOutcome()
 
 
 def registry(**handlers: Any) -> HandlerRegistry:
@@ -84,8 +84,8 @@ async def test_a_function_answers_with_text(hf: Holdfast, tmp_path: Path) -> Non
 
 @pytest.mark.covers("AT-179", "ATTRACTOR-HANDLER-09", "AT-126", "AT-124")
 async def test_a_backends_outcome_is_used_and_written(hf: Holdfast, tmp_path: Path) -> None:
-    async def answer(prompt: str) -> Outcome:
-        return Outcome(status="partial_success", preferred_label="B", context_updates={"context.x": [1]})
+    async def answer(prompt: str) -> StageOutcome:
+        return StageOutcome(status="partial_success", preferred_label="B", context_updates={"context.x": [1]})
 
     seen = Custom()
     text = dot(
@@ -144,7 +144,7 @@ async def test_only_failures_that_may_pass_are_tried_again(
 
 @pytest.mark.covers("AT-98", "AT-100", "AT-110")
 async def test_a_stage_that_asks_for_another_try_is_asked_anew(hf: Holdfast, tmp_path: Path) -> None:
-    answers = iter([Outcome(status="retry", failure_reason="not yet"), "done now"])
+    answers = iter([StageOutcome(status="retry", failure_reason="not yet"), "done now"])
     found = await run(hf, line("a [max_retries=2];", "a"), tmp_path, backend=lambda prompt: next(answers))
     assert found.succeeded
     assert (tmp_path / "a" / "response.md").read_text() == "done now"
@@ -168,9 +168,9 @@ async def test_a_stage_that_asks_too_often_ends_as_it_may(
 ) -> None:
     asked: list[str] = []
 
-    def answer(prompt: str) -> Outcome:
+    def answer(prompt: str) -> StageOutcome:
         asked.append(prompt)
-        return Outcome(status="RETRY", failure_reason="not yet")
+        return StageOutcome(status="RETRY", failure_reason="not yet")
 
     found = await run(hf, line(f"a [max_retries=1{more}];", "a"), tmp_path, backend=answer)
     assert (found.status, len(asked)) == (status, 2)
@@ -180,7 +180,7 @@ async def test_a_stage_that_asks_too_often_ends_as_it_may(
 
 @pytest.mark.covers("AT-A17")
 async def test_words_of_other_dialects_are_understood(hf: Holdfast, tmp_path: Path) -> None:
-    mine = Custom(Outcome(status="FAILED", failure_reason="no"))
+    mine = Custom(StageOutcome(status="FAILED", failure_reason="no"))
     found = await run(hf, line("a [type=mine];", "a"), tmp_path, registry=registry(mine=mine))
     assert (found.status, found.context["failure_reason"]) == ("fail", "no")
 
@@ -210,9 +210,9 @@ async def test_a_status_file_that_the_agent_wrote_is_its_outcome(hf: Holdfast, t
 
 @pytest.mark.covers("AT-A15")
 async def test_the_backends_outcome_beats_the_status_file(hf: Holdfast, tmp_path: Path) -> None:
-    def answer(node: Stage, prompt: str, context: PipelineContext) -> Outcome:
+    def answer(node: Stage, prompt: str, context: PipelineContext) -> StageOutcome:
         (tmp_path / "a" / "status.json").write_text('{"outcome": "fail"}')
-        return Outcome(notes="mine")
+        return StageOutcome(notes="mine")
 
     assert (await run(hf, line("a;", "a"), tmp_path, backend=answer)).succeeded
 
@@ -270,7 +270,7 @@ async def test_prose_is_no_proof_where_a_goal_gate_is_fail_closed(
 async def test_custom_handlers_are_found_by_type_and_unknown_types_by_shape(
     hf: Holdfast, tmp_path: Path
 ) -> None:
-    mine = Custom(Outcome(context_updates={"context.mine": True}))
+    mine = Custom(StageOutcome(context_updates={"context.mine": True}))
     stages = 'a [type=mine, colour="red"]; b [type=nobody, shape=parallelogram, tool_command="echo b"];'
     found = await run(hf, line(stages, "a", "b"), tmp_path, registry=registry(mine=mine))
     assert found.succeeded
@@ -296,7 +296,7 @@ def test_registering_again_replaces_and_the_default_is_codergen() -> None:
 
 @pytest.mark.covers("AT-175")
 async def test_a_built_in_handler_can_be_replaced(hf: Holdfast, tmp_path: Path) -> None:
-    mine = Custom(Outcome(notes="not a model"))
+    mine = Custom(StageOutcome(notes="not a model"))
     found = await run(hf, line("a;", "a"), tmp_path, registry=registry(codergen=mine))
     assert found.succeeded
     assert len(mine.calls) == 1
@@ -306,11 +306,11 @@ async def test_a_built_in_handler_can_be_replaced(hf: Holdfast, tmp_path: Path) 
 async def test_an_async_handler_may_use_the_durable_side(hf: Holdfast, tmp_path: Path) -> None:
     class Durable:
         async def execute(
-            self, node: Stage, context: PipelineContext, graph: Pipeline, logs_root: Path, visit: Visit
-        ) -> Outcome:
+            self, node: Stage, context: PipelineContext, graph: Pipeline, logs_root: Path, visit: StageVisit
+        ) -> StageOutcome:
             value = await visit.ctx.step("roll", lambda: 4, effect="read")
             context.append_log("rolled")
-            return Outcome(context_updates={"rolled": value})
+            return StageOutcome(context_updates={"rolled": value})
 
     found = await run(
         hf, line("a [type=dice, effect=read];", "a"), tmp_path, registry=registry(dice=Durable())
@@ -322,7 +322,7 @@ async def test_an_async_handler_may_use_the_durable_side(hf: Holdfast, tmp_path:
 async def test_updates_that_cannot_be_stored_fail_the_stage_by_their_key(
     hf: Holdfast, tmp_path: Path
 ) -> None:
-    mine = Custom(Outcome(context_updates={"context.handle": object()}))
+    mine = Custom(StageOutcome(context_updates={"context.handle": object()}))
     found = await run(hf, line("a [type=mine];", "a"), tmp_path, registry=registry(mine=mine))
     assert found.status == "fail"
     assert "'context.handle'" in found.outcome.failure_reason
@@ -331,18 +331,18 @@ async def test_updates_that_cannot_be_stored_fail_the_stage_by_their_key(
 @pytest.mark.covers("AT-111")
 async def test_an_outcome_with_odd_values_is_taken_as_text(hf: Holdfast, tmp_path: Path) -> None:
     odd: Any = {"preferred_label": 7, "suggested_next_ids": (1, "done"), "notes": None}
-    mine = Custom(Outcome(**odd))
+    mine = Custom(StageOutcome(**odd))
     found = await run(hf, line("a [type=mine];", "a"), tmp_path, registry=registry(mine=mine))
     assert found.succeeded
 
 
 @pytest.mark.covers("AT-128", "AT-A31")
 async def test_a_skipped_stage_leaves_no_outcome(hf: Holdfast, tmp_path: Path) -> None:
-    mine = Custom(Outcome(status="skipped"))
+    mine = Custom(StageOutcome(status="skipped"))
     seen = Custom()
     stages = "a [type=failing]; b [type=mine]; c [type=look];"
     links = 'start -> a; a -> b [condition="outcome=fail"]; b -> c -> done'
-    handlers = registry(mine=mine, look=seen, failing=Custom(Outcome(status="fail", failure_reason="no")))
+    handlers = registry(mine=mine, look=seen, failing=Custom(StageOutcome(status="fail", failure_reason="no")))
     found = await run(hf, dot(stages, links), tmp_path, registry=handlers)
     assert found.completed_nodes == ("start", "a", "b", "c", "done")
     assert seen.calls[0][1].get("outcome") == "fail"
@@ -352,9 +352,9 @@ async def test_a_skipped_stage_leaves_no_outcome(hf: Holdfast, tmp_path: Path) -
 @pytest.mark.parametrize("kind", ["model", "custom"])
 async def test_a_stage_that_takes_too_long_fails(hf: Holdfast, tmp_path: Path, kind: str) -> None:
     class Slow:
-        async def execute(self, node: Any, context: Any, graph: Any, logs_root: Any) -> Outcome:
+        async def execute(self, node: Any, context: Any, graph: Any, logs_root: Any) -> StageOutcome:
             await asyncio.sleep(30)
-            return Outcome()
+            return StageOutcome()
 
     async def slow(prompt: str) -> str:
         await asyncio.sleep(30)
@@ -383,7 +383,7 @@ def test_candidates_rank_by_outcome_then_score_then_id() -> None:
 
 async def fan_in(hf: Holdfast, logs: Path, results: Any, stage: str = "", backend: Any = None) -> Any:
     """A fan-in behind a stage that leaves these results."""
-    leave = Custom(Outcome(context_updates={} if results is None else {"parallel.results": results}))
+    leave = Custom(StageOutcome(context_updates={} if results is None else {"parallel.results": results}))
     text = line(f"a [type=leave]; join [shape=tripleoctagon{stage}];", "a", "join")
     return await run(hf, text, logs, registry=registry(leave=leave), backend=backend)
 
@@ -424,13 +424,13 @@ async def test_a_fan_in_with_a_prompt_lets_the_model_choose(hf: Holdfast, tmp_pa
     assert found.context["parallel.fan_in.best_id"] == "c"
     assert "Which serves ship it?" in asked[-1]
     assert '"id": "e"' not in asked[-1]
-    simulated = await fan_in(hf, tmp_path / "s", RESULTS, ', prompt="Which?"', Simulation())
+    simulated = await fan_in(hf, tmp_path / "s", RESULTS, ', prompt="Which?"', SimulationBackend())
     assert simulated.context["parallel.fan_in.best_id"] == "a"
 
 
 def test_an_answer_names_a_candidate_as_a_whole_word() -> None:
     living = candidates([{"id": "a"}, {"id": "ab"}])
-    found = named_in("ab is better than anything", living)
+    found = candidate_named_in("ab is better than anything", living)
     assert found is not None
     assert found["id"] == "ab"
-    assert named_in("nothing here", living) is None
+    assert candidate_named_in("nothing here", living) is None

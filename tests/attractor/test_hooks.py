@@ -12,8 +12,8 @@ from holdfast import Holdfast, tool
 from holdfast.app.flow import advance
 from holdfast.app.result import Result
 from holdfast.attractor import PipelineResult
-from holdfast.attractor.prepare import input_of, make_ready
-from holdfast.attractor.program import Fittings, program_for
+from holdfast.attractor.prepare import input_of, prepare_pipeline
+from holdfast.attractor.program import PipelineSetup, program_for
 from holdfast.errors import InputError
 from tests.agents.conftest import provider
 from tests.agents.provider import Answer, Provider
@@ -189,8 +189,8 @@ async def test_a_pre_hook_without_an_end_says_no(hf: Holdfast, tmp_path: Path, p
 
 async def refused_run(hf: Holdfast, text: str, logs: Path, asks: Any) -> Result:
     """On a worker that runs no commands of documents."""
-    fittings = Fittings(backend=asks, allow_tool=lambda visit: "commands are off here")
-    pipeline = make_ready(text, fittings).pipeline
+    fittings = PipelineSetup(backend=asks, allow_tool=lambda visit: "commands are off here")
+    pipeline = prepare_pipeline(text, fittings).pipeline
     program = program_for(pipeline, fittings)
     hf.carry(program)
     service = await hf.service()

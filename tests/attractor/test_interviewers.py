@@ -17,12 +17,12 @@ from holdfast.attractor.interviewers import (
     AutoApproveInterviewer,
     CallbackInterviewer,
     ConsoleInterviewer,
-    Option,
+    InterviewOption,
     Question,
     QuestionType,
     QueueInterviewer,
     RecordingInterviewer,
-    ask_in_time,
+    ask_with_timeout,
 )
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.types.hold import HoldRow
@@ -31,7 +31,7 @@ from tests.attractor.running import dot
 
 pytestmark = pytest.mark.anyio
 
-CHOICES = (Option("A", "[A] Approve"), Option("F", "[F] Fix"))
+CHOICES = (InterviewOption("A", "[A] Approve"), InterviewOption("F", "[F] Fix"))
 PICK = Question(text="Ship?", options=CHOICES, stage="gate")
 YES_NO = Question(text="Go?", type=QuestionType.YES_NO)
 CONFIRM = Question(text="Sure?", type=QuestionType.CONFIRMATION)
@@ -145,9 +145,9 @@ async def test_the_default_of_a_question_comes_before_a_timeout() -> None:
 
     slow = CallbackInterviewer(never)
     late = Question(text="Ship?", options=CHOICES, timeout_seconds=0.01)
-    assert (await ask_in_time(slow, late)).value == AnswerValue.TIMEOUT
+    assert (await ask_with_timeout(slow, late)).value == AnswerValue.TIMEOUT
     safe = Question(text="Ship?", options=CHOICES, timeout_seconds=0.01, default=Answer(value="F"))
-    assert (await ask_in_time(slow, safe)).value == "F"
+    assert (await ask_with_timeout(slow, safe)).value == "F"
 
 
 @pytest.mark.covers("ATTRACTOR-GATE-03", "AT-169")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import PipelineInvalidError
-from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.lint import validate, validate_or_raise
 from holdfast.frontends.dot.parse import parse
@@ -22,7 +22,7 @@ def told(body: str, **options: Any) -> list[Diagnostic]:
     return validate(parse(f"digraph P {{\n{body}\n}}", path="p.dot").pipeline, **options)
 
 
-def one(body: str, rule: str, severity: Severity, **options: Any) -> Diagnostic:
+def one(body: str, rule: str, severity: DiagnosticSeverity, **options: Any) -> Diagnostic:
     """The only diagnostic of that rule; it has all that one must have."""
     (found,) = [each for each in told(body, **options) if each.rule == rule]
     assert found.severity is severity
@@ -37,7 +37,7 @@ def rules(body: str, **options: Any) -> set[str]:
     return {each.rule for each in told(body, **options)}
 
 
-ERROR, WARNING = Severity.error, Severity.warning
+ERROR, WARNING = DiagnosticSeverity.error, DiagnosticSeverity.warning
 CLEAN = f'{ENDS} a [prompt="x"]; start -> a -> exit'
 
 

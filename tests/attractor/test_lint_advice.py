@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.extra_rules import ADVICE
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.rules import RULES
@@ -98,21 +98,21 @@ def test_a_diagnostic_says_where_how_bad_what_and_what_to_do() -> None:
     )
 
 
-def severity(rule: str, body: str, **options: Any) -> set[Severity]:
+def severity(rule: str, body: str, **options: Any) -> set[DiagnosticSeverity]:
     return {each.severity for each in told(body, **options) if each.rule == rule}
 
 
 @pytest.mark.covers("AT-A7")
 def test_a_condition_on_the_edge_of_a_gate_is_a_warning() -> None:
     assert severity("gate_conditions", f'{GATE} ask -> exit [condition="outcome=success"]') == {
-        Severity.warning
+        DiagnosticSeverity.warning
     }
     assert not severity("gate_conditions", f"{GATE} ask -> exit")
 
 
 @pytest.mark.covers("AT-A24")
 def test_a_dead_end_is_a_warning_and_no_error() -> None:
-    assert severity("dead_end", f"{ENDS} start -> a; start -> exit; a [label=A]") == {Severity.warning}
+    assert severity("dead_end", f"{ENDS} start -> a; start -> exit; a [label=A]") == {DiagnosticSeverity.warning}
     assert not severity("dead_end", f"{ENDS} start -> a -> exit; a [label=A]")
 
 
@@ -135,7 +135,7 @@ def test_conditions_that_leave_nothing_out_are_fine(conditions: tuple[str, str])
 def test_a_goal_gate_that_is_no_boolean_is_a_warning_and_false() -> None:
     body = f'{ENDS} start -> a -> exit; a [label=A, goal_gate="context.done=true"]'
     found = {each.rule: each for each in told(body)}
-    assert found["values_fit"].severity is Severity.warning
+    assert found["values_fit"].severity is DiagnosticSeverity.warning
     assert "goal_gate_has_retry" not in found
     assert not prepare(f"digraph P {{ {body} }}").pipeline.stages["a"].flag("goal_gate")
     quoted = f'{ENDS} start -> a -> exit; a [label=A, goal_gate="true", retry_target=a]'
@@ -152,13 +152,13 @@ def test_a_gate_may_name_its_default_by_target_key_or_label() -> None:
 
 def test_a_key_without_its_prefix_is_a_note_and_an_error_when_strict() -> None:
     body = f'{ENDS} start -> exit; start -> exit [condition="flag=1"]'
-    assert severity("condition_keys", body) == {Severity.info}
-    assert severity("condition_keys", body, strict=True) == {Severity.error}
+    assert severity("condition_keys", body) == {DiagnosticSeverity.info}
+    assert severity("condition_keys", body, strict=True) == {DiagnosticSeverity.error}
 
 
 def test_the_stop_condition_of_a_manager_is_checked_too() -> None:
     body = f'{ENDS} start -> a -> exit; a [shape=house, stack.child_dotfile=x, manager.stop_condition="a=="]'
-    assert Severity.error in severity("condition_syntax", body)
+    assert DiagnosticSeverity.error in severity("condition_syntax", body)
 
 
 def test_attributes_that_only_drawings_read_are_not_told_of() -> None:
@@ -202,5 +202,5 @@ def test_fan_outs_inside_one_another_are_not_looked_at_for_ever() -> None:
         for i in range(depth)
     )
     text = f"digraph P {{ {ENDS} start -> f0; {links} f{depth} [label=x]; f{depth} -> exit }}"
-    assert not [each for each in prepare(text).diagnostics if each.severity is Severity.error]
+    assert not [each for each in prepare(text).diagnostics if each.severity is DiagnosticSeverity.error]
     assert parse(text).pipeline.stages

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor import processes
-from holdfast.attractor.handlers.manager import Orders
+from holdfast.attractor.handlers.manager import ManagerOptions
 from holdfast.attractor.prepare import input_of
 from holdfast.attractor.runner import Runner
 from holdfast.frontends.dot.document import Pipeline, Stage
@@ -78,7 +78,7 @@ def test_orders_have_the_specifications_defaults() -> None:
         stage = Stage(id="m")
         pipeline = Pipeline(name="g", attrs={"stack.child_dotfile": "c.dot"})
 
-    orders = Orders.of(Visit())  # type: ignore[arg-type]
+    orders = ManagerOptions.of(Visit())  # type: ignore[arg-type]
     assert (orders.poll, orders.max_cycles, orders.actions) == (45.0, 1000, {"observe", "wait"})
     assert (orders.autostart, orders.dotfile) == (True, "c.dot")
 

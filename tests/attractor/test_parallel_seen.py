@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Holdfast, Outcome
-from holdfast.drawing import Mark
+from holdfast.drawing import Highlight
 from holdfast.reports.story_graph import story_picture
 from tests.attractor.stages import Stages
 from tests.flows.test_two_folds import assert_alike
@@ -52,7 +52,7 @@ async def test_events_and_records_tell_a_race_alike_and_both_are_drawn(hf: Holdf
     assert inside is not None
     states = {node.id.rpartition("/")[2]: node.state for node in inside.nodes if node.label}
     assert (states["slow"].value, states["quick"].value) == ("skipped", "done")
-    assert any(edge.mark is Mark.taken for edge in picture.edges)
+    assert any(edge.mark is Highlight.taken for edge in picture.edges)
 
 
 @pytest.mark.covers("ATTRACTOR-RUN-01")

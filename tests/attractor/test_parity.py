@@ -11,9 +11,9 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor.context import PipelineContext
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import PipelineResult, Runner
-from holdfast.frontends.dot.diagnostics import Severity
+from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
 from holdfast.frontends.dot.document import Stage
 from holdfast.frontends.dot.lint import validate
 from holdfast.frontends.dot.parse import parse
@@ -58,12 +58,12 @@ class Bench:
         return await self.runner(**said).run(text)
 
 
-def fail(reason: str = "no") -> Outcome:
-    return Outcome(status="fail", failure_reason=reason)
+def fail(reason: str = "no") -> StageOutcome:
+    return StageOutcome(status="fail", failure_reason=reason)
 
 
 def errors(text: str) -> list[str]:
-    return [d.rule for d in validate(parse(text).pipeline) if d.severity is Severity.error]
+    return [d.rule for d in validate(parse(text).pipeline) if d.severity is DiagnosticSeverity.error]
 
 
 @row("Parse a simple linear pipeline (start -> A -> B -> done)")
@@ -100,7 +100,7 @@ async def _no_exit(bench: Bench) -> None:
 async def _orphan(bench: Bench) -> None:
     """An error here, by the table of rules (AT-A5)."""
     found = [d for d in validate(parse(line("a; lone;", "a")).pipeline) if d.rule == "reachability"]
-    assert [(d.node_id, d.severity) for d in found] == [("lone", Severity.error)]
+    assert [(d.node_id, d.severity) for d in found] == [("lone", DiagnosticSeverity.error)]
 
 
 @row("Execute a linear 3-node pipeline end-to-end")
@@ -197,7 +197,7 @@ async def _lexical(bench: Bench) -> None:
 
 @row("Context updates from one node are visible to the next")
 async def _context(bench: Bench) -> None:
-    await bench.run(line("a; b;", "a", "b"), a=Outcome(context_updates={"plan": ["x"]}))
+    await bench.run(line("a; b;", "a", "b"), a=StageOutcome(context_updates={"plan": ["x"]}))
     assert bench.seen["b"]["plan"] == ["x"]
 
 
@@ -248,8 +248,8 @@ async def _parallel(bench: Bench) -> None:
 @row("Custom handler registration and execution works")
 async def _custom(bench: Bench) -> None:
     class Mine:
-        def execute(self, node: Stage, context: PipelineContext, graph: Any, logs_root: Path) -> Outcome:
-            return Outcome(context_updates={"mine": [node.id, graph.goal, logs_root == bench.logs]})
+        def execute(self, node: Stage, context: PipelineContext, graph: Any, logs_root: Path) -> StageOutcome:
+            return StageOutcome(context_updates={"mine": [node.id, graph.goal, logs_root == bench.logs]})
 
     runner = bench.runner()
     runner.register_handler("my.type", Mine())

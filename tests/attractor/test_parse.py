@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.frontends.dot.document import Place
+from holdfast.frontends.dot.document import SourceLocation
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.values import Duration, Value
 from tests.attractor.reading import at, faults, read, stage, told
@@ -217,16 +217,16 @@ def test_stage_that_only_edges_name_is_a_box_and_known_as_such():
 @pytest.mark.covers("ATTRACTOR-LANG-02")
 def test_everything_knows_its_place():
     found = parse("digraph G {\n  k = 1\n  a [x=1,\n     y=2]\n  a -> b [w=1]\n}").pipeline
-    assert found.places == {"k": Place(2, 3)}
-    assert found.stages["a"].place == Place(3, 3)
-    assert found.stages["a"].places == {"x": Place(3, 6), "y": Place(4, 6)}
-    assert found.stages["b"].place == Place(5, 8)
-    assert (found.links[0].place, found.links[0].places) == (Place(5, 3), {"w": Place(5, 11)})
+    assert found.places == {"k": SourceLocation(2, 3)}
+    assert found.stages["a"].place == SourceLocation(3, 3)
+    assert found.stages["a"].places == {"x": SourceLocation(3, 6), "y": SourceLocation(4, 6)}
+    assert found.stages["b"].place == SourceLocation(5, 8)
+    assert (found.links[0].place, found.links[0].places) == (SourceLocation(5, 3), {"w": SourceLocation(5, 11)})
 
 
 def test_text_may_begin_with_a_byte_order_mark_and_have_any_line_ends():
     found = parse(b'\xef\xbb\xbfdigraph G {\r\n a [label="\xc3\xa4"]\r\n b }', strict=True).pipeline
-    assert (found.stages["a"].label, found.stages["b"].place) == ("ä", Place(3, 2))
+    assert (found.stages["a"].label, found.stages["b"].place) == ("ä", SourceLocation(3, 2))
 
 
 @pytest.mark.covers("ATTRACTOR-LANG-03")

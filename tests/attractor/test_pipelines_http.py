@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.api.settings import ApiSettings
-from holdfast.app.flow import until_rest
+from holdfast.app.flow import wait_until_idle
 from holdfast.client import AsyncClient
 from holdfast.drawing import State
 from holdfast.frontends.dot.lower import lower
@@ -47,7 +47,7 @@ async def works(settings: ApiSettings | None = None) -> AsyncIterator[Server]:
 async def submitted(server: Server, source: str, status: int = 201, **more: Any) -> Any:
     found = await server.json("POST", "/pipelines", status, json={"dot": source, "simulate": True, **more})
     if status == 201:
-        await until_rest(await server.hf.service(), found["id"], 20)
+        await wait_until_idle(await server.hf.service(), found["id"], 20)
     return found
 
 
@@ -73,7 +73,7 @@ async def test_a_source_is_submitted_and_its_progress_is_shown(hall: Server) -> 
     answer = await hall.client.post("/pipelines", json={"dot": GATED, "simulate": True})
     run = answer.json()["id"]
     assert (answer.status_code, answer.headers["location"]) == (201, f"/v1/pipelines/{run}")
-    await until_rest(await hall.hf.service(), run, 20)
+    await wait_until_idle(await hall.hf.service(), run, 20)
     found = await hall.json("GET", f"/v1/pipelines/{run}")
     assert (found["name"], found["goal"], found["status"]) == ("g", "ship it", "pending_input")
     assert (found["completed_nodes"], found["current_node"]) == (["start", "plan"], "plan")
@@ -142,7 +142,7 @@ async def test_a_stream_hears_of_an_answer_as_it_comes(hall: Server) -> None:
 async def test_a_pipeline_is_cancelled_once(hall: Server) -> None:
     run = (await submitted(hall, GATED))["id"]
     await hall.json("POST", f"/pipelines/{run}/cancel", json={"reason": "not today"})
-    await until_rest(await hall.hf.service(), run, 20)
+    await wait_until_idle(await hall.hf.service(), run, 20)
     found = await hall.json("GET", f"/pipelines/{run}")
     assert (found["status"], found["outcome"], found["questions"]) == ("cancelled", "cancelled", [])
     ended = (await submitted(hall, line("a;", "a")))["id"]
@@ -159,7 +159,7 @@ async def test_the_graph_is_drawn_with_the_state_of_each_stage(hall: Server) -> 
     hold = (await hall.json("GET", f"/pipelines/{run}/questions"))["items"][0]["id"]
     await hall.json("POST", f"/pipelines/{run}/questions/{hold}/answer", json={"value": "F"})
     service = await hall.hf.service()
-    await until_rest(service, run, 20)
+    await wait_until_idle(service, run, 20)
     drawn = (await hall.client.get(f"/pipelines/{run}/graph")).text
     assert [state_in(drawn, name) for name in ("gate", "fix", "done")] == ["done", "done", "done"]
 
@@ -193,7 +193,7 @@ async def test_questions_are_listed_and_answered_once(hall: Server) -> None:
     await hall.json("POST", f"/pipelines/{run}/questions/nothing/answer", 404, json={"value": "A"})
     other = (await submitted(hall, GATED))["id"]
     await hall.json("POST", f"/pipelines/{other}/questions/{asked['id']}/answer", 404, json={"value": "A"})
-    await until_rest(await hall.hf.service(), run, 20)
+    await wait_until_idle(await hall.hf.service(), run, 20)
     context = await hall.json("GET", f"/pipelines/{run}/context")
     assert (context["human.gate.selected"], context["human.gate.comment"]) == ("F", "typo")
     assert (await hall.json("GET", f"/pipelines/{run}/questions"))["items"] == []
@@ -207,12 +207,12 @@ async def test_free_words_and_a_skipped_question_are_answers_too(hall: Server) -
     assert (asked["type"], asked["options"]) == ("freeform", [])
     place = f"/pipelines/{run}/questions/{asked['id']}/answer"
     await hall.json("POST", place, json={"text": "the weather"})
-    await until_rest(await hall.hf.service(), run, 20)
+    await wait_until_idle(await hall.hf.service(), run, 20)
     assert (await hall.json("GET", f"/pipelines/{run}/context"))["human.gate.text"] == "the weather"
     skipped = (await submitted(hall, GATED))["id"]
     (asked,) = (await hall.json("GET", f"/pipelines/{skipped}/questions"))["items"]
     await hall.json("POST", f"/pipelines/{skipped}/questions/{asked['id']}/answer", json={"value": "skipped"})
-    await until_rest(await hall.hf.service(), skipped, 20)
+    await wait_until_idle(await hall.hf.service(), skipped, 20)
     found = await hall.json("GET", f"/pipelines/{skipped}")
     assert (found["outcome"], found["failure_reason"]) == ("fail", "human skipped interaction")
 
@@ -358,5 +358,5 @@ async def test_a_gate_is_answered_while_no_worker_lives_and_goes_on_when_one_doe
     async with Holdfast(address) as hf, Worker(on=hf):
         service = await hf.service()
         for run in runs:
-            await until_rest(service, (await service.get(run)).id, 20)
+            await wait_until_idle(service, (await service.get(run)).id, 20)
             assert str((await service.get(run)).status) == "completed"

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor.context import PipelineContext
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.errors import InputError, VersionMismatchError
 from holdfast.frontends.dot.document import Stage
@@ -51,7 +51,7 @@ class Script:
         self.seen[node.id] = context.snapshot()
         if node.id == self.dies_at:
             self.dies_at = ""
-            return Outcome(status="fail", failure_reason="the machine is gone", terminal=True)
+            return StageOutcome(status="fail", failure_reason="the machine is gone", terminal=True)
         said = self.said.get(node.id)
         return said.pop(0) if isinstance(said, list) else said or f"{node.id} well"
 
@@ -224,7 +224,7 @@ async def test_retry_counters_are_not_reset_by_going_on(elsewhere: Holdfast, tmp
     logs = write_checkpoint(
         tmp_path, current_node="start", completed_nodes=["start"], next_node="a", node_retries={"a": 2}
     )
-    script = Script(a=[Outcome(status="retry")] * 9)
+    script = Script(a=[StageOutcome(status="retry")] * 9)
     found = await Runner(elsewhere, backend=script).resume(logs, source=text)
     assert script.trace == ["a", "a", "fix"], "two of four attempts were used up before"
     assert checkpoint(found.logs_root)["node_retries"] == {"a": 3}
@@ -265,7 +265,7 @@ async def test_a_goal_gate_that_was_not_met_sends_the_resumed_run_back(
         "gate [goal_gate=true, retry_target=gate]; b;",
         'start -> gate; gate -> b [condition="outcome=fail"]; gate -> b; b -> done',
     )
-    here = Script(gate=[Outcome(status="fail", failure_reason="no")], dies_at="b")
+    here = Script(gate=[StageOutcome(status="fail", failure_reason="no")], dies_at="b")
     await Runner(hf, backend=here, logs_root=tmp_path).run(text)
     assert checkpoint(tmp_path)["goal_gate_status"] == {"gate": False}
     there = Script(gate=["met"])
@@ -383,9 +383,9 @@ async def test_a_walk_that_began_anew_goes_on_in_its_last_directory(
     hf: Holdfast, elsewhere: Holdfast, tmp_path: Path
 ) -> None:
     text = dot("a; b;", "start -> a -> b; b -> a [label=anew, loop_restart=true]; b -> done [label=well]")
-    here = Script(b=[Outcome(preferred_label="anew"), Outcome(status="fail", terminal=True)])
+    here = Script(b=[StageOutcome(preferred_label="anew"), StageOutcome(status="fail", terminal=True)])
     await Runner(hf, backend=here, logs_root=tmp_path).run(text)
-    there = Script(b=[Outcome(preferred_label="well")])
+    there = Script(b=[StageOutcome(preferred_label="well")])
     found = await Runner(elsewhere, backend=there).resume(tmp_path)
     assert found.succeeded
     assert there.trace == ["b"]

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor.context import PipelineContext
-from holdfast.attractor.directory_sync import Scribe, put_pages
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.directory_sync import JournalFollower, write_files
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.frontends.dot.document import Stage
 from holdfast.runs.events import reader_of
@@ -54,11 +54,11 @@ PIPELINES = {
     ),
 }
 # Stages that say something else than "well" do so by how often they were asked, which the context knows.
-SAID: dict[str, list[Outcome]] = {
-    "work": [Outcome(status="fail", failure_reason="not yet")],
-    "choose": [Outcome(preferred_label="right")],
-    "hint": [Outcome(suggested_next_ids=("left",))],
-    "b": [Outcome(status="fail", failure_reason="no")],
+SAID: dict[str, list[StageOutcome]] = {
+    "work": [StageOutcome(status="fail", failure_reason="not yet")],
+    "choose": [StageOutcome(preferred_label="right")],
+    "hint": [StageOutcome(suggested_next_ids=("left",))],
+    "b": [StageOutcome(status="fail", failure_reason="no")],
 }
 
 
@@ -68,7 +68,7 @@ def answer(node: Stage, prompt: str, context: PipelineContext) -> Any:
     said = SAID.get(node.id, [])
     if node.id == "anew":
         # A walk that began anew knows nothing of before but its directory's name.
-        return Outcome(preferred_label="again" if times == 0 and not context.get("given") else "on")
+        return StageOutcome(preferred_label="again" if times == 0 and not context.get("given") else "on")
     return said[times] if times < len(said) else "well"
 
 
@@ -84,9 +84,9 @@ async def directories(hf: Holdfast, run: str, folder: Path) -> list[Path]:
     made: list[Path] = []
     for record in await service.store.read(row.id, payloads=False):
         if record.kind in (Kind.created, Kind.step) and not record.scope:
-            scribe = Scribe(service.store, service.runtime.desk, reader.sealer, reader.graph, row)
+            scribe = JournalFollower(service.store, service.runtime.desk, reader.sealer, reader.graph, row)
             made.append(folder / str(record.seq))
-            put_pages(made[-1], (await scribe.read_on(record.seq)).take())
+            write_files(made[-1], (await scribe.read_on(record.seq)).take())
     return made
 
 

@@ -13,10 +13,10 @@ import pytest
 from holdfast import Flow, Holdfast
 from holdfast.attractor import run_files
 from holdfast.attractor.context import PipelineContext
-from holdfast.attractor.directory_sync import Attendant, Scribe
+from holdfast.attractor.directory_sync import DirectorySync, JournalFollower
 from holdfast.attractor.events import CheckpointSaved, PipelineEvent
 from holdfast.attractor.export import export_directory
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Stage
@@ -67,9 +67,9 @@ async def test_the_first_checkpoint_is_there_when_the_first_stage_begins(
     hf: Holdfast, tmp_path: Path
 ) -> None:
     class Look:
-        def execute(self, node: Stage, context: PipelineContext, graph: Any, logs_root: Path) -> Outcome:
+        def execute(self, node: Stage, context: PipelineContext, graph: Any, logs_root: Path) -> StageOutcome:
             found = checkpoint(logs_root)
-            return Outcome(
+            return StageOutcome(
                 context_updates={"seen": [found["completed_nodes"], found["context"]["graph.goal"]]}
             )
 
@@ -130,9 +130,9 @@ def _stumbles(node: Stage, prompt: str, context: PipelineContext) -> Any:
     if node.id == "r" and not context.get_string("internal.retry_count.r"):
         tries = _stumbles.tries = getattr(_stumbles, "tries", 0) + 1  # type: ignore[attr-defined]
         if tries % 2:
-            return Outcome(status="retry", failure_reason="not yet")
+            return StageOutcome(status="retry", failure_reason="not yet")
     if node.id == "b2":
-        return Outcome(context_updates={"score": 3, "n": [1, {"x": None}]}, notes="b2 said ä")
+        return StageOutcome(context_updates={"score": 3, "n": [1, {"x": None}]}, notes="b2 said ä")
     return f"{node.id}: {prompt}"
 
 
@@ -174,8 +174,8 @@ async def test_a_restart_goes_on_in_a_directory_that_names_its_parent(hf: Holdfa
     turns = iter(["anew", "anew", "well"])
     text = dot("a; b;", "start -> a -> b; b -> a [label=anew, loop_restart=true]; b -> done [label=well]")
 
-    def answer(node: Stage, prompt: str, context: PipelineContext) -> Outcome:
-        return Outcome(preferred_label=next(turns) if node.id == "b" else "", context_updates={"by": node.id})
+    def answer(node: Stage, prompt: str, context: PipelineContext) -> StageOutcome:
+        return StageOutcome(preferred_label=next(turns) if node.id == "b" else "", context_updates={"by": node.id})
 
     found = await run(hf, text, live, backend=answer)
     assert found.succeeded
@@ -233,15 +233,15 @@ async def test_a_file_never_shows_what_is_not_committed(
 ) -> None:
     """Each checkpoint that is written is of a record that the store has."""
     heads: list[tuple[int, int]] = []
-    write = Attendant.write
+    write = DirectorySync.write
 
-    async def watched(self: Attendant) -> None:
+    async def watched(self: DirectorySync) -> None:
         await write(self)
         row = await self.scribe.store.get_run(self.scribe.row.id)
         assert row is not None
         heads.append((checkpoint(tmp_path)["seq"], row.head))
 
-    monkeypatch.setattr(Attendant, "write", watched)
+    monkeypatch.setattr(DirectorySync, "write", watched)
     stages = "".join(f"s{i};" for i in range(30))
     await run(hf, line(stages, *(f"s{i}" for i in range(30))), tmp_path)
     assert heads
@@ -255,7 +255,7 @@ async def test_retry_counters_are_in_the_checkpoint_until_a_success(hf: Holdfast
     tries = iter(["retry", "retry"])
 
     def answer(node: Stage, prompt: str, context: PipelineContext) -> Any:
-        return Outcome(status=next(tries)) if node.id == "a" else "well"
+        return StageOutcome(status=next(tries)) if node.id == "a" else "well"
 
     await run(hf, text, tmp_path, backend=answer)
     saved = checkpoint(tmp_path)
@@ -319,13 +319,13 @@ async def test_what_is_left_of_a_pruned_run_is_exported(hf: Holdfast, tmp_path: 
 async def test_a_run_that_waits_often_is_read_once(hf: Holdfast, tmp_path: Path, monkeypatch: Any) -> None:
     """What was read of a run that waits is kept: each turn costs what is new."""
     heads: list[int] = []
-    real = Scribe.read_on
+    real = JournalFollower.read_on
 
-    async def read_on(self: Scribe, upto: int | None = None) -> Any:
+    async def read_on(self: JournalFollower, upto: int | None = None) -> Any:
         heads.append(self.head)
         return await real(self, upto)
 
-    monkeypatch.setattr(Scribe, "read_on", read_on)
+    monkeypatch.setattr(JournalFollower, "read_on", read_on)
     text = dot("h [shape=hexagon, label=on];", 'start -> h; h -> h [label="more"]; h -> done [label="end"]')
     service = await hf.service()
     runner = Runner(hf, logs_root=tmp_path)

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import Holdfast, Worker
 from holdfast.attractor.context import PipelineContext
-from holdfast.attractor.directory_sync import ATTENDANTS
+from holdfast.attractor.directory_sync import DIRECTORY_SYNCS
 from holdfast.attractor.export import export_directory
 from holdfast.attractor.runner import Runner
 from holdfast.errors import LeaseLostError
@@ -80,7 +80,7 @@ async def test_a_worker_that_lost_the_run_writes_nothing_more(hf: Holdfast, tmp_
     with pytest.raises(LeaseLostError):
         await running
     assert checkpoint(tmp_path) == {"of": "somebody else"}
-    assert ATTENDANTS.of(driver.run) is None
+    assert DIRECTORY_SYNCS.of(driver.run) is None
     assert isinstance(driver.lease, Lease)
 
 
@@ -91,7 +91,7 @@ async def test_an_attendant_that_stumbles_is_told_of_and_the_run_goes_on(
         raise RuntimeError("no such key")
 
     told: list[str] = []
-    monkeypatch.setattr("holdfast.attractor.run_directory.Directory.checkpoint", stumble)
+    monkeypatch.setattr("holdfast.attractor.run_directory.RunDirectory.checkpoint", stumble)
     runner = Runner(hf, logs_root=tmp_path, on_event=lambda event: told.append(type(event).__name__))
     found = await runner.run(line("a;", "a"))
     assert found.succeeded

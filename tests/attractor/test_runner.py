@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.program import program_of
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.runner import Runner, run_pipeline
@@ -152,9 +152,9 @@ class Failing:
         self.calls = 0
         self._reason = reason
 
-    def execute(self, node: Stage, context: Any, graph: Any, logs_root: Any) -> Outcome:
+    def execute(self, node: Stage, context: Any, graph: Any, logs_root: Any) -> StageOutcome:
         self.calls += 1
-        return Outcome(status="fail", failure_reason=self._reason(self.calls))
+        return StageOutcome(status="fail", failure_reason=self._reason(self.calls))
 
 
 @pytest.mark.covers("ATTRACTOR-BOUND-04")
@@ -201,10 +201,10 @@ class Spending:
     def __init__(self) -> None:
         self.calls = 0
 
-    async def execute(self, node: Any, context: Any, graph: Any, logs_root: Any, visit: Visit) -> Outcome:
+    async def execute(self, node: Any, context: Any, graph: Any, logs_root: Any, visit: StageVisit) -> StageOutcome:
         self.calls += 1
         visit.ctx.spent(tokens=60, cost=0.5)
-        return Outcome()
+        return StageOutcome()
 
 
 STAGES = "".join(f"s{i} [type=spend, effect=read];" for i in range(5))

@@ -10,7 +10,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.agents.messages import Message, ToolCall
 from holdfast.attractor import Runner
-from holdfast.attractor.conversations import PREFIX, Turn, compacted, history_of
+from holdfast.attractor.conversations import PREFIX, ConversationTurn, compacted, history_of
 from tests.agents.conftest import provider
 from tests.agents.provider import Answer, Provider
 from tests.attractor.models import asked, backend, said
@@ -137,9 +137,9 @@ async def test_a_long_conversation_is_told_in_short(hf: Holdfast, tmp_path: Path
     assert len(str(result.context[PREFIX + "t"])) < 12_000
 
 
-def a_turn(stage: str, size: int) -> Turn:
+def a_turn(stage: str, size: int) -> ConversationTurn:
     call = ToolCall("1", "look", "{}")
-    return Turn(
+    return ConversationTurn(
         stage,
         (
             Message("user", f"do {stage}"),

@@ -10,7 +10,7 @@ import pytest
 from holdfast import Holdfast, Worker
 from holdfast.app.flow import advance, make_result
 from holdfast.attractor.program import program_for, program_of
-from holdfast.cli.commands.worker import Terms, work
+from holdfast.cli.commands.worker import WorkerOptions, run_worker
 from holdfast.cli.main import Exit
 from holdfast.errors import FlowNotFoundError
 from holdfast.frontends.dot.parse import parse
@@ -98,6 +98,6 @@ async def test_holdfast_worker_without_flows_runs_pipelines(
     one, _ = instances
     run = await answered(one, tmp_path / "logs")
     address = f"sqlite:{tmp_path / 'h.db'}"
-    done = await work([], None, 2, until_idle=True, store=address, json=False, terms=Terms())
+    done = await run_worker([], None, 2, until_idle=True, store=address, json=False, terms=WorkerOptions())
     assert (done, (await (await one.service()).get(run)).status) == (Exit.ok, "completed")
     assert "carries every pipeline" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.frontends.dot.diagnostics import Severity
+from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.lint import validate
 from holdfast.frontends.dot.model_choice import ModelChoice, model_choice, provider_of
@@ -66,7 +66,7 @@ def test_two_short_names_of_properties_are_taken_with_a_warning() -> None:
     found = styled("* { model: m; provider: openai }", "start -> a -> exit; a")
     assert found.stages["a"].text("llm_provider") == "openai"
     told = [each for each in validate(found) if each.rule == "stylesheet_syntax"]
-    assert [each.severity for each in told] == [Severity.warning] * 2
+    assert [each.severity for each in told] == [DiagnosticSeverity.warning] * 2
 
 
 @pytest.mark.covers("AT-210")

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast import Holdfast
-from holdfast.attractor import Outcome
+from holdfast.attractor import StageOutcome
 from holdfast.attractor.stored_source import shared_stages
 from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
@@ -44,7 +44,7 @@ async def test_the_stage_whose_failure_ends_the_run_is_the_last_one_in_the_check
     hf: Holdfast, tmp_path: Path
 ) -> None:
     text = dot("a [prompt=x, max_retries=1]; b [prompt=x]", "start -> b -> a -> done")
-    failing = Outcome(status="fail", failure_reason="the disk is full")
+    failing = StageOutcome(status="fail", failure_reason="the disk is full")
     found = await run(hf, text, tmp_path / "L", backend=lambda node, *_: failing if node.id == "a" else "")
     assert (found.status, found.completed_nodes) == ("fail", ("start", "b", "a"))
     assert (found.node_outcomes["a"], found.context["outcome"]) == ("fail", "fail")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Holdfast, Outcome
-from holdfast.engine.failures import wait_before
+from holdfast.engine.failures import retry_delay
 from tests.attractor.stages import Stages
 
 pytestmark = pytest.mark.anyio
@@ -61,13 +61,13 @@ def test_presets_wait_as_the_table_says_within_half_and_one_and_a_half(
     found = policy(f", retry_policy={preset}")
     assert found.attempts == attempts
     shares = [
-        wait_before(found, n, f"run {run}", "", "a", 1) / 1000 / wait
+        retry_delay(found, n, f"run {run}", "", "a", 1) / 1000 / wait
         for run in range(200)
         for n, wait in enumerate(waits, 1)
     ]
     assert 0.5 <= min(shares) < 0.55
     assert 1.45 < max(shares) <= 1.5
-    assert wait_before(found, 1, "same") == wait_before(found, 1, "same")
+    assert retry_delay(found, 1, "same") == retry_delay(found, 1, "same")
 
 
 # ---------------------------------------------------------------------- retrying

@@ -10,7 +10,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.attractor.picture import picture_of_run
 from holdfast.attractor.stored_source import pipeline_of
-from holdfast.drawing import Mark, State
+from holdfast.drawing import Highlight, State
 from holdfast.runs.history.timeline import make_timeline
 from tests.attractor.running import dot, line, run
 from tests.cli.conftest import Cli, cli, logs
@@ -78,7 +78,7 @@ async def test_a_picture_has_states_and_the_way_that_was_taken(hf: Holdfast, tmp
         "start": State.done, "done": State.idle, "fan": State.done, "a": State.done, "b": State.done,
         "join": State.done, "gate": State.asking, "fix": State.idle,
     }  # fmt: skip
-    taken = {(edge.source, edge.target) for edge in picture.edges if edge.mark is Mark.taken}
+    taken = {(edge.source, edge.target) for edge in picture.edges if edge.mark is Highlight.taken}
     assert taken == {
         ("start", "fan"), ("fan", "a"), ("fan", "b"), ("a", "join"), ("b", "join"), ("join", "gate"),
     }  # fmt: skip

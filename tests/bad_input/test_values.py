@@ -274,7 +274,7 @@ def small_limit(monkeypatch: pytest.MonkeyPatch) -> int:
     limit = 200_000
     monkeypatch.setattr(seal, "MAX_SIZE", limit)
     monkeypatch.setattr(emit, "MAX_EMITTED", limit)
-    for fn in (envelope.wrap, envelope.seal, seal.spill):
+    for fn in (envelope.pack_envelope, envelope.encode_body, seal.spill):
         monkeypatch.setitem(fn.__kwdefaults__, "limit", limit)
     return limit
 

@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from holdfast.cli.commands import app
-from holdfast.cli.lazy import narrowed
+from holdfast.cli.lazy import app_for_command
 
 
 def below(command: Any, path: tuple[str, ...]) -> Any:
@@ -31,16 +31,16 @@ def help_of(command: Any) -> str:
 def test_help_of_every_command_is_the_same_when_only_it_is_built() -> None:
     whole = get_command(app)
     for path in paths(whole):
-        small = narrowed(app, [*path, "--help"])
+        small = app_for_command(app, [*path, "--help"])
         assert help_of(below(get_command(small), path)) == help_of(below(whole, path)), path
 
 
 def test_only_the_named_command_is_built() -> None:
-    built: Any = get_command(narrowed(app, ["holds", "resolve", "h1"]))
+    built: Any = get_command(app_for_command(app, ["holds", "resolve", "h1"]))
     assert list(built.commands) == ["holds"]
     assert list(built.commands["holds"].commands) == ["resolve"]
 
 
 @pytest.mark.parametrize("argv", [["nonsense"], ["--json", "runs"]])
 def test_all_commands_are_there_when_the_first_word_is_not_one_of_them(argv: list[str]) -> None:
-    assert narrowed(app, argv) is app
+    assert app_for_command(app, argv) is app

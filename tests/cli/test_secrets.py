@@ -10,7 +10,7 @@ import pytest
 import typer.main
 
 from holdfast.cli.commands import app
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 from tests.cli.conftest import Cli
 
 CANARY = "c4n4ry-token-8871"
@@ -60,9 +60,9 @@ PIN = 4711
 
 @pytest.fixture(autouse=True)
 def fresh_veil() -> Iterator[None]:
-    veil.forget()
+    redactor.forget()
     yield
-    veil.forget()
+    redactor.forget()
 
 
 def commands(run: str, other: str, flow: str) -> dict[str, list[tuple[str, ...]]]:
@@ -120,7 +120,7 @@ def test_secret_is_in_the_output_of_no_command_and_in_no_log(
     ]
     runs = [row["id"] for row in cli("runs", "--json").json]
     for run, decision in zip(runs, ("no", "yes"), strict=True):
-        veil.forget()
+        redactor.forget()
         said.append(cli("show", run))
         said.append(cli("answer", run, decision, "--resume", *(["--json"] if decision == "no" else [])))
     known = commands(runs[0], runs[1], str(flow))
@@ -129,7 +129,7 @@ def test_secret_is_in_the_output_of_no_command_and_in_no_log(
         present - ELSEWHERE, key=list(known).index if present - ELSEWHERE <= set(known) else None
     ):
         for words in known.get(name, [(name, runs[0], *more) for more in PLAIN]):
-            veil.forget()
+            redactor.forget()
             said.append(cli(*words))
             assert CANARY not in said[-1].out + said[-1].err, words
             assert "Something unexpected" not in said[-1].err, words

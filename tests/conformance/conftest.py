@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.checkpoint.keys import EVERYBODY, StaticKeys, new_scope, with_scope
-from holdfast.runs.encryption.cipher import Vault
-from holdfast.runs.encryption.store import vaulted
+from holdfast.runs.encryption.cipher import FieldCipher
+from holdfast.runs.encryption.store import with_encryption
 from holdfast.store.open import open_store
 from holdfast.testing.conformance.kit import StoreKit
 from tests.services import postgres
@@ -52,7 +52,7 @@ def encrypted_kit(_folder: Path) -> StoreKit:
 
     async def the_one(clock: Clock) -> Store:
         if not stores:
-            stores.append(vaulted(await open_store("memory:", clock=clock), Vault(ring)))
+            stores.append(with_encryption(await open_store("memory:", clock=clock), FieldCipher(ring)))
         return stores[0]
 
     return StoreKit(the_one, sealed=True)

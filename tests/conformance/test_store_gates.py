@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.testing.conformance.gates import GateChangeSuite, GateSuite, RateSuite
+from holdfast.testing.conformance.gates import LimitChangeSuite, LimitSuite, RateSuite
 
 
 @pytest.mark.covers("FLEET-WORK-03")
-class TestGates(GateSuite):
+class TestGates(LimitSuite):
     pass
 
 
@@ -16,5 +16,5 @@ class TestRates(RateSuite):
 
 
 @pytest.mark.covers("FLEET-WORK-03")
-class TestGateChanges(GateChangeSuite):
+class TestGateChanges(LimitChangeSuite):
     pass

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast
 from holdfast.runs.driver.driver import Driver
-from holdfast.runs.worker.worker import Worker as RunWorker
+from holdfast.runs.worker.worker import RunWorker
 from holdfast.store.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
 

@@ -39,12 +39,12 @@ def test_a_link_to_nowhere_is_found(tmp_path):
     page.write_text(
         "# One\n\n[a](page.md#one) [b](page.md#two) [c](gone.md) [d](https://x.org)\n\n```\n[e](x.md)\n```\n"
     )
-    assert [link for link in docs.links(page) if not docs.leads(page, link)] == ["page.md#two", "gone.md"]
+    assert [link for link in docs.links(page) if not docs.is_valid_link(page, link)] == ["page.md#two", "gone.md"]
 
 
 @pytest.mark.covers("TOOL-DOCS-01")
 def test_every_page_has_a_title_and_a_place_in_the_menu():
-    assert docs.homeless() == []
+    assert docs.pages_outside_menu() == []
     listed = " ".join(docs.menu())
     assert all(f'"{page.relative_to(docs.DOCS).as_posix()}"' in listed for page in docs.DOCS.rglob("*.md"))
 

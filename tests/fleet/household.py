@@ -10,12 +10,12 @@ from typing import Any
 from holdfast import Flow, Holdfast, RunSettings
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.links.open import Links
-from holdfast.holds.links.tokens import Grant
+from holdfast.holds.links.tokens import LinkGrant
 from holdfast.store.protocols import ClaimRequest, RunFilter, Store
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldId
 from holdfast.types.ids import RunId
-from holdfast.types.limit_rows import Gate
+from holdfast.types.limit_rows import LimitRow
 from holdfast.types.schedule import ScheduleRow
 from tests.flows.test_long_lists import growing
 from tests.keeping.canary import tell, telling_flow
@@ -97,7 +97,7 @@ async def furnish(hf: Holdfast, ledger: Path) -> Home:
     service = await hf.service()
     store = service.store
     # Every start of this flow is counted.
-    await store.put_gate(Gate(name="flow:shipping", concurrency=50, rate=1000, per=3600 * MICROS, fixed=True))
+    await store.put_gate(LimitRow(name="flow:shipping", concurrency=50, rate=1000, per=3600 * MICROS, fixed=True))
     home.failed = await tell(hf, thread=f"talk {ODD}")  # blobs in rows and files, memories, events, failed
     await nested().run({}, on=hf, tenant="acme")
     done = await nested().run({}, on=hf, idempotency_key="once")
@@ -131,7 +131,7 @@ async def _link(hf: Holdfast, to: str) -> tuple[str, HoldId]:
     service = await hf.service()
     row = await service.store.hold(hold)
     assert row is not None
-    return await Links(service.people.office).make(row, Grant(to=f"user:{to}", purpose="decide")), hold
+    return await Links(service.people.office).make(row, LinkGrant(to=f"user:{to}", purpose="decide")), hold
 
 
 async def _abandoned(hf: Holdfast, flow: Flow) -> None:

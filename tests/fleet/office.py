@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.runs.schedules.plan import Schedule
-from holdfast.runs.schedules.service import Schedules
+from holdfast.runs.schedules.service import ScheduleService
 from holdfast.store.protocols import RunFilter, RunRow
 from holdfast.testing.clock import FakeClock
 
@@ -31,7 +31,7 @@ class Office:
             await ctx.ask("Go on?", options=["yes"])
         return {}
 
-    async def schedules(self) -> Schedules:
+    async def schedules(self) -> ScheduleService:
         return await self.hf.schedules()
 
     async def put(self, **plan: Any) -> Schedule:

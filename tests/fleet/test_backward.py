@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from holdfast import Holdfast, Worker
-from holdfast.cli.doctor.store import of_servers
+from holdfast.cli.doctor.store import server_findings
 from holdfast.errors import HistoryLostError
 from holdfast.runs.service import RunService
 from holdfast.store.open import open_store
@@ -62,7 +62,7 @@ async def test_run_stops_when_its_history_went_back(tmp_path: Path, caplog: pyte
                 for run in (approved, whole):
                     await until(service, run, RunStatus.pending_input)
             begun = await order("begun")
-            (said,) = [f for f in of_servers(await service.store.durability()) if f.check == "replication"]
+            (said,) = [f for f in server_findings(await service.store.durability()) if f.check == "replication"]
             assert (said.state, said.said[:13]) == ("warn", "asynchronous:")
             assert "can be lost" in said.said
             assert said.about[0].startswith("two: streaming, async, ")
@@ -158,7 +158,7 @@ async def test_thousands_of_runs_that_others_deleted_are_told_as_a_number(
 ) -> None:
     store = await open_store(address)
     await store.close()
-    known = failover.Acks()
+    known = failover.Acknowledgements()
     for n in range(2500):
         known.mailed(RunId(f"gone-{n}"), 1, n)
     raw = await asyncpg.connect(address.partition("?")[0])
@@ -181,7 +181,7 @@ def test_remembering_what_was_acknowledged_costs_little() -> None:
 
     kit = StoreKit(lambda _: None)  # type: ignore[arg-type,return-value]
     kit.clock = FakeClock()
-    known = failover.Acks(most=100)
+    known = failover.Acknowledgements(most=100)
     leases = [Lease(new_run_id(), n, 1, "w") for n in range(1000)]
     batches = [RunBatch(lease, [kit.record(1)]) for lease in leases]
     began = time.perf_counter()

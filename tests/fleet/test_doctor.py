@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
-from holdfast.cli.doctor.store import of_servers
-from holdfast.types.acknowledged import Acknowledged
+from holdfast.cli.doctor.store import server_findings
+from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.durability import Durability, Standby
 
 pytestmark = pytest.mark.anyio
@@ -54,14 +54,14 @@ async def test_doctor_lists_runs_that_lost_their_history(tmp_path: Path) -> None
         run = (await flow.run({}, on=hf)).run_id
         assert (await asyncio.to_thread(doctor, address))["history"]["state"] == "ok"
         store = (await hf.service()).store
-        assert await store.lost_history(Acknowledged(run=run, head=99, term=1, at=1)) is not None
+        assert await store.lost_history(AcknowledgedState(run=run, head=99, term=1, at=1)) is not None
     finding = (await asyncio.to_thread(doctor, address))["history"]
     assert (finding["state"], finding["about"]) == ("warn", [run[:8]])
     assert "--accept-loss" in finding["todo"]
 
 
 def said_of(facts: Durability) -> dict[str, tuple[str, str]]:
-    return {finding.check: (finding.state, finding.said) for finding in of_servers(facts)}
+    return {finding.check: (finding.state, finding.said) for finding in server_findings(facts)}
 
 
 @pytest.mark.covers("FLEET-PG-08")
@@ -79,8 +79,8 @@ def test_doctor_says_what_can_be_lost_with_the_standbys_that_there_are() -> None
     assert said_of(Durability(standbys=[synchronous], waits_for="two"))["replication"][0] == "ok"
     state, said = said_of(Durability(standbys=[two], waits_for="three"))["replication"]
     assert (state, "every write hangs" in said) == ("fail", True)
-    (_, finding) = of_servers(Durability(standbys=[two]))
+    (_, finding) = server_findings(Durability(standbys=[two]))
     assert finding.about == ["two: streaming, async, 8,192 bytes behind, 1.500 s late"]
     unseen = Standby(name="two", state=None, sync=None, lag_bytes=None, lag=None)
-    (_, finding) = of_servers(Durability(standbys=[unseen], waits_for="two", hidden=True))
+    (_, finding) = server_findings(Durability(standbys=[unseen], waits_for="two", hidden=True))
     assert finding.about == ["two: how it is only a member of pg_monitor may see"]

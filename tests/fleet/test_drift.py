@@ -19,7 +19,7 @@ from holdfast.store.protocols import Drift
 from holdfast.store.sql.postgres import drift
 from holdfast.store.sql.postgres.connect import Conn, statement
 from holdfast.store.sql.postgres.drift import drift_of
-from holdfast.store.sql.postgres.migrations import migrations, together
+from holdfast.store.sql.postgres.migrations import migrations, transactional_sql
 from tests.fleet.conftest import schema_of
 from tests.services import pgcluster, postgres
 
@@ -83,7 +83,7 @@ async def test_schema_that_was_upgraded_is_the_same_as_a_new_one(address: str) -
     schema = schema_of(address)
     postgres.execute(f"CREATE SCHEMA {schema}")
     for first in migrations()[:2]:
-        postgres.execute(statement(together(first.sql), schema))
+        postgres.execute(statement(transactional_sql(first.sql), schema))
         postgres.execute(f"INSERT INTO {schema}.migrations VALUES ({first.number}, '{first.name}', 0)")
     assert await drift(address) == []
 

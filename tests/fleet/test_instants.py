@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.errors import InputError
 from holdfast.runs.schedules.instants import fires_at, local, newest, upcoming
-from holdfast.runs.schedules.plan import Plan
+from holdfast.runs.schedules.plan import SchedulePlan
 from holdfast.runs.schedules.request import make_plan, require_name
 from holdfast.types.clock import MICROS, to_micros
 
@@ -28,11 +28,11 @@ def at(text: str, zone: str = BERLIN, *, fold: int = 0) -> int:
 NOW = at("2026-01-01T00:00")
 
 
-def shown(plan: Plan, after: int, count: int) -> list[str]:
+def shown(plan: SchedulePlan, after: int, count: int) -> list[str]:
     return [f"{local(instant, plan.zone):%d. %H:%M %z}" for instant in upcoming(plan, after, count)]
 
 
-def cron(text: str, zone: str = BERLIN, **more: Any) -> Plan:
+def cron(text: str, zone: str = BERLIN, **more: Any) -> SchedulePlan:
     return make_plan(NOW, cron=text, zone=zone, **more)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import KeyMissingError
-from holdfast.runs.driver.park import Hands
+from holdfast.runs.driver.park import ReleaseAfterOutage
 from holdfast.types.ids import RunId
 from tests.fleet.crew import until
 
@@ -147,7 +147,7 @@ async def test_run_is_given_back_when_mail_comes_at_that_moment(
                 driving.cancel()
                 await asyncio.gather(driving, return_exceptions=True)
             else:
-                await (Hands(runtime).back(claim) if who == "stopped" else runtime._give_back(claim))
+                await (ReleaseAfterOutage(runtime).back(claim) if who == "stopped" else runtime._give_back(claim))
         after = await get_run(row.id)
     assert after is not None
     assert (after.worker, after.inbox_seq, len(looks)) == (None, 1, 2)

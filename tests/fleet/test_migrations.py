@@ -14,7 +14,7 @@ from holdfast.errors import OlderWorkerError, SchemaTooNewError, StoreBusyError,
 from holdfast.store import upgrade
 from holdfast.store.open import open_store
 from holdfast.store.sql.postgres import migrate
-from holdfast.store.sql.postgres.migrations import Migration, apart, at_once, index_of, migrations, together
+from holdfast.store.sql.postgres.migrations import PostgresMigration, concurrent_statements, creation_sql, index_of, migrations, transactional_sql
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
 from tests.fleet.conftest import schema_of
@@ -23,7 +23,7 @@ from tests.services import postgres
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-PG-11")]
 
 NEWEST = migrations()[-1].number
-MORE = Migration(
+MORE = PostgresMigration(
     NEWEST + 1,
     "more",
     "ALTER TABLE @runs ADD COLUMN more bigint NOT NULL DEFAULT 0;\n"
@@ -34,7 +34,7 @@ MORE = Migration(
 
 
 @pytest.fixture
-def more(monkeypatch: pytest.MonkeyPatch) -> Migration:
+def more(monkeypatch: pytest.MonkeyPatch) -> PostgresMigration:
     """The next release, which adds one number."""
     monkeypatch.setattr(migrate, "migrations", lambda: [*migrations(), MORE])
     return MORE
@@ -80,17 +80,17 @@ def test_every_first_half_leaves_what_the_last_release_uses() -> None:
 
 
 def test_statements_that_run_outside_are_told_apart() -> None:
-    assert "CONCURRENTLY" not in together(MORE.sql)
-    assert apart(MORE.sql) == ["CREATE INDEX CONCURRENTLY runs_by_more ON @runs (more, created_at)"]
-    assert index_of(apart(MORE.sql)[0]) == "runs_by_more"
-    assert "CREATE INDEX runs_by_more ON @runs (more, created_at);" in at_once(MORE.sql)
-    assert [index_of(each) for each in apart(MORE.post)] == [None]
+    assert "CONCURRENTLY" not in transactional_sql(MORE.sql)
+    assert concurrent_statements(MORE.sql) == ["CREATE INDEX CONCURRENTLY runs_by_more ON @runs (more, created_at)"]
+    assert index_of(concurrent_statements(MORE.sql)[0]) == "runs_by_more"
+    assert "CREATE INDEX runs_by_more ON @runs (more, created_at);" in creation_sql(MORE.sql)
+    assert [index_of(each) for each in concurrent_statements(MORE.post)] == [None]
 
 
 # ---------------------------------------------------------------------- the two halves
 
 
-async def test_new_schema_is_whole_at_once(address: str, more: Migration) -> None:
+async def test_new_schema_is_whole_at_once(address: str, more: PostgresMigration) -> None:
     await opened(address)
     assert numbers(address) == (more.number, [])
     assert has(address, "index", "runs_by_more")
@@ -98,9 +98,9 @@ async def test_new_schema_is_whole_at_once(address: str, more: Migration) -> Non
 
 
 async def test_first_half_runs_when_a_newer_version_opens_the_second_when_asked(
-    used: str, more: Migration
+    used: str, more: PostgresMigration
 ) -> None:
-    assert [step.number for step in (await upgrade.look(used)).to_begin] == [more.number]
+    assert [step.number for step in (await upgrade.read_upgrade(used)).to_begin] == [more.number]
     assert not has(used, "column", "more"), "looking changes nothing"
     await opened(used)
     await opened(used)
@@ -109,15 +109,15 @@ async def test_first_half_runs_when_a_newer_version_opens_the_second_when_asked(
     assert has(used, "index", "runs_by_more")
     assert has(used, "index", "runs_by_flow")
     assert not has(used, "constraint", "runs_more")
-    (left,) = (await upgrade.look(used)).to_finish
+    (left,) = (await upgrade.read_upgrade(used)).to_finish
     assert (left.number, left.does) == (more.number, more.post)
 
-    done = await upgrade.finish(used)
+    done = await upgrade.finish_upgrade(used)
     assert (done.number, done.to_finish) == (more.number, [])
     assert numbers(used) == (more.number, [])
     assert has(used, "constraint", "runs_more")
     assert not has(used, "index", "runs_by_flow")
-    assert await upgrade.finish(used) == done, "a second time changes nothing"
+    assert await upgrade.finish_upgrade(used) == done, "a second time changes nothing"
 
 
 async def test_version_of_before_goes_on_beside_the_first_half_and_is_refused_after_the_second(
@@ -128,33 +128,33 @@ async def test_version_of_before_goes_on_beside_the_first_half_and_is_refused_af
         await opened(used)
     await opened(used)
     with pytest.raises(SchemaTooNewError, match="begun by a newer version"):
-        await upgrade.finish(used, anyway=True)
+        await upgrade.finish_upgrade(used, anyway=True)
     with monkeypatch.context() as newer:
         newer.setattr(migrate, "migrations", lambda: [*migrations(), MORE])
-        await upgrade.finish(used)
+        await upgrade.finish_upgrade(used)
     with pytest.raises(SchemaTooNewError, match=f"has number {MORE.number}"):
         await opened(used)
 
 
-async def test_second_half_waits_for_the_workers_of_an_older_version(used: str, more: Migration) -> None:
+async def test_second_half_waits_for_the_workers_of_an_older_version(used: str, more: PostgresMigration) -> None:
     await opened(used)
     store = await open_store(used)
     old = WorkerRow(name="w-old", incarnation="i", host="h", pid=1, release="0.0.9", started_at=store.now())
     await store.announce(old, 60 * MICROS)
     await store.close()
     with pytest.raises(OlderWorkerError) as caught:
-        await upgrade.finish(used)
+        await upgrade.finish_upgrade(used)
     assert "worker w-old (0.0.9)" in caught.value.message
     assert caught.value.hint
     assert numbers(used)[0] == NEWEST
     store = await open_store(used)
     await store.dismiss("w-old", "i")
     await store.close()
-    await upgrade.finish(used)
+    await upgrade.finish_upgrade(used)
     assert numbers(used)[0] == more.number
 
 
-async def test_second_half_waits_for_sessions_that_do_not_know_it(used: str, more: Migration) -> None:
+async def test_second_half_waits_for_sessions_that_do_not_know_it(used: str, more: PostgresMigration) -> None:
     """Versions from before there was a register: only their sessions tell of them."""
     await opened(used)
     schema = schema_of(used)
@@ -162,15 +162,15 @@ async def test_second_half_waits_for_sessions_that_do_not_know_it(used: str, mor
     try:
         await connection.fetch(f'SELECT 1 FROM "{schema}".runs')
         with pytest.raises(OlderWorkerError, match=r"session \d+ \(without a name\)"):
-            await upgrade.finish(used)
-        await upgrade.finish(used, anyway=True)
+            await upgrade.finish_upgrade(used)
+        await upgrade.finish_upgrade(used, anyway=True)
         assert numbers(used)[0] == more.number
     finally:
         await connection.close()
 
 
 async def test_earlier_upgrade_is_to_be_finished_before_the_next_begins(
-    used: str, more: Migration, monkeypatch: pytest.MonkeyPatch
+    used: str, more: PostgresMigration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema = schema_of(used)
     postgres.execute(f"UPDATE {schema}.migrations SET number = -1 WHERE number = {NEWEST}")
@@ -186,9 +186,9 @@ async def test_earlier_upgrade_is_to_be_finished_before_the_next_begins(
 
 
 async def test_change_that_waits_for_a_table_stands_back_so_that_others_go_on(
-    used: str, more: Migration, monkeypatch: pytest.MonkeyPatch
+    used: str, more: PostgresMigration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrate, "LOCK", 0.3)
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", 0.3)
     schema = schema_of(used)
     reader = await asyncpg.connect(postgres.database())
     other = await asyncpg.connect(postgres.database())
@@ -214,10 +214,10 @@ async def test_change_that_waits_for_a_table_stands_back_so_that_others_go_on(
 
 
 async def test_change_gives_up_after_a_while_with_nothing_half_done(
-    used: str, more: Migration, monkeypatch: pytest.MonkeyPatch
+    used: str, more: PostgresMigration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrate, "LOCK", 0.1)
-    monkeypatch.setattr(migrate, "PATIENCE", 0.5)
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", 0.1)
+    monkeypatch.setattr(migrate, "MAX_WAIT", 0.5)
     connection = await asyncpg.connect(postgres.database())
     try:
         async with connection.transaction():
@@ -232,9 +232,9 @@ async def test_change_gives_up_after_a_while_with_nothing_half_done(
 
 
 async def test_who_waits_for_another_that_migrates_is_told_so(
-    used: str, more: Migration, monkeypatch: pytest.MonkeyPatch
+    used: str, more: PostgresMigration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrate, "PATIENCE", 0.3)
+    monkeypatch.setattr(migrate, "MAX_WAIT", 0.3)
     number = migrate._lock_number(schema_of(used))  # pyright: ignore[reportPrivateUsage]
     connection = await asyncpg.connect(postgres.database())
     try:
@@ -248,7 +248,7 @@ async def test_who_waits_for_another_that_migrates_is_told_so(
     assert numbers(used) == (NEWEST, [])
 
 
-async def test_index_is_built_once_when_many_open_at_once(used: str, more: Migration) -> None:
+async def test_index_is_built_once_when_many_open_at_once(used: str, more: PostgresMigration) -> None:
     """Whoever waits does not wait in a statement: building an index would wait for it in turn."""
     await asyncio.gather(*(opened(used) for _ in range(6)))
     assert numbers(used) == (NEWEST, [(more.number, True)])
@@ -259,12 +259,12 @@ async def test_index_is_built_once_when_many_open_at_once(used: str, more: Migra
 
 
 async def test_index_whose_build_was_broken_off_is_built_anew(
-    used: str, more: Migration, monkeypatch: pytest.MonkeyPatch
+    used: str, more: PostgresMigration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema = schema_of(used)
     with monkeypatch.context() as broken:
         broken.setattr(
-            migrate, "apart", lambda _sql: ["CREATE INDEX CONCURRENTLY runs_by_more ON @nowhere (x)"]
+            migrate, "concurrent_statements", lambda _sql: ["CREATE INDEX CONCURRENTLY runs_by_more ON @nowhere (x)"]
         )
         with pytest.raises(Exception, match="nowhere"):
             await opened(used)
@@ -281,7 +281,7 @@ async def test_index_whose_build_was_broken_off_is_built_anew(
 
 
 async def test_index_is_built_where_the_server_ends_idle_transactions_soon(
-    used: str, more: Migration
+    used: str, more: PostgresMigration
 ) -> None:
     """Whoever builds has the lock in a transaction that says nothing meanwhile."""
     role = f"holdfast_test_{secrets.token_hex(4)}"
@@ -302,7 +302,7 @@ async def test_index_is_built_where_the_server_ends_idle_transactions_soon(
     assert numbers(used) == (NEWEST, [(more.number, True)])
 
 
-async def test_user_who_may_not_migrate_is_told_who_can(used: str, more: Migration) -> None:
+async def test_user_who_may_not_migrate_is_told_who_can(used: str, more: PostgresMigration) -> None:
     role, schema = f"holdfast_test_{secrets.token_hex(4)}", schema_of(used)
     postgres.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'p'")
     everything = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES"
@@ -318,7 +318,7 @@ async def test_user_who_may_not_migrate_is_told_who_can(used: str, more: Migrati
         assert "may not change it" in caught.value.message
         assert "holdfast migrate" in str(caught.value.hint)
         assert numbers(used) == (NEWEST, [])
-        await upgrade.bring_up(used)
+        await upgrade.begin_upgrade(used)
         await opened(theirs)
     finally:
         postgres.execute(f"DROP OWNED BY {role}")

@@ -26,8 +26,8 @@ from holdfast.errors import (
     StoreUnavailableError,
 )
 from holdfast.runs.transfer.promote import promote
-from holdfast.store.copy import LEFT, RULES
-from holdfast.store.open import half_of_move, open_store
+from holdfast.store.copy import NOT_COPIED, RULES
+from holdfast.store.open import move_endpoint, open_store
 from tests.cli.conftest import Cli, cli, logs
 from tests.fleet.conftest import schema_of
 from tests.fleet.household import nested
@@ -56,7 +56,7 @@ def _execute(tmp_path: Path, sql: str, name: str = "runs.db") -> list[Any]:
 @pytest.mark.covers("FLEET-PROM-01")
 async def test_every_table_of_both_stores_has_a_rule(source: str, address: str) -> None:
     """Whoever adds a table says in store/copying.py whether it travels (RULES) or stays (LEFT)."""
-    halves = [half_of_move(source), half_of_move(address)]
+    halves = [move_endpoint(source), move_endpoint(address)]
     try:
         found = []
         for half in halves:
@@ -68,7 +68,7 @@ async def test_every_table_of_both_stores_has_a_rule(source: str, address: str) 
     sqlite, postgresql = ({name: shape.columns for name, shape in each.items()} for each in found)
     assert sqlite == postgresql, "the same columns on both sides, but for those in OWN"
     assert set(sqlite) == {rule.table for rule in RULES}
-    assert not set(LEFT) & set(sqlite)
+    assert not set(NOT_COPIED) & set(sqlite)
 
 
 @pytest.mark.covers("FLEET-PROM-01")
@@ -122,7 +122,7 @@ async def test_a_source_that_somebody_keeps_locked_is_left_as_it_was(
     conn.execute("BEGIN IMMEDIATE")
     locked = f"{source}?busy_timeout=0.2"
     await refused(locked, address, StoreBusyError, "runs.db is locked by another process")
-    half = half_of_move(address)
+    half = move_endpoint(address)
     assert await half.mark() is None
     await half.close()
     conn.execute("ROLLBACK")

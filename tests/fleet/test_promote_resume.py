@@ -24,9 +24,9 @@ from holdfast.runs.transfer import promote as promoting
 from holdfast.runs.transfer.promote import promote, undo
 from holdfast.store.protocols import RunFilter
 from holdfast.store.sql.postgres import copy
-from holdfast.store.sql.postgres.copy import Line, PostgresHalf
+from holdfast.store.sql.postgres.copy import CopyConnection, PostgresMoveEndpoint
 from holdfast.store.sql.sqlite import copy as sqlite_copying
-from holdfast.store.sql.sqlite.copy import SqliteHalf
+from holdfast.store.sql.sqlite.copy import SqliteMoveEndpoint
 from tests.fleet.conftest import schema_of
 from tests.services import postgres
 
@@ -78,9 +78,9 @@ class Death:
         self._inside = True
         self._transact = sqlite_copying.transact
         monkeypatch.setattr(sqlite_copying, "transact", self._sqlite)
-        self._write, self._alone = Line.write, Line.alone
-        monkeypatch.setattr(Line, "write", self._postgres(Line.write))
-        monkeypatch.setattr(Line, "alone", self._postgres(Line.alone))
+        self._write, self._alone = CopyConnection.write, CopyConnection.alone
+        monkeypatch.setattr(CopyConnection, "write", self._postgres(CopyConnection.write))
+        monkeypatch.setattr(CopyConnection, "alone", self._postgres(CopyConnection.alone))
         monkeypatch.setattr(sqlite_copying, "BATCH", 5)
         monkeypatch.setattr(copy, "BATCH", 5)
 
@@ -105,7 +105,7 @@ class Death:
         return done
 
     def _postgres(self, write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        async def writing(line: Line, work: Callable[[Any], Awaitable[Any]]) -> Any:
+        async def writing(line: CopyConnection, work: Callable[[Any], Awaitable[Any]]) -> Any:
             async def and_die(conn: Any) -> Any:
                 done = await work(conn)
                 self._die(inside=True)
@@ -287,7 +287,7 @@ async def test_who_comes_second_does_not_empty_what_the_first_has_filled(
     before = await filled(source)
     monkeypatch.setattr(sqlite_copying, "BATCH", 5)
     copying, refused, looks = asyncio.Event(), asyncio.Event(), list[str]()
-    look_over, put = promoting.require_whole, PostgresHalf.put
+    look_over, put = promoting.require_whole, PostgresMoveEndpoint.put
 
     async def slowly(where: str, shown: str) -> int:
         looks.append(where)
@@ -295,13 +295,13 @@ async def test_who_comes_second_does_not_empty_what_the_first_has_filled(
             await copying.wait()
         return await look_over(where, shown)
 
-    async def and_waits(half: PostgresHalf, *given: Any) -> bool:
+    async def and_waits(half: PostgresMoveEndpoint, *given: Any) -> bool:
         copying.set()
         await refused.wait()
         return await put(half, *given)
 
     monkeypatch.setattr(promoting, "require_whole", slowly)
-    monkeypatch.setattr(PostgresHalf, "put", and_waits)
+    monkeypatch.setattr(PostgresMoveEndpoint, "put", and_waits)
 
     async def one() -> bool:
         try:
@@ -322,7 +322,7 @@ async def test_who_copies_is_told_when_somebody_takes_the_move_back(
     ends = (f"sqlite:{tmp_path}/runs.db", address)
     source, target = reversed(ends) if back else ends
     before = await filled(source, 12)
-    half = SqliteHalf if back else PostgresHalf
+    half = SqliteMoveEndpoint if back else PostgresMoveEndpoint
     put, puts = half.put, list[None]()
 
     async def amid(self: Any, *given: Any) -> bool:

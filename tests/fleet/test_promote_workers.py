@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import HoldfastError, RunBusyError, StoreMovedError
-from holdfast.runs.transfer.promote import Step, promote
+from holdfast.runs.transfer.promote import PromoteProgress, promote
 from holdfast.store.protocols import RunFilter
 from holdfast.types.status import RunStatus
 from tests.fleet.household import shipping
@@ -79,7 +79,7 @@ async def test_every_run_ends_once_when_its_store_moves_under_its_workers(
         async with asyncio.timeout(20):
             while await completed(service.store) < 3:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-    steps: list[Step] = []
+    steps: list[PromoteProgress] = []
     moved = await promote(source, address, wait=20, tell=steps.append)
     assert all(each.same for each in moved.tables)
     for worker in workers:
@@ -169,7 +169,7 @@ async def test_a_worker_that_does_not_end_is_waited_for_and_then_fenced_by_force
         worker = Worker(flow, on=hf, poll=0.05, grace=60)  # it lets its step end, however long that takes
         serving = asyncio.create_task(worker.serve())
         await began.wait()
-        held: list[Step] = []
+        held: list[PromoteProgress] = []
         with pytest.raises(RunBusyError, match=r"still had runs of .* \(1\)\. Nothing was moved"):
             await promote(source, target, wait=1.0, tell=held.append)
         assert [each.runs for each in held[0].held] == [1]
@@ -200,7 +200,7 @@ async def test_a_worker_on_the_target_waits_until_it_is_whole(tmp_path: Path, ad
     class Stop(BaseException):
         pass
 
-    def stop(step: Step) -> None:
+    def stop(step: PromoteProgress) -> None:
         if step.table == "feed":
             raise Stop
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, Retention, RunSettings
 from holdfast.errors import FeedTrimmedError
-from holdfast.runs.retention import Keeper
+from holdfast.runs.retention import RetentionSweep
 from holdfast.store.open import open_store
 from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
@@ -135,7 +135,7 @@ async def test_days_of_runs_under_retention_leave_the_tables_as_large_as_two(
     try:
         async with Holdfast(address, clock=clock, settings=RunSettings(feed_kept=86_400)) as hf:
             hf.carry(asking().program())
-            keeper = Keeper(await hf.service())
+            keeper = RetentionSweep(await hf.service())
             for _day in range(4):
                 await a_day_of_work(hf, kit, a_day)
                 await all_told(schema_of(address))
@@ -161,7 +161,7 @@ async def test_reader_of_the_feed_that_was_away_for_too_long_is_told_so(address:
     clock = FakeClock()
     async with Holdfast(address, clock=clock, settings=RunSettings(feed_kept=3600)) as hf:
         service = await hf.service()
-        keeper, flow = Keeper(service), Flow("short", effect="pure")
+        keeper, flow = RetentionSweep(service), Flow("short", effect="pure")
         flow.node(id="only")(lambda s: {})
         await flow.run({}, on=hf)
         await all_told(schema_of(address))

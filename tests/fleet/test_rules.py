@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.store.open import open_store
 from holdfast.store.protocols import Store
-from holdfast.store.sql.postgres.connect import statement, written
+from holdfast.store.sql.postgres.connect import statement, to_column
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.audit import NewAudit
 from holdfast.types.record import RunBatch, Side
@@ -141,4 +141,4 @@ async def test_leases_are_by_the_servers_time_when_no_clock_is_given(kit: StoreK
 
 def test_statement_names_the_schema_and_numbers_its_arguments() -> None:
     assert statement("SELECT ? FROM @runs WHERE id = ?", "s") == 'SELECT $1 FROM "s".runs WHERE id = $2'
-    assert written(["a\0"]) == ["a\ue0c00"]
+    assert to_column(["a\0"]) == ["a\ue0c00"]

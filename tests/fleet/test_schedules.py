@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast import Actor, Flow, Holdfast, Worker
-from holdfast.attractor.prepare import input_of, make_ready
-from holdfast.attractor.program import Fittings
+from holdfast.attractor.prepare import input_of, prepare_pipeline
+from holdfast.attractor.program import PipelineSetup
 from holdfast.errors import (
     ForbiddenError,
     InputError,
@@ -21,7 +21,7 @@ from holdfast.errors import (
     SchemaTooNewError,
 )
 from holdfast.runs.encryption.reencrypt import reencrypt
-from holdfast.runs.schedules.runner import Scheduler, Turn
+from holdfast.runs.schedules.runner import Scheduler, ScheduleTurn
 from holdfast.store.open import open_store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
@@ -67,7 +67,7 @@ async def test_each_instant_starts_one_run_that_says_what_started_it(office: Off
 async def test_a_pipeline_that_somebody_hands_in_takes_no_flows_place(office: Office, tmp_path: Path) -> None:
     await office.put(cron="0 9 * * *")
     await office.after()
-    ready = make_ready("digraph report { start; exit; start -> exit }", Fittings())
+    ready = prepare_pipeline("digraph report { start; exit; start -> exit }", PipelineSetup())
     service = await office.hf.service()
     await service.create(ready.program, input_of(ready.pipeline, logs=tmp_path), tenant="them")
     await office.after()
@@ -130,7 +130,7 @@ async def test_worker_that_slept_while_another_moved_on_starts_nothing(office: O
     service = await office.hf.service()
     service.runtime.carry(office.flow.program())
     office.clock.advance(minutes=10)
-    asleep = Turn(Scheduler(service), await office.get(), office.flow.program())
+    asleep = ScheduleTurn(Scheduler(service), await office.get(), office.flow.program())
     assert await office.after() == ["08:10"]
     office.clock.advance(minutes=10)
     await asleep.take()
@@ -352,10 +352,10 @@ async def test_input_is_encrypted_and_who_has_no_key_leaves_it_to_others() -> No
         assert b"DE02" not in row.body
         assert (await office.get()).plan.input["iban"] == "DE02"
         clock.advance(hours=1)
-        from holdfast.runs.encryption.cipher import Vault
-        from holdfast.runs.encryption.store import vaulted
+        from holdfast.runs.encryption.cipher import FieldCipher
+        from holdfast.runs.encryption.store import with_encryption
 
-        async with Holdfast(vaulted(inner, Vault(None)), clock=clock) as blind:
+        async with Holdfast(with_encryption(inner, FieldCipher(None)), clock=clock) as blind:
             worker = Worker(office.flow, on=blind)
             await worker.run_until_idle()
             await worker.close()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.runs.schedules.derive import run_of
+from holdfast.runs.schedules.derive import run_id_for
 from holdfast.runs.schedules.instants import newest
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunFilter
@@ -61,8 +61,8 @@ async def test_no_instant_is_started_twice_or_missed_when_workers_are_killed_whi
         rows = await service.store.list_runs(RunFilter(), after=None, limit=1000)
         started = {row.id for row in rows}
         # One that died between the last two steps may have started one more than the schedule knows of.
-        expected = {run_of(found, instant) for instant in due}
-        ahead = run_of(found, found.last_at + MICROS)
+        expected = {run_id_for(found, instant) for instant in due}
+        ahead = run_id_for(found, found.last_at + MICROS)
         assert expected <= started <= expected | {ahead}
         assert len(rows) == len(started)
 

@@ -10,10 +10,10 @@ import pytest
 
 from holdfast.errors import StoreError
 from holdfast.store.open import open_store
-from holdfast.store.sql.postgres import settings_of
+from holdfast.store.sql.postgres import settings_for
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.store.sql.postgres.copy import PostgresHalf
-from holdfast.types.limit_rows import Gate, flow_gate
+from holdfast.store.sql.postgres.copy import PostgresMoveEndpoint
+from holdfast.types.limit_rows import LimitRow, flow_limit
 from tests.services import pgbouncer, postgres
 
 pytestmark = pytest.mark.anyio
@@ -35,7 +35,7 @@ async def locks_are_freed(address: str) -> None:
         await locked.wait()
         began = time.monotonic()
         async with asyncio.timeout(30):
-            await other.put_gate(Gate(name=flow_gate("orders"), concurrency=1, fixed=True))
+            await other.put_gate(LimitRow(name=flow_limit("orders"), concurrency=1, fixed=True))
         assert time.monotonic() - began > 0.3, "it was locked"
         woken.set()
         with pytest.raises(StoreError):
@@ -56,7 +56,7 @@ async def test_fleet_goes_on_when_whoever_moves_its_store_is_stopped_with_every_
     address: str,
 ) -> None:
     store = await open_store(address)
-    half = PostgresHalf(settings_of(postgres.with_setting(address, silence="0.5"), {}, ""))
+    half = PostgresMoveEndpoint(settings_for(postgres.with_setting(address, silence="0.5"), {}, ""))
     locked, woken = asyncio.Event(), asyncio.Event()
 
     async def work(_conn: Conn) -> None:
@@ -67,7 +67,7 @@ async def test_fleet_goes_on_when_whoever_moves_its_store_is_stopped_with_every_
         asleep = asyncio.create_task(half._line.alone(work))
         await locked.wait()
         async with asyncio.timeout(10):
-            await store.put_gate(Gate(name=flow_gate("orders"), concurrency=1, fixed=True))
+            await store.put_gate(LimitRow(name=flow_limit("orders"), concurrency=1, fixed=True))
         woken.set()
         with pytest.raises(StoreError):
             await asleep

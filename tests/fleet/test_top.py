@@ -20,7 +20,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.cli.inbox.text_spans import length, plain
-from holdfast.cli.top.figures import Look
+from holdfast.cli.top.figures import FleetSnapshot
 from holdfast.cli.top.screen import frame, lines
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, LaneFigures, WorkerRow
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-OPS-03")]
 NOW = 1_800_000_000 * MICROS
 
 
-def seen(lanes: int = 3, workers: int = 3, **given: object) -> Look:
+def seen(lanes: int = 3, workers: int = 3, **given: object) -> FleetSnapshot:
     figures: dict[str, object] = {
         "at": NOW,
         "lanes": [
@@ -66,7 +66,7 @@ def seen(lanes: int = 3, workers: int = 3, **given: object) -> Look:
         )
         for n in range(workers)
     ]
-    return Look(figures=FleetFigures(**{**figures, **given}), workers=rows)  # type: ignore[arg-type]
+    return FleetSnapshot(figures=FleetFigures(**{**figures, **given}), workers=rows)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", [(100, 30), (80, 24), (40, 24), (20, 8)])

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.store.sql.postgres.errors import FAULTS, translated
+from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, translated
 from tests.services import postgres
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ async def _broken_transaction(address: str) -> BaseException:
             await asyncio.to_thread(postgres.execute, f"SELECT pg_terminate_backend({pid})")
             while not connection.is_closed():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-    except FAULTS as error:
+    except DRIVER_ERRORS as error:
         return error
     finally:
         connection.terminate()

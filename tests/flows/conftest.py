@@ -15,7 +15,7 @@ import pytest
 from holdfast import Flow, Holdfast
 from holdfast.model.position import Position
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.driver.load import follow, load, start_from
+from holdfast.runs.driver.load import fetch_and_apply, load, start_from
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.store.protocols import Claim
 from holdfast.types.ids import RunId
@@ -90,7 +90,7 @@ async def assert_replays(hf: Holdfast, run: RunId, live: Position) -> None:
     first = await runtime.desk.fill_body(sealer.open(records[0]), sealer.registry)
     folded = start_from(program.graph, sealer, run, records[0], body=first)
     for record in records[1:]:
-        await follow(program.graph, folded, record, sealer.open(record), runtime.desk, sealer)
+        await fetch_and_apply(program.graph, folded, record, sealer.open(record), runtime.desk, sealer)
     await runtime.desk.materialise(folded, sealer.registry)
     expected = dump_position(live)
     assert dump_position(folded) == expected

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from holdfast import Event, Flow, Holdfast, Result, RunSettings
-from holdfast.runs.encryption.store import vaulted_within
+from holdfast.runs.encryption.store import encrypted_store_within
 from holdfast.runs.service import RunService
 from holdfast.store.open import open_store
 from holdfast.store.protocols import Store
@@ -94,7 +94,7 @@ async def kinds(hf: Holdfast, result: Result | str) -> list[str]:
 
 def as_it_lies(store: Store) -> Store:
     """The store without what decrypts it: these tests run with HOLDFAST_KEYS too."""
-    vaulted = vaulted_within(store)
+    vaulted = encrypted_store_within(store)
     return store if vaulted is None else vaulted.inner
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast
 from holdfast.checkpoint.diff_result import Diff, NodeDiff
-from holdfast.drawing import Mark, to_svg
+from holdfast.drawing import Highlight, to_svg
 from holdfast.reports.differences import diff_picture
 from tests.flows.places import answer
 from tests.flows.refunds import GIVEN, refund_flow
@@ -179,8 +179,8 @@ async def test_items_of_a_map_are_compared_one_by_one_and_drawn_together(hf: Hol
     assert changed.outcome == ("success", "fail")
     picture = await diff_picture(service, found)
     outer = next(n for n in picture.nodes if n.id == "all")
-    assert outer.mark is Mark.changed
-    assert next(n for n in outer.inside.nodes if n.id == "twice").mark is Mark.changed  # type: ignore[union-attr]
+    assert outer.mark is Highlight.changed
+    assert next(n for n in outer.inside.nodes if n.id == "twice").mark is Highlight.changed  # type: ignore[union-attr]
 
 
 @pytest.mark.covers("TOOL-TIME-02", "TOOL-TIME-03")
@@ -201,9 +201,9 @@ async def test_versions_are_laid_over_each_other_in_the_picture(hf: Holdfast) ->
     assert kinds(found) == {"first": "changed", "old": "removed", "new": "added"}
     picture = await diff_picture(service, found)
     marks = {n.id: n.mark for n in picture.nodes if n.label}
-    assert marks == {"first": Mark.changed, "old": Mark.removed, "new": Mark.added}
+    assert marks == {"first": Highlight.changed, "old": Highlight.removed, "new": Highlight.added}
     lines = {(e.source, e.target): e.mark for e in picture.edges}
-    assert (lines["first", "old"], lines["first", "new"]) == (Mark.removed, Mark.added)
+    assert (lines["first", "old"], lines["first", "new"]) == (Highlight.removed, Highlight.added)
     assert "<svg" in to_svg(picture)
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast
 from holdfast.reports.markdown import to_markdown
-from holdfast.reports.postmortem import examine
-from holdfast.runs.history.story import Chapter
+from holdfast.reports.postmortem import build_postmortem
+from holdfast.runs.history.story import VisitDetail
 from holdfast.runs.history.timeline import make_timeline
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind
@@ -28,7 +28,7 @@ async def test_a_superseded_run_waits_for_nobody_when_it_is_shown(bare_hf: Holdf
     last = line.visits.all()[-1]
     assert (last.state, last.ended_at) == ("stopped", row.ended_at)
     assert all(wait.until for wait in last.waits)
-    text = to_markdown(await examine(service, waiting.run_id))
+    text = to_markdown(await build_postmortem(service, waiting.run_id))
     assert "The run was cancelled after" in text
     assert f"{last.node}: stopped" in text
     assert "under way" not in text
@@ -42,7 +42,7 @@ async def test_a_cancelled_run_is_told_to_have_been_cancelled(bare_hf: Holdfast)
     await service.cancel(waiting.run_id)
     await flow.resume(waiting.run_id, on=bare_hf)
 
-    text = to_markdown(await examine(service, waiting.run_id))
+    text = to_markdown(await build_postmortem(service, waiting.run_id))
     assert "the run cancelled" not in text.lower()
     assert "Closed: the run was cancelled." in text
 
@@ -63,8 +63,8 @@ async def test_an_edge_that_was_chosen_and_taken_is_told_once(bare_hf: Holdfast)
     flow.edge(spin, end, otherwise=True)
     result = (await flow.run({"n": 0}, on=bare_hf)).expect()
 
-    told = await examine(await bare_hf.service(), result.run_id)
-    last = [c for c in told.chapters if isinstance(c, Chapter) and c.node == "spin"][-1]
+    told = await build_postmortem(await bare_hf.service(), result.run_id)
+    last = [c for c in told.chapters if isinstance(c, VisitDetail) and c.node == "spin"][-1]
     assert last.followed.count("spin->end") == 1
 
 
@@ -82,8 +82,8 @@ async def test_a_call_is_told_with_its_own_effect_and_the_node_with_its(bare_hf:
     flow.start(work)
     run = (await flow.run({}, on=bare_hf)).run_id
     service = await bare_hf.service()
-    told = await examine(service, run)
-    (chapter,) = [c for c in told.chapters if isinstance(c, Chapter)]
+    told = await build_postmortem(service, run)
+    (chapter,) = [c for c in told.chapters if isinstance(c, VisitDetail)]
     assert [(call.name, call.effect) for call in chapter.calls] == [
         ("pay", "external"),
         ("keep", "write"),
@@ -131,8 +131,8 @@ async def test_calls_that_were_settled_before_a_fork_belong_to_it_too(bare_hf: H
 
     for run in (fork, again):
         assert [node for node in (await bare_hf.diff(source, run)).nodes if node.calls] == []
-        told = await examine(service, run)
-        (chapter,) = [c for c in told.chapters if isinstance(c, Chapter)]
+        told = await build_postmortem(service, run)
+        (chapter,) = [c for c in told.chapters if isinstance(c, VisitDetail)]
         assert [(c.name, c.effect, c.tokens) for c in chapter.calls] == [("first", "read", 7)]
         assert told.spent.tokens == 7
 
@@ -146,4 +146,4 @@ async def test_a_report_calls_the_version_as_people_do(bare_hf: Holdfast) -> Non
 
     flow.start(work)
     run = (await flow.run({}, on=bare_hf)).run_id
-    assert "named spring (g1-" in to_markdown(await examine(await bare_hf.service(), run))
+    assert "named spring (g1-" in to_markdown(await build_postmortem(await bare_hf.service(), run))

@@ -17,7 +17,7 @@ from holdfast.errors import (
     RunReadOnlyError,
 )
 from holdfast.runs.service import RunService
-from holdfast.runs.transfer.archive import unwrap
+from holdfast.runs.transfer.archive import unpack
 from holdfast.store.protocols import RunFilter
 from holdfast.types.ids import RunId, checkpoint_id, new_run_id
 from holdfast.types.status import RunStatus
@@ -93,7 +93,7 @@ async def test_waiting_run_looks_the_same_when_it_went_from_memory_to_sqlite_to_
         if as_it_lies(service.store) is service.store:
             # Under keys no two files are alike: every value has a nonce of its own.
             assert data_again == data, "the same history is the same file, wherever it lies"
-    sizes = sorted([len(blob) for blob in unwrap(data).blobs])
+    sizes = sorted([len(blob) for blob in unpack(data).blobs])
     assert sizes[0] > 64 * 1024
     assert sizes[-1] > 1 << 20
     assert list((tmp_path / "moved.db-blobs").rglob("*")), "the largest lies in a file again"

@@ -11,7 +11,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.errors import CheckpointCorruptError, InputError, SchemaTooNewError
 from holdfast.runs.transfer import archive
-from holdfast.runs.transfer.archive import MAGIC, Parcel, unwrap, wrap
+from holdfast.runs.transfer.archive import MAGIC, Archive, unpack, pack
 from holdfast.types.ids import new_run_id
 from tests.flows.moves import NOTHING, a_file, contents
 
@@ -80,16 +80,16 @@ async def test_file_of_a_newer_form_is_refused_and_nothing_changes(
     assert await contents(service) == NOTHING
 
 
-def _with_run(**changed: Any) -> Callable[[Parcel], Parcel]:
-    def change(given: Parcel) -> Parcel:
+def _with_run(**changed: Any) -> Callable[[Archive], Archive]:
+    def change(given: Archive) -> Archive:
         run = msgspec.structs.replace(given.history.run, **changed)
         return msgspec.structs.replace(given, history=msgspec.structs.replace(given.history, run=run))
 
     return change
 
 
-def _with(**how: Callable[[list[Any]], list[Any]]) -> Callable[[Parcel], Parcel]:
-    def change(given: Parcel) -> Parcel:
+def _with(**how: Callable[[list[Any]], list[Any]]) -> Callable[[Archive], Archive]:
+    def change(given: Archive) -> Archive:
         changed = {name: make(getattr(given.history, name)) for name, make in how.items()}
         return msgspec.structs.replace(given, history=msgspec.structs.replace(given.history, **changed))
 
@@ -100,7 +100,7 @@ def _each(**changed: Any) -> Callable[[list[Any]], list[Any]]:
     return lambda rows: [msgspec.structs.replace(row, **changed) for row in rows]
 
 
-FORGED: dict[str, Callable[[Parcel], Parcel]] = {
+FORGED: dict[str, Callable[[Archive], Archive]] = {
     "id": _with_run(id="../../etc"),
     "lease": _with_run(worker="w", lease_until=2**60),
     "ready": _with_run(ready_at=0),
@@ -130,8 +130,8 @@ async def test_forged_file_with_right_digests_is_refused_when_it_is_no_run(
     bare_hf: Holdfast, how: str
 ) -> None:
     data = await a_file()
-    assert wrap(unwrap(data)) == data
-    forged = wrap(FORGED[how](unwrap(data)))
+    assert pack(unpack(data)) == data
+    forged = pack(FORGED[how](unpack(data)))
     service = await bare_hf.service()
     with pytest.raises(CheckpointCorruptError):
         await service.import_run(forged)
@@ -143,4 +143,4 @@ def test_rows_that_cannot_be_read_are_damage() -> None:
     archive._add(out, ord("r"), b"\xc1")
     archive._add(out, ord("z"), archive.sha256(out).digest())
     with pytest.raises(CheckpointCorruptError, match="part 1"):
-        unwrap(bytes(out))
+        unpack(bytes(out))

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import CheckpointCorruptError
-from holdfast.runs.transfer.archive import unwrap, wrap
+from holdfast.runs.transfer.archive import unpack, pack
 from tests.flows.moves import NOTHING, a_file, contents
 from tests.flows.refunds import GIVEN, refund_flow
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.covers("D-36", "TOOL-CLI-18")]
 async def test_a_changed_record_is_refused_when_the_files_own_digests_were_made_anew(
     bare_hf: Holdfast,
 ) -> None:
-    parcel = unwrap(await a_file())
+    parcel = unpack(await a_file())
     record = parcel.history.records[1]
     changed = msgspec.structs.replace(record, outcome="fail" if record.outcome != "fail" else "success")
     records = [parcel.history.records[0], changed, *parcel.history.records[2:]]
@@ -28,7 +28,7 @@ async def test_a_changed_record_is_refused_when_the_files_own_digests_were_made_
 
     service = await bare_hf.service()
     with pytest.raises(CheckpointCorruptError, match="record 1 is not as it was written"):
-        await service.import_run(wrap(msgspec.structs.replace(parcel, history=history)))
+        await service.import_run(pack(msgspec.structs.replace(parcel, history=history)))
     assert await contents(service) == NOTHING
 
 

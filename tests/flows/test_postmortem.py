@@ -12,8 +12,8 @@ from holdfast.errors import InputError, NotDone
 from holdfast.reports.formats import render
 from holdfast.reports.html import to_html
 from holdfast.reports.markdown import to_markdown
-from holdfast.reports.postmortem import Postmortem, examine
-from holdfast.runs.history.story import Chapter
+from holdfast.reports.postmortem import Postmortem, build_postmortem
+from holdfast.runs.history.story import VisitDetail
 from tests.flows.places import Place
 from tests.flows.refunds import GIVEN, refund_flow
 
@@ -21,11 +21,11 @@ pytestmark = pytest.mark.anyio
 
 
 async def examined(hf: Holdfast, run: str, **options: Any) -> Postmortem:
-    return await examine(await hf.service(), run, **options)
+    return await build_postmortem(await hf.service(), run, **options)
 
 
-def chapter(told: Postmortem, label: str) -> Chapter:
-    return next(c for c in told.chapters if isinstance(c, Chapter) and c.label == label)
+def chapter(told: Postmortem, label: str) -> VisitDetail:
+    return next(c for c in told.chapters if isinstance(c, VisitDetail) and c.label == label)
 
 
 def handled(told: Postmortem) -> list[tuple[str, str, str]]:
@@ -100,7 +100,7 @@ async def test_report_tells_each_failure_and_how_it_was_handled(hf: Holdfast) ->
     run = (await rough().run({"order": {"id": 7, "paid": False}}, on=hf)).run_id
     told = await examined(hf, run)
 
-    assert [c.label for c in told.chapters if isinstance(c, Chapter)] == [
+    assert [c.label for c in told.chapters if isinstance(c, VisitDetail)] == [
         "enrich",
         "risky",
         "mend",

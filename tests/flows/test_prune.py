@@ -7,7 +7,7 @@ import pytest
 from holdfast import Flow, Holdfast, append
 from holdfast.errors import CheckpointNotFoundError, RunBusyError
 from holdfast.runs.history.checkpoint_store import CheckpointView
-from holdfast.runs.retention import Cleaned
+from holdfast.runs.retention import CleanupResult
 from holdfast.testing.clock import FakeClock
 from tests.flows.refunds import GIVEN, refund_flow
 
@@ -147,4 +147,4 @@ async def test_clean_up_goes_by_count_and_age_and_leaves_waiting_runs() -> None:
             "a run that was stopped is cleaned as well"
         )
         assert await service.checkpoints(waiting) == before
-        assert await service.clean(keep=3, older_than=24 * 3600, flow="nobody") == Cleaned()
+        assert await service.clean(keep=3, older_than=24 * 3600, flow="nobody") == CleanupResult()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast, Retry
-from holdfast.drawing import Mark, Picture, State
+from holdfast.drawing import Highlight, Picture, State
 from holdfast.reports.run_graph import picture_of
 from holdfast.reports.story_graph import story_picture
 from holdfast.runs.history.timeline import make_timeline
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 def drawn(picture: Picture) -> tuple[dict[str, State], set[str]]:
     states = {node.id: node.state for node in picture.nodes if node.label}
-    return states, {f"{edge.source}>{edge.target}" for edge in picture.edges if edge.mark is Mark.taken}
+    return states, {f"{edge.source}>{edge.target}" for edge in picture.edges if edge.mark is Highlight.taken}
 
 
 async def assert_alike(hf: Holdfast, run: str) -> None:

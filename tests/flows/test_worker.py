@@ -10,7 +10,7 @@ import pytest
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import StoreFullError, StoreUnavailableError
 from holdfast.runs.worker.sweeps import Reaper, TimerSweep
-from holdfast.runs.worker.worker import Worker as RunWorker
+from holdfast.runs.worker.worker import RunWorker
 from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.clock import FakeClock
 from holdfast.types.ids import RunId

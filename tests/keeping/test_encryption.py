@@ -12,7 +12,7 @@ from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.checkpoint.keys import StaticKeys
 from holdfast.errors import BlobMissingError, CheckpointCorruptError, KeyMissingError, SettingsError
 from holdfast.runs.encryption.reencrypt import reencrypt
-from holdfast.runs.retention import Keeper
+from holdfast.runs.retention import RetentionSweep
 from holdfast.store.protocols import RunFilter
 from holdfast.testing.clock import FakeClock
 from holdfast.types.status import RunStatus
@@ -378,6 +378,6 @@ async def test_worker_brings_everything_under_the_new_key_where_it_is_told_to(tm
     async with Holdfast(store, keys=old) as hf:
         run = await tell(hf)
     async with Holdfast(store, keys=new, settings=RunSettings(reencrypt=True)) as hf:
-        await Keeper(await hf.service()).sweep()
+        await RetentionSweep(await hf.service()).sweep()
     async with Holdfast(store, keys=without(new, old.file.scopes["*"].current)) as hf:
         assert (await (await hf.service()).latest(run)).state["huge"] == HUGE

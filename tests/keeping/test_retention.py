@@ -11,7 +11,7 @@ from holdfast import Flow, Holdfast, Worker, append
 from holdfast.errors import RunBusyError, SettingsError
 from holdfast.runs import retention as pruning
 from holdfast.runs.driver.runtime import RunSettings
-from holdfast.runs.retention import Keeper
+from holdfast.runs.retention import RetentionSweep
 from holdfast.store.open import open_store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.retention import Retention
@@ -91,7 +91,7 @@ async def test_many_workers_forget_once(kind: str, tmp_path: Any) -> None:
         runs = [(await flow.run({"n": 0}, on=hf)).run_id for _ in range(3)]
         service = await hf.service()
         before = [(await service.latest(run)).as_interface() for run in runs]
-        done = await asyncio.gather(*(Keeper(service).sweep() for _ in range(4)))
+        done = await asyncio.gather(*(RetentionSweep(service).sweep() for _ in range(4)))
         assert sum(d.records for d in done) == 3 * 15
         assert [(await service.latest(run)).as_interface() for run in runs] == before
 
@@ -174,7 +174,7 @@ async def test_waiting_run_is_untouched_by_every_way_of_forgetting() -> None:
         service = await hf.service()
         before = await service.store.history(run)
         clock.advance(days=400)
-        await Keeper(service).sweep()
+        await RetentionSweep(service).sweep()
         await service.clean(keep=1, older_than=1)
         with pytest.raises(RunBusyError, match="waits for an answer"):
             await service.prune(run)
@@ -197,8 +197,8 @@ async def test_run_that_goes_on_between_the_plan_and_the_deed_is_left_alone() ->
         retention = Retention(keep=1, days=1)
         (share,) = [share async for share in pruning.plan(service, retention)]
         await service.ask_resume(run)
-        done = pruning.Cleaned()
-        await pruning.take(service, share, retention, done)
+        done = pruning.CleanupResult()
+        await pruning.apply_item(service, share, retention, done)
         assert (done.runs, (await service.get(run)).status) == (0, RunStatus.resumable)
         assert await service.store.prune(run, horizon=1, replace=None, ended=True) == 0
 
@@ -274,7 +274,7 @@ async def test_later_sweep_looks_only_at_runs_that_changed_or_grew_old(
         flow = counting(retention=Retention(keep=2, days=1))
         old = (await flow.run({"n": 0}, on=hf)).run_id
         service = await hf.service()
-        keeper = Keeper(service)
+        keeper = RetentionSweep(service)
         clock.advance(seconds=1)
         await keeper.sweep()
         asked: list[str] = []

@@ -14,7 +14,7 @@ import pytest
 from holdfast import Context, Flow, Holdfast, append
 from holdfast.checkpoint.json_view import jsonable
 from holdfast.model.secrets import masked, parsed, secret_paths
-from holdfast.types.redaction import MASK, Secret, Veil, veil
+from holdfast.types.redaction import MASK, Secret, Redactor, redactor
 
 CANARY = "c4n4ry-token-8871"
 PIN = 42
@@ -23,9 +23,9 @@ PIN = 42
 @pytest.fixture(autouse=True)
 def fresh_veil() -> Iterator[None]:
     """As in a process that has met nothing."""
-    veil.forget()
+    redactor.forget()
     yield
-    veil.forget()
+    redactor.forget()
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def test_typed_values_hide_their_own_fields() -> None:
 
 
 def test_veil_hides_long_values_in_any_text_and_leaves_short_ones() -> None:
-    one = Veil()
+    one = Redactor()
     one.learn({"a": [CANARY, "ab"], "n": 1234567})
     assert one.hide(f"x{CANARY}y ab 1234567") == f"x{MASK}y ab {MASK}"
 
@@ -146,7 +146,7 @@ async def test_nothing_that_is_shown_through_the_library_has_the_secret(
         run = await failed_run(hf)
     assert "calling with ***" in caplog.text
     for known in (True, False):
-        veil.forget()
+        redactor.forget()
         async with Holdfast(address) as hf:
             if known:
                 hf.carry(order_flow().program())

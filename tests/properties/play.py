@@ -17,7 +17,7 @@ from typing import Any
 
 from holdfast.checkpoint import TypeRegistry
 from holdfast.engine.decision import Decision
-from holdfast.engine.messages import Answered, CancelAsked, Finished, Message, Recovered, Stopped, TimerFired
+from holdfast.engine.messages import HoldAnswered, CancelRequested, HandlerFinished, Message, RunRecovered, HandlersStopped, TimerFired
 from holdfast.engine.start import begin
 from holdfast.engine.step import step
 from holdfast.model.apply import apply_record
@@ -27,7 +27,7 @@ from holdfast.model.position import SETTLED, Exec, Position
 from holdfast.model.record_bodies import ErrorInfo, IntentBody, SnapshotBody
 from holdfast.model.snapshot import dump_position, load_position
 from holdfast.runs.driver.load import items_between
-from holdfast.runs.seal import Sealer
+from holdfast.runs.seal import RecordCodec
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import REPEATABLE
@@ -35,7 +35,7 @@ from holdfast.types.value import FrozenDict, FrozenList, freeze, thaw
 from tests.properties.graphs import DEFAULTS, Plan
 
 RUN = RunId("6f1c54a0-9d1e-4b7a-8a53-0d8a6a1f2b3c")
-SEALER = Sealer(TypeRegistry())
+SEALER = RecordCodec(TypeRegistry())
 MANY = 400  # rounds: far more than any drawn plan needs
 
 Choose = Callable[[int], int]
@@ -144,7 +144,7 @@ class Play:
             self.ended = True
             return self
         self.shadows.append(fold(self.graph, self.journal))
-        self.tell([Recovered()])
+        self.tell([RunRecovered()])
         return self
 
     def to_end(self) -> Play:
@@ -170,7 +170,7 @@ class Play:
         if self.noise:
             messages += self._noise()
         self.tell(messages)
-        self.stale += [m for m in messages if not isinstance(m, Finished)]
+        self.stale += [m for m in messages if not isinstance(m, HandlerFinished)]
         return True
 
     def _options(self) -> list[tuple[Key, Callable[[set[Key]], list[Message]]]]:
@@ -193,7 +193,7 @@ class Play:
         return deepcopy(self.stale[-self.choose(3) :]) if self.stale and self.choose(4) == 0 else []
 
     def cancel(self) -> None:
-        self.tell([CancelAsked(reason="enough", inbox=99)])
+        self.tell([CancelRequested(reason="enough", inbox=99)])
 
     def _come_to_rest(self) -> None:
         self.running = {k: v for k, v in self.running.items() if self._effect(k) not in REPEATABLE}
@@ -202,7 +202,7 @@ class Play:
             self.tell(self._finish(keys[self.choose(len(keys))]))
         else:
             self.running = {}
-            self.tell([Stopped()])
+            self.tell([HandlersStopped()])
 
     def tell(self, messages: list[Message]) -> Decision:
         self.now += 1000
@@ -288,7 +288,7 @@ class Play:
         assert fingerprint(self.view(execution)) == seen, "a value changed under a running handler"
         graph = self._graph_of(key[0])
         node, script = graph.nodes[key[1]], self.plan.script
-        ended = Finished(scope=key[0], node=key[1], visit=visit, duration=7)
+        ended = HandlerFinished(scope=key[0], node=key[1], visit=visit, duration=7)
         if SETTLED in execution.subs:
             return [self._choose_way(graph, execution, ended, seen)]
         self.calls[(*key, visit)] += 1
@@ -307,7 +307,7 @@ class Play:
             ended.output = f"out {tag}" if node.id in script.outputs else None
         return [ended]
 
-    def _choose_way(self, graph: Graph, execution: Exec, ended: Finished, seen: str) -> Finished:
+    def _choose_way(self, graph: Graph, execution: Exec, ended: HandlerFinished, seen: str) -> HandlerFinished:
         """The node is done; only its router is asked (D-26)."""
         settled = execution.subs[SETTLED].value
         ended.ops, ended.outcome = [tuple(op) for op in settled["ops"]], settled["outcome"]
@@ -337,7 +337,7 @@ class Play:
         else:
             said = ("yes", "no")[mark(waiting.scope, waiting.node, execution.visit) % 2]
         resolution = FrozenDict({"decision": said, "response_data": None})
-        return [Answered(hold=hold, resolution=resolution, by="person", at=self.now, inbox=self._mail())]
+        return [HoldAnswered(hold=hold, resolution=resolution, by="person", at=self.now, inbox=self._mail())]
 
     def _fire(self, token: str) -> list[Message]:
         self.now += 3_600_000_000

@@ -9,7 +9,7 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.engine.messages import Recovered
+from holdfast.engine.messages import RunRecovered
 from holdfast.engine.step import step
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import END, Graph, GraphSpec, Node
@@ -72,7 +72,7 @@ def shown(pos: Position) -> dict[str, Any]:
 
 
 def starts(graph: Graph, pos: Position) -> set[str]:
-    decision = step(graph, pos, [Recovered()], pos.at)
+    decision = step(graph, pos, [RunRecovered()], pos.at)
     return {e.scope + pos.scope_graph(graph, pos.scopes[e.scope]).nodes[e.node].id for e in decision.starts}
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from holdfast import Holdfast
-from holdfast.runs.history.retrace import Retraced, retrace
+from holdfast.runs.history.retrace import RetraceResult, retrace
 from holdfast.types.record import Record
 from tests.properties.checks import EVERYTHING, STEADY, chooser
 from tests.properties.graphs import Plan, plans
@@ -22,7 +22,7 @@ def journal_of(play: Play) -> list[tuple[Record, Any]]:
     return [(record, SEALER.open(record)) for record in play.journal]
 
 
-def proven(play: Play, plan: Plan) -> Retraced:
+def proven(play: Play, plan: Plan) -> RetraceResult:
     found = retrace(plan.graph, RUN, journal_of(play))
     note("\n".join(play.trail()))
     assert found.difference is None, found.difference

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engine.failures import wait_before
+from holdfast.engine.failures import retry_delay
 from holdfast.model.graph import Backoff, RetryPolicy
 
 SECOND = 1_000_000
@@ -25,7 +25,7 @@ def test_retry_waits_by_its_table_when_there_is_a_cap_of_ten_seconds(
     backoff: Backoff, waits: list[int]
 ) -> None:
     policy = RetryPolicy(attempts=9, backoff=backoff, delay=2 * SECOND, cap=10 * SECOND)
-    assert [wait_before(policy, n) // SECOND for n in range(1, 7)] == waits
+    assert [retry_delay(policy, n) // SECOND for n in range(1, 7)] == waits
 
 
 policies = st.builds(
@@ -43,17 +43,17 @@ policies = st.builds(
 @settings(max_examples=200)
 def test_retry_stays_within_its_jitter_when_it_waits(policy: RetryPolicy, failures: int, who: str) -> None:
     calm = RetryPolicy(attempts=policy.attempts, backoff=policy.backoff, delay=policy.delay, cap=policy.cap)
-    whole = wait_before(calm, failures, who)
-    wait = wait_before(policy, failures, who)
+    whole = retry_delay(calm, failures, who)
+    wait = retry_delay(policy, failures, who)
     assert isinstance(wait, int)
     assert int(whole * (1 - policy.jitter)) - 1 <= wait <= whole
     assert policy.cap is None or wait <= policy.cap
-    assert wait == wait_before(policy, failures, who)
+    assert wait == retry_delay(policy, failures, who)
 
 
 @pytest.mark.covers("D-5")
 def test_retry_spreads_its_waits_when_many_runs_fail_together() -> None:
     policy = RetryPolicy(attempts=3, delay=100 * SECOND, cap=None, jitter=0.5)
-    waits = {wait_before(policy, 1, f"run {i}", "", "node", 1) for i in range(200)}
+    waits = {retry_delay(policy, 1, f"run {i}", "", "node", 1) for i in range(200)}
     assert len(waits) > 190
     assert max(waits) - min(waits) > 40 * SECOND

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Holdfast, Result
-from holdfast.app.flow import blocking
+from holdfast.app.flow import run_blocking
 from holdfast.errors import StoreError
 from tests.flows.places import Place, kinds, told
 from tests.runtime.people import Seen, State, listed, step
@@ -85,7 +85,7 @@ async def test_sync_and_async_runs_pause_and_go_on_alike(place: Place, mode: str
         assert paused.status == "waiting"
         place.clock.advance(hours=1)
         going = flow.resume(paused.run_id, on=hf)
-        result = blocking(going) if sync else await going
+        result = run_blocking(going) if sync else await going
         stories.append((result.status, result.state, seen.calls, await kinds(hf, result)))
     assert stories[0] == stories[1]
 

@@ -374,7 +374,7 @@ async def test_a_run_is_restored_in_order_when_it_is_loaded(
 ) -> None:
     """Version, then integrity, then state, then the mail; only then does anything run."""
     from holdfast.runs.driver import inbox
-    from holdfast.runs.driver.handler_call import Performer
+    from holdfast.runs.driver.handler_call import HandlerCall
 
     order: list[str] = []
     seen = Seen()
@@ -395,8 +395,8 @@ async def test_a_run_is_restored_in_order_when_it_is_loaded(
     service = await hf.service()
     noting(service.runtime, "program_for", "version")
     noting(service.runtime.sealer_of(flow.program()), "open", "integrity")
-    noting(inbox.Box, "take", "mail")
-    noting(Performer, "run", "run")
+    noting(inbox.DriverInbox, "take", "mail")
+    noting(HandlerCall, "run", "run")
     result = await flow.resume(waiting.run_id, on=hf)
 
     assert result.completed

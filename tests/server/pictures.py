@@ -20,12 +20,12 @@ MOST = 150_000
 def main(folder: Path) -> int:
     with tempfile.TemporaryDirectory(prefix="holdfast-pictures-") as place:
         env = os.environ | {"HOLDFAST_DEMO": place, "HOLDFAST_STORE": f"sqlite:{place}/demo.db"}
-        server = serving.Server([str(FLOW), str(serving.LIVING)], env, Path(place))
+        server = serving.DemoServer([str(FLOW), str(serving.EXAMPLE_FLOWS)], env, Path(place))
         try:
             assert server.ready(), server.why_not()
             given = {"order": "A18", "customer": "c-7", "amount": 50}
             server.api("POST", "/v1/runs", {"flow": "refund", "input": given})
-            serving.begun(server)
+            serving.started_runs(server)
             with browsing() as tab:
                 take(tab, server, folder)
         finally:
@@ -36,7 +36,7 @@ def main(folder: Path) -> int:
     return 0
 
 
-def take(tab: Tab, server: serving.Server, folder: Path) -> None:
+def take(tab: Tab, server: serving.DemoServer, folder: Path) -> None:
     runs = {run["flow"]: run["id"] for run in server.api("GET", "/v1/runs")["items"]}
     holds = {hold["flow_name"]: hold["id"] for hold in server.api("GET", "/v1/holds?view=all")["items"]}
     address = server.told["address"]

@@ -15,7 +15,7 @@ from holdfast import Flow, Worker
 from holdfast.api.auth.authenticator import Door
 from holdfast.api.auth.first_token import sign_in_address
 from holdfast.holds.links.open import Links
-from holdfast.holds.links.tokens import Grant
+from holdfast.holds.links.tokens import LinkGrant
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator
 from tests.server.conftest import Server
@@ -174,7 +174,7 @@ async def test_a_link_with_its_token_behind_a_hash_opens_too(server: Server, ask
     _, hold = await waiting(server, asking)
     people = await server.hf.holds()
     row = await people.get(operator(), hold)
-    token = await Links(people.office).make(row, Grant(to="user:dana", purpose="view"))
+    token = await Links(people.office).make(row, LinkGrant(to="user:dana", purpose="view"))
 
     def work(tab: Tab) -> None:
         tab.open(f"{server.serving.address}/links#{token}")

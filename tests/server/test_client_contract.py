@@ -245,8 +245,8 @@ def test_client_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.covers("SERVER-SDK-02", "SERVER-SDK-04")
 def test_files_are_what_the_tool_writes() -> None:
-    made = tool.written()
-    wrong = [str(path.relative_to(tool.ROOT)) for path in [*tool.stale(made), *tool.strangers(made)]]
+    made = tool.generated()
+    wrong = [str(path.relative_to(tool.ROOT)) for path in [*tool.stale(made), *tool.orphan_files(made)]]
     assert wrong == [], "run: python tools/client.py"
 
 

@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from bench.load import MIX, Load, measure
-from bench.serving import served
+from bench.serving import running_server
 
 
 @pytest.mark.covers("SERVER-PROOF-04")
 def test_mixed_requests_are_all_answered_and_none_goes_wrong() -> None:
-    with served() as server:
+    with running_server() as server:
         outcome = asyncio.run(measure(server.address, server.people, rate=50, seconds=4, warm=20))
     whole = outcome.all
     assert not whole.wrong

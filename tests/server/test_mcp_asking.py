@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.cli.commands.worker import Terms, work
+from holdfast.cli.commands.worker import WorkerOptions, run_worker
 from holdfast.types.ids import HoldId
 from holdfast.types.terms import operator
 from tests.server.conftest import Server
@@ -108,7 +108,7 @@ async def test_question_that_nobody_carries_is_kept_and_says_so(
         assert (await bot.does("check_answer", id=asked["id"]))["question"] == "Anybody?"
         assert "not open yet" in await bot.fails("comment_on_question", id=asked["id"], text="Hello?")
     # Any worker opens it: nobody has to name what agents ask.
-    await work([], None, 2, until_idle=True, store=store, json=False, terms=Terms())
+    await run_worker([], None, 2, until_idle=True, store=store, json=False, terms=WorkerOptions())
     async with speaking(store, works=False) as server, agent(server) as bot:
         assert (await bot.does("check_answer", id=asked["run"]))["status"] == "pending"
 

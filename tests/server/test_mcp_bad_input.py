@@ -11,10 +11,10 @@ import pytest
 from holdfast import Holdfast, Worker
 from holdfast.api.app import ApiSettings
 from holdfast.errors import HoldfastError
-from holdfast.integrations.mcp.agent import Agent, agent_here
+from holdfast.integrations.mcp.agent import McpCaller, agent_here
 from holdfast.integrations.mcp.ask_people_flow import ask_people
 from holdfast.integrations.mcp.http import routes
-from holdfast.integrations.mcp.resources import read, silent
+from holdfast.integrations.mcp.resources import read_resource, ignore_progress
 from holdfast.integrations.mcp.server import TOOLS
 from tests.server.flows import refund
 
@@ -33,15 +33,15 @@ async def hf(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Holdfast]:
         yield found
 
 
-def bot(hf: Holdfast) -> Agent:
+def bot(hf: Holdfast) -> McpCaller:
     (route,) = routes.found
-    return Agent(hf, agent_here("service:bot"), route, ApiSettings())
+    return McpCaller(hf, agent_here("service:bot"), route, ApiSettings())
 
 
 async def test_no_value_of_any_argument_is_a_slip_of_ours(
     hf: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: Any = await TOOLS["ask_people"].use(bot(hf), {"question": "?"}, silent)
+    asked: Any = await TOOLS["ask_people"].use(bot(hf), {"question": "?"}, ignore_progress)
     monkeypatch.setattr("holdfast.integrations.mcp.question_tools.OPENS_IN", 0.0)
     known = {"id": asked.id, "run": asked.run, "question": "?", "text": "t", "flow": "refund"}
     refused: list[str] = []
@@ -51,7 +51,7 @@ async def test_no_value_of_any_argument_is_a_slip_of_ours(
         for name in fields:
             for value in ODD:
                 try:
-                    await tool.use(bot(hf), needed | {name: value}, silent)
+                    await tool.use(bot(hf), needed | {name: value}, ignore_progress)
                 except HoldfastError as error:
                     refused.append(error.message)
     assert len(refused) > 300
@@ -63,4 +63,4 @@ async def test_no_value_of_any_argument_is_a_slip_of_ours(
 )
 async def test_address_that_names_nothing_is_told(hf: Holdfast, uri: str) -> None:
     with pytest.raises(HoldfastError):
-        await read(bot(hf), uri)
+        await read_resource(bot(hf), uri)

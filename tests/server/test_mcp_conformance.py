@@ -24,10 +24,10 @@ from holdfast.api.routes.all import THEMES
 from holdfast.api.server import Serving
 from holdfast.errors import InputError
 from holdfast.integrations.mcp import server
-from holdfast.integrations.mcp.agent import Agent, Progress, agent_here
+from holdfast.integrations.mcp.agent import McpCaller, Progress, agent_here
 from holdfast.integrations.mcp.ask_people_flow import ask_people
 from holdfast.integrations.mcp.http import routes
-from holdfast.integrations.mcp.tool_registry import Tools
+from holdfast.integrations.mcp.tool_registry import ToolRegistry
 from tests.services import mcp as conformance
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-MCP-03")]
@@ -102,23 +102,23 @@ class Said(msgspec.Struct):
     text: str
 
 
-theirs: Final = Tools()
+theirs: Final = ToolRegistry()
 
 
 @theirs.tool(needs=Right.runs_read)
-async def test_simple_text(agent: Agent, given: Given, progress: Progress) -> Said:
+async def test_simple_text(agent: McpCaller, given: Given, progress: Progress) -> Said:
     """Says something."""
     return Said(text="This is a simple text response for testing.")
 
 
 @theirs.tool(needs=Right.runs_read)
-async def test_error_handling(agent: Agent, given: Given, progress: Progress) -> Said:
+async def test_error_handling(agent: McpCaller, given: Given, progress: Progress) -> Said:
     """Fails."""
     raise InputError("this tool intentionally returns an error for testing.")
 
 
 @theirs.tool(needs=Right.runs_read)
-async def test_tool_with_progress(agent: Agent, given: Given, progress: Progress) -> Said:
+async def test_tool_with_progress(agent: McpCaller, given: Given, progress: Progress) -> Said:
     """Takes its time."""
     for done in (0, 50, 100):
         await progress(done, 100, f"{done} of 100")

@@ -15,11 +15,11 @@ from holdfast.api.auth.grants import Grant
 from holdfast.api.auth.principal import Right
 from holdfast.errors import ForbiddenError, HoldfastError
 from holdfast.holds.timing.sweeper import HoldSweeper
-from holdfast.integrations.mcp.agent import Agent, as_agent
+from holdfast.integrations.mcp.agent import McpCaller, as_agent
 from holdfast.integrations.mcp.http import routes
-from holdfast.integrations.mcp.resources import silent
+from holdfast.integrations.mcp.resources import ignore_progress
 from holdfast.integrations.mcp.server import TOOLS
-from holdfast.integrations.mcp.tool_registry import Tool
+from holdfast.integrations.mcp.tool_registry import McpTool
 from holdfast.types.ids import RunId
 from holdfast.types.status import HoldStatus
 from tests.server.conftest import Server
@@ -92,7 +92,7 @@ def values(name: str, ids: list[str]) -> list[Any]:
     return known.get(name, list(DECISIONS))
 
 
-def attempts(tool: Tool, ids: list[str]) -> Iterator[dict[str, Any]]:
+def attempts(tool: McpTool, ids: list[str]) -> Iterator[dict[str, Any]]:
     """With each value of each field, for each id that it can be about; and with what it does not take."""
     fields = tool.takes.__struct_encode_fields__
     about = next((name for name in ("id", "run") if name in fields), None)
@@ -125,7 +125,7 @@ async def test_no_tool_with_any_argument_decides_anything(
         for given in attempts(tool, [*foreign, *own]):
             called += 1
             try:
-                await tool.use(Agent(hall.hf, principal, route, settings), given, silent)
+                await tool.use(McpCaller(hall.hf, principal, route, settings), given, ignore_progress)
                 done += 1
             except HoldfastError:
                 pass

@@ -20,7 +20,7 @@ from mcp.client.stdio import stdio_client
 
 from holdfast import Holdfast
 from holdfast.cli.main import Exit, run
-from holdfast.integrations.mcp.bridge import Bridge
+from holdfast.integrations.mcp.bridge import StdioBridge
 from holdfast.types.terms import operator
 from tests.server.conftest import Server
 from tests.server.signing import token
@@ -96,7 +96,7 @@ class Wire:
 
     def __init__(self, client: httpx2.AsyncClient, address: str) -> None:
         self.lines: asyncio.Queue[bytes] = asyncio.Queue()
-        self.bridge = Bridge(client, f"{address}/mcp", self.lines.put_nowait)
+        self.bridge = StdioBridge(client, f"{address}/mcp", self.lines.put_nowait)
 
     async def answer(self, message: Any) -> dict[str, Any]:
         self.bridge.take(message if isinstance(message, bytes) else msgspec.json.encode(message))

@@ -16,7 +16,7 @@ from holdfast import Context, Flow, Holdfast
 from holdfast.api.auth.grants import Grant as Subject
 from holdfast.api.auth.tokens import Tokens
 from holdfast.holds.links.open import Links
-from holdfast.holds.links.tokens import Grant
+from holdfast.holds.links.tokens import LinkGrant
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator
 from tests.server.conftest import Server, serving
@@ -412,7 +412,7 @@ async def test_addresses_cannot_be_bent_into_other_hosts_or_headers(server: Serv
 async def link_to(server: Server, hold: str, **grant: Any) -> str:
     people = await server.hf.holds()
     row = await people.get(operator(), hold)
-    return await Links(people.office).make(row, Grant(to="user:dana", **{"purpose": "decide", **grant}))
+    return await Links(people.office).make(row, LinkGrant(to="user:dana", **{"purpose": "decide", **grant}))
 
 
 @pytest.fixture

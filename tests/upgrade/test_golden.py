@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.checkpoint import VERSION, record_digest, unpack, unseal, unspill
+from holdfast.checkpoint import VERSION, record_digest, unpack, decode_body, unspill
 from holdfast.checkpoint.compress import WORTH_TRYING
 from holdfast.types.value import BlobRef
-from tools.golden import CASES, COLUMNS, FOLDER, REGISTRY, GoldenBody, describe, sealed
+from tools.golden import CASES, COLUMNS, FOLDER, REGISTRY, GoldenBody, describe, encoded
 
 FILES = sorted(FOLDER.glob("v*/*.bin"))
 
@@ -23,7 +23,7 @@ def read(path: Path, about: dict):
     data = path.read_bytes()
     if about["kind"] == "blob":
         return unspill(BlobRef(bytes.fromhex(about["digest"]), len(data)), data, REGISTRY)
-    return unpack(unseal(data, GoldenBody).value, REGISTRY)
+    return unpack(decode_body(data, GoldenBody).value, REGISTRY)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -49,7 +49,7 @@ def test_every_version_has_golden_files(version):
 @pytest.mark.parametrize("name", CASES)
 def test_writer_makes_the_golden_bytes_when_the_version_is_the_same(name):
     golden = (FOLDER / f"v{VERSION}" / f"{name}.bin").read_bytes()
-    written = sealed(name)
+    written = encoded(name)
     # What zstd makes of the same bytes may differ from one release of it to the next.
     assert written == golden or (written[0] == golden[0] and name == "compressed")
     assert (name == "compressed") == (written[:1] == b"a"), f"over {WORTH_TRYING} bytes and only then"

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast import Flow
-from holdfast.drawing import State, Told, from_graph, to_svg
+from holdfast.drawing import State, NodeOverlay, from_graph, to_svg
 from tools.pages import ROOT
 
 ASSETS = ROOT / "docs" / "assets"
 
 
-def drawn(name: str, told: dict[str, Told] | None = None) -> Callable[[], str]:
+def drawn(name: str, told: dict[str, NodeOverlay] | None = None) -> Callable[[], str]:
     def make() -> str:
         names = runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name=name)
         flow = names[name]
@@ -23,7 +23,7 @@ def drawn(name: str, told: dict[str, Told] | None = None) -> Callable[[], str]:
     return make
 
 
-WAITING = {"assess": Told(state=State.done, note="0.1 s"), "approve": Told(state=State.asking, note="2 days")}
+WAITING = {"assess": NodeOverlay(state=State.done, note="0.1 s"), "approve": NodeOverlay(state=State.asking, note="2 days")}
 
 
 def pictures() -> dict[Path, Callable[[], str]]:

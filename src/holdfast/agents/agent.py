@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from holdfast.agents.budget import Budget
-from holdfast.agents.loop import Conversation, Said
+from holdfast.agents.loop import Conversation, ConversationResult
 from holdfast.agents.messages import FINAL, Message, ToolSpec
 from holdfast.agents.model import Model
-from holdfast.agents.node_scope import enter
+from holdfast.agents.node_scope import new_agent_scope
 from holdfast.agents.schemas import Read, reader_of, schema_of
 from holdfast.agents.tools import Approval, Tool, When, approval_of, as_tool
 from holdfast.agents.workspace import MAX_BYTES, Sandbox
@@ -23,7 +23,7 @@ from holdfast.frontends.python.code import code_fingerprint
 from holdfast.runs.context.context import Context
 from holdfast.types.skill import SkillTool
 from holdfast.types.status import Effect
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 # What is recorded about a conversation, and how it is read: another form would be another agent.
@@ -93,7 +93,7 @@ class Agent:
     def _check(self) -> None:
         if not isinstance(self.model, Model):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(
-                f"agent {self.name!r} has {told(repr(self.model), 80)} for a model.",
+                f"agent {self.name!r} has {clean_text(repr(self.model), 80)} for a model.",
                 hint='Give OpenAI("..."), Anthropic("...") or Scripted(...).',
             )
         names = [*(spec.name for spec in self.tool_specs), *(tool.name for tool in self.toolkit)]
@@ -151,7 +151,7 @@ class Agent:
         try:
             return self._read(text), ""
         except (ValueError, RecursionError) as error:
-            return None, told(error, 1000)
+            return None, clean_text(error, 1000)
 
     async def run(
         self,
@@ -161,9 +161,9 @@ class Agent:
         history: Sequence[Message] = (),
         uploads: Mapping[str, bytes] | None = None,
         listed: bool = True,
-    ) -> Said:
+    ) -> ConversationResult:
         """Inside a script node: `said = await agent.run(ctx, "Summarise ...")`, recorded like all else."""
-        return await Conversation(self, enter(ctx), listed=listed, uploads=uploads).run(prompt, history)
+        return await Conversation(self, new_agent_scope(ctx), listed=listed, uploads=uploads).run(prompt, history)
 
     def as_tool(
         self,

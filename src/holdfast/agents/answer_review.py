@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from holdfast.agents.node_scope import Within
+from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.schemas import schema_of
 from holdfast.agents.tool_approval import OPTIONS
 from holdfast.agents.tools import Approval
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from holdfast.agents.agent import Agent
 
 
-class Released(msgspec.Struct, frozen=True):
+class ReviewResult(msgspec.Struct, frozen=True):
     """`refused`: what the model is told instead, where the answer does not count."""
 
     value: Any = None
     refused: str = ""
 
 
-async def release(at: Within, agent: Agent, value: Any, turn: int) -> Released:
+async def review_answer(at: AgentScope, agent: Agent, value: Any, turn: int) -> ReviewResult:
     """Asked once for each answer, by the turn that gave it. Unanswered in time it is refused."""
     asked = agent.approval
     plain = _plain(value)
     if asked is None or not asked.is_needed({"answer": plain}):
-        return Released(value)
+        return ReviewResult(value)
     try:
         reply = await at.ask(
             f"{turn}/answer",
@@ -45,22 +45,22 @@ async def release(at: Within, agent: Agent, value: Any, turn: int) -> Released:
             context={"agent": agent.name, "answer": plain, "turn": turn},
         )
     except HoldExpiredError:
-        return Released(refused="Nobody approved this answer in time. Give it again, or mend it.")
-    return _released(reply, agent, value)
+        return ReviewResult(refused="Nobody approved this answer in time. Give it again, or mend it.")
+    return _review_result(reply, agent, value)
 
 
-def _released(reply: Reply, agent: Agent, value: Any) -> Released:
+def _review_result(reply: Reply, agent: Agent, value: Any) -> ReviewResult:
     changes = _changes(reply.data)
     if reply.decision != "approve":
         said = [reply.comment, changes.get("instructions")]
         why = " ".join(each for each in said if each)
-        return Released(refused=f"A person did not accept this answer. {why}".rstrip())
+        return ReviewResult(refused=f"A person did not accept this answer. {why}".rstrip())
     if "output" not in changes:
-        return Released(value)
+        return ReviewResult(value)
     if agent.returns is None:
-        return Released(changes["output"])
+        return ReviewResult(changes["output"])
     read, problem = agent.read_answer(msgspec.json.encode(changes["output"]).decode())
-    return Released(read, f"A person's own answer does not fit: {problem}." if problem else "")
+    return ReviewResult(read, f"A person's own answer does not fit: {problem}." if problem else "")
 
 
 def _changes(data: Any) -> Mapping[str, Any]:

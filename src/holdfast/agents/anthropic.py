@@ -9,10 +9,10 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.agents.http import Endpoint, Key, Retries, Sleep
-from holdfast.agents.messages import Message, Reply, Request, Tokens, ToolCall
-from holdfast.agents.model import Tell
+from holdfast.agents.messages import Message, ModelReply, ModelRequest, TokenUsage, ToolCall
+from holdfast.agents.model import StreamCallback
 from holdfast.agents.prices import Prices
-from holdfast.agents.streams import Fields
+from holdfast.agents.streams import EventFields
 
 VERSION = "2023-06-01"
 FINISH = {
@@ -24,7 +24,7 @@ FINISH = {
 }
 COUNTED = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 # Reasoning that the provider signed and wants back as it came.
-KEPT = ("thinking", "redacted_thinking")
+REASONING_BLOCKS = ("thinking", "redacted_thinking")
 
 
 class Anthropic:
@@ -61,13 +61,13 @@ class Anthropic:
     def __repr__(self) -> str:
         return f"Anthropic({self.name!r}, base_url={self.endpoint.base_url!r})"
 
-    async def reply(self, request: Request, tell: Tell) -> Reply:
-        fields = Fields(f"{self.endpoint.base_url}/v1/messages")
+    async def reply(self, request: ModelRequest, tell: StreamCallback) -> ModelReply:
+        fields = EventFields(f"{self.endpoint.base_url}/v1/messages")
         return await self.endpoint.stream(
-            "/v1/messages", self.body(request), lambda: Heard(fields, tell), tell
+            "/v1/messages", self.body(request), lambda: AnthropicStreamedReply(fields, tell), tell
         )
 
-    def body(self, request: Request) -> bytes:
+    def body(self, request: ModelRequest) -> bytes:
         """The same request is the same bytes, in every process."""
         system = "\n\n".join(message.text for message in request.messages if message.role == "system")
         limit = self.max_tokens if request.max_tokens is None else min(self.max_tokens, request.max_tokens)
@@ -129,10 +129,10 @@ def _input(arguments: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {"malformed": arguments}
 
 
-class Heard:
+class AnthropicStreamedReply:
     """What was streamed so far: blocks of content by their index."""
 
-    def __init__(self, fields: Fields, tell: Tell) -> None:
+    def __init__(self, fields: EventFields, tell: StreamCallback) -> None:
         self._fields = fields
         self._tell = tell
         self._blocks: dict[int, dict[str, Any]] = {}
@@ -197,14 +197,14 @@ class Heard:
             if usage.get(name) is not None:
                 self._usage[name] = self._fields.count(usage, name, "usage.")
 
-    def reply(self) -> Reply:
+    def reply(self) -> ModelReply:
         finish = self._fields.ended(self._finish if self._ended else None)
         blocks = [block for _, block in sorted(self._blocks.items())]
         text = "".join(block.get("text", "") for block in blocks if block.get("type") == "text")
         calls = tuple(self._call(block) for block in blocks if block.get("type") == "tool_use")
-        extra = tuple(_kept(block) for block in blocks if block.get("type") in KEPT)
+        extra = tuple(_reasoning_block(block) for block in blocks if block.get("type") in REASONING_BLOCKS)
         message = Message("assistant", text, calls, extra=extra)
-        return Reply(message, self._tokens(), FINISH.get(finish, finish))
+        return ModelReply(message, self._tokens(), FINISH.get(finish, finish))
 
     def _call(self, block: dict[str, Any]) -> ToolCall:
         fields, where = self._fields, "content_block."
@@ -214,22 +214,22 @@ class Heard:
         whole = msgspec.json.encode(block.get("input") or {}).decode()
         return ToolCall(fields.text(block, "id", where), name, block["json"] or whole)
 
-    def _tokens(self) -> Tokens:
+    def _tokens(self) -> TokenUsage:
         """Here the cached parts are counted beside the rest of the input."""
         cached = self._usage.get("cache_read_input_tokens", 0)
         written = self._usage.get("cache_creation_input_tokens", 0)
         plain = self._usage.get("input_tokens", 0)
-        return Tokens(plain + cached + written, self._usage.get("output_tokens", 0), cached, written)
+        return TokenUsage(plain + cached + written, self._usage.get("output_tokens", 0), cached, written)
 
 
-def _kept(block: dict[str, Any]) -> dict[str, Any]:
+def _reasoning_block(block: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in block.items() if name != "json"}
 
 
 _TAKE = {
-    "message_start": Heard._message_start,  # pyright: ignore[reportPrivateUsage]
-    "content_block_start": Heard._block_start,  # pyright: ignore[reportPrivateUsage]
-    "content_block_delta": Heard._block_delta,  # pyright: ignore[reportPrivateUsage]
-    "message_delta": Heard._message_delta,  # pyright: ignore[reportPrivateUsage]
-    "message_stop": Heard._message_stop,  # pyright: ignore[reportPrivateUsage]
+    "message_start": AnthropicStreamedReply._message_start,  # pyright: ignore[reportPrivateUsage]
+    "content_block_start": AnthropicStreamedReply._block_start,  # pyright: ignore[reportPrivateUsage]
+    "content_block_delta": AnthropicStreamedReply._block_delta,  # pyright: ignore[reportPrivateUsage]
+    "message_delta": AnthropicStreamedReply._message_delta,  # pyright: ignore[reportPrivateUsage]
+    "message_stop": AnthropicStreamedReply._message_stop,  # pyright: ignore[reportPrivateUsage]
 }

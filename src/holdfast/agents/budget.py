@@ -15,7 +15,7 @@ MICROS = 1_000_000
 AT_LIMIT = ("ask", "stop", "fail")
 
 
-class Spent(msgspec.Struct, frozen=True):
+class BudgetUsage(msgspec.Struct, frozen=True):
     """What was used, by the records of turns and tools: the same after any number of resumes. Time is that
     of models and tools at work; nobody pays for the days that a person thinks."""
 
@@ -23,8 +23,8 @@ class Spent(msgspec.Struct, frozen=True):
     money: Decimal = Decimal(0)
     micros: int = 0
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(self.tokens + other.tokens, self.money + other.money, self.micros + other.micros)
+    def __add__(self, other: BudgetUsage) -> BudgetUsage:
+        return BudgetUsage(self.tokens + other.tokens, self.money + other.money, self.micros + other.micros)
 
 
 class Budget:
@@ -56,7 +56,7 @@ class Budget:
             raise InputError(f"at_limit={at_limit!r} means nothing.", hint=f"One of: {', '.join(AT_LIMIT)}.")
 
 
-class Purse:
+class BudgetMeter:
     """A budget in use by one conversation."""
 
     def __init__(self, budget: Budget) -> None:
@@ -66,9 +66,9 @@ class Purse:
             for name, limit in (("tokens", budget.tokens), ("money", budget.money), ("micros", budget.micros))
             if limit is not None
         }
-        self.spent = Spent()
+        self.spent = BudgetUsage()
 
-    def spend(self, spent: Spent) -> None:
+    def spend(self, spent: BudgetUsage) -> None:
         self.spent = self.spent + spent
 
     def tokens_left(self) -> int | None:

@@ -15,27 +15,27 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import msgspec
 
 from holdfast.errors import InputError, ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 if TYPE_CHECKING:
     import ssl
 
     import httpx2
 
-    from holdfast.agents.messages import Reply
-    from holdfast.agents.model import Tell
+    from holdfast.agents.messages import ModelReply
+    from holdfast.agents.model import StreamCallback
 
 Key = str | Callable[[], str | Awaitable[str]] | None
 Sleep = Callable[[float], Awaitable[None]]
 Events = AsyncIterator[dict[str, Any]]
 
 
-class Listener(Protocol):
+class StreamedReply(Protocol):
     """Takes a streamed answer event by event, and says what it came to."""
 
     def take(self, event: dict[str, Any]) -> None: ...
 
-    def reply(self) -> Reply: ...
+    def reply(self) -> ModelReply: ...
 
 
 # Busy, broken or on its way: the same request may be answered later. 529 is one provider's "overloaded".
@@ -59,7 +59,7 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
         return max(asked or 0.0, min(self.first * 2 ** (attempt - 1) * spread, self.longest))
 
 
-class Cut(Exception):
+class StreamCutError(Exception):
     """The answer broke off. Nothing of it counts."""
 
 
@@ -115,7 +115,7 @@ class Endpoint:
             )
         return key
 
-    async def stream(self, path: str, body: bytes, listen: Callable[[], Listener], tell: Tell) -> Reply:
+    async def stream(self, path: str, body: bytes, listen: Callable[[], StreamedReply], tell: StreamCallback) -> ModelReply:
         """Post, and have the streamed answer heard to its end. What was busy, broken or cut is sent again, to
         a listener that has heard nothing yet."""
         url = f"{self.base_url}{path}"
@@ -127,11 +127,11 @@ class Endpoint:
                     async for event in events:
                         listener.take(event)
                     return listener.reply()
-            except Busy as busy:
+            except EndpointBusyError as busy:
                 await self._pause(attempt, busy, url, self.retries.wait(attempt, busy.after, body), tell)
         raise AssertionError("the last attempt either answers or raises")
 
-    async def _pause(self, attempt: int, busy: Busy, url: str, wait: float, tell: Tell) -> None:
+    async def _pause(self, attempt: int, busy: EndpointBusyError, url: str, wait: float, tell: StreamCallback) -> None:
         if attempt == self.retries.attempts or wait > self.retries.longest:
             asked = "" if busy.after is None else f" It asks to wait {busy.after:g} s."
             raise ModelUnavailableError(
@@ -156,17 +156,17 @@ class Endpoint:
                 async with aclosing(_events(response, url)) as events:
                     yield events
         except errors.InvalidURL as error:
-            raise ModelRefusedError(f"{url} is no address: {hidden(error, key)}.") from None
+            raise ModelRefusedError(f"{url} is no address: {without_key(error, key)}.") from None
         except errors.RequestError as error:
-            said = hidden(error, key)
-            raise Busy(f"{type(error).__name__}: {said}" if said else type(error).__name__) from None
-        except Cut as cut:
-            raise Busy(hidden(cut, key)) from None
+            said = without_key(error, key)
+            raise EndpointBusyError(f"{type(error).__name__}: {said}" if said else type(error).__name__) from None
+        except StreamCutError as cut:
+            raise EndpointBusyError(without_key(cut, key)) from None
         except ModelReplyError as error:
-            raise ModelReplyError(hidden(error.message, key), hint=error.hint) from None
+            raise ModelReplyError(without_key(error.message, key), hint=error.hint) from None
 
 
-class Busy(Exception):
+class EndpointBusyError(Exception):
     """Try again, after so many seconds where the endpoint says so."""
 
     def __init__(self, why: str, after: float | None = None) -> None:
@@ -219,19 +219,19 @@ async def _events(response: httpx2.Response, url: str) -> AsyncGenerator[dict[st
             found: Any = msgspec.json.decode(event.data)
         except ValueError as error:
             raise ModelReplyError(
-                f"{url} sent an event that is no JSON ({error}): {told(event.data, 80)}"
+                f"{url} sent an event that is no JSON ({error}): {clean_text(event.data, 80)}"
             ) from None
         if not isinstance(found, dict):
-            raise ModelReplyError(f"{url} sent an event that is no object: {told(found, 80)}")
+            raise ModelReplyError(f"{url} sent an event that is no object: {clean_text(found, 80)}")
         yield cast("dict[str, Any]", found)
 
 
 async def _refusal(response: httpx2.Response, url: str, key: str) -> Exception:
     body = (await response.aread()).decode(errors="replace")
-    said = hidden(_message(body), key)
+    said = without_key(_message(body), key)
     why = f"HTTP {response.status_code}" + (f": {said}" if said else "")
     if response.status_code in TRANSIENT:
-        return Busy(why, retry_after(response.headers))
+        return EndpointBusyError(why, retry_after(response.headers))
     hint = {
         401: "Check the key.",
         403: "Check the key, and what it may do.",
@@ -250,7 +250,7 @@ def _message(body: str) -> str:
         return " ".join(body.split())[:SHOWN]
 
 
-def hidden(text: object, key: str) -> str:
+def without_key(text: object, key: str) -> str:
     """No key in anything that is told, also where an endpoint repeats it or it was cut."""
     said = str(text)
     if not key:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.agents.budget import GRANT, MICROS, Purse
-from holdfast.agents.node_scope import Within
+from holdfast.agents.budget import GRANT, MICROS, BudgetMeter
+from holdfast.agents.node_scope import AgentScope
 from holdfast.errors import BudgetError
 from holdfast.runs.context.questions import HoldExpiredError
 from holdfast.types.hold import Option
@@ -11,7 +11,7 @@ from holdfast.types.hold import Option
 OPTIONS = (Option("continue", "Go on", "primary"), Option("stop", "Stop with what there is", "danger"))
 
 
-async def stopped_at(purse: Purse, at: Within, agent: str, turn: int) -> list[str]:
+async def limits_reached(purse: BudgetMeter, at: AgentScope, agent: str, turn: int) -> list[str]:
     """Looked at before each call of the model: what it has to stop at, in words; nothing: it goes on."""
     asked = 0
     while (reached := purse.reached()) or at.has(_key(turn, asked)):
@@ -22,7 +22,7 @@ async def stopped_at(purse: Purse, at: Within, agent: str, turn: int) -> list[st
                 f"agent {agent!r} has used {', '.join(reached)}.",
                 hint="Give it a larger budget, and resume the run.",
             )
-        if policy == "stop" or not await _go_on(purse, at, agent, turn, reached, asked):
+        if policy == "stop" or not await _ask_to_continue(purse, at, agent, turn, reached, asked):
             return reached or ["what a person allowed"]
         asked += 1
     return []
@@ -32,7 +32,7 @@ def _key(turn: int, asked: int) -> str:
     return f"{turn + 1}/budget{asked}"
 
 
-async def _go_on(purse: Purse, at: Within, agent: str, turn: int, reached: list[str], asked: int) -> bool:
+async def _ask_to_continue(purse: BudgetMeter, at: AgentScope, agent: str, turn: int, reached: list[str], asked: int) -> bool:
     try:
         reply = await at.ask(
             _key(turn, asked),

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.agents.answer_review import release
-from holdfast.agents.budget import Budget, Purse, Spent
-from holdfast.agents.limits import stopped_at
-from holdfast.agents.messages import FINAL, Message, Reply, Request, ToolCall, restored, stored, unanswered
+from holdfast.agents.answer_review import review_answer
+from holdfast.agents.budget import Budget, BudgetMeter, BudgetUsage
+from holdfast.agents.limits import limits_reached
+from holdfast.agents.messages import FINAL, Message, ModelReply, ModelRequest, ToolCall, message_from_plain, message_to_plain, unanswered_calls
 from holdfast.agents.model_errors import model_error
-from holdfast.agents.node_scope import Within
-from holdfast.agents.skills import equipped, joined
-from holdfast.agents.tool_call import Plan, Result, result_text
+from holdfast.agents.node_scope import AgentScope
+from holdfast.agents.skills import with_skills, join_texts
+from holdfast.agents.tool_call import PlannedCall, ToolResult, result_text
 from holdfast.agents.toolbox import Toolbox
 from holdfast.errors import (
     BudgetError,
@@ -30,7 +30,7 @@ from holdfast.errors import (
     TurnLimitError,
 )
 from holdfast.runs.context.substeps import StepFailedError
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 if TYPE_CHECKING:
     from holdfast.agents.agent import Agent
@@ -39,13 +39,13 @@ EMPTY = "Your answer was empty. Answer, or use a tool."
 USE_FINAL = f"Hand over your answer by calling {FINAL}."
 
 
-class Said(msgspec.Struct, frozen=True):
+class ConversationResult(msgspec.Struct, frozen=True):
     """What a conversation came to. `stopped`: why it ended before the model was done: "turns", "budget", or
     "length" where its last answer was cut."""
 
     value: Any
     messages: tuple[Message, ...]
-    spent: Spent
+    spent: BudgetUsage
     turns: int
     stopped: str = ""
     files: dict[str, bytes] = {}
@@ -57,16 +57,16 @@ class Conversation:
     def __init__(
         self,
         agent: Agent,
-        at: Within,
+        at: AgentScope,
         budget: Budget | None = None,
         *,
         listed: bool = True,
         uploads: Mapping[str, bytes] | None = None,
     ) -> None:
-        agent, self.lessons = equipped(agent, at)
+        agent, self.lessons = with_skills(agent, at)
         self.agent = agent
         self.at = at
-        self.purse = Purse(budget or agent.budget or Budget())
+        self.purse = BudgetMeter(budget or agent.budget or Budget())
         self.listed = listed
         self.messages: list[Message] = []
         self.turn = 0
@@ -77,12 +77,12 @@ class Conversation:
         # Results of this turn that no record of a call has: of sub-agents, refusals, errors.
         self.told: dict[str, str] = {}
 
-    async def run(self, prompt: str, history: Sequence[Message] = ()) -> Said:
+    async def run(self, prompt: str, history: Sequence[Message] = ()) -> ConversationResult:
         await self._open(prompt, history)
         while True:
             if self.turn >= self.agent.max_turns:
                 return self._capped()
-            reached = await stopped_at(self.purse, self.at, self.agent.name, self.turn)
+            reached = await limits_reached(self.purse, self.at, self.agent.name, self.turn)
             if reached:
                 return self._stopped(reached)
             self.turn += 1
@@ -102,16 +102,16 @@ class Conversation:
 
         async def begin() -> dict[str, Any]:
             system = self.at.ctx.render(instructions) if "{{" in instructions else instructions
-            first = [Message("system", text)] if (text := joined(system, self.lessons)) else []
+            first = [Message("system", text)] if (text := join_texts(system, self.lessons)) else []
             return {
                 "agent": self.agent.name,
-                "messages": [stored(message) for message in (*first, *history)],
+                "messages": [message_to_plain(message) for message in (*first, *history)],
                 "prompt": prompt,
             }
 
         kept = await self.at.step("prompt", "prompt", begin, effect="pure")
-        self.messages = [restored(plain) for plain in kept["messages"]]
-        left = unanswered(self.messages)
+        self.messages = [message_from_plain(plain) for plain in kept["messages"]]
+        left = unanswered_calls(self.messages)
         if left:
             await self._use(left)
         if kept["prompt"]:
@@ -120,7 +120,7 @@ class Conversation:
     # ------------------------------------------------------------------ the model
     async def _ask_model(self) -> tuple[Message, str]:
         agent, ctx = self.agent, self.at.ctx
-        request = Request(
+        request = ModelRequest(
             tuple(self.messages), agent.tool_specs, self._max_tokens(), must_call=agent.returns is not None
         )
 
@@ -138,22 +138,22 @@ class Conversation:
             kept = await self.at.step(f"{self.turn}/model", "model", ask, effect="read")
         except StepFailedError as error:
             raise model_error(error.info) from None
-        self.purse.spend(Spent(kept["tokens"], kept["cost"], kept["micros"]))
-        message = restored(kept["message"])
+        self.purse.spend(BudgetUsage(kept["tokens"], kept["cost"], kept["micros"]))
+        message = message_from_plain(kept["message"])
         if kept["attempt"] != ctx.attempt and self.at.is_root and message.text:
             # Who follows the run has dropped what the earlier attempt had shown.
             ctx.emit(message.text)
         self.messages.append(message)
         return message, kept["finish"]
 
-    def _kept(self, reply: Reply, cost: Decimal, micros: int) -> dict[str, Any]:
+    def _kept(self, reply: ModelReply, cost: Decimal, micros: int) -> dict[str, Any]:
         message = reply.message
         named = tuple(
             call if call.id else msgspec.structs.replace(call, id=f"call_{self.turn}_{index + 1}")
             for index, call in enumerate(message.calls)
         )
         return {
-            "message": stored(msgspec.structs.replace(message, calls=named)),
+            "message": message_to_plain(msgspec.structs.replace(message, calls=named)),
             "tokens": reply.tokens.total,
             "usage": msgspec.to_builtins(reply.tokens),
             "cost": cost,
@@ -162,13 +162,13 @@ class Conversation:
             "attempt": self.at.ctx.attempt,
         }
 
-    def _require_answer(self, reply: Reply) -> None:
+    def _require_answer(self, reply: ModelReply) -> None:
         """A refusal is no answer: it is recorded as an error, so that a resume asks again."""
         if reply.finish == "refused" and not reply.message.calls:
-            said = told(reply.message.text, 500) or "it gave no reason"
+            said = clean_text(reply.message.text, 500) or "it gave no reason"
             raise ModelRefusedError(f"{self.agent.model.name!r} refused to answer: {said}.")
 
-    def _require_usage(self, reply: Reply) -> None:
+    def _require_usage(self, reply: ModelReply) -> None:
         """A budget that cannot be counted would be passed in silence."""
         if not reply.tokens.total and self.purse.limits.keys() & {"tokens", "money"}:
             raise ModelReplyError(
@@ -189,7 +189,7 @@ class Conversation:
         return min(limits) if limits else None
 
     # ------------------------------------------------------------------ what it said
-    async def _act(self, message: Message, finish: str) -> Said | None:
+    async def _act(self, message: Message, finish: str) -> ConversationResult | None:
         """The end, or one turn more."""
         final = next((call for call in message.calls if call.name == FINAL), None)
         if final is not None and self.agent.returns is not None:
@@ -203,7 +203,7 @@ class Conversation:
             return self._repair(EMPTY)
         return self._said(message.text, stopped="length" if finish == "length" else "")
 
-    def _final(self, message: Message, final: ToolCall) -> Said | None:
+    def _final(self, message: Message, final: ToolCall) -> ConversationResult | None:
         value, problem = self.agent.read_answer(final.arguments)
         for call in message.calls:
             if call is final:
@@ -230,14 +230,14 @@ class Conversation:
             self.gave_up = True
             raise ModelReplyError(
                 f"{self.agent.model.name!r} gave agent {self.agent.name!r} no usable answer in "
-                f"{self.repairs} turns: {told(why, 500)}",
+                f"{self.repairs} turns: {clean_text(why, 500)}",
                 hint="Mend the instructions or the schema, or raise max_repairs.",
                 agent=self.agent.name,
             )
 
-    async def _released(self, said: Said) -> Said | None:
+    async def _released(self, said: ConversationResult) -> ConversationResult | None:
         """What a person lets pass, as they changed it; else the model is told why not, and tries again."""
-        found = await release(self.at, self.agent, said.value, self.turn)
+        found = await review_answer(self.at, self.agent, said.value, self.turn)
         if found.refused:
             self.messages.append(Message("user", found.refused))
             return None
@@ -252,7 +252,7 @@ class Conversation:
         if all(result.malformed for result in results):
             self._count_repair(results[-1].text)
 
-    async def _delegate(self, at: Within, plan: Plan, arguments: str) -> Result:
+    async def _delegate(self, at: AgentScope, plan: PlannedCall, arguments: str) -> ToolResult:
         """A sub-agent: a conversation inside this one, with records, holds and a budget of its own."""
         tool: Any = plan.tool
         inner = at.below("agent", tool.name)
@@ -262,12 +262,12 @@ class Conversation:
         except (TurnLimitError, BudgetError, ModelReplyError) as error:
             if not talk.gave_up:
                 raise
-            return Result(f"Error: {error.message}", failed=True, spent=talk.purse.spent)
+            return ToolResult(f"Error: {error.message}", failed=True, spent=talk.purse.spent)
         note = "(It was stopped before it was done.) " if said.stopped else ""
-        return Result(note + result_text(said.value), spent=said.spent)
+        return ToolResult(note + result_text(said.value), spent=said.spent)
 
     # ------------------------------------------------------------------ limits
-    def _stopped(self, reached: list[str]) -> Said:
+    def _stopped(self, reached: list[str]) -> ConversationResult:
         """With what there is: the last thing that the model said, if nothing more is asked of it."""
         if self.agent.returns is not None or self.agent.approval is not None:
             self.gave_up = True
@@ -277,7 +277,7 @@ class Conversation:
             )
         return self._said(self._last_text(), stopped="budget")
 
-    def _capped(self) -> Said:
+    def _capped(self) -> ConversationResult:
         if self.agent.on_max_turns == "return" and self.agent.returns is None and not self.agent.approval:
             return self._said(self._last_text(), stopped="turns")
         self.gave_up = True
@@ -291,9 +291,9 @@ class Conversation:
         texts = (m.text for m in reversed(self.messages) if m.role == "assistant" and m.text.strip())
         return next(texts, "")
 
-    def _said(self, value: Any, stopped: str = "") -> Said:
+    def _said(self, value: Any, stopped: str = "") -> ConversationResult:
         over = self.purse.overrun()
         if over:
             self.at.ctx.log.warning("agent %s went over its budget: %s", self.agent.name, ", ".join(over))
         files = self.tools.space.written()
-        return Said(value, tuple(self.messages), self.purse.spent, self.turn, stopped, files)
+        return ConversationResult(value, tuple(self.messages), self.purse.spent, self.turn, stopped, files)

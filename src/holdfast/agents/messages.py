@@ -41,7 +41,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
     schema: dict[str, Any]
 
 
-class Request(msgspec.Struct, frozen=True):
+class ModelRequest(msgspec.Struct, frozen=True):
     """One call of a model. `must_call`: it has to use a tool."""
 
     messages: tuple[Message, ...]
@@ -50,7 +50,7 @@ class Request(msgspec.Struct, frozen=True):
     must_call: bool = False
 
 
-class Tokens(msgspec.Struct, frozen=True):
+class TokenUsage(msgspec.Struct, frozen=True):
     """What a call used. `cached` and `written` (to the provider's cache) are parts of `input`."""
 
     input: int = 0
@@ -63,24 +63,24 @@ class Tokens(msgspec.Struct, frozen=True):
         return self.input + self.output
 
 
-class Reply(msgspec.Struct, frozen=True):
+class ModelReply(msgspec.Struct, frozen=True):
     """`finish`: stop, tool_calls, length (it was cut), refused, or the provider's own word."""
 
     message: Message
-    tokens: Tokens = Tokens()
+    tokens: TokenUsage = TokenUsage()
     finish: str = "stop"
 
 
-def stored(message: Message) -> dict[str, Any]:
+def message_to_plain(message: Message) -> dict[str, Any]:
     """As the journal keeps it: plain data."""
     return cast("dict[str, Any]", msgspec.to_builtins(message))
 
 
-def restored(plain: Mapping[str, Any]) -> Message:
+def message_from_plain(plain: Mapping[str, Any]) -> Message:
     return msgspec.convert(dict(plain), Message)
 
 
-def unanswered(messages: Sequence[Message]) -> list[ToolCall]:
+def unanswered_calls(messages: Sequence[Message]) -> list[ToolCall]:
     """Tool calls of the latest turn that have no result yet, in order. A final answer waits for none."""
     answered: set[str] = set()
     for message in reversed(messages):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from holdfast.agents.messages import Reply, Request
+from holdfast.agents.messages import ModelReply, ModelRequest
 from holdfast.agents.prices import Prices
 
-Tell = Callable[[str, str], None]
+StreamCallback = Callable[[str, str], None]
 """Live output of a call: ("text", a piece of it), or ("retry", why what was shown so far starts anew)."""
 
 
@@ -19,6 +19,6 @@ class Model(Protocol):
     name: str
     prices: Prices | None
 
-    async def reply(self, request: Request, tell: Tell) -> Reply:
+    async def reply(self, request: ModelRequest, tell: StreamCallback) -> ModelReply:
         """Raises ModelError, or one of its kinds, where no usable answer can be had."""
         ...

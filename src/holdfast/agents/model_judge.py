@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.agents.messages import FINAL, Message, Request, ToolSpec
+from holdfast.agents.messages import FINAL, Message, ModelRequest, ToolSpec
 from holdfast.agents.model import Model
 from holdfast.errors import ModelReplyError
-from holdfast.holds.policies.judge import Judgement, read
+from holdfast.holds.policies.judge import Judgement, read_judgement
 
 MAX_SHOWN: Final = 100_000
 VERDICT: Final[dict[str, Any]] = {
@@ -46,7 +46,7 @@ class ModelJudge:
 
     async def judge(self, facts: Mapping[str, Any]) -> Judgement:
         """Raises ModelError."""
-        reply = await self.model.reply(self.request(facts), _tell_nobody)
+        reply = await self.model.reply(self.request(facts), _ignore_stream)
         if reply.finish in ("length", "refused"):
             raise ModelReplyError(f"{self.model.name!r} gave no verdict: {reply.finish}.")
         call = next((call for call in reply.message.calls if call.name == FINAL), None)
@@ -54,18 +54,18 @@ class ModelJudge:
         try:
             if said.get("approved") not in (True, False):
                 raise ValueError("approved is neither true nor false")
-            found = read(said)
+            found = read_judgement(said)
         except ValueError as error:
             raise ModelReplyError(f"{self.model.name!r} gave no verdict: {error}.") from error
         return msgspec.structs.replace(found, decided_by="llm-judge")
 
-    def request(self, facts: Mapping[str, Any]) -> Request:
+    def request(self, facts: Mapping[str, Any]) -> ModelRequest:
         """Raises ModelReplyError where it is too long: half of a request is another request."""
         shown = msgspec.json.encode(dict(facts)).decode()
         if len(shown) > MAX_SHOWN:
             raise ModelReplyError(f"a request of {len(shown):,} characters is too long for a judge.")
         task = _TASK.format(criteria=self.criteria, final=FINAL)
-        return Request(
+        return ModelRequest(
             (Message("system", task), Message("user", shown)),
             (ToolSpec(FINAL, "Hand over the verdict.", VERDICT),),
             self.max_tokens,
@@ -80,5 +80,5 @@ def _object(text: str) -> dict[str, Any]:
         return {}
 
 
-def _tell_nobody(_kind: str, _piece: str) -> None:
+def _ignore_stream(_kind: str, _piece: str) -> None:
     """Nobody watches a judge think."""

@@ -8,20 +8,20 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.agents.agent import Agent
-from holdfast.agents.loop import Said
-from holdfast.agents.messages import Message, restored, stored
+from holdfast.agents.loop import ConversationResult
+from holdfast.agents.messages import Message, message_from_plain, message_to_plain
 from holdfast.errors import InputError
 from holdfast.model.annotations import field_types, is_pydantic
 from holdfast.model.template import TemplateSyntaxError, compile_template
 from holdfast.runs.context.context import Context
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 Prompt = str | Callable[[Any], str]
 Turns = bool | Callable[[Any], bool]
 Handler = Callable[[Any, Context], Awaitable[Any]]
 
 
-class Fields(msgspec.Struct, frozen=True):
+class AgentFields(msgspec.Struct, frozen=True):
     """The fields of the state that an agent reads and writes. `typed`: they take instances of types."""
 
     output: str | None = None
@@ -35,7 +35,7 @@ class Fields(msgspec.Struct, frozen=True):
         return any((self.output, self.history, self.files))
 
 
-def problems_of(agent: Agent, fields: Fields, prompt: Prompt, state: Any) -> Iterator[tuple[str, str]]:
+def problems_of(agent: Agent, fields: AgentFields, prompt: Prompt, state: Any) -> Iterator[tuple[str, str]]:
     """(what is wrong, how to mend it): found when the flow is written, not after the model was paid for."""
     for what, text in (("prompt", prompt), ("instructions", agent.instructions)):
         try:
@@ -48,7 +48,7 @@ def problems_of(agent: Agent, fields: Fields, prompt: Prompt, state: Any) -> Ite
             yield f"the state has no field {name!r}", f"declare it, or name one of: {', '.join(known)}"
 
 
-def handler_of(agent: Agent, fields: Fields, *, prompt: Prompt, turns: Turns) -> Handler:
+def handler_of(agent: Agent, fields: AgentFields, *, prompt: Prompt, turns: Turns) -> Handler:
 
     async def converse(state: Any, ctx: Context) -> Any:
         asked = ctx.render(prompt) if isinstance(prompt, str) else _text(prompt(state), agent)
@@ -84,7 +84,7 @@ def _text(asked: Any, agent: Agent) -> str:
 
 def _messages(found: Any, field: str | None) -> list[Message]:
     try:
-        return [restored(plain) for plain in found]
+        return [message_from_plain(plain) for plain in found]
     except (TypeError, ValueError) as error:
         raise InputError(
             f"the field {field!r} does not hold messages: {error}.",
@@ -99,13 +99,13 @@ def _bytes(found: Any, field: str | None) -> dict[str, bytes]:
     for path, data in files.items():
         if not isinstance(path, str) or not isinstance(data, (bytes, str)):
             raise InputError(
-                f"the field {field!r} does not hold files: {told(repr(path or data), 80)}.",
+                f"the field {field!r} does not hold files: {clean_text(repr(path or data), 80)}.",
                 hint="It is a dict of paths and their content, bytes or text.",
             )
     return {path: data.encode() if isinstance(data, str) else data for path, data in files.items()}
 
 
-def _update(agent: Agent, said: Said, fields: Fields) -> Any:
+def _update(agent: Agent, said: ConversationResult, fields: AgentFields) -> Any:
     value = _storable(agent, said.value, typed=fields.typed)
     if not fields.are_written:
         return value
@@ -113,7 +113,7 @@ def _update(agent: Agent, said: Said, fields: Fields) -> Any:
     if fields.output is not None:
         update[fields.output] = value
     if fields.history is not None:
-        update[fields.history] = [stored(message) for message in said.messages if message.role != "system"]
+        update[fields.history] = [message_to_plain(message) for message in said.messages if message.role != "system"]
     if fields.files is not None:
         update[fields.files] = said.files
     return update

@@ -12,7 +12,7 @@ from holdfast.runs.context.questions import Reply
 ROOT = "agent"
 
 
-class Within:
+class AgentScope:
     """A path of keys in one context. `label` is shown before the names of sub-steps: `researcher/search`."""
 
     def __init__(self, ctx: Context, path: str, label: str = "") -> None:
@@ -27,8 +27,8 @@ class Within:
     def key(self, part: str) -> str:
         return f"{self.path}/{part}"
 
-    def below(self, part: str, label: str | None = None) -> Within:
-        return Within(self.ctx, self.key(part), self.label if label is None else f"{self.label}{label}/")
+    def below(self, part: str, label: str | None = None) -> AgentScope:
+        return AgentScope(self.ctx, self.key(part), self.label if label is None else f"{self.label}{label}/")
 
     async def step(self, part: str, name: str, fn: Callable[..., Any], **options: Any) -> Any:
         return await self.ctx.step(f"{self.label}{name}", fn, key=self.key(part), **options)
@@ -50,7 +50,7 @@ class Within:
 class ScriptContext:
     """What a tool that is a script gets for `ctx`: its calls are numbered on their own, beside others'."""
 
-    def __init__(self, at: Within) -> None:
+    def __init__(self, at: AgentScope) -> None:
         self._at = at
         self._calls = 0
 
@@ -73,7 +73,7 @@ class ScriptContext:
 _used: WeakKeyDictionary[Context, int] = WeakKeyDictionary()
 
 
-def enter(ctx: Context) -> Within:
+def new_agent_scope(ctx: Context) -> AgentScope:
     """A place of its own for each conversation of a node, numbered as they begin."""
     number = _used[ctx] = _used.get(ctx, 0) + 1
-    return Within(ctx, ROOT if number == 1 else f"{ROOT}#{number}")
+    return AgentScope(ctx, ROOT if number == 1 else f"{ROOT}#{number}")

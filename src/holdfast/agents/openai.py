@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from holdfast.agents.http import Endpoint, Key, Retries, Sleep
-from holdfast.agents.messages import Message, Reply, Request, Tokens, ToolCall, ToolSpec
-from holdfast.agents.model import Tell
+from holdfast.agents.messages import Message, ModelReply, ModelRequest, TokenUsage, ToolCall, ToolSpec
+from holdfast.agents.model import StreamCallback
 from holdfast.agents.prices import Prices
-from holdfast.agents.streams import Fields
+from holdfast.agents.streams import EventFields
 
 FINISH = {"tool_calls": "tool_calls", "function_call": "tool_calls", "content_filter": "refused"}
 
@@ -54,13 +54,13 @@ class OpenAI:
     def __repr__(self) -> str:
         return f"OpenAI({self.name!r}, base_url={self.endpoint.base_url!r})"
 
-    async def reply(self, request: Request, tell: Tell) -> Reply:
-        fields = Fields(f"{self.endpoint.base_url}/chat/completions")
+    async def reply(self, request: ModelRequest, tell: StreamCallback) -> ModelReply:
+        fields = EventFields(f"{self.endpoint.base_url}/chat/completions")
         return await self.endpoint.stream(
-            "/chat/completions", self.body(request), lambda: Heard(fields, tell), tell
+            "/chat/completions", self.body(request), lambda: OpenAIStreamedReply(fields, tell), tell
         )
 
-    def body(self, request: Request) -> bytes:
+    def body(self, request: ModelRequest) -> bytes:
         """The same request is the same bytes, in every process."""
         body: dict[str, Any] = {
             "model": self.name,
@@ -93,15 +93,15 @@ def _message(message: Message) -> dict[str, Any]:
     return {"role": message.role, "content": message.text or None, "tool_calls": calls}
 
 
-class Heard:
+class OpenAIStreamedReply:
     """What was streamed so far."""
 
-    def __init__(self, fields: Fields, tell: Tell) -> None:
+    def __init__(self, fields: EventFields, tell: StreamCallback) -> None:
         self._fields = fields
         self._tell = tell
         self._text: list[str] = []
         self._calls: dict[int, dict[str, str]] = {}
-        self._tokens = Tokens()
+        self._tokens = TokenUsage()
         self._finish: str | None = None
 
     def take(self, event: dict[str, Any]) -> None:
@@ -118,7 +118,7 @@ class Heard:
     def _count(self, usage: dict[str, Any]) -> None:
         fields = self._fields
         details = fields.maybe_record(usage, "prompt_tokens_details", "usage.")
-        self._tokens = Tokens(
+        self._tokens = TokenUsage(
             fields.count(usage, "prompt_tokens", "usage."),
             fields.count(usage, "completion_tokens", "usage."),
             fields.count(details, "cached_tokens", "usage.prompt_tokens_details."),
@@ -142,11 +142,11 @@ class Heard:
         call["name"] += fields.text(function, "name", f"{where}function.")
         call["arguments"] += fields.text(function, "arguments", f"{where}function.")
 
-    def reply(self) -> Reply:
+    def reply(self) -> ModelReply:
         finish = self._fields.ended(self._finish)
         calls = [self._whole(call) for _, call in sorted(self._calls.items())]
         message = Message("assistant", "".join(self._text), tuple(calls))
-        return Reply(message, self._tokens, FINISH.get(finish, finish))
+        return ModelReply(message, self._tokens, FINISH.get(finish, finish))
 
     def _whole(self, call: dict[str, str]) -> ToolCall:
         if not call["name"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
 
-from holdfast.agents.messages import Tokens
+from holdfast.agents.messages import TokenUsage
 from holdfast.errors import InputError
 
 MILLION = Decimal(1_000_000)
@@ -29,7 +29,7 @@ class Prices:
         self.cached = self.input if cached is None else amount(cached, "the price of cached input")
         self.written = self.input if written is None else amount(written, "the price of cache writes")
 
-    def cost(self, tokens: Tokens) -> Decimal:
+    def cost(self, tokens: TokenUsage) -> Decimal:
         plain = max(0, tokens.input - tokens.cached - tokens.written)
         parts = (
             self.input * plain,

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.agents.messages import Message, Reply, Request, Tokens, ToolCall
-from holdfast.agents.model import Tell
+from holdfast.agents.messages import Message, ModelReply, ModelRequest, TokenUsage, ToolCall
+from holdfast.agents.model import StreamCallback
 from holdfast.agents.prices import Prices
 from holdfast.errors import ModelError
 
-Turn = str | ToolCall | list[ToolCall] | Reply | Exception | Callable[[Request], Any]
+Turn = str | ToolCall | list[ToolCall] | ModelReply | Exception | Callable[[ModelRequest], Any]
 
 
 def tool_call(tool: str, /, **arguments: Any) -> ToolCall:
@@ -31,15 +31,15 @@ class Scripted:
     """
 
     def __init__(
-        self, *turns: Turn, name: str = "scripted", prices: Prices | None = None, tokens: Tokens | None = None
+        self, *turns: Turn, name: str = "scripted", prices: Prices | None = None, tokens: TokenUsage | None = None
     ) -> None:
         self.turns = turns
         self.name = name
         self.prices = prices
         self.tokens = tokens
-        self.requests: list[Request] = []
+        self.requests: list[ModelRequest] = []
 
-    async def reply(self, request: Request, tell: Tell) -> Reply:
+    async def reply(self, request: ModelRequest, tell: StreamCallback) -> ModelReply:
         self.requests.append(request)
         turn = sum(message.role == "assistant" for message in request.messages)
         if turn >= len(self.turns):
@@ -52,12 +52,12 @@ class Scripted:
             tell("text", piece)
         return reply
 
-    def _reply(self, said: Any, turn: int, request: Request) -> Reply:
+    def _reply(self, said: Any, turn: int, request: ModelRequest) -> ModelReply:
         if callable(said) and not isinstance(said, type):
             said = said(request)
         if isinstance(said, Exception):
             raise said
-        if isinstance(said, Reply):
+        if isinstance(said, ModelReply):
             return said
         calls: list[ToolCall] = [said] if isinstance(said, ToolCall) else []
         if isinstance(said, list):
@@ -65,13 +65,13 @@ class Scripted:
         text = said if isinstance(said, str) else ""
         named = tuple(_named(each, turn, index) for index, each in enumerate(calls))
         message = Message("assistant", text, named)
-        used = self.tokens or Tokens(_words(request), len(text.split()) + 3 * len(named))
-        return Reply(message, used, "tool_calls" if named else "stop")
+        used = self.tokens or TokenUsage(_words(request), len(text.split()) + 3 * len(named))
+        return ModelReply(message, used, "tool_calls" if named else "stop")
 
 
 def _named(one: ToolCall, turn: int, index: int) -> ToolCall:
     return one if one.id else ToolCall(f"call_{turn + 1}_{index + 1}", one.name, one.arguments)
 
 
-def _words(request: Request) -> int:
+def _words(request: ModelRequest) -> int:
     return sum(len(message.text.split()) for message in request.messages)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from holdfast.agents.node_scope import Within
+from holdfast.agents.node_scope import AgentScope
 from holdfast.types.skill import Skill, SkillTool
 
 if TYPE_CHECKING:
     from holdfast.agents.agent import Agent
 
 
-def equipped(agent: Agent, at: Within) -> tuple[Agent, str]:
+def with_skills(agent: Agent, at: AgentScope) -> tuple[Agent, str]:
     """(the agent with the tools that the skills hand out, what the skills say).
 
     A conversation that has begun has the words in its records: there a skill that is gone since is only
@@ -21,18 +21,18 @@ def equipped(agent: Agent, at: Within) -> tuple[Agent, str]:
     if not skills:
         return agent, ""
     tools = [tool for skill in skills for tool in skill.tools]
-    _tell_unknown(agent, tools, at)
+    _report_unknown(agent, tools, at)
     said = [
         f"# {skill.name}\n\n{skill.instructions.strip()}" for skill in skills if skill.instructions.strip()
     ]
     return agent.with_tools(tools), "\n\n".join(said)
 
 
-def joined(*texts: str) -> str:
+def join_texts(*texts: str) -> str:
     return "\n\n".join(text for text in texts if text)
 
 
-def _skills(agent: Agent, at: Within) -> Iterator[Skill]:
+def _skills(agent: Agent, at: AgentScope) -> Iterator[Skill]:
     bound = at.ctx.skills
     begun = at.has("prompt")
     for name in bound if agent.skills is None else agent.skills:
@@ -40,7 +40,7 @@ def _skills(agent: Agent, at: Within) -> Iterator[Skill]:
             yield bound[name]
 
 
-def _tell_unknown(agent: Agent, tools: list[SkillTool], at: Within) -> None:
+def _report_unknown(agent: Agent, tools: list[SkillTool], at: AgentScope) -> None:
     known = {tool.name for tool in (*agent.tools, *agent.toolkit)}
     missing = [tool.name for tool in tools if tool.name not in known]
     if missing:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from holdfast.agents.http import Cut
+from holdfast.agents.http import StreamCutError
 from holdfast.errors import ModelReplyError
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 
-class Fields:
+class EventFields:
     """Looks into the events of one endpoint. Raises ModelReplyError that names endpoint and field."""
 
     def __init__(self, where: str) -> None:
@@ -17,7 +17,7 @@ class Fields:
 
     def wrong(self, field: str, found: object) -> ModelReplyError:
         return ModelReplyError(
-            f"{self.where} sent a reply that cannot be understood: {field} is {told(repr(found), 80)}.",
+            f"{self.where} sent a reply that cannot be understood: {field} is {clean_text(repr(found), 80)}.",
             hint="Check that the endpoint speaks this provider's protocol.",
             field=field,
         )
@@ -61,10 +61,10 @@ class Fields:
         error = event.get("error")
         if error is not None:
             said: Any = cast("dict[str, Any]", error).get("message") if isinstance(error, dict) else error
-            raise Cut(f"the endpoint broke off: {told(said or error, 300)}")
+            raise StreamCutError(f"the endpoint broke off: {clean_text(said or error, 300)}")
 
     def ended(self, finish: str | None) -> str:
         """A stream without an end was cut, however politely the connection was closed."""
         if finish is None:
-            raise Cut("the answer broke off before its end")
+            raise StreamCutError("the answer broke off before its end")
         return finish

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.agents.messages import ToolCall
-from holdfast.agents.node_scope import Within
+from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.tools import Approval, Tool
 from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.expr import mapping_resolver
@@ -20,14 +20,14 @@ OPTIONS = (Option("approve", "Approve", "primary"), Option("reject", "Reject", "
 SHOWN = 200
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class ToolApprovalResult(msgspec.Struct, frozen=True):
     """`arguments`: JSON text of what may run; None: it may not, and `said` tells the model why."""
 
     arguments: str | None
     said: str = ""
 
 
-async def approve(at: Within, tool: Tool, call: ToolCall, agent: str, turn: int) -> Verdict:
+async def approve(at: AgentScope, tool: Tool, call: ToolCall, agent: str, turn: int) -> ToolApprovalResult:
     """One hold per call, named by the call's id: an answer to one never lets another run."""
     asked = cast("Approval", tool.approval)
     arguments: dict[str, Any] = msgspec.json.decode(call.arguments)
@@ -49,14 +49,14 @@ async def approve(at: Within, tool: Tool, call: ToolCall, agent: str, turn: int)
             },
         )
     except HoldExpiredError:
-        return Verdict(None, "Nobody answered in time whether this may be done, so it was not done.")
+        return ToolApprovalResult(None, "Nobody answered in time whether this may be done, so it was not done.")
     return _verdict(reply, tool, call, arguments)
 
 
-def _verdict(reply: Reply, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> Verdict:
+def _verdict(reply: Reply, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> ToolApprovalResult:
     why = f": {reply.comment}" if reply.comment else "."
     if reply.decision != "approve":
-        return Verdict(None, f"A person refused this call, and it was not made{why}")
+        return ToolApprovalResult(None, f"A person refused this call, and it was not made{why}")
     edited = edited_arguments(arguments, reply.data)
     adds = instructions_in(reply.data)
     if adds and tool.fn is None:
@@ -64,9 +64,9 @@ def _verdict(reply: Reply, tool: Tool, call: ToolCall, arguments: dict[str, Any]
         edited, adds = {**edited, "task": f"{edited.get('task', '')}\n\n{adds}"}, ""
     note = f"A person adds: {adds}\n" if adds else ""
     if edited == arguments:
-        return Verdict(call.arguments, note)
+        return ToolApprovalResult(call.arguments, note)
     text = msgspec.json.encode(edited).decode()
-    return Verdict(text, f"A person approved this call with other arguments, {text}{why}\n{note}")
+    return ToolApprovalResult(text, f"A person approved this call with other arguments, {text}{why}\n{note}")
 
 
 def edited_arguments(arguments: Mapping[str, Any], data: Any) -> dict[str, Any]:

@@ -9,36 +9,36 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.agents.budget import Budget, Spent
+from holdfast.agents.budget import Budget, BudgetUsage
 from holdfast.agents.messages import ToolCall
-from holdfast.agents.node_scope import ScriptContext, Within
+from holdfast.agents.node_scope import ScriptContext, AgentScope
 from holdfast.agents.tool_approval import approve, shown_call
 from holdfast.agents.tools import Tool
-from holdfast.agents.workspace import Changes, Space, changes_in
+from holdfast.agents.workspace import WorkspaceChanges, Workspace, changes_in
 from holdfast.errors import InputError, NotDone
 from holdfast.model.annotations import is_pydantic
 from holdfast.runs.context.context import Context
 from holdfast.runs.context.questions import HoldExpiredError
 from holdfast.runs.context.substeps import StepFailedError
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 KEPT = {"text", "failed", "micros"}
 SHOWN = 4096
 UNKNOWN_RESULT = "It was done; what came of it is not known."
 
 
-class Result(msgspec.Struct, frozen=True):
+class ToolResult(msgspec.Struct, frozen=True):
     """What the model is told. `malformed`: the call made no sense. `recorded`: in a record of its own."""
 
     text: str
     failed: bool = False
     malformed: bool = False
     recorded: bool = False
-    spent: Spent = Spent()
-    changes: Changes = Changes()
+    spent: BudgetUsage = BudgetUsage()
+    changes: WorkspaceChanges = WorkspaceChanges()
 
 
-class Plan(msgspec.Struct, frozen=True):
+class PlannedCall(msgspec.Struct, frozen=True):
     """A call that was read. `problem`: why it is not made."""
 
     call: ToolCall
@@ -48,7 +48,7 @@ class Plan(msgspec.Struct, frozen=True):
     budget: Budget | None = None
 
 
-SubAgent = Callable[[Within, Plan, str], Awaitable[Result]]
+SubAgent = Callable[[AgentScope, PlannedCall, str], Awaitable[ToolResult]]
 
 
 def read_call(tool: Tool, call: ToolCall) -> str:
@@ -58,23 +58,23 @@ def read_call(tool: Tool, call: ToolCall) -> str:
             return f"the arguments of {tool.name!r} are no JSON object"
         tool.read(call.arguments)
     except (ValueError, RecursionError) as error:
-        return f"the arguments do not fit {tool.name!r}: {told(error, 500)}"
+        return f"the arguments do not fit {tool.name!r}: {clean_text(error, 500)}"
     return ""
 
 
-async def perform(at: Within, plan: Plan, agent: str, turn: int, space: Space, ask_agent: SubAgent) -> Result:
+async def perform(at: AgentScope, plan: PlannedCall, agent: str, turn: int, space: Workspace, ask_agent: SubAgent) -> ToolResult:
     tool, call = plan.tool, plan.call
     if tool is None or plan.problem:
-        return Result(f"Error: {plan.problem}.", failed=True, malformed=plan.malformed)
+        return ToolResult(f"Error: {plan.problem}.", failed=True, malformed=plan.malformed)
     arguments, note = call.arguments, ""
     if tool.approval is not None and tool.approval.is_needed(msgspec.json.decode(arguments)):
         verdict = await approve(at, tool, call, agent, turn)
         if verdict.arguments is None:
-            return Result(verdict.said, failed=True)
+            return ToolResult(verdict.said, failed=True)
         arguments, note = verdict.arguments, verdict.said
         problem = read_call(tool, msgspec.structs.replace(call, arguments=arguments))
         if problem:
-            return Result(f"{note}Error: {problem}.", failed=True)
+            return ToolResult(f"{note}Error: {problem}.", failed=True)
     if tool.fn is None:
         result = await ask_agent(at, plan, arguments)
     elif tool.script:
@@ -84,22 +84,22 @@ async def perform(at: Within, plan: Plan, agent: str, turn: int, space: Space, a
     return msgspec.structs.replace(result, text=note + result.text, recorded=False) if note else result
 
 
-async def _script(at: Within, tool: Tool, arguments: str) -> Result:
+async def _script(at: AgentScope, tool: Tool, arguments: str) -> ToolResult:
     """Its own code runs again on re-entry; what it did and asked is recorded by itself."""
     given = _given(tool, arguments)
     try:
         value = await cast("Any", tool.fn)(ctx=ScriptContext(at), **given)
     except (NotDone, StepFailedError, HoldExpiredError, InputError) as error:
-        return Result(_error_text(error), failed=True)
-    return Result(result_text(value))
+        return ToolResult(_error_text(error), failed=True)
+    return ToolResult(result_text(value))
 
 
-async def _step(at: Within, tool: Tool, call: ToolCall, arguments: str, turn: int, space: Space) -> Result:
+async def _step(at: AgentScope, tool: Tool, call: ToolCall, arguments: str, turn: int, space: Workspace) -> ToolResult:
     ctx = at.ctx
     shown = msgspec.json.decode(arguments)
 
     async def run(idempotency_key: str = "") -> dict[str, Any]:
-        ctx.emit(_announced(f"{at.label}{tool.name}", call, arguments, turn), "tool")
+        ctx.emit(_call_event(f"{at.label}{tool.name}", call, arguments, turn), "tool")
         ctx.flush_chunks()
         started = ctx.now()
         given = _given(tool, arguments)
@@ -110,27 +110,27 @@ async def _step(at: Within, tool: Tool, call: ToolCall, arguments: str, turn: in
 
     name = shown_call(tool.name, shown)
     kept = await at.step("call", name, run, effect=tool.effect, idempotent=tool.idempotent)
-    return _understood(kept)
+    return _result_for(kept)
 
 
-def _announced(name: str, call: ToolCall, arguments: str, turn: int) -> dict[str, Any]:
+def _call_event(name: str, call: ToolCall, arguments: str, turn: int) -> dict[str, Any]:
     """Large arguments are in the journal already, with what the model said."""
     head: dict[str, Any] = {"tool": name, "call": call.id, "turn": turn}
     return {**head, "arguments": msgspec.json.decode(arguments)} if len(arguments) <= SHOWN else head
 
 
-def _understood(kept: Any) -> Result:
+def _result_for(kept: Any) -> ToolResult:
     """What was recorded; or what a person told who was asked whether it had happened."""
     if isinstance(kept, dict) and set(cast("dict[str, Any]", kept)) >= KEPT:
         whole = cast("dict[str, Any]", kept)
-        spent = Spent(micros=whole["micros"])
-        return Result(
+        spent = BudgetUsage(micros=whole["micros"])
+        return ToolResult(
             whole["text"], failed=whole["failed"], recorded=True, spent=spent, changes=changes_in(whole)
         )
-    return Result(UNKNOWN_RESULT if kept is None else result_text(kept))
+    return ToolResult(UNKNOWN_RESULT if kept is None else result_text(kept))
 
 
-async def _invoke(tool: Tool, given: dict[str, Any], ctx: Context, space: Space) -> tuple[str, bool, Changes]:
+async def _invoke(tool: Tool, given: dict[str, Any], ctx: Context, space: Workspace) -> tuple[str, bool, WorkspaceChanges]:
     """An error is told to the model where it is certain that nothing happened, or that it may happen again.
     Any other leaves the outcome unknown, and is for the in-doubt policy of the node (D-15)."""
     files, used, note = space.lend(), None, ""
@@ -147,8 +147,8 @@ async def _invoke(tool: Tool, given: dict[str, Any], ctx: Context, space: Space)
         if not (tool.is_sure or isinstance(error, NotDone)):
             raise
         # What a tool wrote before it failed is not kept; that a sandbox was started is.
-        return note + _error_text(error), True, Changes({}, used)
-    return text, False, Changes(files.changes, used)
+        return note + _error_text(error), True, WorkspaceChanges({}, used)
+    return text, False, WorkspaceChanges(files.changes, used)
 
 
 async def _called(fn: Callable[..., Any], given: dict[str, Any]) -> Any:
@@ -164,7 +164,7 @@ def _given(tool: Tool, arguments: str) -> dict[str, Any]:
 
 
 def _error_text(error: BaseException) -> str:
-    said = told(error, 2000)
+    said = clean_text(error, 2000)
     if isinstance(error, NotDone):
         return f"Error: {said}"
     return f"Error: {type(error).__name__}: {said}" if said else f"Error: {type(error).__name__}"
@@ -184,10 +184,10 @@ def result_text(value: Any) -> str:
         return str(value)
 
 
-async def together(work: Iterable[Awaitable[Result]]) -> list[Result]:
+async def gather_results(work: Iterable[Awaitable[ToolResult]]) -> list[ToolResult]:
     """All of them come to their end, also where one fails: an effect under way is not called back."""
     found = await asyncio.gather(*work, return_exceptions=True)
     for each in found:
         if isinstance(each, BaseException):
             raise each
-    return [each for each in found if isinstance(each, Result)]
+    return [each for each in found if isinstance(each, ToolResult)]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.agents.budget import Purse, Spent
+from holdfast.agents.budget import BudgetMeter, BudgetUsage
 from holdfast.agents.messages import ToolCall
-from holdfast.agents.node_scope import Within
-from holdfast.agents.tool_call import Plan, Result, SubAgent, perform, read_call, together
-from holdfast.agents.workspace import Space
+from holdfast.agents.node_scope import AgentScope
+from holdfast.agents.tool_call import PlannedCall, ToolResult, SubAgent, perform, read_call, gather_results
+from holdfast.agents.workspace import Workspace
 
 if TYPE_CHECKING:
     from holdfast.agents.agent import Agent
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 class Toolbox:
     def __init__(
-        self, agent: Agent, at: Within, purse: Purse, uploads: Mapping[str, bytes], delegate: SubAgent
+        self, agent: Agent, at: AgentScope, purse: BudgetMeter, uploads: Mapping[str, bytes], delegate: SubAgent
     ) -> None:
         self.agent = agent
         self.at = at
         self.purse = purse
-        self.space = Space(agent.sandbox, uploads, agent.max_file_bytes)
+        self.space = Workspace(agent.sandbox, uploads, agent.max_file_bytes)
         self.delegate = delegate
         self.calls: Counter[str] = Counter()
 
-    async def use(self, calls: Sequence[ToolCall], turn: int) -> list[Result]:
+    async def use(self, calls: Sequence[ToolCall], turn: int) -> list[ToolResult]:
         """What each call came to, in their order."""
         plans = self._plans(calls)
 
-        def work(index: int) -> Awaitable[Result]:
+        def work(index: int) -> Awaitable[ToolResult]:
             at = self.at.below(f"{turn}/tool/{index}")
             return perform(at, plans[index], self.agent.name, turn, self.space, self.delegate)
 
@@ -42,43 +42,43 @@ class Toolbox:
         self._count(results)
         return results
 
-    def _plans(self, calls: Sequence[ToolCall]) -> list[Plan]:
+    def _plans(self, calls: Sequence[ToolCall]) -> list[PlannedCall]:
         """Read in their order, before any is made: counts and shares do not depend on which is quicker."""
         found = [self._plan(call) for call in calls]
         agents = sum(1 for plan in found if plan.tool is not None and plan.tool.fn is None)
         share = self.purse.share(agents) if agents else None
         return [msgspec.structs.replace(plan, budget=share) for plan in found]
 
-    def _plan(self, call: ToolCall) -> Plan:
+    def _plan(self, call: ToolCall) -> PlannedCall:
         tool = self.agent.tool(call.name)
         if tool is None:
             known = ", ".join(spec.name for spec in self.agent.tool_specs) or "none"
-            return Plan(call, None, f"there is no tool {call.name!r}; there are: {known}", malformed=True)
+            return PlannedCall(call, None, f"there is no tool {call.name!r}; there are: {known}", malformed=True)
         problem = read_call(tool, call)
         if problem:
-            return Plan(call, tool, problem, malformed=True)
+            return PlannedCall(call, tool, problem, malformed=True)
         self.calls[tool.name] += 1
         if tool.max_calls is not None and self.calls[tool.name] > tool.max_calls:
             times = "once" if tool.max_calls == 1 else f"{tool.max_calls} times"
-            return Plan(call, tool, f"{tool.name!r} may be called {times}, and has been")
-        return Plan(call, tool)
+            return PlannedCall(call, tool, f"{tool.name!r} may be called {times}, and has been")
+        return PlannedCall(call, tool)
 
-    async def _made(self, work: Callable[[int], Awaitable[Result]], count: int) -> list[Result]:
+    async def _made(self, work: Callable[[int], Awaitable[ToolResult]], count: int) -> list[ToolResult]:
         """Tools side by side see none of each other's files before the turn's end."""
         if self.agent.parallel:
-            results = await together(map(work, range(count)))
+            results = await gather_results(map(work, range(count)))
             for result in results:
                 self.space.take(result.changes)
             return results
-        found: list[Result] = []
+        found: list[ToolResult] = []
         for index in range(count):
             found.append(await work(index))
             self.space.take(found[-1].changes)
         return found
 
-    def _count(self, results: Sequence[Result]) -> None:
+    def _count(self, results: Sequence[ToolResult]) -> None:
         """Tools that work side by side take the time of the slowest."""
         times = [result.spent.micros for result in results]
         tokens = sum(result.spent.tokens for result in results)
         money = sum((result.spent.money for result in results), Decimal(0))
-        self.purse.spend(Spent(tokens, money, max(times) if self.agent.parallel else sum(times)))
+        self.purse.spend(BudgetUsage(tokens, money, max(times) if self.agent.parallel else sum(times)))

@@ -36,7 +36,7 @@ class Sandbox(Protocol):
         ...
 
 
-class Changes(msgspec.Struct, frozen=True):
+class WorkspaceChanges(msgspec.Struct, frozen=True):
     """What one tool call did to the place: files (None: deleted), and the sandbox it used."""
 
     files: dict[str, bytes | None] = {}
@@ -47,9 +47,9 @@ class Changes(msgspec.Struct, frozen=True):
         return found if self.sandbox is None else {**found, "sandbox": self.sandbox}
 
 
-def changes_in(kept: Mapping[str, Any]) -> Changes:
+def changes_in(kept: Mapping[str, Any]) -> WorkspaceChanges:
     sandbox = kept.get("sandbox")
-    return Changes(dict(kept.get("files") or {}), None if sandbox is None else dict(sandbox))
+    return WorkspaceChanges(dict(kept.get("files") or {}), None if sandbox is None else dict(sandbox))
 
 
 class Files:
@@ -89,7 +89,7 @@ class Files:
         return path in list(self)
 
 
-class Space:
+class Workspace:
     """The place of one conversation, in one process."""
 
     def __init__(self, sandbox: Sandbox | None, uploads: Mapping[str, bytes], max_bytes: int) -> None:
@@ -111,7 +111,7 @@ class Space:
     def written(self) -> dict[str, bytes]:
         return {path: content for path, content in self.files.items() if content is not None}
 
-    def take(self, changes: Changes) -> None:
+    def take(self, changes: WorkspaceChanges) -> None:
         """What a call did, by its record: the same whether it ran just now or days ago elsewhere."""
         self.files.update(changes.files)
         used = changes.sandbox

@@ -14,12 +14,12 @@ from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call
 from holdfast.api.schemas.pipelines import DiagnosticWire, SubmitPipeline, brought_wire, diagnostic_wire
 from holdfast.api.settings import ApiSettings
-from holdfast.attractor.prepare import Ready, input_of
-from holdfast.attractor.program import Fittings, program_for
-from holdfast.attractor.required_access import FILES, brought_by
+from holdfast.attractor.prepare import PreparedPipeline, input_of
+from holdfast.attractor.program import PipelineSetup, program_for
+from holdfast.attractor.required_access import FILES, required_access_of
 from holdfast.attractor.stored_source import pipeline_of
 from holdfast.errors import ForbiddenError, PipelineInvalidError, PipelineSyntaxError, RunNotFoundError
-from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.files import FileAccess, FileRefusedError
 from holdfast.frontends.dot.lower import DIALECT
@@ -56,9 +56,9 @@ _FILES_HINT = (
 )
 
 
-def make_ready_to_run(body: SubmitPipeline, settings: ApiSettings) -> Ready:
+def make_ready_to_run(body: SubmitPipeline, settings: ApiSettings) -> PreparedPipeline:
     """Raises HttpError: 400 with every fault at its place, 403 for what it may not bring."""
-    fittings = Fittings()
+    fittings = PipelineSetup()
     try:
         parsed = parse(body.dot, strict=body.strict).pipeline
         _require_allowed(parsed, settings)
@@ -71,7 +71,7 @@ def make_ready_to_run(body: SubmitPipeline, settings: ApiSettings) -> Ready:
         found: Any = error.facts.get("diagnostics") or ()
         listed = [diagnostic_wire(each) for each in found]
         _refuse(400, error.message, error.code, listed, error.hint or _MEND)
-    return Ready(pipeline, program_for(pipeline, fittings), prepared.diagnostics)
+    return PreparedPipeline(pipeline, program_for(pipeline, fittings), prepared.diagnostics)
 
 
 def whole_input(program: Program, given: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def require_no_document(version: str, settings: ApiSettings) -> None:
 
 
 def _require_allowed(pipeline: Pipeline, settings: ApiSettings) -> None:
-    found = brought_by(pipeline)
+    found = required_access_of(pipeline)
     if settings.allow_code:
         # Commands may come; files only out of a folder that was named.
         found = [] if settings.roots else [each for each in found if each.what == FILES[CHILD]]
@@ -117,7 +117,7 @@ def _beside(pipeline: Pipeline, files: FileAccess | None) -> Pipeline:
             files.find(name)
         except FileRefusedError as error:
             fault = Diagnostic(
-                rule="child_dotfile", severity=Severity.error, message=f"{CHILD}: {error.message}"
+                rule="child_dotfile", severity=DiagnosticSeverity.error, message=f"{CHILD}: {error.message}"
             )
             _refuse(400, fault.message, PipelineInvalidError.code, [diagnostic_wire(fault)], error.fix)
     return msgspec.structs.replace(pipeline, path=str(Path(files.base).resolve() / "submitted.dot"))

@@ -56,7 +56,7 @@ class AgentNodes(FlowBuilder):
         and may change it. Further options are those of a node.
         """
         from holdfast.agents.agent import Agent
-        from holdfast.agents.node import Fields, handler_of, problems_of
+        from holdfast.agents.node import AgentFields, handler_of, problems_of
 
         if agent is None:
             if model is None:
@@ -66,7 +66,7 @@ class AgentNodes(FlowBuilder):
                 on_max_turns=on_max_turns, max_repairs=max_repairs, max_tokens=max_tokens, parallel=parallel,
                 budget=budget, sandbox=sandbox, skills=skills, toolkit=toolkit, approval=approval,
             )  # fmt: skip
-        fields = Fields(output, history, uploads, files, self.state is not None)
+        fields = AgentFields(output, history, uploads, files, self.state is not None)
         if not fields.are_written:
             policies.setdefault("output_as", id)
         for message, fix in problems_of(agent, fields, prompt, self.state):

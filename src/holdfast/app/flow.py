@@ -14,7 +14,7 @@ from holdfast.app.result import Result
 from holdfast.errors import RunExistsError, VersionMismatchError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs.admission import InLine, Waits, have_places, places_here, take_turn
+from holdfast.runs.admission import QueuedRun, WaitCallback, set_held_limits, held_limits, claim_in_turn
 from holdfast.runs.driver.handler_result import build_state
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
@@ -23,7 +23,7 @@ from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.runs.migrate.check import Verdict
+    from holdfast.runs.migrate.check import MigrationReport
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class Flow(AgentNodes):
                     run=started.id,
                 )
             return await result_of(service, program, started.id)
-        if isinstance(started, InLine):
+        if isinstance(started, QueuedRun):
             return await advance(service, program, started.row.id, created=True)
         claim, pos = started
         status, pos = await service.runtime.drive(claim, pos)
@@ -95,7 +95,7 @@ class Flow(AgentNodes):
         or waits for a person; None: for as long as it takes. What it was then is in `result.status`."""
         service = await self._service(on)
         row, _ = await self._of_this_flow(service, run_id, None)
-        await until_rest(service, row.id, wait)
+        await wait_until_idle(service, row.id, wait)
         return await result_of(service, self.program(), row.id)
 
     async def resume(
@@ -161,13 +161,13 @@ class Flow(AgentNodes):
         row = await service.rewind(checkpoint, seq, patch=patch, input=input)
         return await advance(service, self.program(), row.id)
 
-    async def check_runs(self, *, on: Holdfast | None = None) -> list[Verdict]:
+    async def check_runs(self, *, on: Holdfast | None = None) -> list[MigrationReport]:
         """Each live run on another version of this flow: whether it would fit this one, and why not."""
         return await (await self._service(on)).check(self.program())
 
     async def migrate_runs(
         self, *runs: str, dry_run: bool = False, force: bool = False, on: Holdfast | None = None
-    ) -> list[Verdict]:
+    ) -> list[MigrationReport]:
         """Move runs (default: all that live on another version) to this one, as `migrate` declared it.
 
         `force`: named runs go over past reasons that you answer for, such as sub-steps of other code.
@@ -195,7 +195,7 @@ class Flow(AgentNodes):
 
     def run_sync(self, given: Any = None, **options: Any) -> Result:
         """`run` for code without an event loop (inside one, it runs in a thread of its own)."""
-        return blocking(self.run(given, **options))
+        return run_blocking(self.run(given, **options))
 
     async def stream(
         self, given: Any = None, *, on: Holdfast | None = None, **options: Any
@@ -236,11 +236,11 @@ async def follow(service: RunService, run: RunId, driving: asyncio.Future[Any]) 
         stop()
 
 
-async def until_rest(service: RunService, run: RunId, wait: float | None) -> None:
+async def wait_until_idle(service: RunService, run: RunId, wait: float | None) -> None:
     """Until the run has ended or waits for a person, or the time is over."""
     clock = service.runtime.clock
     deadline = None if wait is None else clock.monotonic() + wait
-    while not await rests(service, run):
+    while not await is_idle(service, run):
         left = LOOK_AGAIN if deadline is None else min(LOOK_AGAIN, deadline - clock.monotonic())
         if left <= 0:
             return
@@ -248,7 +248,7 @@ async def until_rest(service: RunService, run: RunId, wait: float | None) -> Non
         await service.store.wait_change(left)
 
 
-async def rests(service: RunService, run: RunId) -> bool:
+async def is_idle(service: RunService, run: RunId) -> bool:
     """Whether a run has ended or waits for a person."""
     status = (await service.get(run)).status
     if status is not RunStatus.pending_input:
@@ -258,10 +258,10 @@ async def rests(service: RunService, run: RunId) -> bool:
 
 
 async def advance(
-    service: RunService, program: Program, run: RunId, *, created: bool = False, waits: Waits | None = None
+    service: RunService, program: Program, run: RunId, *, created: bool = False, waits: WaitCallback | None = None
 ) -> Result:
     """Claim the run, in its turn (`take_turn`), and drive it until it ends or parks."""
-    claim = await take_turn(service, run, created=created, waits=waits)
+    claim = await claim_in_turn(service, run, created=created, waits=waits)
     if isinstance(claim, RunRow):
         return await result_of(service, program, run)
     status, pos = await service.runtime.drive(claim)
@@ -307,17 +307,17 @@ async def make_result(
     )
 
 
-def blocking(work: Coroutine[Any, Any, T]) -> T:
+def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end from sync code, also where a loop already runs in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
     box: list[Any] = []
-    places = places_here()
+    places = held_limits()
 
     def target() -> None:
-        have_places(places)
+        set_held_limits(places)
         try:
             box.append((True, asyncio.run(work)))
         except BaseException as error:

@@ -21,8 +21,8 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.model.program import Program
 from holdfast.runs.blobs import Objects
 from holdfast.runs.driver.runtime import RunSettings, Runtime
-from holdfast.runs.encryption.cipher import Vault
-from holdfast.runs.encryption.store import holds_ciphertext, vaulted
+from holdfast.runs.encryption.cipher import FieldCipher
+from holdfast.runs.encryption.store import holds_ciphertext, with_encryption
 from holdfast.runs.service import RunService
 from holdfast.store.open import open_store
 from holdfast.store.protocols import Store
@@ -44,17 +44,17 @@ if TYPE_CHECKING:
     from holdfast.holds.notify.settings import NotifySettings
     from holdfast.holds.policies.guardrails import Guardrails
     from holdfast.holds.policies.judge import Judges
-    from holdfast.holds.policies.load import Given
+    from holdfast.holds.policies.load import PolicySource
     from holdfast.holds.service import HoldService
     from holdfast.model.graph import GraphSpec
     from holdfast.reports.postmortem import Postmortem
     from holdfast.runs.history.replay import Replay
-    from holdfast.runs.limits import LimitDesk
-    from holdfast.runs.schedules.service import Schedules
+    from holdfast.runs.limits import LimitService
+    from holdfast.runs.schedules.service import ScheduleService
     from holdfast.store.protocols import Store
 
 
-class Deploying:
+class StoreServices:
     if TYPE_CHECKING:
 
         async def open(self) -> Store: ...
@@ -71,17 +71,17 @@ class Deploying:
 
         return Deployments(await self.open())
 
-    async def schedules(self) -> Schedules:
+    async def schedules(self) -> ScheduleService:
         """Schedules of the store: put, list, pause, resume, trigger, drop."""
-        from holdfast.runs.schedules.service import Schedules
+        from holdfast.runs.schedules.service import ScheduleService
 
-        return Schedules(await self.open())
+        return ScheduleService(await self.open())
 
-    async def limits(self) -> LimitDesk:
+    async def limits(self) -> LimitService:
         """Limits that hold in the store: list, set, clear."""
-        from holdfast.runs.limits import LimitDesk
+        from holdfast.runs.limits import LimitService
 
-        return LimitDesk(await self.open())
+        return LimitService(await self.open())
 
     async def deploy(
         self,
@@ -142,7 +142,7 @@ class Deploying:
 DEFAULT_STORE = "sqlite:.holdfast/holdfast.db"
 
 
-class Holdfast(Deploying):
+class Holdfast(StoreServices):
     """Where flows run: `Holdfast("sqlite:runs.db")`. Without an address: HOLDFAST_STORE, else a file in
     `.holdfast/` of the working folder.
 
@@ -170,7 +170,7 @@ class Holdfast(Deploying):
         memory: Any = None,
         keys: KeyRing | None = None,
         directory: Directory | str | Path | None = None,
-        policies: Given | Iterable[Given] | None = None,
+        policies: PolicySource | Iterable[PolicySource] | None = None,
         judges: Judges | None = None,
         guardrails: Guardrails | None = None,
         notify: NotifySettings | str | Path | None = None,
@@ -187,9 +187,9 @@ class Holdfast(Deploying):
         self._memory = memory
         self._keys = keys
         # Loaded where there is a house: a program that only declares flows needs none of it.
-        from holdfast.app.wiring import furniture
+        from holdfast.app.wiring import make_wiring
 
-        self._furniture = furniture(
+        self._furniture = make_wiring(
             directory=directory, policies=policies, judges=judges, guardrails=guardrails, notify=notify,
             channels=channels, scan=scan, pace=pace,
         )  # fmt: skip
@@ -239,7 +239,7 @@ class Holdfast(Deploying):
         ring = self._keys or keys_from_environment()
         if ring is None and not await holds_ciphertext(store):
             return store
-        return vaulted(store, Vault(ring))
+        return with_encryption(store, FieldCipher(ring))
 
     async def service(self) -> RunService:
         """The runs service of this event loop."""
@@ -304,9 +304,9 @@ class Holdfast(Deploying):
 
     async def examine(self, run: str) -> Postmortem:
         """The same as data: visits, troubles and how they were handled, questions, remarks, the picture."""
-        from holdfast.reports.postmortem import examine
+        from holdfast.reports.postmortem import build_postmortem
 
-        return await examine(await self.service(), run)
+        return await build_postmortem(await self.service(), run)
 
     def carry(self, program: Program, *, at_work: bool = False) -> None:
         """`at_work`: by the workers too that are at work already; else by those that begin later."""

@@ -18,11 +18,11 @@ from holdfast.errors import (
     RequestExistsError,
     TooManyPendingError,
 )
-from holdfast.holds.interactions.answers import Answer, answer_of
-from holdfast.holds.interactions.question import KINDS, Question
+from holdfast.holds.interactions.answers import InteractionAnswer, answer_of
+from holdfast.holds.interactions.question import KINDS, InteractionQuestion
 from holdfast.holds.interactions.statistics import Statistics, statistics_of
-from holdfast.holds.queries.feedback import Feedback, FeedbackBook
-from holdfast.runs.admission import InLine, take_turn
+from holdfast.holds.queries.feedback import Feedback, FeedbackLog
+from holdfast.runs.admission import QueuedRun, claim_in_turn
 from holdfast.runs.context.context import Context
 from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldFilter, HoldRow
@@ -48,7 +48,7 @@ async def ask(s: Mapping[str, Any], ctx: Context) -> dict[str, Any]:
     return {"answer": said}
 
 
-class Request(msgspec.Struct, frozen=True):
+class InteractionRequest(msgspec.Struct, frozen=True):
     """A question that was put. `id`: as whoever asked named it."""
 
     id: str
@@ -72,7 +72,7 @@ class Interactions:
         self.tenant = tenant
         self.max_pending = max_pending
 
-    async def request(self, question: Question, *, id: str | None = None) -> Request:
+    async def request(self, question: InteractionQuestion, *, id: str | None = None) -> InteractionRequest:
         """Put it; it is durable when this returns. Raises RequestExistsError, TooManyPendingError."""
         name = id or new_id()
         await self._require_room(question.kind)
@@ -87,9 +87,9 @@ class Interactions:
                 hint="Give each question an id of its own.",
                 request=name,
             )
-        if isinstance(started, InLine):
+        if isinstance(started, QueuedRun):
             # An operator limits how much is asked at once.
-            taken = await take_turn(service, started.row.id, created=True)
+            taken = await claim_in_turn(service, started.row.id, created=True)
             pos = None if isinstance(taken, RunRow) else (await service.runtime.drive(taken))[1]
         else:
             _, pos = await service.runtime.drive(*started)
@@ -98,9 +98,9 @@ class Interactions:
             failing = None if pos is None else pos.failing
             why = "the run was stopped" if failing is None else failing.message
             raise InputError(f"{name!r} could not be asked: {why}", request=name)
-        return Request(name, question.kind, hold.id, hold.run)
+        return InteractionRequest(name, question.kind, hold.id, hold.run)
 
-    async def answer(self, id: str) -> Answer | None:
+    async def answer(self, id: str) -> InteractionAnswer | None:
         """What was answered; None while nobody has.
 
         Raises HoldExpiredError, HoldCancelledError, HoldNotFoundError for an id that was never asked."""
@@ -120,7 +120,7 @@ class Interactions:
             kind, msgspec.json.decode(hold.resolution or b"{}"), msgspec.json.decode(hold.context)
         )
 
-    async def wait(self, id: str, *, poll: float = 1.0) -> Answer:
+    async def wait(self, id: str, *, poll: float = 1.0) -> InteractionAnswer:
         """Until somebody has answered. Raises as `answer` does."""
         store = await self.hf.open()
         while True:
@@ -151,11 +151,11 @@ class Interactions:
 
     async def give_feedback(self, feedback: Feedback) -> Feedback:
         """Keep it, with the time; the latest thousand of a tenant are kept. Raises InputError."""
-        return await FeedbackBook(await self.hf.open(), self.tenant).give(feedback)
+        return await FeedbackLog(await self.hf.open(), self.tenant).give(feedback)
 
     async def feedback(self, **wanted: Any) -> list[Feedback]:
         """The latest first; by `agent`, `since`, `type`, `limit`."""
-        return await FeedbackBook(await self.hf.open(), self.tenant).query(**wanted)
+        return await FeedbackLog(await self.hf.open(), self.tenant).query(**wanted)
 
     # ------------------------------------------------------------------ within
     def _run(self, name: str) -> RunId:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from holdfast.holds.default_preparation import usual_desk
+from holdfast.holds.default_preparation import default_preparation
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.directory.file import FileDirectory
 from holdfast.holds.directory.stored import TableDirectory
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from holdfast.holds.forms.attachments import Scan
     from holdfast.holds.policies.guardrails import Guardrails
     from holdfast.holds.policies.judge import Judges
-    from holdfast.holds.policies.load import Given, Rules
+    from holdfast.holds.policies.load import PolicySource, PolicyConfig
 
 VARIABLE: Final = "HOLDFAST_DIRECTORY"
 POLICIES: Final = "HOLDFAST_POLICIES"
 IN_STORE: Final = "store"
 
 
-class Furniture(msgspec.Struct, frozen=True, kw_only=True):
+class Wiring(msgspec.Struct, frozen=True, kw_only=True):
     """As it was given to the house."""
 
     directory: Directory | str | None = None
-    rules: Rules | None = None
+    rules: PolicyConfig | None = None
     guardrails: Guardrails | None = None
     notify: NotifySettings | None = None
     channels: tuple[Channel, ...] = ()
@@ -53,7 +53,7 @@ class Furniture(msgspec.Struct, frozen=True, kw_only=True):
         people = HoldService(store, directory=directory, guardrails=rails, scan=self.scan, pace=self.pace)
         channels = Channels(store, time, settings=self.notify, directory=directory, given=self.channels)
         return {
-            "desk": usual_desk(store, directory=directory, policies=ruling and ruling.step),
+            "desk": default_preparation(store, directory=directory, policies=ruling and ruling.step),
             "sweeper": HoldSweeper(store, time, directory=directory, guardrails=rails),
             "people": people,
             "arbiter": None if ruling is None else ruling.arbiter(people.office),
@@ -66,19 +66,19 @@ class Furniture(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def furniture(
+def make_wiring(
     *,
     directory: Directory | str | Path | None = None,
-    policies: Given | Iterable[Given] | None = None,
+    policies: PolicySource | Iterable[PolicySource] | None = None,
     judges: Judges | None = None,
     guardrails: Guardrails | None = None,
     notify: NotifySettings | str | Path | None = None,
     channels: Sequence[Channel] = (),
     scan: Scan | None = None,
     pace: Pace | None = None,
-) -> Furniture:
+) -> Wiring:
     """Raises PolicyInvalidError and SettingsError: a house with rules that cannot be read does not open."""
-    return Furniture(
+    return Wiring(
         directory=_directory(directory or os.environ.get(VARIABLE)),
         rules=_rules(policies, judges),
         guardrails=guardrails,
@@ -89,13 +89,13 @@ def furniture(
     )
 
 
-def _rules(given: Given | Iterable[Given] | None, judges: Judges | None) -> Rules | None:
+def _rules(given: PolicySource | Iterable[PolicySource] | None, judges: Judges | None) -> PolicyConfig | None:
     """Loaded where there are some: most programs have none."""
     if given is None and not os.environ.get(POLICIES):
         return None
-    from holdfast.holds.policies.load import rules_of
+    from holdfast.holds.policies.load import policy_config_for
 
-    return rules_of(given, judges)
+    return policy_config_for(given, judges)
 
 
 def _directory(given: Directory | str | Path | None) -> Directory | str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.app.flow import Flow
 from holdfast.app.holdfast import Holdfast, default_instance
-from holdfast.runs.worker.worker import Worker as RunWorker
+from holdfast.runs.worker.worker import RunWorker
 
 
 class Worker:
@@ -20,7 +20,7 @@ class Worker:
     `lanes`: only runs of these; None: all. `name`: how it is called in the fleet; without, a name of its own.
     `probe`: where it can be asked how it is (`holdfast.integrations.prometheus.Metrics`, or
     `holdfast.runs.worker.health_server.Health`). The other options are those of
-    `holdfast.runs.worker.worker.Worker`.
+    `holdfast.runs.worker.worker.RunWorker`.
     """
 
     def __init__(

@@ -5,19 +5,19 @@ from __future__ import annotations
 from holdfast.attractor.backends.command import CommandBackend
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.context import PipelineContext
-from holdfast.attractor.handler import Handler, Visit
-from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.handler import StageHandler, StageVisit
+from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.providers import ModelSettings, PriceSpec, Providers, ProviderSpec
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.runner import PipelineResult, Runner, run_pipeline
 
 __all__ = [
     "CommandBackend",
-    "Handler",
+    "StageHandler",
     "HandlerRegistry",
     "ModelBackend",
     "ModelSettings",
-    "Outcome",
+    "StageOutcome",
     "PipelineContext",
     "PipelineResult",
     "PriceSpec",
@@ -25,6 +25,6 @@ __all__ = [
     "Providers",
     "Runner",
     "StageStatus",
-    "Visit",
+    "StageVisit",
     "run_pipeline",
 ]

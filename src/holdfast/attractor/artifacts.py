@@ -16,11 +16,11 @@ import msgspec
 
 from holdfast.attractor.context import copied, storable
 from holdfast.attractor.event_mapper import ARTIFACT
-from holdfast.attractor.run_files import as_json, safe, write_or_raise
+from holdfast.attractor.run_files import as_json, safe_name, write_or_raise
 from holdfast.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from holdfast.attractor.handler import Visit
+    from holdfast.attractor.handler import StageVisit
     from holdfast.runs.context.context import Context
 
 FILE_BACKING_THRESHOLD: Final = 100 * 1024
@@ -49,11 +49,11 @@ class ArtifactStore:
         self._ctx: Context | None = None
 
     @classmethod
-    async def of(cls, visit: Visit) -> ArtifactStore:
+    async def of(cls, visit: StageVisit) -> ArtifactStore:
         """With what the stages before have stored. What this one stores is visible when it has ended."""
         store = cls(visit.logs)
         for name, value in (await visit.ctx.made()).items():
-            kept = kept_artifact(value)
+            kept = artifact_record(value)
             if kept is not None:
                 store._take(name, str(kept["name"]), copied(kept["data"]), _moment(kept["stored_at"]))
         store._ctx = visit.ctx
@@ -118,10 +118,10 @@ class ArtifactStore:
 
     def _path(self, artifact_id: str) -> Path:
         assert self._base is not None
-        return self._base / FOLDER / f"{safe(artifact_id)}.json"
+        return self._base / FOLDER / f"{safe_name(artifact_id)}.json"
 
 
-def kept_artifact(value: Any) -> Mapping[str, Any] | None:
+def artifact_record(value: Any) -> Mapping[str, Any] | None:
     """An artifact as a record has it; None for one that was removed, or is something else."""
     if not isinstance(value, Mapping):
         return None

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from holdfast.app.flow import advance
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.progress import take_picture
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.progress import read_progress
 from holdfast.attractor.run_files import logs_root, restart_dir
 from holdfast.errors import HoldfastError, RunBusyError
 from holdfast.model.program import Program
 from holdfast.runs.service import RunService
-from holdfast.telemetry import here
+from holdfast.telemetry import current_node
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, RunStatus
 
@@ -30,7 +30,7 @@ STARTING = "start child"
 """The step of a manager that the journal knows its child by."""
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class ChildState(msgspec.Struct, frozen=True, kw_only=True):
     """The child as it was at one look. `here`: it is advanced by whoever looked."""
 
     run: str = ""
@@ -60,13 +60,13 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Child:
-    def __init__(self, visit: Visit, run: str) -> None:
+    def __init__(self, visit: StageVisit, run: str) -> None:
         self._visit = visit
         self._run = RunId(run)
         self._driving: asyncio.Task[Any] | None = None
 
     @staticmethod
-    async def start(visit: Visit, program: Program, given: dict[str, Any]) -> str:
+    async def start(visit: StageVisit, program: Program, given: dict[str, Any]) -> str:
         """By a key of this try: the same run, however often this is called. One that had failed when its
         manager was resumed is gone on with."""
         service, key = service_here(), f"{visit.ctx.idempotency_key}/child/{visit.ctx.failures}"
@@ -76,7 +76,7 @@ class Child:
         return row.id
 
     @staticmethod
-    async def named(visit: Visit, run: str) -> str:
+    async def named(visit: StageVisit, run: str) -> str:
         """A run that somebody has started; of another tenant nothing is seen. Raises RunNotFoundError."""
         return (await service_here().get(run, tenant=visit.ctx.tenant)).id if run else ""
 
@@ -84,16 +84,16 @@ class Child:
         """How it stands; where nobody advances it, that is begun here."""
         now = self._visit.ctx.now() / 1e6
         if not self._run:
-            return msgspec.to_builtins(Seen(at=now))
+            return msgspec.to_builtins(ChildState(at=now))
         service = service_here()
         row = await service.get(self._run)
-        picture = await take_picture(service, row.id)
+        picture = await read_progress(service, row.id)
         ended = row.status in ENDED
         outcome = "success" if row.status is RunStatus.completed else "fail" if ended else ""
         reason = picture.context.get("failure_reason", "") if outcome == "fail" else ""
         active, restarts = await _active(service, row.id)
         logs = restart_dir(logs_root(picture.input, row.id), restarts)
-        seen = Seen(
+        seen = ChildState(
             run=row.id,
             status=_STATUS.get(row.status, "running"),
             outcome=outcome,
@@ -117,7 +117,7 @@ class Child:
         self._driving = asyncio.ensure_future(_drive(service, self._run))
         return True
 
-    async def wait(self, seen: Seen, seconds: float, cycle: int) -> None:
+    async def wait(self, seen: ChildState, seconds: float, cycle: int) -> None:
         """Until something may have changed: while it is advanced here, in this process; else durably."""
         if not seen.here:
             await self._visit.ctx.sleep(seconds, key=f"sleep.{cycle}")
@@ -162,7 +162,7 @@ async def _active(service: RunService, run: RunId) -> tuple[str, int]:
 
 def service_here() -> RunService:
     """Of the runtime that performs this stage."""
-    at: Any = here.get()
+    at: Any = current_node.get()
     assert at is not None, "outside of a stage"
     return RunService(at[0].runtime)
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from holdfast.errors import ValueNotStorableError
 from holdfast.model.pipeline_conditions import as_text
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 MAX_DEPTH = 64
 
@@ -87,7 +87,7 @@ def storable(key: object, value: Any) -> Any:
     """A copy made of plain JSON values. Raises ValueNotStorableError."""
     if not isinstance(key, str):
         raise ValueNotStorableError(
-            f"a context key is a {type(key).__name__} ({told(repr(key), 80)}).", hint="Keys are text."
+            f"a context key is a {type(key).__name__} ({clean_text(repr(key), 80)}).", hint="Keys are text."
         )
     return _plain(key, key, value, 0)
 
@@ -112,7 +112,7 @@ def _mapping(key: str, where: str, value: Mapping[Any, Any], depth: int) -> dict
     for name in value:
         if not isinstance(name, str):
             raise _refused(
-                key, where, f"has the key {told(repr(name), 80)}", "Keys of JSON objects are text."
+                key, where, f"has the key {clean_text(repr(name), 80)}", "Keys of JSON objects are text."
             )
     return {name: _plain(key, f"{where}.{name}", item, depth + 1) for name, item in value.items()}
 

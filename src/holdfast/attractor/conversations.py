@@ -11,9 +11,9 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.agents.messages import Message, restored, stored
+from holdfast.agents.messages import Message, message_from_plain, message_to_plain
 from holdfast.attractor.context import PipelineContext
-from holdfast.attractor.handler import Visit
+from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.preamble import tokens
 
 PREFIX: Final = "internal.session."
@@ -25,7 +25,7 @@ _DIGEST: Final = 0.1
 _ASKED, _ANSWERED = 300, 600
 
 
-class Turn(msgspec.Struct, frozen=True):
+class ConversationTurn(msgspec.Struct, frozen=True):
     """What one stage added. `model`: whose signed reasoning it may hold. An older part told in short has no
     stage."""
 
@@ -44,18 +44,18 @@ def size_of(message: Message) -> int:
     return tokens(message.text) + calls + extra + 4
 
 
-def turns_of(context: PipelineContext, thread: str) -> list[Turn]:
+def turns_of(context: PipelineContext, thread: str) -> list[ConversationTurn]:
     found: Any = context.get(PREFIX + thread)
     items = cast("list[Any]", found) if isinstance(found, list) else []
     return [_turn(cast("Mapping[str, Any]", item)) for item in items]
 
 
-def _turn(item: Mapping[str, Any]) -> Turn:
-    messages = tuple(restored(plain) for plain in item.get("messages", ()))
-    return Turn(str(item.get("stage", "")), messages, str(item.get("model", "")))
+def _turn(item: Mapping[str, Any]) -> ConversationTurn:
+    messages = tuple(message_from_plain(plain) for plain in item.get("messages", ()))
+    return ConversationTurn(str(item.get("stage", "")), messages, str(item.get("model", "")))
 
 
-def history_of(turns: Iterable[Turn], *, model: str = "", tools: bool = True) -> tuple[Message, ...]:
+def history_of(turns: Iterable[ConversationTurn], *, model: str = "", tools: bool = True) -> tuple[Message, ...]:
     """As the next model reads it. Reasoning that another model signed means nothing to it; and where it has
     no tools, calls and results are told in words."""
     return tuple(
@@ -76,7 +76,7 @@ def _for(message: Message, *, own: bool, tools: bool) -> Message:
     return message
 
 
-def keep_turn(visit: Visit, thread: str, turn: Turn) -> None:
+def keep_turn(visit: StageVisit, thread: str, turn: ConversationTurn) -> None:
     """Add what a stage said to its thread. Without system messages: each stage has its own."""
     said = tuple(message for message in turn.messages if message.role != "system")
     if not said:
@@ -87,19 +87,19 @@ def keep_turn(visit: Visit, thread: str, turn: Turn) -> None:
     visit.context.set(PREFIX + thread, [_plain(each) for each in turns])
 
 
-def _plain(turn: Turn) -> dict[str, Any]:
+def _plain(turn: ConversationTurn) -> dict[str, Any]:
     return {
         "stage": turn.stage,
         "model": turn.model,
-        "messages": [stored(message) for message in turn.messages],
+        "messages": [message_to_plain(message) for message in turn.messages],
     }
 
 
-def compacted(turns: Sequence[Turn], bound: int) -> list[Turn]:
+def compacted(turns: Sequence[ConversationTurn], bound: int) -> list[ConversationTurn]:
     """The latest turns whole, the older ones in short. A turn is never cut between a call and its result."""
     if sum(turn.size for turn in turns) <= bound:
         return list(turns)
-    kept: list[Turn] = []
+    kept: list[ConversationTurn] = []
     room = int(bound * _KEPT)
     for turn in reversed(turns):
         if turn.size > room:
@@ -110,21 +110,21 @@ def compacted(turns: Sequence[Turn], bound: int) -> list[Turn]:
     return [_digest(older, max(50, int(bound * _DIGEST))), *kept]
 
 
-def _digest(turns: Sequence[Turn], budget: int) -> Turn:
+def _digest(turns: Sequence[ConversationTurn], budget: int) -> ConversationTurn:
     """Two messages, so that roles still take turns. The newest are told of first where not all fits."""
     told: list[str] = []
     for turn in reversed(turns):
-        lines = [turn.messages[0].text] if not turn.stage else [_in_short(turn)]
+        lines = [turn.messages[0].text] if not turn.stage else [_turn_digest(turn)]
         budget -= tokens(lines[0])
         if budget < 0:
             told.append(_cut(lines[0], max(0, budget * 4 + len(lines[0]))))
             break
         told += lines
     text = "\n".join(["What was said before, in short:", *reversed([each for each in told if each])])
-    return Turn("", (Message("user", text), Message("assistant", "I know what was said before.")))
+    return ConversationTurn("", (Message("user", text), Message("assistant", "I know what was said before.")))
 
 
-def _in_short(turn: Turn) -> str:
+def _turn_digest(turn: ConversationTurn) -> str:
     asked = next((m.text for m in turn.messages if m.role == "user"), "")
     answered = next((m.text for m in reversed(turn.messages) if m.role == "assistant" and m.text), "")
     calls = sum(len(message.calls) for message in turn.messages)

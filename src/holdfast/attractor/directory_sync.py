@@ -18,22 +18,22 @@ import msgspec
 
 from holdfast.attractor.child_runs import STARTING, cancel_child
 from holdfast.attractor.processes import kill_all
-from holdfast.attractor.run_directory import Directory, Facts
+from holdfast.attractor.run_directory import RunDirectory, Facts
 from holdfast.attractor.run_files import CHECKPOINT, logs_root, write_or_raise
 from holdfast.attractor.stored_source import shared_stages
 from holdfast.checkpoint.fold import begin as brought_by
 from holdfast.model.graph import Graph
 from holdfast.model.record_bodies import SubstepBody
-from holdfast.runs.driver.load import begin, follow, open_body
+from holdfast.runs.driver.load import begin, fetch_and_apply, decode_body
 from holdfast.runs.service import RunService
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record
 
 if TYPE_CHECKING:
-    from holdfast.runs.blobs import BlobDesk
+    from holdfast.runs.blobs import BlobStore
     from holdfast.runs.driver.runtime import Runtime
-    from holdfast.runs.seal import Sealer
+    from holdfast.runs.seal import RecordCodec
     from holdfast.store.protocols import Claim, RunRow, Store
 
 PAUSE = 0.05
@@ -43,13 +43,13 @@ _KEPT = 64
 _WRITERS = ThreadPoolExecutor(2, thread_name_prefix="holdfast-directories")
 
 
-class Scribe:
+class JournalFollower:
     """Reads a run's journal from where it stopped, and says which files have changed."""
 
-    def __init__(self, store: Store, desk: BlobDesk, sealer: Sealer, graph: Graph, row: RunRow) -> None:
+    def __init__(self, store: Store, desk: BlobStore, sealer: RecordCodec, graph: Graph, row: RunRow) -> None:
         self.store, self._desk, self._sealer = store, desk.of(row.tenant), sealer
         self._graph, self.row = graph, row
-        self.directory: Directory | None = None
+        self.directory: RunDirectory | None = None
         self.told = 0
         """The number of the last event that the directory knows of."""
         self.children: dict[str, str] = {}
@@ -59,7 +59,7 @@ class Scribe:
     def head(self) -> int:
         return -1 if self.directory is None else self.directory.pos.head
 
-    async def read_on(self, upto: int | None = None) -> Directory:
+    async def read_on(self, upto: int | None = None) -> RunDirectory:
         """Everything that is committed by now, or up to a record."""
         first = self.row.horizon if self.directory is None else self.head + 1
         for record in await self.store.read(self.row.id, first=first, last=upto):
@@ -68,12 +68,12 @@ class Scribe:
         return self.directory
 
     async def _take(self, record: Record) -> None:
-        body = open_body(self._sealer, self.row.id, record)
+        body = decode_body(self._sealer, self.row.id, record)
         await self._desk.fill_body(body, self._sealer.registry)
         if self.directory is None:
             await self._begin(record, body)
         else:
-            await follow(self._graph, self.directory.pos, record, body, self._desk, self._sealer)
+            await fetch_and_apply(self._graph, self.directory.pos, record, body, self._desk, self._sealer)
             self.directory.note(record, body)
         self._note_child(record, body)
         self.told = max(self.told, record.event_from + record.events - 1)
@@ -97,7 +97,7 @@ class Scribe:
             started_at=self.row.created_at,
             shared=shared_stages(self._graph.spec),
         )
-        self.directory = Directory(facts, pos, brought_by(record, body).executions)
+        self.directory = RunDirectory(facts, pos, brought_by(record, body).executions)
 
     @property
     def root(self) -> Path:
@@ -106,10 +106,10 @@ class Scribe:
         return logs_root(given, self.row.id)
 
 
-class Attendant:
+class DirectorySync:
     """Of one run in this process."""
 
-    def __init__(self, scribe: Scribe) -> None:
+    def __init__(self, scribe: JournalFollower) -> None:
         self.scribe = scribe
         self._woken = asyncio.Event()
         self._reached = asyncio.Condition()
@@ -143,7 +143,7 @@ class Attendant:
                 directory = await self.scribe.read_on()
                 root, whole = self.scribe.root, self._fresh and not _follows(self.scribe.root, directory)
                 pages = directory.take(whole=whole)
-                await asyncio.get_running_loop().run_in_executor(_WRITERS, put_pages, root, pages)
+                await asyncio.get_running_loop().run_in_executor(_WRITERS, write_files, root, pages)
                 self._fresh = False
             except Exception as error:
                 self._broken = True
@@ -164,13 +164,13 @@ class Attendant:
             await self._reached.wait_for(lambda: self._written >= number or self._broken)
 
 
-def put_pages(root: Path, pages: Mapping[Path, str]) -> None:
+def write_files(root: Path, pages: Mapping[Path, str]) -> None:
     """Checkpoints last, and durably."""
     for path, text in pages.items():
         write_or_raise(root / path, text, durable=path.name == CHECKPOINT)
 
 
-def _follows(root: Path, directory: Directory) -> bool:
+def _follows(root: Path, directory: RunDirectory) -> bool:
     """Whether what lies there is of this run, so that its files need no making anew."""
     try:
         found = (root / CHECKPOINT).read_bytes()
@@ -179,20 +179,20 @@ def _follows(root: Path, directory: Directory) -> bool:
     return msgspec.json.encode(directory.facts.run) in found
 
 
-class Attendants:
+class DirectorySyncs:
     """Those of a process, by run. What was read of a run that waits is kept for when it goes on."""
 
     def __init__(self) -> None:
-        self._live: dict[RunId, Attendant] = {}
-        self._kept: OrderedDict[RunId, Scribe] = OrderedDict()
+        self._live: dict[RunId, DirectorySync] = {}
+        self._kept: OrderedDict[RunId, JournalFollower] = OrderedDict()
 
-    def of(self, run: str) -> Attendant | None:
+    def of(self, run: str) -> DirectorySync | None:
         return self._live.get(RunId(run))
 
     @contextlib.asynccontextmanager
     async def beside(self, runtime: Runtime, claim: Claim) -> AsyncGenerator[None]:
         run = claim.run.id
-        attendant = Attendant(self._scribe(runtime, claim))
+        attendant = DirectorySync(self._scribe(runtime, claim))
         self._live[run] = attendant
         # Before anything is done: no stage meets its own files of another time.
         await attendant.write()
@@ -221,19 +221,19 @@ class Attendants:
             if self._live.get(run) is attendant:
                 del self._live[run]
 
-    def _scribe(self, runtime: Runtime, claim: Claim) -> Scribe:
+    def _scribe(self, runtime: Runtime, claim: Claim) -> JournalFollower:
         row = claim.run
         found = self._kept.get(row.id)
         if found is not None and found.store is runtime.store and found.row.version == row.version:
             self._kept.move_to_end(row.id)
             return found
         program = runtime.programs[row.version]
-        found = Scribe(runtime.store, runtime.desk, runtime.sealer_of(program), program.graph, row)
+        found = JournalFollower(runtime.store, runtime.desk, runtime.sealer_of(program), program.graph, row)
         self._kept[row.id] = found
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
         return found
 
 
-ATTENDANTS = Attendants()
+DIRECTORY_SYNCS = DirectorySyncs()
 """Of this process."""

@@ -48,7 +48,7 @@ class _Question(msgspec.Struct):
     since: int
 
 
-class Teller:
+class EventMapper:
     """Give it every event of a run, from the first one; a reader that comes later skips what it has seen."""
 
     def __init__(self, graph: Graph) -> None:
@@ -75,7 +75,7 @@ class Teller:
         return [msgspec.structs.replace(one, part=part) for part, one in enumerate(made)]
 
     def _tell(self, event: Event) -> Iterable[PipelineEvent]:
-        tell = _TELL.get(event.type)
+        tell = _MAPPERS.get(event.type)
         return tell(self, event) if tell is not None else ()
 
     # ------------------------------------------------------------------ the pipeline
@@ -268,23 +268,23 @@ def place_of(text: str) -> tuple[int, int]:
     return int(number), int(part) if part else 1 << 30
 
 
-_TELL: dict[str, Callable[[Teller, Event], Iterator[PipelineEvent]]] = {
-    "run.created": Teller.created,
-    "run.completed": Teller.completed,
-    "run.failed": Teller.failed,
-    "run.cancelled": Teller.failed,
-    "node.started": Teller.started,
-    "node.restarted": Teller.again,
-    "node.woke": Teller.again,
-    "node.retried": Teller.retried,
-    "node.completed": Teller.ended,
-    "node.skipped_failure": Teller.ended,
-    "node.failed": Teller.ended,
-    "node.unknown": Teller.ended,
-    "node.abandoned": Teller.ended,
-    "node.emitted": Teller.emitted,
-    "branch.dropped": Teller.dropped,
-    "hold.opened": Teller.asked,
-    "hold.resolved": Teller.answered,
-    "hold.expired": Teller.expired,
+_MAPPERS: dict[str, Callable[[EventMapper, Event], Iterator[PipelineEvent]]] = {
+    "run.created": EventMapper.created,
+    "run.completed": EventMapper.completed,
+    "run.failed": EventMapper.failed,
+    "run.cancelled": EventMapper.failed,
+    "node.started": EventMapper.started,
+    "node.restarted": EventMapper.again,
+    "node.woke": EventMapper.again,
+    "node.retried": EventMapper.retried,
+    "node.completed": EventMapper.ended,
+    "node.skipped_failure": EventMapper.ended,
+    "node.failed": EventMapper.ended,
+    "node.unknown": EventMapper.ended,
+    "node.abandoned": EventMapper.ended,
+    "node.emitted": EventMapper.emitted,
+    "branch.dropped": EventMapper.dropped,
+    "hold.opened": EventMapper.asked,
+    "hold.resolved": EventMapper.answered,
+    "hold.expired": EventMapper.expired,
 }

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any
 
-from holdfast.attractor.directory_sync import ATTENDANTS
-from holdfast.attractor.event_mapper import Teller, place_of
+from holdfast.attractor.directory_sync import DIRECTORY_SYNCS
+from holdfast.attractor.event_mapper import EventMapper, place_of
 from holdfast.attractor.events import CheckpointSaved, PipelineEvent
 from holdfast.runs.events import reader_of
 from holdfast.runs.service import RunService
@@ -26,7 +26,7 @@ async def pipeline_events(
     checkpoint is told of that this process writes, its file is there; `driving`: who advances the run here.
     """
     reader = await reader_of(service, await service.get(run))
-    teller, seen = Teller(reader.graph), place_of(after)
+    teller, seen = EventMapper(reader.graph), place_of(after)
     async for event in events:
         for told in teller.tell(event):
             if (told.number, told.part) > seen:
@@ -36,11 +36,11 @@ async def pipeline_events(
 
 
 async def _written(run: str, number: int, driving: asyncio.Future[Any] | None) -> None:
-    attendant = ATTENDANTS.of(run)
+    attendant = DIRECTORY_SYNCS.of(run)
     while attendant is None and driving is not None and not driving.done():
         # A run is created before anybody advances it.
         await asyncio.sleep(0.001)
-        attendant = ATTENDANTS.of(run)
+        attendant = DIRECTORY_SYNCS.of(run)
     if attendant is not None:
         await attendant.reached(number)
 
@@ -49,7 +49,7 @@ async def stored_events(service: RunService, run: str, *, after: str = "") -> li
     """Those there are by now."""
     reader = await reader_of(service, await service.get(run))
     events = await service.events(run, limit=1_000_000)
-    return list(Teller(reader.graph).tell_all(events, after))
+    return list(EventMapper(reader.graph).tell_all(events, after))
 
 
 async def last_place(service: RunService, run: str) -> str:

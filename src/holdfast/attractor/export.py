@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.attractor.directory_sync import Attendant, Scribe, put_pages
+from holdfast.attractor.directory_sync import DirectorySync, JournalFollower, write_files
 from holdfast.errors import InputError
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import dialect_of
@@ -16,13 +16,13 @@ from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 
 
-class Exported(msgspec.Struct, frozen=True, kw_only=True):
+class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     folder: Path
     files: tuple[str, ...]
 
 
-async def export_directory(service: RunService, run: str, folder: Path) -> Exported:
+async def export_directory(service: RunService, run: str, folder: Path) -> ExportResult:
     """What the directory of that run is, as far as the journal has it: not what commands wrote besides.
     Raises InputError for a run of something else, and where nothing can be written."""
     row = await service.get(run)
@@ -31,21 +31,21 @@ async def export_directory(service: RunService, run: str, folder: Path) -> Expor
             f"run {row.id} is one of flow {row.flow!r}, not of a pipeline.",
             hint="Leave --attractor out: every run can be exported as a file.",
         )
-    pages = (await (await _scribe(service, row)).read_on()).take()
+    pages = (await (await _journal_follower(service, row)).read_on()).take()
     try:
-        await asyncio.to_thread(put_pages, folder, pages)
+        await asyncio.to_thread(write_files, folder, pages)
     except OSError as error:
         raise InputError(
             f"{folder} cannot be written: {error.strerror}.", hint="Name another folder."
         ) from error
-    return Exported(run=row.id, folder=folder, files=tuple(str(path) for path in pages))
+    return ExportResult(run=row.id, folder=folder, files=tuple(str(path) for path in pages))
 
 
 async def catch_up(service: RunService, row: RunRow) -> None:
     """The directory of a run that nobody advances: whoever did may have died before it showed the end."""
-    await Attendant(await _scribe(service, row)).write()
+    await DirectorySync(await _journal_follower(service, row)).write()
 
 
-async def _scribe(service: RunService, row: RunRow) -> Scribe:
+async def _journal_follower(service: RunService, row: RunRow) -> JournalFollower:
     reader = await reader_of(service, row)
-    return Scribe(service.store, service.runtime.desk, reader.sealer, reader.graph, row)
+    return JournalFollower(service.store, service.runtime.desk, reader.sealer, reader.graph, row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.errors import (
     HoldfastError,
     InputError,
@@ -20,7 +20,7 @@ from holdfast.errors import (
     StepFailedError,
     StoreError,
 )
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 TRANSIENT: Final = "transient"
 TERMINAL: Final = "terminal"
@@ -49,11 +49,11 @@ def raise_if_ours(error: BaseException) -> None:
         raise error
 
 
-def failure_of(error: BaseException) -> Outcome:
+def failure_of(error: BaseException) -> StageOutcome:
     """A FAIL with its reason; `terminal` where trying again cannot mend it (§3.6, Appendix D)."""
-    reason = told(error) or type(error).__name__
+    reason = clean_text(error) or type(error).__name__
     kind = failure_class(error)
-    return Outcome(
+    return StageOutcome(
         status=StageStatus.FAIL,
         failure_reason=reason,
         terminal=kind == TERMINAL,

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.attractor.handler import Visit
+from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.stage_history import stages_of
 from holdfast.frontends.dot.rules import FIDELITIES
 
@@ -29,7 +29,7 @@ class Fidelity(msgspec.Struct, frozen=True):
     degraded: bool = False
 
 
-def fidelity_of(visit: Visit) -> Fidelity:
+def fidelity_of(visit: StageVisit) -> Fidelity:
     mode = mode_of(visit)
     if mode != FULL:
         return Fidelity(mode)
@@ -39,14 +39,14 @@ def fidelity_of(visit: Visit) -> Fidelity:
     return Fidelity(FULL, thread_of(visit))
 
 
-def mode_of(visit: Visit) -> str:
+def mode_of(visit: StageVisit) -> str:
     """The edge, then the stage, then the graph, then `compact`. A word that is no mode says nothing."""
     edge = visit.came_by.text("fidelity") if visit.came_by is not None else ""
     said = (edge, visit.stage.text("fidelity"), visit.pipeline.text("default_fidelity"))
     return next((mode for mode in said if mode in FIDELITIES), DEFAULT)
 
 
-def thread_of(visit: Visit) -> str:
+def thread_of(visit: StageVisit) -> str:
     """The stage, the edge, the graph, the subgraph around it, the stage before: the first that says one."""
     named = visit.stage.text("thread_id")
     if not named and visit.came_by is not None:
@@ -58,7 +58,7 @@ def thread_of(visit: Visit) -> str:
     return named or _before(visit)
 
 
-def _before(visit: Visit) -> str:
+def _before(visit: StageVisit) -> str:
     """Behind a jump no edge says where it came from; the last stage that ended does."""
     if visit.came_by is not None:
         return visit.came_by.source
@@ -66,7 +66,7 @@ def _before(visit: Visit) -> str:
     return stages[-1].stage if stages else visit.stage.id
 
 
-def note(visit: Visit, fidelity: Fidelity) -> None:
+def note(visit: StageVisit, fidelity: Fidelity) -> None:
     """For checkpoints; and a degraded hop is one hop."""
     noted = {"mode": fidelity.mode, **({"thread": fidelity.thread} if fidelity.thread else {})}
     if visit.context.get(NOTED) != noted:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.attractor.interviewers import Answer, AnswerValue, Option, Question, QuestionType
+from holdfast.attractor.interviewers import Answer, AnswerValue, InterviewOption, Question, QuestionType
 from holdfast.frontends.dot.document import Attributes, Link, Pipeline, Stage
 from holdfast.model.labels import split_label
 from holdfast.types.hold import Option as HoldOption
@@ -22,7 +22,7 @@ _LISTS: Final = ("tags", "excluded")
 YES, NO = "yes", "no"
 
 
-class Choice(msgspec.Struct, frozen=True):
+class GateChoice(msgspec.Struct, frozen=True):
     """An outgoing edge. `id` is what the hold calls it: its written accelerator, else its label."""
 
     id: str
@@ -37,19 +37,19 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     stage: str
     text: str
     type: QuestionType
-    choices: tuple[Choice, ...]
-    default: Choice | None = None
+    choices: tuple[GateChoice, ...]
+    default: GateChoice | None = None
     timeout: float | None = None
     takes_first: bool = False
     terms: Mapping[str, Any] = {}
     """Whom it goes to and on what terms, as `ctx.ask` takes them."""
 
     @property
-    def yes(self) -> Choice:
+    def yes(self) -> GateChoice:
         return next((each for each in self.choices if each.key == "Y"), self.choices[0])
 
     @property
-    def no(self) -> Choice | None:
+    def no(self) -> GateChoice | None:
         """None: there is no edge for it."""
         others = [each for each in self.choices if each != self.yes]
         return next((each for each in others if each.key == "N"), others[0] if others else None)
@@ -70,7 +70,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return Question(
             text=self.text,
             type=self.type,
-            options=tuple(Option(each.key, each.label) for each in self.choices),
+            options=tuple(InterviewOption(each.key, each.label) for each in self.choices),
             default=None if self.default is None else _answer(self.default),
             timeout_seconds=self.timeout,
             stage=self.stage,
@@ -99,13 +99,13 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         found = self._found(answer)
         return None if found is None else found.id
 
-    def _found(self, answer: Answer) -> Choice | None:
+    def _found(self, answer: Answer) -> GateChoice | None:
         if answer.selected_option is not None:
             label = answer.selected_option.label
             return next((each for each in self.choices if each.label == label), None)
         return named(self.choices, answer.value or answer.text)
 
-    def decided(self, decision: str) -> Choice | None:
+    def decided(self, decision: str) -> GateChoice | None:
         """The edge that the hold's decision stands for."""
         if self.type in _BINARY:
             return self.yes if decision == YES else self.no
@@ -129,16 +129,16 @@ def gate_of(stage: Stage, pipeline: Pipeline) -> Gate:
     )
 
 
-def choices_of(links: Sequence[Link]) -> tuple[Choice, ...]:
+def choices_of(links: Sequence[Link]) -> tuple[GateChoice, ...]:
     """One for each edge, in the order in which they are written."""
-    found: dict[str, Choice] = {}
+    found: dict[str, GateChoice] = {}
     labels = [bare(link.label or link.target).casefold() for link in links]
     for link, plain in zip(links, labels, strict=True):
         label = link.label or link.target
         names = (written_key(label), label, f"{label} ({link.target})")
         name = next((each for each in names if each and each not in found), "")
         if name:
-            choice = Choice(name, accelerator(label), label, link.target, labels.count(plain) == 1)
+            choice = GateChoice(name, accelerator(label), label, link.target, labels.count(plain) == 1)
             found[name] = choice
     return tuple(found.values())
 
@@ -157,7 +157,7 @@ def bare(label: str) -> str:
     return split_label(label)[1] or label.strip()
 
 
-def named(choices: Sequence[Choice], word: str) -> Choice | None:
+def named(choices: Sequence[GateChoice], word: str) -> GateChoice | None:
     """By what the hold calls it, its target, its label with or without accelerator, or its key; None where
     nothing is so called, or more than one is."""
     meant = word.strip().casefold()
@@ -170,36 +170,36 @@ def named(choices: Sequence[Choice], word: str) -> Choice | None:
     return None
 
 
-def _id(choice: Choice) -> str:
+def _id(choice: GateChoice) -> str:
     return choice.id
 
 
-def _to(choice: Choice) -> str:
+def _to(choice: GateChoice) -> str:
     return choice.to
 
 
-def _label(choice: Choice) -> str:
+def _label(choice: GateChoice) -> str:
     return choice.label
 
 
-def _bare(choice: Choice) -> str:
+def _bare(choice: GateChoice) -> str:
     return bare(choice.label)
 
 
-def _key(choice: Choice) -> str:
+def _key(choice: GateChoice) -> str:
     return choice.key
 
 
 _NAMES: Final = (_id, _to, _label, _bare, _key)
 
 
-def _worded(choice: Choice, word: str) -> str:
+def _worded(choice: GateChoice, word: str) -> str:
     """An edge without a label of its own is called by what the question wants to know."""
     return word if choice.label == choice.to else choice.label
 
 
-def _answer(choice: Choice) -> Answer:
-    return Answer(value=choice.id, selected_option=Option(choice.key, choice.label))
+def _answer(choice: GateChoice) -> Answer:
+    return Answer(value=choice.id, selected_option=InterviewOption(choice.key, choice.label))
 
 
 def _type(stage: Stage) -> QuestionType:

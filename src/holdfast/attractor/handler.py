@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.runs.context.context import Context
 
 
-class Visit(msgspec.Struct, frozen=True, kw_only=True):
+class StageVisit(msgspec.Struct, frozen=True, kw_only=True):
     """One execution of a stage, for the built-in handlers; custom ones may ask for it as `visit`."""
 
     stage: Stage
@@ -39,25 +39,25 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         return self.ctx.run_input or {}
 
 
-class Handler(Protocol):
+class StageHandler(Protocol):
     """The specification's interface: stateless, sync or async; an exception is a failure of the stage."""
 
     def execute(
         self, node: Stage, context: PipelineContext, graph: Pipeline, logs_root: Path
-    ) -> Outcome | Awaitable[Outcome]: ...
+    ) -> StageOutcome | Awaitable[StageOutcome]: ...
 
 
-class BuiltIn(Protocol):
+class BuiltInHandler(Protocol):
     """What the handlers of this package are: durable inside, by `visit.ctx`."""
 
-    async def perform(self, visit: Visit) -> Outcome: ...
+    async def perform(self, visit: StageVisit) -> StageOutcome: ...
 
 
 AT_ONCE = frozenset({"start", "exit", "conditional"})
 """Types of handlers that are `Instant`: their files are the journal's to write."""
 
 
-class Instant(BuiltIn, Protocol):
+class InstantHandler(BuiltInHandler, Protocol):
     """A built-in handler that does nothing: what comes of it is known before it is called."""
 
-    def at_once(self, stage: Stage, /) -> Outcome: ...
+    def at_once(self, stage: Stage, /) -> StageOutcome: ...

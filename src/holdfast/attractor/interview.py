@@ -9,8 +9,8 @@ import msgspec
 
 from holdfast.attractor.child_runs import service_here
 from holdfast.attractor.gates import Gate, gate_of
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.interviewers import Answer, AnswerValue, Interviewer, ask_in_time, inform, name_of
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.interviewers import Answer, AnswerValue, Interviewer, ask_with_timeout, inform, name_of
 from holdfast.errors import HoldDecidedError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.handler_kinds import kind_of
@@ -23,11 +23,11 @@ from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator
 
 CHANNEL, KIND = "interviewer", "wait.human"
-_LOOK = 0.01
+_POLL_SECONDS = 0.01
 
 
 async def interview(
-    visit: Visit, gate: Gate, interviewer: Interviewer | None, asking: asyncio.Future[Any]
+    visit: StageVisit, gate: Gate, interviewer: Interviewer | None, asking: asyncio.Future[Any]
 ) -> dict[str, Any]:
     """What it said; nothing where somebody else was first."""
     if interviewer is None:
@@ -36,7 +36,7 @@ async def interview(
     if hold is None:
         return msgspec.to_builtins(Answer())
     try:
-        answer = await ask_in_time(interviewer, gate.question({"run": visit.ctx.run_id, "hold": hold.id}))
+        answer = await ask_with_timeout(interviewer, gate.question({"run": visit.ctx.run_id, "hold": hold.id}))
         await decide(service_here().people, gate, hold, interviewer, answer)
     except Exception as error:
         # Whoever asks in its place is not the pipeline's business: people can still answer.
@@ -46,14 +46,14 @@ async def interview(
     return msgspec.to_builtins(answer)
 
 
-async def _opened(visit: Visit, asking: asyncio.Future[Any]) -> HoldRow | None:
+async def _opened(visit: StageVisit, asking: asyncio.Future[Any]) -> HoldRow | None:
     """The gate's question, once it is stored; None where it is answered already."""
     ctx, service = visit.ctx, service_here()
     while not asking.done():
         for hold in await service.holds(ctx.run_id):
             if (hold.scope, hold.node, hold.visit) == (ctx.scope, ctx.node, ctx.visit):
                 return hold
-        await asyncio.sleep(_LOOK)
+        await asyncio.sleep(_POLL_SECONDS)
     return None
 
 
@@ -86,5 +86,5 @@ async def interview_open(
         if stage is None or kind_of(stage) != KIND:
             continue
         gate = gate_of(stage, pipeline)
-        answer = await ask_in_time(interviewer, gate.question({"run": run, "hold": hold.id}))
+        answer = await ask_with_timeout(interviewer, gate.question({"run": run, "hold": hold.id}))
         await decide(service.people, gate, hold, interviewer, answer)

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 
 class QuestionType(StrEnum):
@@ -36,7 +36,7 @@ class AnswerValue(StrEnum):
     TIMEOUT = "timeout"
 
 
-class Option(msgspec.Struct, frozen=True):
+class InterviewOption(msgspec.Struct, frozen=True):
     key: str
     label: str
 
@@ -45,14 +45,14 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """`value` is one of `AnswerValue`, or what was chosen: a key, a label or a target."""
 
     value: str = ""
-    selected_option: Option | None = None
+    selected_option: InterviewOption | None = None
     text: str = ""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     type: QuestionType = QuestionType.MULTIPLE_CHOICE
-    options: Sequence[Option] = ()
+    options: Sequence[InterviewOption] = ()
     default: Answer | None = None
     timeout_seconds: float | None = None
     stage: str = ""
@@ -65,7 +65,7 @@ class Interviewer(Protocol):
     def ask(self, question: Question) -> Answer | Awaitable[Answer]: ...
 
 
-class Asking:
+class InterviewerBase:
     """What every interviewer of this package has besides `ask`."""
 
     name = "interviewer"
@@ -73,13 +73,13 @@ class Asking:
 
     async def ask_multiple(self, questions: Sequence[Question]) -> list[Answer]:
         """One after the other, in their order."""
-        return [await ask_in_time(self, question) for question in questions]
+        return [await ask_with_timeout(self, question) for question in questions]
 
     def inform(self, message: str, stage: str = "") -> None:
         """Something to know, and nothing to answer."""
 
 
-class AutoApproveInterviewer(Asking):
+class AutoApproveInterviewer(InterviewerBase):
     """Yes, or the first option. Only ever where somebody asked for it."""
 
     name = "auto-approve"
@@ -93,7 +93,7 @@ class AutoApproveInterviewer(Asking):
         return Answer(value="auto-approved", text="auto-approved")
 
 
-class CallbackInterviewer(Asking):
+class CallbackInterviewer(InterviewerBase):
     """A function of yours, sync or async."""
 
     name = "callback"
@@ -108,7 +108,7 @@ class CallbackInterviewer(Asking):
         return await said if inspect.isawaitable(said) else said
 
 
-class QueueInterviewer(Asking):
+class QueueInterviewer(InterviewerBase):
     """Answers that were given before, in their order; then every question is skipped."""
 
     name = "queue"
@@ -123,7 +123,7 @@ class QueueInterviewer(Asking):
         return said if isinstance(said, Answer) else Answer(value=said, text=said)
 
 
-class RecordingInterviewer(Asking):
+class RecordingInterviewer(InterviewerBase):
     """Another one, with everything that was asked and answered kept in `recordings`."""
 
     def __init__(self, inner: Interviewer) -> None:
@@ -136,7 +136,7 @@ class RecordingInterviewer(Asking):
         return name_of(self.inner)
 
     async def ask(self, question: Question) -> Answer:
-        answer = await ask_plainly(self.inner, question)
+        answer = await ask_without_timeout(self.inner, question)
         self.recordings.append((question, answer))
         return answer
 
@@ -145,7 +145,7 @@ class RecordingInterviewer(Asking):
         inform(self.inner, message, stage)
 
 
-class ConsoleInterviewer(Asking):
+class ConsoleInterviewer(InterviewerBase):
     """A person at this terminal. What is no answer is asked again; an end of the input skips the question."""
 
     name = "console"
@@ -175,10 +175,10 @@ class ConsoleInterviewer(Asking):
             said = self._read(_PROMPTS[question.type], until, over)
             if isinstance(said, AnswerValue):
                 return Answer(value=said)
-            found = understood(question, said.strip())
+            found = parse_answer(question, said.strip())
             if found is not None:
                 return found
-            self._print(f"{told(repr(said.strip()), 80)} is none of the answers.")
+            self._print(f"{clean_text(repr(said.strip()), 80)} is none of the answers.")
 
     def _read(self, prompt: str, until: float | None, over: Event) -> str | AnswerValue:
         self._print(prompt, end="")
@@ -194,7 +194,7 @@ class ConsoleInterviewer(Asking):
         print(text, end=end, file=self._out or sys.stdout, flush=True)
 
 
-_LOOK = 0.05
+_POLL_SECONDS = 0.05
 
 
 class _Lines:
@@ -214,7 +214,7 @@ class _Lines:
         except (OSError, ValueError):
             return source.readline()
         if b"\n" not in self._read and not self._ended:
-            if not select.select([file], [], [], _LOOK)[0]:
+            if not select.select([file], [], [], _POLL_SECONDS)[0]:
                 return None
             more = os.read(file, 4096)
             self._read += more
@@ -234,7 +234,7 @@ _PROMPTS = {
 _YES, _NO = frozenset({"y", "yes"}), frozenset({"n", "no"})
 
 
-def understood(question: Question, said: str) -> Answer | None:
+def parse_answer(question: Question, said: str) -> Answer | None:
     """What somebody typed, as an answer; None where it is none."""
     if question.type is QuestionType.FREEFORM:
         return Answer(value=said, text=said) if said else None
@@ -258,17 +258,17 @@ def inform(interviewer: Any, message: str, stage: str) -> None:
         say(message, stage)
 
 
-async def ask_plainly(interviewer: Any, question: Question) -> Answer:
+async def ask_without_timeout(interviewer: Any, question: Question) -> Answer:
     if inspect.iscoroutinefunction(interviewer.ask):
         return await interviewer.ask(question)
     said = await asyncio.to_thread(interviewer.ask, question)
     return await said if inspect.isawaitable(said) else said
 
 
-async def ask_in_time(interviewer: Any, question: Question) -> Answer:
+async def ask_with_timeout(interviewer: Any, question: Question) -> Answer:
     """Where nobody answers in time: the question's default, else TIMEOUT."""
     try:
-        answer = await asyncio.wait_for(ask_plainly(interviewer, question), question.timeout_seconds)
+        answer = await asyncio.wait_for(ask_without_timeout(interviewer, question), question.timeout_seconds)
     except TimeoutError:
         answer = Answer(value=AnswerValue.TIMEOUT)
     if answer.value == AnswerValue.TIMEOUT and question.default is not None:

@@ -9,8 +9,8 @@ import re
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, cast
 
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.frontends.dot.document import Attributes
 from holdfast.frontends.dot.values import as_text
 
@@ -28,7 +28,7 @@ def signature(reason: str) -> str:
     return sha256(plain.encode()).hexdigest()[:16]
 
 
-def count_failure(visit: Visit, outcome: Outcome) -> str:
+def count_failure(visit: StageVisit, outcome: StageOutcome) -> str:
     """Note how the stage ended. Answers why the run stops, where it has failed in this way too often."""
     key = _SAME_KEY + visit.stage.id
     found: Any = visit.context.get(key)
@@ -53,7 +53,7 @@ def _limit(stage: Attributes, pipeline: Attributes) -> int:
     return stage.integer("max_same_failures", pipeline.integer("max_same_failures", SAME_FAILURES))
 
 
-class Budget(NamedTuple):
+class PipelineBudget(NamedTuple):
     name: str
     allowed: float
     used: float
@@ -63,7 +63,7 @@ class Budget(NamedTuple):
         return f"${amount:,.2f}" if self.unit == "$" else f"{amount:,.0f} {self.unit}"
 
 
-def budgets_of(visit: Visit) -> list[Budget]:
+def budgets_of(visit: StageVisit) -> list[PipelineBudget]:
     """Those that the graph declares, as far as they are used up."""
     pipeline, totals = visit.pipeline, visit.ctx.totals
     time = pipeline.microseconds("budget_time")
@@ -72,7 +72,7 @@ def budgets_of(visit: Visit) -> list[Budget]:
         ("usd", _number(pipeline, "budget_usd"), totals.get("cost", 0), "$"),
         ("time", None if time is None else time / 1e6, totals.get("duration", 0) / 1e6, "seconds of work"),
     ]
-    return [Budget(name, most, used, unit) for name, most, used, unit in declared if most is not None]
+    return [PipelineBudget(name, most, used, unit) for name, most, used, unit in declared if most is not None]
 
 
 def _number(pipeline: Attributes, key: str) -> float | None:
@@ -83,7 +83,7 @@ def _number(pipeline: Attributes, key: str) -> float | None:
         return None
 
 
-async def keep_budgets(visit: Visit) -> str:
+async def check_budgets(visit: StageVisit) -> str:
     """Before a stage begins: ask where a threshold is passed. Answers why the run stops, if it does."""
     declared = ("budget_tokens", "budget_usd", "budget_time")
     if not any(key in visit.pipeline.attrs for key in declared):
@@ -92,7 +92,7 @@ async def keep_budgets(visit: Visit) -> str:
     # Recorded: what was used up at this moment, however often the stage is entered.
     over = await visit.ctx.step("budget", _over, visit, ask_at, effect="read")
     for each in over:
-        budget = Budget(each["name"], each["allowed"], each["used"], each["unit"])
+        budget = PipelineBudget(each["name"], each["allowed"], each["used"], each["unit"])
         if ask_at is None:
             return f"the budget of {budget.shown(budget.allowed)} is used up: {budget.shown(budget.used)}"
         if not await _granted(visit, budget, each["step"]):
@@ -100,7 +100,7 @@ async def keep_budgets(visit: Visit) -> str:
     return ""
 
 
-def _over(visit: Visit, ask_at: float | None) -> list[dict[str, Any]]:
+def _over(visit: StageVisit, ask_at: float | None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for budget in budgets_of(visit):
         raised: Any = visit.context.get(_LIMIT_KEY + budget.name)
@@ -115,7 +115,7 @@ def _over(visit: Visit, ask_at: float | None) -> list[dict[str, Any]]:
     return found
 
 
-async def _granted(visit: Visit, budget: Budget, more: float) -> bool:
+async def _granted(visit: StageVisit, budget: PipelineBudget, more: float) -> bool:
     reply = await visit.ctx.ask(
         f"{budget.shown(budget.used)} of {budget.shown(budget.allowed)} are used up before stage "
         f"{visit.stage.id!r}. Go on with {budget.shown(more)} more?",

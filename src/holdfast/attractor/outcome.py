@@ -23,7 +23,7 @@ ALIASES = OUTCOME_ALIASES
 """Words of other dialects. Any other word is an outcome of its own, of the success class (AT-A16)."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class StageOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """`status` is one of `StageStatus`, or a word that the pipeline's conditions know."""
 
     status: str = StageStatus.SUCCESS

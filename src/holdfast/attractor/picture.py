@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from holdfast.attractor.stored_source import pipeline_of
-from holdfast.drawing import Mark, Picture, State, Told
+from holdfast.drawing import Highlight, Picture, State, NodeOverlay
 from holdfast.frontends.dot.document import Link, Pipeline
 from holdfast.frontends.dot.lower import DIALECT, edge_ids
 from holdfast.model.graph import Graph
 from holdfast.reports.pipelines import picture_of_pipeline
-from holdfast.reports.run_graph import picture_of, told_by_path
+from holdfast.reports.run_graph import picture_of, overlays_by_path
 from holdfast.runs.history.visits import Visits
 
 _FIRST: Final = (
@@ -22,8 +22,8 @@ _FIRST: Final = (
 
 def picture_of_run(pipeline: Pipeline, visits: Visits, *, interrupted: bool = False) -> Picture:
     """`interrupted`: nobody has the run, so what was running is only ready to go on."""
-    told: dict[str, Told] = {}
-    for path, about in told_by_path(visits, interrupted=interrupted).items():
+    told: dict[str, NodeOverlay] = {}
+    for path, about in overlays_by_path(visits, interrupted=interrupted).items():
         stage = path.rpartition("/")[2]
         if stage not in told or _rank(about) < _rank(told[stage]):
             told[stage] = about
@@ -39,15 +39,15 @@ def picture_of_visits(
     return picture_of(graph, visits, expand=expand, interrupted=interrupted)
 
 
-def _rank(about: Told) -> int:
+def _rank(about: NodeOverlay) -> int:
     return _FIRST.index(about.state) if about.state in _FIRST else len(_FIRST)
 
 
-def _taken(pipeline: Pipeline, visits: Visits) -> dict[tuple[str, str], Mark]:
+def _taken(pipeline: Pipeline, visits: Visits) -> dict[tuple[str, str], Highlight]:
     links, paths = edge_ids(pipeline), {path.rpartition("/")[2]: path for path in visits.nodes}
     found = [links.get(edge.rpartition("/")[2]) for edge in visits.edges]
     found += [link for link in pipeline.links if _crosses(link, pipeline, paths)]
-    return {(link.source, link.target): Mark.taken for link in found if link is not None}
+    return {(link.source, link.target): Highlight.taken for link in found if link is not None}
 
 
 def _crosses(link: Link, pipeline: Pipeline, paths: Mapping[str, str]) -> bool:

@@ -10,8 +10,8 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.attractor.fidelity import COMPACT, FULL, HIGH, LOW, MEDIUM, TRUNCATE
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.stage_history import Counts, Ended, answer_in, counts_of, says_something, stages_of
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.stage_history import StageCounts, StageSummary, answer_in, counts_of, is_informative, stages_of
 from holdfast.model.pipeline_conditions import as_text
 
 BUDGETS: Final = {TRUNCATE: 300, COMPACT: 1200, LOW: 600, MEDIUM: 1500, HIGH: 3000}
@@ -45,7 +45,7 @@ _DEPTHS: Final = {
 }
 
 
-def preamble(visit: Visit, mode: str) -> str:
+def preamble(visit: StageVisit, mode: str) -> str:
     """Empty under `full`: the conversation itself is carried there."""
     if mode == FULL:
         return ""
@@ -118,14 +118,14 @@ class _Page:
         return "\n".join(self._lines)
 
 
-def _stage_line(ended: Ended, depth: _Depth) -> str:
+def _stage_line(ended: StageSummary, depth: _Depth) -> str:
     times = f" ({ended.times} times)" if ended.times > 1 else ""
     notes = f": {_clipped(_one_line(ended.notes), depth.note)}" if ended.notes else ""
     calls = f" [{_clipped(ended.calls, 120)}]" if ended.calls and depth.calls else ""
     return f"- {ended.stage}{times}: {ended.outcome}{calls}{notes}"
 
 
-def _counted(counts: Counts) -> str:
+def _counted(counts: StageCounts) -> str:
     if not counts.total:
         return "No stage has ended yet."
     most = Counter(counts.outcomes).most_common(6)
@@ -133,7 +133,7 @@ def _counted(counts: Counts) -> str:
     return f"Stages that have ended: {counts.total} ({said})."
 
 
-def _notable(stages: Iterable[Ended]) -> list[str]:
+def _notable(stages: Iterable[StageSummary]) -> list[str]:
     """What went wrong on the way, also where it was mended since."""
     failed = [each for each in stages if each.failures]
     return [f"- {each.stage} failed {each.failures} of {each.times} times" for each in failed[-10:]]
@@ -155,7 +155,7 @@ def _of_branch(branch: Mapping[str, Any]) -> str:
     notes, updates = str(branch.get("notes") or ""), branch.get("context_updates")
     if branch.get("failure_reason"):
         return str(branch["failure_reason"])
-    if says_something(notes) or not isinstance(updates, Mapping):
+    if is_informative(notes) or not isinstance(updates, Mapping):
         return notes
     return answer_in(cast("Mapping[str, Any]", updates))
 

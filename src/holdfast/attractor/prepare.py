@@ -12,7 +12,7 @@ from holdfast.attractor.backends.select import KEY
 from holdfast.attractor.context import storable
 from holdfast.attractor.handlers.human import AUTO_KEY
 from holdfast.attractor.handlers.manager import SOURCE
-from holdfast.attractor.program import Fittings, program_for
+from holdfast.attractor.program import PipelineSetup, program_for
 from holdfast.attractor.run_files import LOGS_KEY
 from holdfast.errors import InputError
 from holdfast.frontends.dot.diagnostics import Diagnostic
@@ -22,10 +22,10 @@ from holdfast.frontends.dot.lower import context_of
 from holdfast.frontends.dot.transforms import AnyTransform, prepare
 from holdfast.model.program import Program
 
-Source = str | bytes | Path | Pipeline
+PipelineSource = str | bytes | Path | Pipeline
 
 
-class Ready(msgspec.Struct, frozen=True):
+class PreparedPipeline(msgspec.Struct, frozen=True):
     """A pipeline without errors, with its code."""
 
     pipeline: Pipeline
@@ -33,27 +33,27 @@ class Ready(msgspec.Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...]
 
 
-def make_ready(
-    source: Source,
-    fittings: Fittings,
+def prepare_pipeline(
+    source: PipelineSource,
+    fittings: PipelineSetup,
     *,
     path: str = "",
     strict: bool = False,
     transforms: Iterable[AnyTransform] = (),
     extra_rules: Sequence[LintRule] = (),
-) -> Ready:
+) -> PreparedPipeline:
     """A text, a file's path, or a pipeline that was prepared already. Raises PipelineSyntaxError and
     PipelineInvalidError: nothing with an error is ever run."""
     known = fittings.whole_registry().types
     if isinstance(source, Pipeline):
         found = validate_or_raise(source, list(extra_rules), known_types=known, strict=strict)
-        return Ready(source, program_for(source, fittings), tuple(found))
+        return PreparedPipeline(source, program_for(source, fittings), tuple(found))
     text, path = (read_source(source), path or str(source)) if isinstance(source, Path) else (source, path)
     prepared = prepare(
         text, path=path, strict=strict, transforms=transforms, extra_rules=extra_rules, known_types=known
     )
     pipeline = prepared.require_valid()
-    return Ready(pipeline, program_for(pipeline, fittings), prepared.diagnostics)
+    return PreparedPipeline(pipeline, program_for(pipeline, fittings), prepared.diagnostics)
 
 
 def read_source(path: Path) -> bytes:

@@ -45,7 +45,7 @@ SHOWN: Final = 64 * 2**10
 _PAUSES: Final = (0.002, 0.1)
 
 
-class Ended(msgspec.Struct, frozen=True):
+class ProcessExit(msgspec.Struct, frozen=True):
     """How a command ended. `why` where it has no exit code: timeout, output, dropped or unknown."""
 
     code: int | None
@@ -105,7 +105,7 @@ def is_alive(folder: Path) -> bool:
     return False
 
 
-async def end(folder: Path, *, timeout: float | None) -> Ended:
+async def wait_for_exit(folder: Path, *, timeout: float | None) -> ProcessExit:
     """Until it has ended; where its time or its output is over, it is stopped. Anybody may call it again."""
     pause, longest = _PAUSES
     while True:
@@ -114,9 +114,9 @@ async def end(folder: Path, *, timeout: float | None) -> Ended:
         code = _code(folder)
         seconds = _since(folder)
         if code is not None:
-            return Ended(code, "", seconds)
+            return ProcessExit(code, "", seconds)
         if not alive:
-            return Ended(None, "unknown", seconds)
+            return ProcessExit(None, "unknown", seconds)
         if timeout is not None and seconds >= timeout:
             return await _stopped(folder, "timeout")
         if _largest(folder) > MAX_STREAM:
@@ -125,10 +125,10 @@ async def end(folder: Path, *, timeout: float | None) -> Ended:
         pause = min(pause * 1.5, longest)
 
 
-async def _stopped(folder: Path, why: str) -> Ended:
+async def _stopped(folder: Path, why: str) -> ProcessExit:
     await kill(folder)
     code = _code(folder)
-    return Ended(None, why, _since(folder)) if code is None else Ended(code, "", _since(folder))
+    return ProcessExit(None, why, _since(folder)) if code is None else ProcessExit(code, "", _since(folder))
 
 
 async def kill(folder: Path, *, grace: float = GRACE) -> None:
@@ -194,7 +194,7 @@ def _code(folder: Path) -> int | None:
     return None
 
 
-def began(folder: Path) -> bool:
+def has_begun(folder: Path) -> bool:
     return (folder / PID).exists()
 
 
@@ -214,7 +214,7 @@ def _largest(folder: Path) -> int:
     return found
 
 
-def shown(path: Path, limit: int = SHOWN) -> str:
+def stream_text(path: Path, limit: int = SHOWN) -> str:
     """A stream as the record keeps it: whole, or its beginning and its end."""
     try:
         with path.open("rb") as stream:

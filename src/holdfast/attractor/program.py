@@ -9,8 +9,8 @@ import msgspec
 
 from holdfast.attractor.backends.base import AnyBackend
 from holdfast.attractor.backends.select import Backends
-from holdfast.attractor.directory_sync import ATTENDANTS
-from holdfast.attractor.handler import Visit
+from holdfast.attractor.directory_sync import DIRECTORY_SYNCS
+from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import CodergenHandler
 from holdfast.attractor.handlers.control import ConditionalHandler, ExitHandler, ParallelHandler, StartHandler
 from holdfast.attractor.handlers.fan_in import FanInHandler
@@ -19,7 +19,7 @@ from holdfast.attractor.handlers.manager import ManagerHandler
 from holdfast.attractor.handlers.tool import ToolHandler
 from holdfast.attractor.interviewers import Interviewer
 from holdfast.attractor.registry import HandlerRegistry
-from holdfast.attractor.stage_runner import Performer
+from holdfast.attractor.stage_runner import StageRunner
 from holdfast.attractor.stored_source import pipeline_of, shared_stages
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline, Stage
@@ -28,14 +28,14 @@ from holdfast.frontends.dot.transforms import prepare
 from holdfast.frontends.python.code import code_fingerprint
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec, NodeKind
-from holdfast.model.program import Handler, Program
+from holdfast.model.program import NodeHandler, Program
 from holdfast.model.state_schema import StateSchema
 
 CODE = "attractor/1"
 """The mark of built-in handlers: raised when one takes other steps than before."""
 
 
-class Fittings(msgspec.Struct, frozen=True, kw_only=True):
+class PipelineSetup(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker brings to pipelines besides the built-in handlers."""
 
     backend: AnyBackend | None = None
@@ -43,12 +43,12 @@ class Fittings(msgspec.Struct, frozen=True, kw_only=True):
     registry: HandlerRegistry | None = None
     interviewer: Interviewer | None = None
     """Whoever answers gates in this process; without one only people do."""
-    allow_tool: Callable[[Visit], str] | None = None
+    allow_tool: Callable[[StageVisit], str] | None = None
     """Says why a tool's command may not run here, or nothing."""
 
     def whole_registry(self) -> HandlerRegistry:
         """The built-in handlers, with what this worker adds or replaces."""
-        return built_in(self).merged(self.registry)
+        return built_in_handlers(self).merged(self.registry)
 
     def child(self, path: Path) -> tuple[Pipeline, Program]:
         """A pipeline that a manager starts, with the same fittings. Raises InputError."""
@@ -64,7 +64,7 @@ class Fittings(msgspec.Struct, frozen=True, kw_only=True):
         return pipeline, program_for(pipeline, self)
 
 
-def built_in(fittings: Fittings) -> HandlerRegistry:
+def built_in_handlers(fittings: PipelineSetup) -> HandlerRegistry:
     backends = Backends(fittings.backend, fittings.backends, refuses=fittings.allow_tool)
     return HandlerRegistry(
         {
@@ -81,22 +81,22 @@ def built_in(fittings: Fittings) -> HandlerRegistry:
     )
 
 
-def program_for(pipeline: Pipeline, fittings: Fittings | None = None) -> Program:
+def program_for(pipeline: Pipeline, fittings: PipelineSetup | None = None) -> Program:
     """Of a pipeline that was transformed and found valid."""
-    fittings = fittings or Fittings()
+    fittings = fittings or PipelineSetup()
     registry = fittings.whole_registry()
     return _program(lower(pipeline, known_types=registry.types), pipeline, registry)
 
 
-def program_of(spec: GraphSpec, fittings: Fittings | None = None) -> Program:
+def program_of(spec: GraphSpec, fittings: PipelineSetup | None = None) -> Program:
     """Of a stored graph. Raises VersionMismatchError for one that was made from something else."""
-    return _program(spec, pipeline_of(spec), (fittings or Fittings()).whole_registry())
+    return _program(spec, pipeline_of(spec), (fittings or PipelineSetup()).whole_registry())
 
 
 def _program(
-    spec: GraphSpec, pipeline: Pipeline, registry: HandlerRegistry, performer: Performer | None = None
+    spec: GraphSpec, pipeline: Pipeline, registry: HandlerRegistry, performer: StageRunner | None = None
 ) -> Program:
-    performer = performer or Performer(pipeline, registry, shared_stages(spec))
+    performer = performer or StageRunner(pipeline, registry, shared_stages(spec))
     handlers = {
         node.id: _handler(performer, pipeline.stages[node.id], _mark(registry, pipeline, node.id))
         for node in spec.nodes
@@ -111,15 +111,15 @@ def _program(
         schema=StateSchema(),
         children={inner.name: _program(inner, pipeline, registry, performer) for inner in spec.subgraphs},
     )
-    program.beside = ATTENDANTS.beside
+    program.beside = DIRECTORY_SYNCS.beside
     return program
 
 
-def _handler(performer: Performer, stage: Stage, mark: str) -> Handler:
+def _handler(performer: StageRunner, stage: Stage, mark: str) -> NodeHandler:
     instant = performer.at_once(stage)
     if instant is not None:
-        return Handler(fn=instant, is_async=True, takes=("state",), code=mark, waits=False)
-    return Handler(fn=performer.of(stage), is_async=True, takes=("state", "ctx"), code=mark)
+        return NodeHandler(fn=instant, is_async=True, takes=("state",), code=mark, waits=False)
+    return NodeHandler(fn=performer.of(stage), is_async=True, takes=("state", "ctx"), code=mark)
 
 
 def _mark(registry: HandlerRegistry, pipeline: Pipeline, stage: str) -> str:

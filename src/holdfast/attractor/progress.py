@@ -14,7 +14,7 @@ from holdfast.types.ids import RunId
 from holdfast.types.outcome import FAIL
 
 
-class Picture(msgspec.Struct, frozen=True, kw_only=True):
+class RunProgress(msgspec.Struct, frozen=True, kw_only=True):
     """A run as the specification's checkpoint tells it."""
 
     run: str
@@ -38,10 +38,10 @@ def stages_ended(executions: Iterable[Execution]) -> list[Execution]:
     return [e for i, e in enumerate(top) if e.settled or last[e.node, e.visit] == i]
 
 
-async def take_picture(service: RunService, run: RunId) -> Picture:
+async def read_progress(service: RunService, run: RunId) -> RunProgress:
     latest = await service.latest(run)
     top = stages_ended(latest.executions)
-    return Picture(
+    return RunProgress(
         run=run,
         at=latest.at,
         input=copied(latest.input or {}),

@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.attractor.handler import BuiltIn, Handler
+from holdfast.attractor.handler import BuiltInHandler, StageHandler
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Stage
 from holdfast.frontends.dot.handler_kinds import BUILT_IN, DEFAULT, SHAPES, kind_of
 
-AnyHandler = Handler | BuiltIn
+AnyHandler = StageHandler | BuiltInHandler
 
 
 class HandlerRegistry:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from holdfast.frontends.dot.document import Attributes, Pipeline, Place
+from holdfast.frontends.dot.document import Attributes, Pipeline, SourceLocation
 
 COMMANDS: Final = {
     "tool_command": "a command that runs on the worker",
@@ -24,19 +24,19 @@ _READ: Final = ("prompt", "model_stylesheet")
 """`@name` in these is a file."""
 
 
-class Brought(NamedTuple):
+class RequiredAccess(NamedTuple):
     node: str
     """"" for the graph itself."""
     attribute: str
     what: str
-    place: Place
+    place: SourceLocation
 
     def __str__(self) -> str:
         where = f"stage {self.node}" if self.node else "the graph"
         return f"{where} has {self.attribute}: {self.what}"
 
 
-def brought_by(pipeline: Pipeline) -> list[Brought]:
+def required_access_of(pipeline: Pipeline) -> list[RequiredAccess]:
     """Every one, of the pipeline as it was written."""
     found = _of(pipeline, "")
     for stage in pipeline.stages.values():
@@ -44,9 +44,9 @@ def brought_by(pipeline: Pipeline) -> list[Brought]:
     return found
 
 
-def _of(what: Attributes, node: str) -> list[Brought]:
+def _of(what: Attributes, node: str) -> list[RequiredAccess]:
     known = {**COMMANDS, **FILES, **FOLDERS}
     found = [(key, known[key]) for key in what.attrs if key in known and what.text(key)]
     found += [(key, FILES["subgraph_file"]) for key in _READ if what.text(key).startswith("@")]
-    nowhere = Place()
-    return [Brought(node, key, why, what.places.get(key, nowhere)) for key, why in found]
+    nowhere = SourceLocation()
+    return [RequiredAccess(node, key, why, what.places.get(key, nowhere)) for key, why in found]

@@ -13,10 +13,10 @@ import msgspec
 
 from holdfast.attractor.context import storable
 from holdfast.attractor.fidelity import RESUMED, resume_mode
-from holdfast.attractor.prepare import Ready, Source
+from holdfast.attractor.prepare import PreparedPipeline, PipelineSource
 from holdfast.attractor.resume_position import begin_at, require_stages
 from holdfast.attractor.run_files import LOGS_KEY
-from holdfast.attractor.saved_checkpoint import Saved, read_directory
+from holdfast.attractor.saved_checkpoint import SavedCheckpoint, read_directory
 from holdfast.errors import InputError, VersionMismatchError
 from holdfast.frontends.dot.document import Link, Pipeline
 from holdfast.frontends.dot.lower import edge_ids
@@ -40,7 +40,7 @@ def differences(old: Pipeline, new: Pipeline) -> list[str]:
     return found + _links(edge_ids(old), edge_ids(new))
 
 
-def in_short(lines: list[str]) -> str:
+def shortened_lines(lines: list[str]) -> str:
     more = f", and {len(lines) - MOST} more" if len(lines) > MOST else ""
     return "; ".join(lines[:MOST]) + more
 
@@ -64,20 +64,20 @@ _ENDED = ("completed", "success")
 _OF_NEW = frozenset({"run_id", "tenant", "lane", "priority", "started_by"})
 
 
-class Resumed(msgspec.Struct, frozen=True):
+class ResumeResult(msgspec.Struct, frozen=True):
     """`row` None: the run had ended, and there is nothing to do. `ready` None: the stored graph counts."""
 
-    saved: Saved
+    saved: SavedCheckpoint
     row: RunRow | None
-    ready: Ready | None
+    ready: PreparedPipeline | None
     fresh: bool = False
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ResumeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to go on. `fidelity`: what stands for `full` at the first stage: summary:high (the specification),
     compact (the older texts), any mode, or `keep`."""
 
-    source: Source | None = None
+    source: PipelineSource | None = None
     force: bool = False
     fidelity: str = ""
     logs: Path | None = None
@@ -87,10 +87,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 async def resume_directory(
     service: RunService,
     folder: Path,
-    prepare: Callable[[Source], Ready],
-    given: Callable[[Ready, Path], dict[str, Any]],
-    asked: Asked,
-) -> Resumed:
+    prepare: Callable[[PipelineSource], PreparedPipeline],
+    given: Callable[[PreparedPipeline, Path], dict[str, Any]],
+    asked: ResumeOptions,
+) -> ResumeResult:
     """Raises InputError for what is no run directory, VersionMismatchError where the pipeline is another one
     than the run's and nobody said `force`."""
     saved = read_directory(folder)
@@ -98,7 +98,7 @@ async def resume_directory(
     ready = None if asked.source is None else prepare(asked.source)
     if row is not None and (ready is None or ready.program.version == row.version):
         _refuse_options(asked.options, "this store has its run, which goes on as it was started")
-        return Resumed(saved, row, ready)
+        return ResumeResult(saved, row, ready)
     _refuse_options(set(asked.options) - _OF_NEW, "a run that goes on from a directory does not take them")
     if ready is None:
         ready = prepare(_own_source(saved))
@@ -106,9 +106,9 @@ async def resume_directory(
     graph = ready.program.graph
     require_stages(graph, saved)
     if is_finished(saved, graph):
-        return Resumed(saved, None, ready)
+        return ResumeResult(saved, None, ready)
     made = await _begin(service, saved, ready, given(ready, asked.logs or folder), asked)
-    return Resumed(saved, made, ready, fresh=True)
+    return ResumeResult(saved, made, ready, fresh=True)
 
 
 def _refuse_options(names: Collection[str], why: str) -> None:
@@ -119,7 +119,7 @@ def _refuse_options(names: Collection[str], why: str) -> None:
 
 
 async def _begin(
-    service: RunService, saved: Saved, ready: Ready, start: dict[str, Any], asked: Asked
+    service: RunService, saved: SavedCheckpoint, ready: PreparedPipeline, start: dict[str, Any], asked: ResumeOptions
 ) -> RunRow:
     kept = {k: storable(k, v) for k, v in saved.context.items() if k != LOGS_KEY}
     if not saved.completed:
@@ -133,7 +133,7 @@ async def _begin(
     return await begin_at(service, ready.program, saved, start, context, **asked.options)
 
 
-def is_finished(saved: Saved, graph: Graph) -> bool:
+def is_finished(saved: SavedCheckpoint, graph: Graph) -> bool:
     """It ended well, or stands at the exit with nothing left to be met."""
     if saved.status in _ENDED:
         return True
@@ -142,7 +142,7 @@ def is_finished(saved: Saved, graph: Graph) -> bool:
     return at_exit and all((saved.gates or {}).values())
 
 
-def _own_source(saved: Saved) -> str:
+def _own_source(saved: SavedCheckpoint) -> str:
     found = saved.source
     if found is None:
         raise InputError(
@@ -152,13 +152,13 @@ def _own_source(saved: Saved) -> str:
     return found
 
 
-def _require_same(saved: Saved, ready: Ready, *, force: bool) -> None:
+def _require_same(saved: SavedCheckpoint, ready: PreparedPipeline, *, force: bool) -> None:
     """Of another runner's directory nobody knows; that its stages are there is looked at in any case."""
     if force or not saved.version or saved.version == ready.program.version:
         return
     source = saved.source
     lines = [] if source is None else differences(parse(source).pipeline, ready.pipeline)
-    what = f": {in_short(lines)}" if lines else ""
+    what = f": {shortened_lines(lines)}" if lines else ""
     raise VersionMismatchError(
         f"the pipeline is not the one that the run in {saved.folder} went by{what}.",
         hint="Go on with the one in its pipeline.dot, or say --force to go on with this one.",

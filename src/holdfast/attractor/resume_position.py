@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.attractor.outcome import StageStatus
-from holdfast.attractor.saved_checkpoint import Saved
+from holdfast.attractor.saved_checkpoint import SavedCheckpoint
 from holdfast.checkpoint.fold import HISTORY, Execution, History
 from holdfast.engine.decision import Decision
-from holdfast.engine.messages import Finished
+from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.step import step
 from holdfast.engine.walk_state import PLAIN, SATISFIED
 from holdfast.errors import InputError
@@ -19,10 +19,10 @@ from holdfast.model.position import Position, Scope, new_scope
 from holdfast.model.program import Program
 from holdfast.model.record_bodies import CreatedBody, ErrorInfo
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.admission import stand
+from holdfast.runs.admission import limits_for_new_run
 from holdfast.runs.create import check_options
 from holdfast.runs.hold_preparation import facts_of
-from holdfast.runs.typed_values import Fitting
+from holdfast.runs.typed_values import TypedValues
 from holdfast.store.protocols import NewRun, RunRow
 from holdfast.types.ids import DEFAULT_TENANT, RunId, new_run_id
 from holdfast.types.outcome import FAIL
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 async def begin_at(
     service: RunService,
     program: Program,
-    saved: Saved,
+    saved: SavedCheckpoint,
     given: dict[str, Any],
     context: dict[str, Any],
     *,
@@ -54,8 +54,8 @@ async def begin_at(
     await service.keep_flow(program)
     spec, now = program.graph.spec, service.store.now()
     run = RunId(run_id) if run_id else new_run_id()
-    decision = _begun(program, run, saved, (given, context), now)
-    gate, gates = stand(program, context, {"tenant": tenant})
+    decision = _first_decision(program, run, saved, (given, context), now)
+    gate, gates = limits_for_new_run(program, context, {"tenant": tenant})
     new = NewRun(
         id=run,
         tenant=tenant,
@@ -67,7 +67,7 @@ async def begin_at(
         started_by=started_by,
         created_at=now,
         ready_at=now,
-        first=await _sealed(service, program, decision, tenant),
+        first=await _encoded_records(service, program, decision, tenant),
         gate=gate,
         gates=gates,
     )
@@ -76,8 +76,8 @@ async def begin_at(
     return row
 
 
-def _begun(
-    program: Program, run: RunId, saved: Saved, values: tuple[dict[str, Any], dict[str, Any]], now: int
+def _first_decision(
+    program: Program, run: RunId, saved: SavedCheckpoint, values: tuple[dict[str, Any], dict[str, Any]], now: int
 ) -> Decision:
     graph = program.graph
     pos = Position(run, mode=graph.spec.mode)
@@ -110,12 +110,12 @@ def _begun(
     record = decision.draft(Kind.created, body, listed=True, side=Side())
     pos.head, pos.at = 0, record.at
     if not goes_on:
-        after = step(graph, pos, [_finished(saved, at, execution.visit)], now, Fitting(program))
+        after = step(graph, pos, [_finished(saved, at, execution.visit)], now, TypedValues(program))
         decision.records += after.records
     return decision
 
 
-def _restore(graph: Graph, scope: Scope, saved: Saved, *, goes_on: bool) -> None:
+def _restore(graph: Graph, scope: Scope, saved: SavedCheckpoint, *, goes_on: bool) -> None:
     """Visits, gates and counters. The stage that is about to start is not counted yet."""
     counted = saved.visits or {name: saved.completed.count(name) for name in saved.completed}
     about = saved.next_node if goes_on else saved.current
@@ -144,7 +144,7 @@ def _restore(graph: Graph, scope: Scope, saved: Saved, *, goes_on: bool) -> None
         scope.walk = walk
 
 
-def _gates(graph: Graph, saved: Saved) -> dict[str, bool]:
+def _gates(graph: Graph, saved: SavedCheckpoint) -> dict[str, bool]:
     """By what the stages came to, where the checkpoint says nothing of gates (AT-118)."""
     specs = {node.id: node.walk or PLAIN for node in graph.nodes}
     return {
@@ -154,13 +154,13 @@ def _gates(graph: Graph, saved: Saved) -> dict[str, bool]:
     }
 
 
-def _without_last(saved: Saved) -> tuple[str, ...]:
+def _without_last(saved: SavedCheckpoint) -> tuple[str, ...]:
     """The current stage ends anew, on paper or because it had failed: it must not be there twice."""
     found = saved.completed
     return found[:-1] if found and found[-1] == saved.current else found
 
 
-def _history(graph: Graph, saved: Saved, completed: tuple[str, ...], now: int) -> History:
+def _history(graph: Graph, saved: SavedCheckpoint, completed: tuple[str, ...], now: int) -> History:
     seen: dict[str, int] = {}
     executions: list[Execution] = []
     for name in completed:
@@ -182,11 +182,11 @@ def _history(graph: Graph, saved: Saved, completed: tuple[str, ...], now: int) -
     return History(executions=executions)
 
 
-def _finished(saved: Saved, node: int, visit: int) -> Finished:
+def _finished(saved: SavedCheckpoint, node: int, visit: int) -> HandlerFinished:
     told = saved.outcome
     failed = str(told.status) == FAIL
     reason = told.failure_reason or str(saved.context.get("failure_reason") or "the stage failed")
-    return Finished(
+    return HandlerFinished(
         scope="",
         node=node,
         visit=visit,
@@ -199,7 +199,7 @@ def _finished(saved: Saved, node: int, visit: int) -> Finished:
     )
 
 
-async def _sealed(service: RunService, program: Program, decision: Decision, tenant: str) -> list[Record]:
+async def _encoded_records(service: RunService, program: Program, decision: Decision, tenant: str) -> list[Record]:
     sealer = service.runtime.sealer_of(program)
     records: list[Record] = []
     for record, body in decision.records:
@@ -210,7 +210,7 @@ async def _sealed(service: RunService, program: Program, decision: Decision, ten
     return records
 
 
-def require_stages(graph: Graph, saved: Saved) -> None:
+def require_stages(graph: Graph, saved: SavedCheckpoint) -> None:
     """Raises InputError where the pipeline does not have what the checkpoint stands at."""
     wanted = [name for name in (saved.current, saved.next_node) if name]
     missing = [name for name in wanted if name not in graph.index]

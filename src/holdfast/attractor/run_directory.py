@@ -16,11 +16,11 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.attractor.artifacts import FOLDER, is_large, kept_artifact
+from holdfast.attractor.artifacts import FOLDER, is_large, artifact_record
 from holdfast.attractor.context import copied
 from holdfast.attractor.conversations import PREFIX as SESSIONS
 from holdfast.attractor.handler import AT_ONCE
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.run_files import (
     CHECKPOINT,
     MANIFEST,
@@ -28,14 +28,14 @@ from holdfast.attractor.run_files import (
     PROMPT,
     RESPONSE,
     SOURCE,
-    Page,
+    RunFile,
     as_json,
-    brought_outcome,
+    execution_outcome,
     encode,
-    listed,
-    mapped,
+    json_list,
+    json_object,
     restart_dir,
-    safe,
+    safe_name,
     stage_dir,
     stage_outcome,
 )
@@ -52,7 +52,7 @@ from holdfast.types.record import Kind, Record
 _COUNTED = ("outcome", "label", "jumps", "fail_jumps")
 
 
-class Standing:
+class WalkPosition:
     """Looks at the position as it is when asked."""
 
     def __init__(self, graph: Graph, pos: Position) -> None:
@@ -115,13 +115,13 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Stages that several branches go through: each has a folder in each."""
 
 
-class Directory:
+class RunDirectory:
     """`pos` is where the run stands; whoever reads the journal keeps it up."""
 
     def __init__(self, facts: Facts, pos: Position, brought: Iterable[Execution] = ()) -> None:
         self.facts, self.pos = facts, pos
-        self._stands = Standing(facts.graph, pos)
-        self.pages: dict[Path, Page] = {}
+        self._stands = WalkPosition(facts.graph, pos)
+        self.pages: dict[Path, RunFile] = {}
         """Files that have changed."""
         self.stale = True
         """Whether the checkpoint is to be written."""
@@ -155,23 +155,23 @@ class Directory:
         fields: dict[str, bytes] = {
             "timestamp": encode(to_datetime(self._at).isoformat()),
             "current_node": encode(self._current),
-            "completed_nodes": listed(self._completed),
+            "completed_nodes": json_list(self._completed),
             "node_retries": encode(self._stands.retries),
-            "context": mapped(self._context),
-            "logs": listed(self._logs),
+            "context": json_object(self._context),
+            "logs": json_list(self._logs),
             "run_id": encode(self.facts.run),
             "pipeline_name": encode(self.facts.name),
             "status": encode(self._status),
             "outcome": encode(self._outcome),
             "node_outcomes": encode(self._outcomes),
-            "node_history": listed(self._history),
+            "node_history": json_list(self._history),
             "goal_gate_status": encode(self._stands.gates),
             "fidelity_state": encode(self._fidelity()),
             "artifacts": encode(self._artifacts),
             **self._position(),
             "goes_on_in": encode(goes_on_in or None),
         }
-        return mapped(fields, "").decode() + "\n"
+        return json_object(fields, "").decode() + "\n"
 
     def _position(self) -> dict[str, bytes]:
         """Which edge was selected, if one was: a resume goes on behind it, or selects."""
@@ -193,7 +193,7 @@ class Directory:
         because nothing is there."""
         found, self.pages = self.pages, {}
         if self.stale:
-            found[self.folder / CHECKPOINT] = Page(self.checkpoint())
+            found[self.folder / CHECKPOINT] = RunFile(self.checkpoint())
             self.stale = False
         self._whole = False
         return {path: page.text for path, page in found.items() if whole or not page.by_stage}
@@ -297,15 +297,15 @@ class Directory:
         if self._restarts:
             before = restart_dir(Path(), self._restarts - 1)
             fields |= {"restart": self._restarts, "parent": str(Path("..") / before)}
-        self.pages[self.folder / MANIFEST] = Page(as_json(fields))
+        self.pages[self.folder / MANIFEST] = RunFile(as_json(fields))
         document: Any = spec.document if isinstance(spec.document, dict) else {}
-        self.pages[self.folder / SOURCE] = Page(str(document.get("source", "")))
+        self.pages[self.folder / SOURCE] = RunFile(str(document.get("source", "")))
 
     def _restart(self) -> None:
         """The old directory ends with the edge that led to the new one."""
         restarts = self._stands.restarts
         anew = restart_dir(Path(), restarts)
-        self.pages[self.folder / CHECKPOINT] = Page(
+        self.pages[self.folder / CHECKPOINT] = RunFile(
             self.checkpoint(str(Path("..") / anew if self._restarts else anew))
         )
         self._restarts = restarts
@@ -322,7 +322,7 @@ class Directory:
 
     def _bring(self, execution: Execution) -> None:
         """What a fork, a pruned run or another directory knows of before the first record."""
-        outcome = brought_outcome(execution)
+        outcome = execution_outcome(execution)
         if outcome is not None:
             fields = status_fields(outcome)
             self._page(execution, NAME, lambda: as_json(fields))
@@ -330,7 +330,7 @@ class Directory:
             return
         self._history.append(encode([execution.node, execution.outcome]))
         if execution.settled:
-            outcome = outcome or Outcome(status=execution.outcome)
+            outcome = outcome or StageOutcome(status=execution.outcome)
             self._done(execution.node, execution.outcome, status_fields(outcome))
 
     def _page(self, record: Record | Execution, name: str, make: Callable[[], str]) -> None:
@@ -340,7 +340,7 @@ class Directory:
             return
         scope = record.scope if record.node in self.facts.shared else ""
         place = stage_dir(self.folder, record.node, scope) / name
-        self.pages[place] = Page(make(), by_stage=by_stage)
+        self.pages[place] = RunFile(make(), by_stage=by_stage)
 
     def _handler(self, record: Record) -> str:
         node = graph_at(self.facts.graph, record.scope).node_named(record.node)
@@ -349,10 +349,10 @@ class Directory:
     def _keep_artifacts(self, body: StepBody) -> None:
         for partition, key, _, value in body.ops:
             if partition == "artifacts":
-                self._keep_artifact(key, kept_artifact(value))
+                self._keep_artifact(key, artifact_record(value))
 
     def _keep_artifact(self, key: str, kept: Mapping[str, Any] | None) -> None:
-        path = Path(FOLDER) / f"{safe(key)}.json"
+        path = Path(FOLDER) / f"{safe_name(key)}.json"
         if kept is None:
             self._artifacts.pop(key, None)
             self.pages.pop(self.folder / path, None)
@@ -360,7 +360,7 @@ class Directory:
         large = is_large(kept)
         self._artifacts[key] = {"name": kept["name"], "path": str(path) if large else None}
         if large:
-            self.pages[self.folder / path] = Page(as_json(copied(kept["data"])), by_stage=True)
+            self.pages[self.folder / path] = RunFile(as_json(copied(kept["data"])), by_stage=True)
 
     def _fidelity(self) -> dict[str, Any]:
         """Of the stage that last had one, with what was summed up for it."""

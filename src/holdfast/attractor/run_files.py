@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from holdfast.attractor.context import copied
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.status_file import NAME, status_fields
 from holdfast.checkpoint.fold import Execution
 from holdfast.model.events import graph_at
@@ -55,15 +55,15 @@ def restart_dir(root: Path, restarts: int) -> Path:
 
 def stage_dir(logs: Path, stage: str, scope: str = "") -> Path:
     """A branch's stages stand below its own folder: two branches may share a stage."""
-    return logs.joinpath(*_parts(scope), safe(stage))
+    return logs.joinpath(*_parts(scope), safe_name(stage))
 
 
 def _parts(scope: str) -> list[str]:
-    return [safe(part) for part in scope.split("/") if part]
+    return [safe_name(part) for part in scope.split("/") if part]
 
 
 @lru_cache(maxsize=4096)
-def safe(name: str) -> str:
+def safe_name(name: str) -> str:
     """Ids are made of word characters; what lenient parsing lets in besides must not leave the folder."""
     kept = "".join(c if c.isalnum() or c in "_-.~[]" else "_" for c in name)
     return kept if kept.strip(".") else "_" + kept
@@ -111,11 +111,11 @@ def as_json(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
-def write_status(folder: Path, outcome: Outcome) -> None:
+def write_status(folder: Path, outcome: StageOutcome) -> None:
     write(folder / NAME, as_json(status_fields(outcome)))
 
 
-TOLD = frozenset({"outcome", "preferred_label", "current_node", "failure_reason", "failure_class"})
+WALK_KEYS = frozenset({"outcome", "preferred_label", "current_node", "failure_reason", "failure_class"})
 """Context keys that the walk itself keeps, and no stage's own updates."""
 _INTERNAL = "internal."
 PLAIN = WalkSpec()
@@ -124,24 +124,24 @@ encode = msgspec.json.encode
 
 def own_updates(update: Mapping[str, Any]) -> dict[str, Any]:
     """What a stage changed in the context, as its status file has it."""
-    return {k: copied(v) for k, v in update.items() if k not in TOLD and not k.startswith(_INTERNAL)}
+    return {k: copied(v) for k, v in update.items() if k not in WALK_KEYS and not k.startswith(_INTERNAL)}
 
 
-class Page(msgspec.Struct, frozen=True):
+class RunFile(msgspec.Struct, frozen=True):
     """A file. `by_stage`: whoever performs the stage writes it, before its record is made."""
 
     text: str
     by_stage: bool = False
 
 
-def stage_outcome(graph: Graph, record: Record, body: StepBody) -> Outcome:
+def stage_outcome(graph: Graph, record: Record, body: StepBody) -> StageOutcome:
     """What a stage came to, as its handler said it."""
     node = graph_at(graph, record.scope).node_named(record.node)
     walk: Mapping[str, Any] = body.walk or {}
     passes_on = bool((node.walk or PLAIN).routing) or record.outcome == "skipped"
     notes: Any = body.notes or {}
     failed = record.outcome == FAIL and body.error is not None
-    return Outcome(
+    return StageOutcome(
         status=str(record.outcome),
         preferred_label="" if passes_on else str(walk.get("label", "")),
         suggested_next_ids=tuple(walk.get("suggested", ())),
@@ -151,21 +151,21 @@ def stage_outcome(graph: Graph, record: Record, body: StepBody) -> Outcome:
     )
 
 
-def brought_outcome(execution: Execution) -> Outcome | None:
+def execution_outcome(execution: Execution) -> StageOutcome | None:
     """Of a stage whose record is gone: as much as was kept of it; None where that is nothing."""
     output: Any = execution.output
     if not isinstance(output, Mapping) and execution.error is None:
         return None
     updates: Mapping[str, Any] = output if isinstance(output, Mapping) else {}  # type: ignore[assignment]
     reason = "" if execution.error is None else execution.error["message"]
-    return Outcome(status=execution.outcome, context_updates=own_updates(updates), failure_reason=reason)
+    return StageOutcome(status=execution.outcome, context_updates=own_updates(updates), failure_reason=reason)
 
 
-def listed(parts: list[bytes]) -> bytes:
+def json_list(parts: list[bytes]) -> bytes:
     return b"[" + b", ".join(parts) + b"]"
 
 
-def mapped(parts: Mapping[str, bytes], indent: str = "  ") -> bytes:
+def json_object(parts: Mapping[str, bytes], indent: str = "  ") -> bytes:
     """One key a line: a person can read it, and nothing is encoded twice."""
     if not parts:
         return b"{}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.app.flow import advance, blocking, follow, result_of
+from holdfast.app.flow import advance, run_blocking, follow, result_of
 from holdfast.app.holdfast import Holdfast, default_instance
 from holdfast.app.result import Result
 from holdfast.attractor.backends.select import SIMULATION, backend_of
@@ -18,12 +18,12 @@ from holdfast.attractor.event_stream import last_place, pipeline_events
 from holdfast.attractor.events import PipelineEvent
 from holdfast.attractor.interview import interview_open
 from holdfast.attractor.interviewers import Interviewer
-from holdfast.attractor.outcome import Outcome, StageStatus
-from holdfast.attractor.prepare import Ready, Source, input_of, make_ready
-from holdfast.attractor.program import Fittings, program_of
-from holdfast.attractor.progress import Picture, take_picture
+from holdfast.attractor.outcome import StageOutcome, StageStatus
+from holdfast.attractor.prepare import PreparedPipeline, PipelineSource, input_of, prepare_pipeline
+from holdfast.attractor.program import PipelineSetup, program_of
+from holdfast.attractor.progress import RunProgress, read_progress
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry
-from holdfast.attractor.resume import Asked, Resumed, resume_directory
+from holdfast.attractor.resume import ResumeOptions, ResumeResult, resume_directory
 from holdfast.attractor.run_files import CHECKPOINT
 from holdfast.attractor.run_files import logs_root as logs_root_of
 from holdfast.attractor.stored_source import pipeline_of
@@ -45,7 +45,7 @@ class PipelineResult(msgspec.Struct, frozen=True, kw_only=True):
     """`status`: success, fail, cancelled, or waiting, where a person or a time is waited for."""
 
     status: str
-    outcome: Outcome
+    outcome: StageOutcome
     completed_nodes: tuple[str, ...]
     """In order; a stage that was visited again is there again."""
     node_outcomes: Mapping[str, str]
@@ -108,12 +108,12 @@ class Runner:
         return self._hf or default_instance()
 
     @property
-    def fittings(self) -> Fittings:
-        return Fittings(backend=self._backend, registry=self.registry, interviewer=self._interviewer)
+    def fittings(self) -> PipelineSetup:
+        return PipelineSetup(backend=self._backend, registry=self.registry, interviewer=self._interviewer)
 
-    def prepare(self, source: Source, *, path: str = "") -> Ready:
+    def prepare(self, source: PipelineSource, *, path: str = "") -> PreparedPipeline:
         """Read, transformed and checked. Raises PipelineSyntaxError and PipelineInvalidError."""
-        return make_ready(
+        return prepare_pipeline(
             source,
             self.fittings,
             path=path,
@@ -124,7 +124,7 @@ class Runner:
 
     async def run(
         self,
-        source: Source,
+        source: PipelineSource,
         *,
         context: Mapping[str, Any] | None = None,
         logs_root: str | Path | None = None,
@@ -139,7 +139,7 @@ class Runner:
 
     async def stream(
         self,
-        source: Source,
+        source: PipelineSource,
         *,
         context: Mapping[str, Any] | None = None,
         logs_root: str | Path | None = None,
@@ -148,18 +148,18 @@ class Runner:
     ) -> AsyncGenerator[PipelineEvent]:
         """The same, told event by event; the first one has the run's id."""
         ready, service, run = await self._begin(source, path, logs_root, context, options)
-        async with aclosing(_events(service, run, _until_rest(service, ready.program, run))) as events:
+        async with aclosing(_events(service, run, _run_until_idle(service, ready.program, run))) as events:
             async for event in events:
                 yield event
 
     async def _begin(
         self,
-        source: Source,
+        source: PipelineSource,
         path: str,
         logs_root: str | Path | None,
         context: Mapping[str, Any] | None,
         options: dict[str, Any],
-    ) -> tuple[Ready, RunService, RunId]:
+    ) -> tuple[PreparedPipeline, RunService, RunId]:
         ready = self.prepare(source, path=path)
         service = await self._service(ready.program)
         run_id = RunId(options.pop("run_id", None) or new_run_id())
@@ -169,7 +169,7 @@ class Runner:
         return ready, service, row.id
 
     def _given(
-        self, ready: Ready, logs: Path | None, context: Mapping[str, Any] | None = None
+        self, ready: PreparedPipeline, logs: Path | None, context: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         return input_of(
             ready.pipeline,
@@ -183,7 +183,7 @@ class Runner:
         self,
         run: str | Path,
         *,
-        source: Source | None = None,
+        source: PipelineSource | None = None,
         force: bool = False,
         fidelity: str = "",
         logs_root: str | Path | None = None,
@@ -197,10 +197,10 @@ class Runner:
         if not isinstance(run, Path) and not (Path(run) / CHECKPOINT).is_file():
             return await self._resume(service, await service.get(run))
         logs = None if logs_root is None else Path(logs_root)
-        asked = Asked(source=source, force=force, fidelity=fidelity, logs=logs, options=options)
+        asked = ResumeOptions(source=source, force=force, fidelity=fidelity, logs=logs, options=options)
         found = await resume_directory(service, Path(run), self.prepare, self._given, asked)
         if found.row is None:
-            return _ended(found)
+            return _finished_result(found)
         if found.ready is not None:
             self.hf.carry(found.ready.program)
             service.runtime.carry(found.ready.program)
@@ -217,9 +217,9 @@ class Runner:
             await interview_open(service, row.id, pipeline_of(program.graph.spec), self._interviewer)
         return await self._advance(service, program, row.id, after=after)
 
-    def run_sync(self, source: Source, **options: Any) -> PipelineResult:
+    def run_sync(self, source: PipelineSource, **options: Any) -> PipelineResult:
         """`run` for code without an event loop."""
-        return blocking(self.run(source, **options))
+        return run_blocking(self.run(source, **options))
 
     async def _service(self, program: Program | None) -> RunService:
         if program is not None:
@@ -240,7 +240,7 @@ class Runner:
         self, service: RunService, program: Program, run: RunId, *, after: str = ""
     ) -> PipelineResult:
         """`after`: what was told already."""
-        work = _until_rest(service, program, run)
+        work = _run_until_idle(service, program, run)
         if self.on_event is None:
             result = await work
         else:
@@ -249,8 +249,8 @@ class Runner:
                     self._told[run] = event.place
                     self.on_event(event)
             result = await result_of(service, program, run)
-        picture = await take_picture(service, run)
-        return _told(result, picture, logs_root_of(picture.input, run))
+        picture = await read_progress(service, run)
+        return _pipeline_result(result, picture, logs_root_of(picture.input, run))
 
 
 async def _events(
@@ -269,19 +269,19 @@ async def _events(
             await asyncio.gather(driving, return_exceptions=True)
 
 
-async def _until_rest(service: RunService, program: Program, run: RunId) -> Result:
+async def _run_until_idle(service: RunService, program: Program, run: RunId) -> Result:
     if (await service.get(run)).status in (RunStatus.completed, RunStatus.cancelled):
         return await result_of(service, program, run)
     return await advance(service, program, run)
 
 
-def _told(result: Result, picture: Picture, logs: Path) -> PipelineResult:
+def _pipeline_result(result: Result, picture: RunProgress, logs: Path) -> PipelineResult:
     status = _STATUS.get(result.status, "waiting")
     reason = result.error.message if result.error is not None else ""
     notes = "Pipeline completed" if status == StageStatus.SUCCESS else ""
     return PipelineResult(
         status=status,
-        outcome=Outcome(status=status, failure_reason=reason, notes=notes),
+        outcome=StageOutcome(status=status, failure_reason=reason, notes=notes),
         completed_nodes=picture.completed,
         node_outcomes=picture.outcomes,
         context=picture.context,
@@ -291,12 +291,12 @@ def _told(result: Result, picture: Picture, logs: Path) -> PipelineResult:
     )
 
 
-def _ended(found: Resumed) -> PipelineResult:
+def _finished_result(found: ResumeResult) -> PipelineResult:
     """A directory whose run is over: nothing is done, and this is what it came to."""
     saved = found.saved
     return PipelineResult(
         status=StageStatus.SUCCESS,
-        outcome=Outcome(notes="Pipeline completed"),
+        outcome=StageOutcome(notes="Pipeline completed"),
         completed_nodes=saved.completed,
         node_outcomes=dict(saved.outcomes),
         context=dict(saved.context),
@@ -305,7 +305,7 @@ def _ended(found: Resumed) -> PipelineResult:
     )
 
 
-async def run_pipeline(source: Source, **options: Any) -> PipelineResult:
+async def run_pipeline(source: PipelineSource, **options: Any) -> PipelineResult:
     """One pipeline, run to its end or until it waits; options of `Runner` and of `Runner.run` alike."""
     of_runner = {
         "hf", "backend", "registry", "on_event", "interviewer", "auto_approve", "strict", "extra_rules",

@@ -8,17 +8,17 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.run_files import CHECKPOINT, SOURCE, stage_dir
-from holdfast.attractor.status_file import StatusFault, outcome_of, read_status
+from holdfast.attractor.status_file import StatusFileError, outcome_of, read_status
 from holdfast.errors import InputError
 from holdfast.model.pipeline_conditions import outcome_word
 
 _LINKS = 1_000
-_WELL = StageStatus.SUCCESS.value
+_SUCCESS = StageStatus.SUCCESS.value
 
 
-class Saved(msgspec.Struct, frozen=True, kw_only=True):
+class SavedCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A checkpoint. What another runner does not write is empty."""
 
     folder: Path
@@ -27,7 +27,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     context: Mapping[str, Any]
     retries: Mapping[str, int] = {}
     outcomes: Mapping[str, str] = {}
-    outcome: Outcome = Outcome()
+    outcome: StageOutcome = StageOutcome()
     """Of the current node."""
     gates: Mapping[str, bool] | None = None
     run: str = ""
@@ -48,13 +48,13 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
             return None
 
 
-def read_directory(folder: Path) -> Saved:
+def read_directory(folder: Path) -> SavedCheckpoint:
     """The newest checkpoint: where a walk began anew, that of its last directory. Raises InputError."""
     fields = _read(folder)
     for _ in range(_LINKS):
         onward = fields.get("goes_on_in")
         if not isinstance(onward, str) or not (folder / onward / CHECKPOINT).is_file():
-            return _saved(folder, fields)
+            return _checkpoint_for(folder, fields)
         folder = folder / onward
         fields = _read(folder)
     raise InputError(f"{folder} leads to itself.", hint="Name a directory whose checkpoint is whole.")
@@ -78,7 +78,7 @@ def _read(folder: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def _saved(folder: Path, fields: dict[str, Any]) -> Saved:
+def _checkpoint_for(folder: Path, fields: dict[str, Any]) -> SavedCheckpoint:
     current = _text(folder, fields, "current_node")
     completed = _ids(folder, fields, "completed_nodes")
     context = _mapping(folder, fields, "context" if "context" in fields else "context_values")
@@ -87,7 +87,7 @@ def _saved(folder: Path, fields: dict[str, Any]) -> Saved:
     if completed and current not in completed and not onward:
         # Of a runner that calls the stage current that is under way.
         current, onward = completed[-1], current
-    return Saved(
+    return SavedCheckpoint(
         folder=folder,
         current=current,
         completed=completed,
@@ -112,7 +112,7 @@ def _outcomes(folder: Path, fields: dict[str, Any], completed: tuple[str, ...]) 
     found: dict[str, str] = {}
     for name in dict.fromkeys(completed):
         status = _status(folder, name)
-        found[name] = _WELL if status is None else str(status.status)
+        found[name] = _SUCCESS if status is None else str(status.status)
     for pair in cast("list[Any]", fields.get("node_history") or []):
         if isinstance(pair, (list, tuple)) and len(cast("list[Any]", pair)) == 2:
             found[str(cast("list[Any]", pair)[0])] = _word(cast("list[Any]", pair)[1])
@@ -126,28 +126,28 @@ def _outcome(
     current: str,
     outcomes: Mapping[str, str],
     context: Mapping[str, Any],
-) -> Outcome:
+) -> StageOutcome:
     said: Any = fields.get("outcome")
     try:
         if isinstance(said, dict):
             return outcome_of(cast("dict[str, Any]", said))
-    except StatusFault as fault:
+    except StatusFileError as fault:
         raise InputError(
             f"{folder / CHECKPOINT}: {fault}.", hint="Name a directory that is whole."
         ) from fault
     status = _status(folder, current) if current else None
     if isinstance(said, str) and said:
-        return Outcome(status=_word(said))
+        return StageOutcome(status=_word(said))
     if status is not None:
         return status
-    known = outcomes.get(current) or context.get("outcome") or _WELL
-    return Outcome(status=_word(known), preferred_label=str(context.get("preferred_label") or ""))
+    known = outcomes.get(current) or context.get("outcome") or _SUCCESS
+    return StageOutcome(status=_word(known), preferred_label=str(context.get("preferred_label") or ""))
 
 
-def _status(folder: Path, name: str) -> Outcome | None:
+def _status(folder: Path, name: str) -> StageOutcome | None:
     try:
         return read_status(stage_dir(folder, name))
-    except StatusFault:
+    except StatusFileError:
         return None
 
 
@@ -166,25 +166,25 @@ def _gates(fields: dict[str, Any]) -> dict[str, bool] | None:
 def _text(folder: Path, fields: dict[str, Any], key: str) -> str:
     found = fields.get(key)
     if found is not None and not isinstance(found, str):
-        raise _odd(folder, key, "text")
+        raise _field_error(folder, key, "text")
     return found or ""
 
 
 def _ids(folder: Path, fields: dict[str, Any], key: str) -> tuple[str, ...]:
     found: Any = fields.get(key) or []
     if not isinstance(found, list) or not all(isinstance(name, str) for name in cast("list[Any]", found)):
-        raise _odd(folder, key, "a list of node ids")
+        raise _field_error(folder, key, "a list of node ids")
     return tuple(cast("list[str]", found))
 
 
 def _mapping(folder: Path, fields: dict[str, Any], key: str) -> dict[str, Any]:
     found: Any = fields.get(key) or {}
     if not isinstance(found, dict):
-        raise _odd(folder, key, "an object")
+        raise _field_error(folder, key, "an object")
     return cast("dict[str, Any]", found)
 
 
-def _odd(folder: Path, key: str, what: str) -> InputError:
+def _field_error(folder: Path, key: str, what: str) -> InputError:
     return InputError(
         f"{folder / CHECKPOINT}: {key} is not {what}.", hint="Name a directory whose checkpoint is whole."
     )

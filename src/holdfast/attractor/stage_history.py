@@ -11,10 +11,10 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.attractor.context import PipelineContext
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.status_file import AUTO_NOTE
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 PREFIX: Final = "internal.stage."
 """The slots: the newest note takes the place of the oldest."""
@@ -26,7 +26,7 @@ SLOTS: Final = 40
 _NOTES: Final = 500
 
 
-class Ended(msgspec.Struct, frozen=True):
+class StageSummary(msgspec.Struct, frozen=True):
     """The last time that a stage ended. `times`: how often it did. `calls`: of tools, such as `shell x3`."""
 
     stage: str
@@ -38,16 +38,16 @@ class Ended(msgspec.Struct, frozen=True):
     calls: str = ""
 
 
-def remember(visit: Visit, outcome: Outcome) -> dict[str, Any]:
+def history_updates(visit: StageVisit, outcome: StageOutcome) -> dict[str, Any]:
     """What a stage's end adds to the context."""
     context, stage = visit.context, visit.stage.id
     counts = counts_of(context)
     number, failed = counts.total + 1, str(outcome.status) == "fail"
-    ended = Ended(
+    ended = StageSummary(
         stage,
         number,
         str(outcome.status),
-        told(outcome.failure_reason if failed else said_of(outcome, stage), _NOTES),
+        clean_text(outcome.failure_reason if failed else notes_of(outcome, stage), _NOTES),
         visit.ctx.visit,
         int(failed) + (_failures(context, stage) if visit.ctx.visit > 1 else 0),
         _calls(context, stage),
@@ -58,7 +58,7 @@ def remember(visit: Visit, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-class Counts(msgspec.Struct, frozen=True):
+class StageCounts(msgspec.Struct, frozen=True):
     outcomes: Mapping[str, int]
 
     @property
@@ -66,27 +66,27 @@ class Counts(msgspec.Struct, frozen=True):
         return sum(self.outcomes.values())
 
 
-def counts_of(context: PipelineContext) -> Counts:
+def counts_of(context: PipelineContext) -> StageCounts:
     found: Any = context.get(COUNTS)
-    return Counts(cast("dict[str, int]", found) if isinstance(found, dict) else {})
+    return StageCounts(cast("dict[str, int]", found) if isinstance(found, dict) else {})
 
 
-def stages_of(context: PipelineContext) -> list[Ended]:
+def stages_of(context: PipelineContext) -> list[StageSummary]:
     """Each stage of the latest notes once, in the order in which they last ended."""
-    found: dict[str, Ended] = {}
+    found: dict[str, StageSummary] = {}
     for value in context.beginning_with(PREFIX).values():
-        ended = msgspec.convert(value, Ended)
+        ended = msgspec.convert(value, StageSummary)
         if ended.stage not in found or found[ended.stage].number < ended.number:
             found[ended.stage] = ended
     return sorted(found.values(), key=lambda each: each.number)
 
 
-def said_of(outcome: Outcome, stage: str) -> str:
+def notes_of(outcome: StageOutcome, stage: str) -> str:
     """Its notes; where they say no more than that it ended, how its answer began."""
-    return outcome.notes if says_something(outcome.notes) else answer_in(outcome.context_updates, stage)
+    return outcome.notes if is_informative(outcome.notes) else answer_in(outcome.context_updates, stage)
 
 
-def says_something(notes: str) -> bool:
+def is_informative(notes: str) -> bool:
     return bool(notes) and notes != AUTO_NOTE and not notes.startswith("Stage completed:")
 
 

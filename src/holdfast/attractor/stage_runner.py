@@ -13,20 +13,20 @@ from msgspec.structs import replace
 from holdfast.attractor import run_files
 from holdfast.attractor.context import PipelineContext, copied
 from holdfast.attractor.failures import CLASS_KEY, TERMINAL, TRANSIENT, failure_of, raise_if_ours
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.limits import count_failure, keep_budgets
-from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.limits import count_failure, check_budgets
+from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
 from holdfast.attractor.run_files import own_updates
-from holdfast.attractor.stage_history import remember
-from holdfast.attractor.status_file import AUTO_NOTE, NAME, StatusFault, forget_status, read_status
+from holdfast.attractor.stage_history import history_updates
+from holdfast.attractor.status_file import AUTO_NOTE, NAME, StatusFileError, forget_status, read_status
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.lower import edge_ids
 from holdfast.model.pipeline_conditions import outcome_word
 from holdfast.model.record_bodies import PARTIAL_ACCEPTED, RETRIES_EXCEEDED
 from holdfast.runs.context.context import Context
 from holdfast.types.outcome import Outcome as Settled
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 GATE, TOOL, ROUTING = "wait.human", "tool", "conditional"
 REASON = "failure_reason"
@@ -36,7 +36,7 @@ _ENDS = frozenset({"exit"})
 _OURS = "internal."
 
 
-class Performer:
+class StageRunner:
     """Of one pipeline. Nothing of a visit is kept here: any worker may perform the next one."""
 
     def __init__(self, pipeline: Pipeline, registry: HandlerRegistry, shared: Collection[str] = ()) -> None:
@@ -51,7 +51,7 @@ class Performer:
         tell = getattr(self.registry.resolve(stage), "at_once", None)
         if tell is None:
             return None
-        outcome: Outcome = tell(stage)
+        outcome: StageOutcome = tell(stage)
         keys = () if self.registry.kind_of(stage) == ROUTING else (REASON, CLASS_KEY)
 
         async def perform(state: Mapping[str, Any]) -> Settled:
@@ -69,20 +69,20 @@ class Performer:
     async def perform(self, stage: Stage, state: Mapping[str, Any], ctx: Context) -> Settled:
         visit = self._visit(stage, state, ctx)
         kind = self.registry.kind_of(stage)
-        stopped = "" if kind in _QUIET else await keep_budgets(visit)
+        stopped = "" if kind in _QUIET else await check_budgets(visit)
         if stopped:
             return self._settled(visit, kind, _stop(stopped), halt=True)
         outcome = await self._performed(visit, kind)
-        outcome = _used_up(visit, _normal(_refused(outcome) or outcome))
+        outcome = _last_attempt_outcome(visit, _normal(_refused(outcome) or outcome))
         stopped = count_failure(visit, outcome)
         if stopped:
             outcome = replace(outcome, failure_reason=stopped, terminal=True)
         return self._settled(visit, kind, outcome, halt=bool(stopped))
 
-    def _visit(self, stage: Stage, state: Mapping[str, Any], ctx: Context) -> Visit:
+    def _visit(self, stage: Stage, state: Mapping[str, Any], ctx: Context) -> StageVisit:
         # What is read is copied then: a stage costs what it touches, and not what the context holds.
         logs, values = logs_of(ctx), {**state, "current_node": stage.id}
-        return Visit(
+        return StageVisit(
             stage=stage,
             pipeline=self.pipeline,
             context=PipelineContext(values),
@@ -96,7 +96,7 @@ class Performer:
     def _came_by(self, ctx: Context) -> Link | None:
         return self._links.get(ctx.came_by)
 
-    async def _performed(self, visit: Visit, kind: str) -> Outcome:
+    async def _performed(self, visit: StageVisit, kind: str) -> StageOutcome:
         """An exception is a failure of the stage, never of the engine (AT-111)."""
         handler = self.registry.resolve(visit.stage)
         limit = visit.stage.microseconds("timeout")
@@ -116,21 +116,21 @@ class Performer:
             raise_if_ours(error)
             return failure_of(error)
 
-    def _settled(self, visit: Visit, kind: str, outcome: Outcome, *, halt: bool = False) -> Settled:
+    def _settled(self, visit: StageVisit, kind: str, outcome: StageOutcome, *, halt: bool = False) -> Settled:
         update = {**visit.context.changes(), **copied(outcome.context_updates)}
         if kind != ROUTING:
-            update |= _told_of_failure(visit, outcome)
+            update |= _failure_updates(visit, outcome)
         if kind not in _QUIET:
-            update |= remember(visit, outcome)
+            update |= history_updates(visit, outcome)
         for entry in visit.context.new_logs():
             visit.ctx.emit(entry, "log")
         settled = Settled(
             status=str(outcome.status),
             update=update,
-            label=told(outcome.preferred_label),
-            suggested=tuple(told(name) for name in outcome.suggested_next_ids),
-            reason=told(outcome.failure_reason),
-            notes=told(outcome.notes),
+            label=clean_text(outcome.preferred_label),
+            suggested=tuple(clean_text(name) for name in outcome.suggested_next_ids),
+            reason=clean_text(outcome.failure_reason),
+            notes=clean_text(outcome.notes),
             final=outcome.terminal,
             halts=halt,
         )
@@ -139,10 +139,10 @@ class Performer:
         return settled
 
 
-def as_recorded(settled: Settled) -> Outcome:
+def as_recorded(settled: Settled) -> StageOutcome:
     """As the journal will tell it: whoever makes the directory anew from there comes to the same file."""
     failed = settled.status in (StageStatus.FAIL, StageStatus.RETRY)
-    return Outcome(
+    return StageOutcome(
         status=settled.status,
         preferred_label=settled.label,
         suggested_next_ids=settled.suggested,
@@ -152,7 +152,7 @@ def as_recorded(settled: Settled) -> Outcome:
     )
 
 
-def _told_of_failure(visit: Visit, outcome: Outcome) -> dict[str, str]:
+def _failure_updates(visit: StageVisit, outcome: StageOutcome) -> dict[str, str]:
     """`failure_reason` is of the last stage: one that did not fail leaves none behind."""
     if outcome.status == StageStatus.FAIL:
         kind = outcome.context_updates.get(CLASS_KEY) or (TERMINAL if outcome.terminal else "")
@@ -167,7 +167,7 @@ def logs_of(ctx: Context) -> Path:
     return root / f"restart-{ctx.restarts}" if ctx.restarts else root
 
 
-async def _call(handler: AnyHandler, visit: Visit) -> Outcome:
+async def _call(handler: AnyHandler, visit: StageVisit) -> StageOutcome:
     perform = getattr(handler, "perform", None)
     if perform is not None:
         return await perform(visit)
@@ -180,25 +180,25 @@ async def _call(handler: AnyHandler, visit: Visit) -> Outcome:
     else:
         said = await asyncio.to_thread(execute, *args, **more)
         said = await said if inspect.isawaitable(said) else said
-    return said if isinstance(said, Outcome) else _without_outcome(visit, said)
+    return said if isinstance(said, StageOutcome) else _without_outcome(visit, said)
 
 
-def _without_outcome(visit: Visit, said: Any) -> Outcome:
+def _without_outcome(visit: StageVisit, said: Any) -> StageOutcome:
     """What its status file says; without one `auto_status` makes it a success (AT-A14)."""
     if said is not None:
         return _fail(f"the handler returned a {type(said).__name__}, not an Outcome")
     try:
         written = read_status(visit.folder)
-    except StatusFault as fault:
+    except StatusFileError as fault:
         return _fail(str(fault))
     if written is not None:
         return written
     if visit.stage.flag("auto_status"):
-        return Outcome(notes=AUTO_NOTE)
+        return StageOutcome(notes=AUTO_NOTE)
     return _fail(f"the handler returned nothing, wrote no {NAME}, and auto_status is not set")
 
 
-def _refused(outcome: Outcome) -> Outcome | None:
+def _refused(outcome: StageOutcome) -> StageOutcome | None:
     """Updates that cannot be stored are a failure that names the key (AT-148)."""
     try:
         PipelineContext().apply_updates(outcome.context_updates)
@@ -207,7 +207,7 @@ def _refused(outcome: Outcome) -> Outcome | None:
     return None
 
 
-def _normal(outcome: Outcome) -> Outcome:
+def _normal(outcome: StageOutcome) -> StageOutcome:
     """In words that the engine knows: handlers and files may use those of other dialects. What the engine
     keeps in the context is not theirs to change: an agent raises no budget by its status file."""
     word = outcome_word(str(outcome.status))
@@ -215,7 +215,7 @@ def _normal(outcome: Outcome) -> Outcome:
     return replace(outcome, status=word, context_updates=updates)
 
 
-def _used_up(visit: Visit, outcome: Outcome) -> Outcome:
+def _last_attempt_outcome(visit: StageVisit, outcome: StageOutcome) -> StageOutcome:
     """The last try asks for another one: it has failed, or partly succeeded where that is enough."""
     if outcome.status != StageStatus.RETRY or not visit.ctx.last_try:
         return outcome
@@ -226,16 +226,16 @@ def _used_up(visit: Visit, outcome: Outcome) -> Outcome:
     return replace(outcome, status=failed, failure_reason=RETRIES_EXCEEDED, notes=notes, terminal=True)
 
 
-def _timed_out(visit: Visit) -> Outcome:
+def _timed_out(visit: StageVisit) -> StageOutcome:
     reason = f"timeout: stage {visit.stage.id!r} took longer than {visit.stage.text('timeout')}"
-    return Outcome(
+    return StageOutcome(
         status=StageStatus.FAIL, failure_reason=reason, context_updates={"failure_class": TRANSIENT}
     )
 
 
-def _fail(reason: str) -> Outcome:
-    return Outcome(status=StageStatus.FAIL, failure_reason=reason, terminal=True)
+def _fail(reason: str) -> StageOutcome:
+    return StageOutcome(status=StageStatus.FAIL, failure_reason=reason, terminal=True)
 
 
-def _stop(reason: str) -> Outcome:
-    return Outcome(status=StageStatus.FAIL, failure_reason=reason, terminal=True)
+def _stop(reason: str) -> StageOutcome:
+    return StageOutcome(status=StageStatus.FAIL, failure_reason=reason, terminal=True)

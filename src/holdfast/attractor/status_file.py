@@ -10,14 +10,14 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.model.pipeline_conditions import outcome_word
 
 NAME = "status.json"
 AUTO_NOTE = "auto-status: handler completed without writing status"
 
 
-def status_fields(outcome: Outcome) -> dict[str, Any]:
+def status_fields(outcome: StageOutcome) -> dict[str, Any]:
     """As Appendix C names them; besides, the reason of a failure, and whether trying again cannot mend it."""
     fields: dict[str, Any] = {
         "outcome": str(outcome.status),
@@ -33,7 +33,7 @@ def status_fields(outcome: Outcome) -> dict[str, Any]:
     return fields
 
 
-class StatusFault(ValueError):
+class StatusFileError(ValueError):
     """A status file that says nothing usable."""
 
 
@@ -43,40 +43,40 @@ def forget_status(stage_dir: Path) -> None:
         (stage_dir / NAME).unlink(missing_ok=True)
 
 
-def read_status(stage_dir: Path) -> Outcome | None:
+def read_status(stage_dir: Path) -> StageOutcome | None:
     """None where there is no such file. Raises StatusFault."""
     try:
         raw = (stage_dir / NAME).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise StatusFault(f"{NAME} cannot be read: {error.strerror}") from error
+        raise StatusFileError(f"{NAME} cannot be read: {error.strerror}") from error
     try:
         found = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StatusFault(f"{NAME} is no JSON: {error}") from error
+        raise StatusFileError(f"{NAME} is no JSON: {error}") from error
     if not isinstance(found, dict):
-        raise StatusFault(f"{NAME} is a {type(found).__name__}, not an object")
+        raise StatusFileError(f"{NAME} is a {type(found).__name__}, not an object")
     return outcome_of(cast("dict[str, Any]", found))
 
 
-def outcome_of(fields: Mapping[str, Any]) -> Outcome:
+def outcome_of(fields: Mapping[str, Any]) -> StageOutcome:
     """Both versions of the specification: `preferred_label` and `preferred_next_label`, `outcome` or
     `status`. Raises StatusFault."""
     said = fields.get("outcome", fields.get("status"))
     if not isinstance(said, str) or not said.strip():
-        raise StatusFault(f"{NAME} has no outcome")
+        raise StatusFileError(f"{NAME} has no outcome")
     label = fields.get("preferred_label") or fields.get("preferred_next_label") or ""
     suggested = fields.get("suggested_next_ids") or ()
     updates: Any = fields.get("context_updates") or {}
     notes, reason = fields.get("notes") or "", fields.get("failure_reason") or ""
     if not isinstance(label, str) or not isinstance(updates, dict):
-        raise StatusFault(f"{NAME}: preferred_label is text, context_updates is an object")
+        raise StatusFileError(f"{NAME}: preferred_label is text, context_updates is an object")
     if not isinstance(suggested, (list, tuple)) or not all(
         isinstance(name, str) for name in cast("list[Any]", suggested)
     ):
-        raise StatusFault(f"{NAME}: suggested_next_ids is a list of node ids")
-    return Outcome(
+        raise StatusFileError(f"{NAME}: suggested_next_ids is a list of node ids")
+    return StageOutcome(
         status=outcome_word(said.strip()),
         preferred_label=label,
         suggested_next_ids=tuple(cast("list[str]", suggested)),

@@ -18,8 +18,8 @@ import msgspec
 
 from holdfast.agents.tool_call import result_text
 from holdfast.agents.tools import Tool, ToolError
-from holdfast.attractor.handler import Visit
-from holdfast.types.text import told
+from holdfast.attractor.handler import StageVisit
+from holdfast.types.text import clean_text
 
 PRE, POST = "tool_hooks.pre", "tool_hooks.post"
 TIMEOUT: Final = 60.0
@@ -31,7 +31,7 @@ _OURS: Final = frozenset({"ctx", "files", "sandbox", "idempotency_key"})
 class Hooks:
     """Of one stage: its own commands, else the graph's."""
 
-    def __init__(self, visit: Visit, environment: Mapping[str, str]) -> None:
+    def __init__(self, visit: StageVisit, environment: Mapping[str, str]) -> None:
         self._visit = visit
         self._environment = environment
         self.pre, self.post = command_of(visit, PRE), command_of(visit, POST)
@@ -55,7 +55,7 @@ class Hooks:
             try:
                 value = await _called(fn, given)
             except Exception as error:
-                await self._tell(name, shown, told(error, 2000), failed=True)
+                await self._tell(name, shown, clean_text(error, 2000), failed=True)
                 raise
             await self._tell(name, shown, result_text(value), failed=False)
             return value
@@ -108,7 +108,7 @@ class Hooks:
             return None, f"it cannot be run: {error.strerror}"
 
 
-def command_of(visit: Visit, key: str) -> str:
+def command_of(visit: StageVisit, key: str) -> str:
     """An empty one on the stage switches the graph's off."""
     return visit.stage.text(key) if key in visit.stage.attrs else visit.pipeline.text(key)
 
@@ -134,7 +134,7 @@ async def run_hook(
     finally:
         _end(process.pid)
         await process.wait()
-    return process.returncode, told(err.decode(errors="replace").strip(), _SHOWN)
+    return process.returncode, clean_text(err.decode(errors="replace").strip(), _SHOWN)
 
 
 def _end(group: int) -> None:

@@ -7,7 +7,7 @@ and `unspill` for what was a BlobRef.
 from __future__ import annotations
 
 from holdfast.checkpoint.codec import pack, unpack
-from holdfast.checkpoint.envelope import MAX_SIZE, record_digest, seal, unseal
+from holdfast.checkpoint.envelope import MAX_SIZE, record_digest, encode_body, decode_body
 from holdfast.checkpoint.registry import TypeRegistry
 from holdfast.checkpoint.spill import SPILL_OVER, Blob, spill, unspill
 from holdfast.checkpoint.upcast import VERSION
@@ -20,9 +20,9 @@ __all__ = [
     "TypeRegistry",
     "pack",
     "record_digest",
-    "seal",
+    "encode_body",
     "spill",
     "unpack",
-    "unseal",
+    "decode_body",
     "unspill",
 ]

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.checkpoint.fold import Execution
 from holdfast.checkpoint.json_view import as_interface
 from holdfast.model.migration import MIGRATED
-from holdfast.model.secrets import masked, veiled
+from holdfast.model.secrets import masked, redact_known_secrets
 from holdfast.types.ids import CheckpointId, RunId
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import CheckpointStatus
@@ -117,7 +117,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
             state=masked(self.state, self.secrets),
             artifacts=masked(self.artifacts, self.secrets),
             executions=[self._shown(execution) for execution in self.executions],
-            memory=None if self.memory is None else veiled(self.memory),
+            memory=None if self.memory is None else redact_known_secrets(self.memory),
         )
 
     def _shown(self, execution: Execution) -> Execution:

@@ -25,7 +25,7 @@ def library() -> Any:
     return found
 
 
-def squeeze(data: bytes) -> bytes | None:
+def compress(data: bytes) -> bytes | None:
     """The compressed form, or None where it would save a tenth or less."""
     if len(data) <= WORTH_TRYING:
         return None
@@ -33,7 +33,7 @@ def squeeze(data: bytes) -> bytes | None:
     return small if len(small) * 10 < len(data) * 9 else None
 
 
-def expand(data: bytes | memoryview, limit: int = MAX_DECOMPRESSED) -> bytes:
+def decompress(data: bytes | memoryview, limit: int = MAX_DECOMPRESSED) -> bytes:
     """The inverse of `squeeze`. Raises CheckpointCorruptError, also for more than `limit` bytes."""
     zstd = library()
     try:

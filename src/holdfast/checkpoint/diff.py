@@ -100,18 +100,18 @@ def _of_lists(before: list[Any], after: list[Any], path: str) -> Iterator[Change
         yield from changes(old, new, f"{path}[{head + i}]")
 
 
-class Changes(msgspec.Struct, kw_only=True):
+class ChangeList(msgspec.Struct, kw_only=True):
     """So many of them, and how many more there are."""
 
     shown: list[Change] = []
     left_out: int = 0
 
 
-def some(found: Iterable[Change], limit: int) -> Changes:
+def limit_changes(found: Iterable[Change], limit: int) -> ChangeList:
     """At most `limit` (0: all) in full; the rest is counted."""
     source = iter(found)
     shown = list(islice(source, limit)) if limit else list(source)
-    return Changes(shown=shown, left_out=sum(1 for _ in source))
+    return ChangeList(shown=shown, left_out=sum(1 for _ in source))
 
 
 def show(value: Any, large: int = LARGE) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.checkpoint.diff import Change, Changes, show
+from holdfast.checkpoint.diff import Change, ChangeList, show
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     version: str
 
 
-class Parting(msgspec.Struct, frozen=True, kw_only=True):
+class DivergencePoint(msgspec.Struct, frozen=True, kw_only=True):
     """The last moment that both sides have in common."""
 
     run: str
@@ -30,7 +30,7 @@ class Parting(msgspec.Struct, frozen=True, kw_only=True):
     node: str
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
+class RunUsage(msgspec.Struct, frozen=True, kw_only=True):
     """Durations in microseconds."""
 
     steps: int = 0
@@ -54,8 +54,8 @@ class NodeDiff(msgspec.Struct, frozen=True, kw_only=True):
     changes: list[Change] = []
     calls: list[Change] = []
     asked: list[Change] = []
-    a: Spent | None = None
-    b: Spent | None = None
+    a: RunUsage | None = None
+    b: RunUsage | None = None
     outcome: tuple[str, str] = ("", "")
 
     @property
@@ -70,13 +70,13 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     a: Moment
     b: Moment
     relation: str
-    parted: Parting | None
-    input: Changes
-    state: Changes
-    artifacts: Changes
+    parted: DivergencePoint | None
+    input: ChangeList
+    state: ChangeList
+    artifacts: ChangeList
     nodes: list[NodeDiff]
     same_nodes: int
-    spent: tuple[Spent, Spent]
+    spent: tuple[RunUsage, RunUsage]
     # What only A has, what only B has: nodes passed by, edges on their way, edges taken since they parted.
     skipped: Sides
     pending: Sides
@@ -114,7 +114,7 @@ def _plain(value: Any, room: int) -> tuple[Any, Any]:
         told = {"path": value.path, "kind": value.kind}
         sides = {"before": value.kind != "added", "after": value.kind != "removed"}
         return told | {side: show(getattr(value, side)) for side, there in sides.items() if there}, 0
-    if isinstance(value, Changes):
+    if isinstance(value, ChangeList):
         shown, missing = _fitting(value.shown, room)
         return {"shown": shown, "left_out": value.left_out + missing}, value.left_out + missing
     if isinstance(value, msgspec.Struct):

@@ -24,7 +24,7 @@ import msgspec
 
 from holdfast.checkpoint.keys import Key, KeyRing
 from holdfast.errors import CheckpointCorruptError, KeyMissingError, SchemaTooNewError, SettingsError
-from holdfast.types.ciphertext import MAGIC, TEXT
+from holdfast.types.ciphertext import MAGIC, TEXT_PREFIX
 
 _FORM: Final = 1
 _NONCE: Final = 12
@@ -32,7 +32,7 @@ _CHECK: Final = 4
 _TAG: Final = 16
 
 
-class Header(msgspec.Struct, frozen=True):
+class EncryptionHeader(msgspec.Struct, frozen=True):
     key: str
     tenant: str
     check: bytes
@@ -73,7 +73,7 @@ def decrypt(data: bytes, ring: KeyRing | None, place: bytes) -> bytes:
         ) from None
 
 
-def header_of(data: bytes) -> Header:
+def header_of(data: bytes) -> EncryptionHeader:
     """What can be read without a key."""
     try:
         if data[3] > _FORM:
@@ -92,7 +92,7 @@ def header_of(data: bytes) -> Header:
         raise CheckpointCorruptError(
             "An encrypted value is cut off.", hint="Restore it from a backup."
         ) from None
-    return Header(key, tenant, data[tenant_end : tenant_end + _CHECK], data[end - _NONCE : end], end)
+    return EncryptionHeader(key, tenant, data[tenant_end : tenant_end + _CHECK], data[end - _NONCE : end], end)
 
 
 def place_of(*parts: str | int | bytes) -> bytes:
@@ -101,7 +101,7 @@ def place_of(*parts: str | int | bytes) -> bytes:
 
 
 def encrypt_text(plain: str, key: Key, tenant: str, place: bytes) -> str:
-    return TEXT + b64encode(encrypt(plain.encode("utf-8", "surrogatepass"), key, tenant, place)).decode()
+    return TEXT_PREFIX + b64encode(encrypt(plain.encode("utf-8", "surrogatepass"), key, tenant, place)).decode()
 
 
 def decrypt_text(text: str, ring: KeyRing | None, place: bytes) -> str:
@@ -110,7 +110,7 @@ def decrypt_text(text: str, ring: KeyRing | None, place: bytes) -> str:
 
 def bytes_of_text(text: str) -> bytes:
     try:
-        return b64decode(text[len(TEXT) :], validate=True)
+        return b64decode(text[len(TEXT_PREFIX) :], validate=True)
     except ValueError:
         raise CheckpointCorruptError(
             "An encrypted text was changed.", hint="Restore it from a backup."
@@ -149,7 +149,7 @@ def _invalid_tag() -> type[Exception]:
     return InvalidTag
 
 
-def _missing(head: Header, what: str) -> KeyMissingError:
+def _missing(head: EncryptionHeader, what: str) -> KeyMissingError:
     return KeyMissingError(
         f"the key {head.key!r} of tenant {head.tenant!r} {what}.",
         hint="Nothing is lost: put that key back into the key file (HOLDFAST_KEYS), and it opens again.",

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from holdfast.checkpoint.compress import expand, squeeze
+from holdfast.checkpoint.compress import decompress, compress
 from holdfast.checkpoint.error_path import locate
 from holdfast.checkpoint.upcast import VERSION, upcast
 from holdfast.errors import (
@@ -43,7 +43,7 @@ _decoders: Final[dict[Any, msgspec.msgpack.Decoder[Any]]] = {}
 T = TypeVar("T")
 
 
-def seal(body: msgspec.Struct, *, limit: int = MAX_SIZE) -> bytes:
+def encode_body(body: msgspec.Struct, *, limit: int = MAX_SIZE) -> bytes:
     """The payload of a body whose values are packed.
 
     Raises ValueTooLargeError over `limit` encoded bytes, and ValueNotStorableError for text that is
@@ -55,16 +55,16 @@ def seal(body: msgspec.Struct, *, limit: int = MAX_SIZE) -> bytes:
         content = encode_packed(body)  # which says what is wrong
     if len(content) <= _SMALL <= limit:
         return _PLAIN_HEADER + content
-    return wrap(content, limit=limit)
+    return pack_envelope(content, limit=limit)
 
 
-def unseal(data: bytes, kind: type[T], *, limit: int = MAX_SIZE) -> T:
+def decode_body(data: bytes, kind: type[T], *, limit: int = MAX_SIZE) -> T:
     """The body in a payload, its values still packed.
 
     Raises SchemaTooNewError for a version after ours, CheckpointCorruptError for anything that cannot
     be read. A changed byte that still reads as a body is found by `record_digest`, not here.
     """
-    version, content = unwrap(data, limit=limit)
+    version, content = unpack_envelope(data, limit=limit)
     try:
         if version == VERSION:
             return _decoder(kind).decode(content)
@@ -89,14 +89,14 @@ def encode_packed(packed: Any) -> bytes:
 
 def decode_packed(data: bytes, *, limit: int = MAX_SIZE) -> Any:
     """The packed value in an envelope that holds nothing else. Raises as `unseal`."""
-    version, content = unwrap(data, limit=limit)
+    version, content = unpack_envelope(data, limit=limit)
     try:
         return upcast("value", _decode_any(content), version)
     except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise CheckpointCorruptError(f"A stored value cannot be read: {error}") from error
 
 
-def wrap(content: bytes, *, limit: int = MAX_SIZE) -> bytes:
+def pack_envelope(content: bytes, *, limit: int = MAX_SIZE) -> bytes:
     """Encoded bytes with their header, compressed where it pays."""
     size = len(content)
     if size > limit:
@@ -106,11 +106,11 @@ def wrap(content: bytes, *, limit: int = MAX_SIZE) -> bytes:
             size=size,
             limit=limit,
         )
-    small = squeeze(content) if size > _SMALL else None
+    small = compress(content) if size > _SMALL else None
     return _PLAIN_HEADER + content if small is None else _ZSTD_HEADER + small
 
 
-def unwrap(data: bytes, *, limit: int = MAX_SIZE) -> tuple[int, bytes | memoryview]:
+def unpack_envelope(data: bytes, *, limit: int = MAX_SIZE) -> tuple[int, bytes | memoryview]:
     """(version, encoded bytes)."""
     header = data[0] if data else 0
     version = header & _VERSION_BITS
@@ -123,7 +123,7 @@ def unwrap(data: bytes, *, limit: int = MAX_SIZE) -> tuple[int, bytes | memoryvi
             version=version,
         )
     rest = memoryview(data)[1:]
-    return version, expand(rest, limit) if header & _ZSTD else rest
+    return version, decompress(rest, limit) if header & _ZSTD else rest
 
 
 def record_digest(

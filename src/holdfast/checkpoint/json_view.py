@@ -17,7 +17,7 @@ import msgspec
 
 from holdfast.checkpoint.shapes import kind_of
 from holdfast.model.secrets import masked, secret_fields
-from holdfast.types.redaction import MASK, veil
+from holdfast.types.redaction import MASK, redactor
 from holdfast.types.value import BlobRef
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def as_interface(checkpoint: Checkpoint) -> dict[str, Any]:
 def jsonable(value: Any) -> Any:
     """The nearest thing in JSON: keys become text, bytes base64, instants ISO 8601, sets sorted lists."""
     if isinstance(value, str):
-        return veil.hide(value.value if isinstance(value, Enum) else value)
+        return redactor.hide(value.value if isinstance(value, Enum) else value)
     if value is None or isinstance(value, (bool, int)):
         return _number(value.value if isinstance(value, Enum) else value)
     if isinstance(value, float):
@@ -90,7 +90,7 @@ def _leaf(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _fields(value, {f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
     dump: Any = getattr(value, "model_dump", None)
-    return _fields(value, dump()) if callable(dump) else veil.hide(str(value))  # type: ignore[arg-type]
+    return _fields(value, dump()) if callable(dump) else redactor.hide(str(value))  # type: ignore[arg-type]
 
 
 def _fields(value: Any, parts: dict[str, Any]) -> Any:
@@ -99,7 +99,7 @@ def _fields(value: Any, parts: dict[str, Any]) -> Any:
 
 
 def _number(value: Any) -> Any:
-    return MASK if isinstance(value, int) and not isinstance(value, bool) and veil.hides(value) else value
+    return MASK if isinstance(value, int) and not isinstance(value, bool) and redactor.hides(value) else value
 
 
 def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class KeyEntry(msgspec.Struct, frozen=True):
     created_at: str = ""
 
 
-class Scope(msgspec.Struct, frozen=True):
+class KeyScope(msgspec.Struct, frozen=True):
     address: str
     current: str
     keys: tuple[KeyEntry, ...]
@@ -69,7 +69,7 @@ class Scope(msgspec.Struct, frozen=True):
 
 class KeyFile(msgspec.Struct, frozen=True):
     form: int
-    scopes: dict[str, Scope]
+    scopes: dict[str, KeyScope]
 
 
 class StaticKeys:
@@ -150,9 +150,9 @@ def _is_secret(text: str) -> bool:
 # ---------------------------------------------------------------------- making and changing
 
 
-def new_scope(now: datetime) -> Scope:
+def new_scope(now: datetime) -> KeyScope:
     entry = new_entry(now)
-    return Scope(_secret(), entry.id, (entry,))
+    return KeyScope(_secret(), entry.id, (entry,))
 
 
 def new_entry(now: datetime) -> KeyEntry:
@@ -162,13 +162,13 @@ def new_entry(now: datetime) -> KeyEntry:
     return KeyEntry(f"k{now:%Y%m%d}-{mark}", secret, f"{now:%Y-%m-%dT%H:%M:%SZ}")
 
 
-def rotated(scope: Scope, now: datetime) -> Scope:
+def rotated(scope: KeyScope, now: datetime) -> KeyScope:
     """New data goes under a new key; the older ones stay to read by."""
     entry = new_entry(now)
-    return Scope(scope.address, entry.id, (*scope.keys, entry))
+    return KeyScope(scope.address, entry.id, (*scope.keys, entry))
 
 
-def with_scope(file: KeyFile | None, name: str, scope: Scope) -> KeyFile:
+def with_scope(file: KeyFile | None, name: str, scope: KeyScope) -> KeyFile:
     return KeyFile(FORM, {**(file.scopes if file else {}), name: scope})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.checkpoint.registry import Registered, TypeRegistry
+from holdfast.checkpoint.registry import RegisteredType, TypeRegistry
 
 
 class Opaque:
@@ -26,11 +26,11 @@ class OpaqueRegistry(TypeRegistry):
     """Makes a type up for each name that it meets. What was read can be written back to the same bytes;
     nothing else can be done with it."""
 
-    def named(self, name: str) -> Registered:
+    def named(self, name: str) -> RegisteredType:
         entry = self._by_name.get(name)
         if entry is None:
             cls = type(name, (Opaque,), {"__slots__": ()})
-            entry = self._by_name[name] = self._by_type[cls] = Registered(name, cls, _parts, cls)
+            entry = self._by_name[name] = self._by_type[cls] = RegisteredType(name, cls, _parts, cls)
         return entry
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.checkpoint.registry import Registered, TypeRegistry
+from holdfast.checkpoint.registry import RegisteredType, TypeRegistry
 
 
 class LenientRegistry(TypeRegistry):
@@ -13,9 +13,9 @@ class LenientRegistry(TypeRegistry):
 
     met = False
 
-    def named(self, name: str) -> Registered:
+    def named(self, name: str) -> RegisteredType:
         self.met = True
-        return Registered(name, object, _as_is, _as_is)
+        return RegisteredType(name, object, _as_is, _as_is)
 
 
 def _as_is(value: Any) -> Any:

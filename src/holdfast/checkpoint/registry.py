@@ -26,7 +26,7 @@ _MUTABLE: Final[dict[type[object], str]] = {
 }
 
 
-class Registered(msgspec.Struct, frozen=True):
+class RegisteredType(msgspec.Struct, frozen=True):
     """How instances of one type are taken apart and put together."""
 
     name: str
@@ -41,8 +41,8 @@ class TypeRegistry:
     __slots__ = ("_by_name", "_by_type")
 
     def __init__(self, *types: type) -> None:
-        self._by_name: dict[str, Registered] = {}
-        self._by_type: dict[type, Registered] = {}
+        self._by_name: dict[str, RegisteredType] = {}
+        self._by_type: dict[type, RegisteredType] = {}
         for cls in types:
             self.register(cls)
 
@@ -62,7 +62,7 @@ class TypeRegistry:
             )
         for one in (chosen, *aliases):
             self._require_free(one, cls)
-        entry = known or Registered(chosen, cls, *shape_of(cls))
+        entry = known or RegisteredType(chosen, cls, *shape_of(cls))
         self._by_type[cls] = entry
         self._by_name.update(dict.fromkeys((chosen, *aliases), entry))
 
@@ -74,10 +74,10 @@ class TypeRegistry:
                 hint=f"Register {cls.__module__}.{cls.__qualname__} under a name of its own: `name=...`.",
             )
 
-    def of_type(self, cls: type) -> Registered | None:
+    def of_type(self, cls: type) -> RegisteredType | None:
         return self._by_type.get(cls)
 
-    def named(self, name: str) -> Registered:
+    def named(self, name: str) -> RegisteredType:
         """Raises ValueNotStorableError where no type has this name."""
         entry = self._by_name.get(name)
         if entry is None:

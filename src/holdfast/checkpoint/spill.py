@@ -13,7 +13,7 @@ import msgspec
 from msgspec.msgpack import Ext
 
 from holdfast.checkpoint.codec import unpack
-from holdfast.checkpoint.envelope import MAX_SIZE, decode_packed, encode_packed, wrap
+from holdfast.checkpoint.envelope import MAX_SIZE, decode_packed, encode_packed, pack_envelope
 from holdfast.checkpoint.registry import EMPTY, TypeRegistry
 from holdfast.checkpoint.scalars import pack_blob_ref
 from holdfast.checkpoint.shapes import kind_of
@@ -46,7 +46,7 @@ def spill(packed: Any, threshold: int = SPILL_OVER, *, limit: int = MAX_SIZE) ->
     content = encode_packed(packed)
     if len(content) <= threshold:
         return msgspec.Raw(content), []
-    data = wrap(content, limit=limit)
+    data = pack_envelope(content, limit=limit)
     ref = BlobRef(sha256(data).digest(), len(data))
     return pack_blob_ref(ref), [Blob(ref, data)]
 

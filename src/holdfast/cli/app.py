@@ -40,7 +40,7 @@ Breaks = Annotated[
 By = Annotated[str, typer.Option(help="Who decides", metavar="WHO")]
 
 
-def _say_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         from holdfast._version import __version__
 
@@ -51,13 +51,13 @@ def _say_version(wanted: bool) -> None:
 @app.callback()
 def holdfast(
     version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version")
     ] = False,
 ) -> None:
     """Durable workflows: runs that survive crashes, and wait for people without a process."""
 
 
-def go(work: Coroutine[Any, Any, int]) -> int:
+def run_async(work: Coroutine[Any, Any, int]) -> int:
     import asyncio
 
     try:

@@ -59,7 +59,7 @@ def complete() -> int:
     completion_init()
     command: Any = get_command(app)
     for parameter in _parameters(command):
-        _teach(parameter)
+        _set_completion(parameter)
     try:
         command.main(args=[], prog_name="holdfast", complete_var=VARIABLE)
     except SystemExit as over:
@@ -75,7 +75,7 @@ def _parameters(group: Any) -> Iterator[Any]:
             yield from _parameters(inner)
 
 
-def _teach(parameter: Any) -> None:
+def _set_completion(parameter: Any) -> None:
     """By what a parameter is called: each command that names a run completes runs."""
     kind = str(parameter.metavar or "").split("|")[0].strip("[].").upper()
     name = parameter.name

@@ -10,8 +10,8 @@ from typing import Any
 
 from holdfast.app.flow import advance, make_result, result_of
 from holdfast.app.result import Result
-from holdfast.cli.output.screen import PATIENCE, note
-from holdfast.errors import GateShutError, LeaseLostError, RunBusyError
+from holdfast.cli.output.screen import PATIENCE, print_note
+from holdfast.errors import LimitReachedError, LeaseLostError, RunBusyError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.service import RunService
@@ -34,31 +34,31 @@ async def drive(
     """Until the run ends or waits, whoever advances it. Ctrl-C gives it back; a second one at once.
     `created`: it was made just now, and waits in line."""
     work = asyncio.ensure_future(_advance(service, program, run, claimed, created))
-    with Signals(lambda: _let_go(service, work)):
+    with Signals(lambda: _interrupt(service, work)):
         try:
             return await work
         except asyncio.CancelledError:
             return await result_of(service, program, run)
 
 
-class Patience:
+class QueueNotice:
     """Whoever waits in line is told so, once, after two seconds."""
 
     def __init__(self) -> None:
         self._since = time.monotonic()
         self._said = False
 
-    def __call__(self, error: GateShutError) -> None:
+    def __call__(self, error: LimitReachedError) -> None:
         if not self._said and time.monotonic() - self._since > PATIENCE:
             self._said = True
-            note(f"{error.message} Ctrl-C leaves it there; a worker may take it.")
+            print_note(f"{error.message} Ctrl-C leaves it there; a worker may take it.")
 
 
 async def _advance(
     service: RunService, program: Program, run: RunId, claimed: Claimed | None, created: bool
 ) -> Result:
     said = False
-    patience = Patience()
+    patience = QueueNotice()
     while True:
         try:
             if claimed is None:
@@ -73,20 +73,20 @@ async def _advance(
         if row.lease_until is not None and not said:
             said = True
             until = to_datetime(row.lease_until).astimezone()
-            note(f"{row.worker} has this run (its lease: until {until:%H:%M:%S}); waiting for it.")
+            print_note(f"{row.worker} has this run (its lease: until {until:%H:%M:%S}); waiting for it.")
         await service.store.wait_change(0.2)
         row = await service.get(run)
         if row.status in ENDED or row.status in PARKED:
             return await result_of(service, program, run)
 
 
-def _let_go(service: RunService, work: asyncio.Future[Any]) -> None:
+def _interrupt(service: RunService, work: asyncio.Future[Any]) -> None:
     """The first time handlers may finish, for a while; the second time the run is released at once."""
     drivers = list(service.runtime.drivers.values())
     if not drivers or any(driver.draining for driver in drivers):
         work.cancel()
         return
-    note("Stopping; the step that runs may finish. Press Ctrl-C again to stop at once.")
+    print_note("Stopping; the step that runs may finish. Press Ctrl-C again to stop at once.")
     for driver in drivers:
         driver.drain()
     asyncio.get_running_loop().call_later(service.runtime.grace, work.cancel)

@@ -10,7 +10,7 @@ import typer
 from typer.models import CommandInfo, TyperInfo
 
 
-def narrowed(app: typer.Typer, argv: list[str]) -> typer.Typer:
+def app_for_command(app: typer.Typer, argv: list[str]) -> typer.Typer:
     """The same app for this command line. A word that names nothing gets all commands: they are suggested."""
     words = [word for word in argv if not word.startswith("-")]
     # What follows an option may be its value; only words before any option are certain to be names.

@@ -33,15 +33,15 @@ def run(argv: list[str]) -> int:
 
         return complete()
     from holdfast.cli.commands import app
-    from holdfast.cli.lazy import narrowed
-    from holdfast.cli.output.screen import complain
+    from holdfast.cli.lazy import app_for_command
+    from holdfast.cli.output.screen import print_error
 
     try:
         words = _spelled_out(argv)
-        code: object = narrowed(app, words)(words, prog_name="holdfast", standalone_mode=False)
+        code: object = app_for_command(app, words)(words, prog_name="holdfast", standalone_mode=False)
         return code if isinstance(code, int) else Exit.ok
     except KeyboardInterrupt:
-        complain("Interrupted.")
+        print_error("Interrupted.")
         return Exit.interrupted
     except Exception as error:
         if os.environ.get("HOLDFAST_DEBUG"):
@@ -59,7 +59,7 @@ def _spelled_out(argv: list[str]) -> list[str]:
 
 
 def _explain(error: Exception) -> Exit:
-    from holdfast.cli.output.screen import complain
+    from holdfast.cli.output.screen import print_error
 
     usage = getattr(error, "format_message", None)
     if type(error).__name__ == "NoArgsIsHelpError":
@@ -67,12 +67,12 @@ def _explain(error: Exception) -> Exit:
         print(error, file=sys.stderr)
         return Exit.bad_input
     if usage is not None:
-        complain(f"{usage().rstrip('.')}. See --help.")
+        print_error(f"{usage().rstrip('.')}. See --help.")
         return Exit.bad_input
     if isinstance(error, HoldfastError):
-        complain(str(error))
+        print_error(str(error))
         return _code_of(error)
-    complain(
+    print_error(
         f"Something unexpected went wrong: {type(error).__name__}: {error}. HOLDFAST_DEBUG=1 shows where."
     )
     return Exit.broken

@@ -15,7 +15,7 @@ from rich.text import Text
 _STYLES = {"success": "green", "retry": "yellow", "completed": "bold green"}
 
 
-class Paper:
+class Printout:
     def __init__(self) -> None:
         self.rich = sys.stdout.isatty()
         self._out = Console(highlight=False)

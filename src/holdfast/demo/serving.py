@@ -18,10 +18,10 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, ProxyHandler, Request, build_opener
 
-from holdfast.demo.printout import Paper
+from holdfast.demo.printout import Printout
 
 PATIENCE = 30.0
-LIVING = Path(__file__).with_name("example_flows.py")
+EXAMPLE_FLOWS = Path(__file__).with_name("example_flows.py")
 EXAMPLES: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("invoice", {"number": "R-2026-118", "supplier": "Nordwerk GmbH"}, "pending_input"),
     ("release", {"version": "4.2.0"}, "pending_input"),
@@ -34,7 +34,7 @@ MEANINGS = {
 }
 
 
-class Server:
+class DemoServer:
     """A process of its own, as `holdfast serve` starts it."""
 
     def __init__(self, flows: Sequence[str], env: dict[str, str], folder: Path) -> None:
@@ -84,24 +84,24 @@ class Server:
             self.child.stdout.close()
 
 
-def show(paper: Paper, flow: str, env: dict[str, str], folder: Path) -> None:
+def show(paper: Printout, flow: str, env: dict[str, str], folder: Path) -> None:
     paper.title("7. The server, with a few living examples")
     paper.typed("holdfast serve demo/flow.py demo/living.py")
-    server = Server([flow, str(LIVING)], env, folder)
+    server = DemoServer([flow, str(EXAMPLE_FLOWS)], env, folder)
     try:
         if not server.ready():
             paper.say(f"Nothing can listen on this machine, so this act is left out: {server.why_not()}")
             return
-        _tell(paper, begun(server))
+        _print_runs(paper, started_runs(server))
         if sys.stdin.isatty() and not os.environ.get("CI"):
             _wait(paper, server)
         else:
-            _look(paper, server)
+            _show_page(paper, server)
     finally:
         server.stop()
 
 
-def begun(server: Server) -> list[dict[str, Any]]:
+def started_runs(server: DemoServer) -> list[dict[str, Any]]:
     """The runs, once each is where it should be."""
     for flow, given, _ in EXAMPLES:
         server.api("POST", "/v1/runs", {"flow": flow, "input": given})
@@ -117,12 +117,12 @@ def begun(server: Server) -> list[dict[str, Any]]:
         time.sleep(0.1)
 
 
-def _tell(paper: Paper, runs: list[dict[str, Any]]) -> None:
+def _print_runs(paper: Printout, runs: list[dict[str, Any]]) -> None:
     rows = [(str(run["id"])[:8], str(run["flow"]), MEANINGS.get(run["status"], "")) for run in runs]
     paper.table(("run", "flow", "where it stands"), rows)
 
 
-def _wait(paper: Paper, server: Server) -> None:
+def _wait(paper: Printout, server: DemoServer) -> None:
     paper.say("Open this in a browser. It signs you in, once and within ten minutes:")
     paper.framed(server.told["sign_in"], "your inbox")
     paper.say(
@@ -135,7 +135,7 @@ def _wait(paper: Paper, server: Server) -> None:
         paper.say("\nThe server is draining.")
 
 
-def _look(paper: Paper, server: Server) -> None:
+def _show_page(paper: Printout, server: DemoServer) -> None:
     """Nobody is there: that the page answers is shown, and the server ends."""
     paper.say("A person would open the address that it prints. Nobody is there: the demo looks itself.")
     try:

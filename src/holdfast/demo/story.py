@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.demo import serving
-from holdfast.demo.printout import Paper
+from holdfast.demo.printout import Printout
 from holdfast.types.ids import new_run_id
 
-GIVEN = {"order": "A17", "customer": "c-9", "amount": 250}
+FLOW_INPUT = {"order": "A17", "customer": "c-9", "amount": 250}
 PATIENCE = 20.0
 CHOICES = ("approve", "reject")
 MEANINGS = {
@@ -35,7 +35,7 @@ MEANINGS = {
 def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
     try:
-        return Demo(folder, Paper()).play()
+        return Demo(folder, Printout()).play()
     except KeyboardInterrupt:
         print("\nStopped.")
         return 130
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 class Demo:
-    def __init__(self, folder: Path, paper: Paper) -> None:
+    def __init__(self, folder: Path, paper: Printout) -> None:
         self.folder = folder
         self.paper = paper
         self.run = new_run_id()
@@ -84,8 +84,8 @@ class Demo:
         self.paper.say(
             "check_order fails once and is retried; reserve moves money at the bank; read_letters takes long."
         )
-        self.paper.typed(f"holdfast run demo/flow.py --input '{json.dumps(GIVEN)}'")
-        self.child = self.spawn("run", self.flow, "--input", json.dumps(GIVEN), "--run-id", self.run)
+        self.paper.typed(f"holdfast run demo/flow.py --input '{json.dumps(FLOW_INPUT)}'")
+        self.child = self.spawn("run", self.flow, "--input", json.dumps(FLOW_INPUT), "--run-id", self.run)
 
     def dies(self) -> None:
         self.paper.title("2. The process is killed in the middle")

@@ -14,28 +14,28 @@ Nothing here reads or writes anything, and the same picture always gives the sam
 
 from __future__ import annotations
 
-from holdfast.drawing.canvas import Span
-from holdfast.drawing.flow_picture import Told, from_graph
+from holdfast.drawing.canvas import TextSpan
+from holdfast.drawing.flow_picture import NodeOverlay, from_graph
 from holdfast.drawing.layout import Layout, Ruler, lay_out
-from holdfast.drawing.picture import Look, Mark, Picture, PictureEdge, PictureNode, Shape, State
+from holdfast.drawing.picture import EdgeStyle, Highlight, Picture, PictureEdge, PictureNode, NodeShape, State
 from holdfast.drawing.svg import SvgRuler, to_svg
 from holdfast.drawing.terminal import TextDrawing, TextRuler, to_text
 
 __all__ = [
     "Layout",
-    "Look",
-    "Mark",
+    "EdgeStyle",
+    "Highlight",
     "Picture",
     "PictureEdge",
     "PictureNode",
     "Ruler",
-    "Shape",
-    "Span",
+    "NodeShape",
+    "TextSpan",
     "State",
     "SvgRuler",
     "TextDrawing",
     "TextRuler",
-    "Told",
+    "NodeOverlay",
     "from_graph",
     "lay_out",
     "to_svg",

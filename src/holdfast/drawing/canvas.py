@@ -15,7 +15,7 @@ _LINES = " │─╰││╭├─╯─┴╮┤┬┼"
 _PLAIN = str.maketrans({"…": ".", "\u2013": "-", "·": "-", "\u00d7": "x", "▼": "v", "●": "o", "◉": "o"})
 
 
-class Span(msgspec.Struct, frozen=True):
+class TextSpan(msgspec.Struct, frozen=True):
     """Characters of one style. Styles are words (a state, a mark, `line`, `label`, `note`): the caller
     has the colours."""
 
@@ -53,7 +53,7 @@ class Canvas:
         """Lines of one owner join wherever they meet."""
         cell = self._cell(row, col)
         cell.lines[owner] = cell.lines.get(owner, 0) | directions
-        if cell.text is None and _louder(style, cell.style):
+        if cell.text is None and _outranks(style, cell.style):
             cell.style = style
 
     def box(self, row: int, col: int, width: int, height: int, style: str) -> None:
@@ -71,26 +71,26 @@ class Canvas:
             mine = self._cell(row + r, col + c)
             mine.text, mine.style = _drawn(cell), cell.style
 
-    def lines(self, *, ascii_only: bool = False) -> list[list[Span]]:
+    def lines(self, *, ascii_only: bool = False) -> list[list[TextSpan]]:
         return [self._spans(row, ascii_only=ascii_only) for row in range(self.height)]
 
-    def _spans(self, row: int, *, ascii_only: bool) -> list[Span]:
+    def _spans(self, row: int, *, ascii_only: bool) -> list[TextSpan]:
         """Neighbours of one style are one span; what is empty at the end of a line is left out."""
-        spans: list[Span] = []
+        spans: list[TextSpan] = []
         for col in range(self.width):
             cell = self._cells.get((row, col))
             text, style = (" ", "") if cell is None else (_drawn(cell), cell.style)
             text = _ascii(text) if ascii_only else text
             if spans and spans[-1].style == style:
-                spans[-1] = Span(spans[-1].text + text, style)
+                spans[-1] = TextSpan(spans[-1].text + text, style)
             else:
-                spans.append(Span(text, style))
+                spans.append(TextSpan(text, style))
         while spans and not spans[-1].text.strip():
             spans.pop()
         return spans
 
 
-def _louder(style: str, than: str) -> bool:
+def _outranks(style: str, than: str) -> bool:
     """Where lines share a cell, what was taken or marked is seen."""
     return not than or than == "line" or (than == "dead" and style != "line")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.drawing.layers import Route
+from holdfast.drawing.layers import EdgeRoute
 from holdfast.drawing.layout import Layout
 
 TURN = 26.0
@@ -32,7 +32,7 @@ def _spread(layout: Layout, ends: Iterable[tuple[int, int, int]]) -> dict[int, f
 
 
 def path_of(
-    layout: Layout, route: Route, tops: list[float], heights: list[float], ports: tuple[float, float]
+    layout: Layout, route: EdgeRoute, tops: list[float], heights: list[float], ports: tuple[float, float]
 ) -> str:
     slots = [layout.slots[i] for i in route.slots]
     bottoms = [top + height for top, height in zip(tops, heights, strict=True)]
@@ -51,7 +51,7 @@ def path_of(
 
 
 def _down(
-    route: Route, layout: Layout, tops: list[float], bottoms: list[float], ports: tuple[float, float]
+    route: EdgeRoute, layout: Layout, tops: list[float], bottoms: list[float], ports: tuple[float, float]
 ) -> list[str]:
     x, parts = ports[0], list[str]()
     for number in route.slots[1:]:
@@ -68,7 +68,7 @@ def _down(
 
 
 def _up(
-    route: Route, layout: Layout, tops: list[float], bottoms: list[float], ports: tuple[float, float]
+    route: EdgeRoute, layout: Layout, tops: list[float], bottoms: list[float], ports: tuple[float, float]
 ) -> list[str]:
     lanes = [layout.slots[number] for number in route.slots[1:-1]]
     first, last = lanes[0], lanes[-1]

@@ -6,34 +6,34 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from holdfast.drawing.picture import Look, Mark, Picture, PictureEdge, PictureNode, Shape, State
+from holdfast.drawing.picture import EdgeStyle, Highlight, Picture, PictureEdge, PictureNode, NodeShape, State
 from holdfast.model.graph import END, START, Edge, EdgeKind, Graph, Node, NodeKind
 
 _SHAPES = {
-    NodeKind.hold: Shape.hold,
-    NodeKind.timer: Shape.timer,
-    NodeKind.map: Shape.map,
-    NodeKind.parallel: Shape.map,
-    NodeKind.subflow: Shape.subflow,
-    NodeKind.guardrail: Shape.guard,
+    NodeKind.hold: NodeShape.hold,
+    NodeKind.timer: NodeShape.timer,
+    NodeKind.map: NodeShape.map,
+    NodeKind.parallel: NodeShape.map,
+    NodeKind.subflow: NodeShape.subflow,
+    NodeKind.guardrail: NodeShape.guard,
 }
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class NodeOverlay(msgspec.Struct, frozen=True, kw_only=True):
     """What a caller knows about a node of a run: how far it is, and what to write beside it."""
 
     state: State = State.idle
-    mark: Mark = Mark.none
+    mark: Highlight = Highlight.none
     note: str = ""
     detail: str = ""
 
 
-Marking = Callable[[str, Edge], Mark]
+Marking = Callable[[str, Edge], Highlight]
 
 
 def from_graph(
     graph: Graph,
-    told: Mapping[str, Told] | None = None,
+    told: Mapping[str, NodeOverlay] | None = None,
     *,
     expand: bool = False,
     mark: Marking | None = None,
@@ -44,25 +44,25 @@ def from_graph(
     sub-flows."""
     known = told or {}
     nodes = [_node(graph, node, known, expand=expand, mark=mark, path=path) for node in graph.nodes]
-    edges = [_edge(edge, mark(path, edge) if mark else Mark.none) for edge in graph.edges]
+    edges = [_edge(edge, mark(path, edge) if mark else Highlight.none) for edge in graph.edges]
     began = mark is not None and any(path + name in known for name in graph.spec.start)
-    first = [_dot(START, Shape.start)] if graph.spec.start else []
-    last = [_dot(END, Shape.end)] if any(edge.target == END for edge in graph.edges) else []
+    first = [_dot(START, NodeShape.start)] if graph.spec.start else []
+    last = [_dot(END, NodeShape.end)] if any(edge.target == END for edge in graph.edges) else []
     starts = [
-        PictureEdge(source=START, target=name, mark=Mark.taken if began else Mark.none)
+        PictureEdge(source=START, target=name, mark=Highlight.taken if began else Highlight.none)
         for name in graph.spec.start
     ]
     return Picture(nodes=(*first, *nodes, *last), edges=(*starts, *edges), title=graph.name)
 
 
-def _dot(name: str, shape: Shape) -> PictureNode:
+def _dot(name: str, shape: NodeShape) -> PictureNode:
     return PictureNode(id=name, label="", shape=shape)
 
 
 def _node(
-    graph: Graph, node: Node, known: Mapping[str, Told], *, expand: bool, mark: Marking | None, path: str
+    graph: Graph, node: Node, known: Mapping[str, NodeOverlay], *, expand: bool, mark: Marking | None, path: str
 ) -> PictureNode:
-    about = known.get(path + node.id, Told())
+    about = known.get(path + node.id, NodeOverlay())
     body = node.body
     inner = graph.subgraphs.get(body) if expand and body else None
     inside = None
@@ -71,7 +71,7 @@ def _node(
     return PictureNode(
         id=node.id,
         label=node.id,
-        shape=_SHAPES.get(node.kind, Shape.task),
+        shape=_SHAPES.get(node.kind, NodeShape.task),
         state=about.state,
         mark=about.mark,
         note=about.note,
@@ -94,18 +94,18 @@ def describe(node: Node) -> str:
     return "; ".join(told)
 
 
-def _edge(edge: Edge, mark: Mark) -> PictureEdge:
+def _edge(edge: Edge, mark: Highlight) -> PictureEdge:
     return PictureEdge(
-        source=edge.source, target=edge.target, label=edge_label(edge), look=_look(edge), mark=mark
+        source=edge.source, target=edge.target, label=edge_label(edge), look=_edge_style(edge), mark=mark
     )
 
 
-def _look(edge: Edge) -> Look:
+def _edge_style(edge: Edge) -> EdgeStyle:
     if edge.loop is not None:
-        return Look.loop
+        return EdgeStyle.loop
     if edge.kind is EdgeKind.failure:
-        return Look.failure
-    return Look.plain if edge.kind is EdgeKind.always else Look.conditional
+        return EdgeStyle.failure
+    return EdgeStyle.plain if edge.kind is EdgeKind.always else EdgeStyle.conditional
 
 
 def edge_label(edge: Edge) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.drawing.picture import Mark, Shape, State
+from holdfast.drawing.picture import Highlight, NodeShape, State
 
 _DISC = '<circle class="disc" cx="8" cy="8" r="7.5"/>'
 
@@ -15,21 +15,21 @@ _SIGNS: dict[str, str] = {
     State.skipped: _DISC + '<path d="M4.8 8h6.4"/>',
     State.unknown: _DISC + '<path d="M6 6.3c.2-2.6 4-2.4 4-.1 0 1.6-2 1.6-2 3.2M8 11.6v.3"/>',
     State.ready: _DISC + '<path d="M8 7.9v.2"/>',
-    Mark.added: _DISC + '<path d="M8 4.6v6.8M4.6 8h6.8"/>',
-    Mark.removed: _DISC + '<path d="M4.6 8h6.8"/>',
-    Mark.changed: _DISC + '<path d="M4.4 9.2c1.2-2.6 2.4-2.6 3.6-1.2s2.4 1.4 3.6-1.2"/>',
-    Shape.hold: '<circle cx="8" cy="5" r="3"/><path d="M2.5 14.5c0-6 11-6 11 0z"/>',
-    Shape.timer: '<circle cx="8" cy="8.5" r="6"/><path d="M8 5v3.7l2.4 1.5M6 1h4"/>',
-    Shape.map: '<path d="M2 4h12M2 8h12M2 12h12"/>',
-    Shape.subflow: '<path d="M1.5 2.5h13v11h-13zM4.5 5.5h7v5h-7z"/>',
-    Shape.choice: '<path d="M8 1.5l6.5 6.5-6.5 6.5-6.5-6.5z"/>',
-    Shape.fork: '<path d="M8 1.5v4M8 5.5l-5.5 5v4M8 5.5l5.5 5v4M8 5.5v9"/>',
-    Shape.meet: '<path d="M8 14.5v-4M8 10.5l-5.5-5v-4M8 10.5l5.5-5v-4M8 10.5v-9"/>',
-    Shape.tool: '<path d="M1.5 2.5h13v11h-13zM4 6l2.5 2-2.5 2M8.5 10.5h3.5"/>',
-    Shape.manager: '<path d="M1 8c3.5-6 10.5-6 14 0-3.5 6-10.5 6-14 0z"/><circle cx="8" cy="8" r="2.2"/>',
-    Shape.entry: '<path d="M5 2.5l7 5.5-7 5.5z"/>',
-    Shape.exit: '<path d="M3 3h10v10h-10z"/>',
-    Shape.guard: '<path d="M8 1.5l5.5 2v4c0 3.6-2.4 5.8-5.5 7-3.1-1.2-5.5-3.4-5.5-7v-4z"/>',
+    Highlight.added: _DISC + '<path d="M8 4.6v6.8M4.6 8h6.8"/>',
+    Highlight.removed: _DISC + '<path d="M4.6 8h6.8"/>',
+    Highlight.changed: _DISC + '<path d="M4.4 9.2c1.2-2.6 2.4-2.6 3.6-1.2s2.4 1.4 3.6-1.2"/>',
+    NodeShape.hold: '<circle cx="8" cy="5" r="3"/><path d="M2.5 14.5c0-6 11-6 11 0z"/>',
+    NodeShape.timer: '<circle cx="8" cy="8.5" r="6"/><path d="M8 5v3.7l2.4 1.5M6 1h4"/>',
+    NodeShape.map: '<path d="M2 4h12M2 8h12M2 12h12"/>',
+    NodeShape.subflow: '<path d="M1.5 2.5h13v11h-13zM4.5 5.5h7v5h-7z"/>',
+    NodeShape.choice: '<path d="M8 1.5l6.5 6.5-6.5 6.5-6.5-6.5z"/>',
+    NodeShape.fork: '<path d="M8 1.5v4M8 5.5l-5.5 5v4M8 5.5l5.5 5v4M8 5.5v9"/>',
+    NodeShape.meet: '<path d="M8 14.5v-4M8 10.5l-5.5-5v-4M8 10.5l5.5-5v-4M8 10.5v-9"/>',
+    NodeShape.tool: '<path d="M1.5 2.5h13v11h-13zM4 6l2.5 2-2.5 2M8.5 10.5h3.5"/>',
+    NodeShape.manager: '<path d="M1 8c3.5-6 10.5-6 14 0-3.5 6-10.5 6-14 0z"/><circle cx="8" cy="8" r="2.2"/>',
+    NodeShape.entry: '<path d="M5 2.5l7 5.5-7 5.5z"/>',
+    NodeShape.exit: '<path d="M3 3h10v10h-10z"/>',
+    NodeShape.guard: '<path d="M8 1.5l5.5 2v4c0 3.6-2.4 5.8-5.5 7-3.1-1.2-5.5-3.4-5.5-7v-4z"/>',
 }
 
 
@@ -51,10 +51,10 @@ _LIGHT = {
     State.skipped: "#6b7785",
     State.unknown: "#a8326f",
     State.ready: "#5b6875",
-    Mark.taken: "#1a7f46",
-    Mark.added: "#1a7f46",
-    Mark.removed: "#c22f2f",
-    Mark.changed: "#8a6100",
+    Highlight.taken: "#1a7f46",
+    Highlight.added: "#1a7f46",
+    Highlight.removed: "#c22f2f",
+    Highlight.changed: "#8a6100",
 }
 _DARK = {
     "ground": "#12171c",
@@ -70,10 +70,10 @@ _DARK = {
     State.skipped: "#94a1ad",
     State.unknown: "#f08abf",
     State.ready: "#a3b0bd",
-    Mark.taken: "#5fce8f",
-    Mark.added: "#5fce8f",
-    Mark.removed: "#ff8080",
-    Mark.changed: "#e8bd54",
+    Highlight.taken: "#5fce8f",
+    Highlight.added: "#5fce8f",
+    Highlight.removed: "#ff8080",
+    Highlight.changed: "#e8bd54",
 }
 _FIXED = """
 .holdfast text{font:13px system-ui,-apple-system,"Segoe UI",Roboto,Helvetica,sans-serif;text-anchor:middle}
@@ -114,17 +114,17 @@ def _colours(of: dict[str, str]) -> str:
         f".holdfast .failure>.head{{fill:{of[State.failed]}}}",
         f".holdfast .sign path{{stroke:{of['ground']}}}.holdfast .sign .full{{fill:{of['ground']}}}",
     ]
-    for name in (*_of(State), *_of(Mark)):
+    for name in (*_of(State), *_of(Highlight)):
         colour = of[name]
         rules.append(
             f".holdfast .{name}>.box{{stroke:{colour}}}.holdfast .{name}>.sign .disc{{fill:{colour}}}"
         )
     rules += [
         f".holdfast .{name}>.line{{stroke:{of[name]}}}.holdfast .{name}>.head{{fill:{of[name]}}}"
-        for name in _of(Mark)
+        for name in _of(Highlight)
     ]
     return "\n".join(rules)
 
 
-def _of(words: type[State] | type[Mark]) -> list[str]:
+def _of(words: type[State] | type[Highlight]) -> list[str]:
     return [str(word) for word in words if word]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unicodedata import combining, east_asian_width
 
-from holdfast.drawing.picture import Mark, Shape, State
+from holdfast.drawing.picture import Highlight, NodeShape, State
 
 SIGNS = {
     State.ready: "·",
@@ -37,48 +37,48 @@ WORDS = {
     State.unknown: "outcome unknown",
 }
 SHAPE_SIGNS = {
-    Shape.hold: "☺",
-    Shape.timer: "⧖",
-    Shape.map: "≡",
-    Shape.subflow: "⊞",
-    Shape.guard: "◈",
-    Shape.choice: "◇",
-    Shape.fork: "⑂",
-    Shape.meet: "⑃",
-    Shape.tool: "$",
-    Shape.manager: "◉",
-    Shape.entry: "▷",
-    Shape.exit: "□",
+    NodeShape.hold: "☺",
+    NodeShape.timer: "⧖",
+    NodeShape.map: "≡",
+    NodeShape.subflow: "⊞",
+    NodeShape.guard: "◈",
+    NodeShape.choice: "◇",
+    NodeShape.fork: "⑂",
+    NodeShape.meet: "⑃",
+    NodeShape.tool: "$",
+    NodeShape.manager: "◉",
+    NodeShape.entry: "▷",
+    NodeShape.exit: "□",
 }
 ASCII_SHAPES = {
-    Shape.hold: "@",
-    Shape.timer: "%",
-    Shape.map: "*",
-    Shape.subflow: "#",
-    Shape.guard: "&",
-    Shape.choice: "/",
-    Shape.fork: "<",
-    Shape.meet: ">",
-    Shape.tool: "$",
-    Shape.manager: "=",
-    Shape.entry: "(",
-    Shape.exit: ")",
+    NodeShape.hold: "@",
+    NodeShape.timer: "%",
+    NodeShape.map: "*",
+    NodeShape.subflow: "#",
+    NodeShape.guard: "&",
+    NodeShape.choice: "/",
+    NodeShape.fork: "<",
+    NodeShape.meet: ">",
+    NodeShape.tool: "$",
+    NodeShape.manager: "=",
+    NodeShape.entry: "(",
+    NodeShape.exit: ")",
 }
 SHAPE_WORDS = {
-    Shape.hold: "asks a person",
-    Shape.timer: "waits for a time",
-    Shape.map: "for each item",
-    Shape.subflow: "a flow of its own",
-    Shape.guard: "guards",
-    Shape.choice: "chooses a way",
-    Shape.fork: "branches begin",
-    Shape.meet: "branches meet",
-    Shape.tool: "runs a command",
-    Shape.manager: "looks after a child",
-    Shape.entry: "the start",
-    Shape.exit: "the exit",
+    NodeShape.hold: "asks a person",
+    NodeShape.timer: "waits for a time",
+    NodeShape.map: "for each item",
+    NodeShape.subflow: "a flow of its own",
+    NodeShape.guard: "guards",
+    NodeShape.choice: "chooses a way",
+    NodeShape.fork: "branches begin",
+    NodeShape.meet: "branches meet",
+    NodeShape.tool: "runs a command",
+    NodeShape.manager: "looks after a child",
+    NodeShape.entry: "the start",
+    NodeShape.exit: "the exit",
 }
-MARK_SIGNS = {Mark.added: "+", Mark.removed: "-", Mark.changed: "~"}
+MARK_SIGNS = {Highlight.added: "+", Highlight.removed: "-", Highlight.changed: "~"}
 
 
 def columns(text: str) -> int:

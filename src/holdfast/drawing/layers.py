@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.drawing.picture import Look, Picture, PictureEdge, PictureNode
+from holdfast.drawing.picture import EdgeStyle, Picture, PictureEdge, PictureNode
 
 
 class Slot(msgspec.Struct):
@@ -19,7 +19,7 @@ class Slot(msgspec.Struct):
     height: float = 0
 
 
-class Route(msgspec.Struct):
+class EdgeRoute(msgspec.Struct):
     """An edge with the slots that it goes through, source first. `back`: from its source it goes down and
     round, up through `slots`, and into its target from above, like every other edge."""
 
@@ -33,7 +33,7 @@ class Rows(msgspec.Struct):
 
     slots: list[Slot]
     rows: list[list[int]]
-    routes: list[Route]
+    routes: list[EdgeRoute]
 
 
 def make_rows(picture: Picture) -> Rows:
@@ -53,19 +53,19 @@ def make_rows(picture: Picture) -> Rows:
     return Rows(slots, rows, routes)
 
 
-def _route(slots: list[Slot], edge: PictureEdge, source: int, target: int, *, back: bool) -> Route:
+def _route(slots: list[Slot], edge: PictureEdge, source: int, target: int, *, back: bool) -> EdgeRoute:
     first, last = slots[source].layer, slots[target].layer
     passed = range(first, last - 1, -1) if back else range(first + 1, last)
     through: list[int] = []
     for layer in passed:
         through.append(len(slots))
         slots.append(Slot(layer, edge=edge, label=bool(edge.label) and len(through) == 1))
-    return Route(edge, [source, *through, target], back)
+    return EdgeRoute(edge, [source, *through, target], back)
 
 
 def _back_edges(picture: Picture, ends: list[tuple[int, int]]) -> set[int]:
     """Declared loops, edges from a node to itself, and what else closes a circle when walked from the top."""
-    back = {e for e, edge in enumerate(picture.edges) if edge.look is Look.loop or edge.source == edge.target}
+    back = {e for e, edge in enumerate(picture.edges) if edge.look is EdgeStyle.loop or edge.source == edge.target}
     out: list[list[int]] = [[] for _ in picture.nodes]
     for e, (source, _) in enumerate(ends):
         if e not in back:

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from holdfast.drawing.coordinates import place
-from holdfast.drawing.layers import Route, Rows, Slot, make_rows
+from holdfast.drawing.layers import EdgeRoute, Rows, Slot, make_rows
 from holdfast.drawing.ordering import order
 from holdfast.drawing.picture import Picture, PictureEdge, PictureNode
 
@@ -35,7 +35,7 @@ class Layout(msgspec.Struct):
     picture: Picture
     slots: list[Slot]
     rows: list[list[int]]
-    routes: list[Route]
+    routes: list[EdgeRoute]
     width: float
     insides: dict[str, Layout]
 

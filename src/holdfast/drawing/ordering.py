@@ -51,7 +51,7 @@ def _links(rows: Rows) -> tuple[Links, Links, tuple[dict[int, int], dict[int, in
 def _sweep(rows: list[list[int]], links: Links, beside: dict[int, int], *, up: bool) -> None:
     place: dict[int, int] = {}
     for row in reversed(rows) if up else rows:
-        wish = {slot: _wish(links[slot], place) for slot in row}
+        wish = {slot: _preferred_position(links[slot], place) for slot in row}
         for slot, node in beside.items():
             if slot in wish and node in wish:
                 near = wish[node]
@@ -60,7 +60,7 @@ def _sweep(rows: list[list[int]], links: Links, beside: dict[int, int], *, up: b
         place = {slot: i for i, slot in enumerate(row)}
 
 
-def _wish(links: list[int], place: dict[int, int]) -> float | None:
+def _preferred_position(links: list[int], place: dict[int, int]) -> float | None:
     found = [place[slot] for slot in links if slot in place]
     return sum(found) / len(found) if found else None
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from holdfast.drawing.canvas import Span
+from holdfast.drawing.canvas import TextSpan
 from holdfast.drawing.labels import ASCII_SHAPES, ASCII_SIGNS, MARK_SIGNS, SHAPE_SIGNS, SIGNS, shortened
 from holdfast.drawing.layers import make_rows
-from holdfast.drawing.picture import Look, Picture, PictureEdge, PictureNode, Shape
+from holdfast.drawing.picture import EdgeStyle, Picture, PictureEdge, PictureNode, NodeShape
 
 
-def outline(picture: Picture, *, width: int, ascii_only: bool, depth: int = 0) -> list[list[Span]]:
+def outline(picture: Picture, *, width: int, ascii_only: bool, depth: int = 0) -> list[list[TextSpan]]:
     """Nodes in the order of the layout; `->` says what each leads to, and when."""
     rows = make_rows(picture)
     following: dict[str, list[PictureEdge]] = {}
     names = {node.id: node for node in picture.nodes}
     for edge in picture.edges:
         following.setdefault(edge.source, []).append(edge)
-    lines: list[list[Span]] = []
+    lines: list[list[TextSpan]] = []
     for row in rows.rows:
         for slot in row:
             node = rows.slots[slot].node
-            if node is None or node.shape in (Shape.start, Shape.end):
+            if node is None or node.shape in (NodeShape.start, NodeShape.end):
                 continue
             lines.append(_line(node, following.get(node.id, []), names, width, depth, ascii_only))
             if node.inside is not None:
@@ -34,7 +34,7 @@ def _line(
     width: int,
     depth: int,
     ascii_only: bool,
-) -> list[Span]:
+) -> list[TextSpan]:
     signs, shapes = (ASCII_SIGNS, ASCII_SHAPES) if ascii_only else (SIGNS, SHAPE_SIGNS)
     sign = MARK_SIGNS.get(node.mark) or signs.get(node.state, " ")
     style = node.mark if node.mark in MARK_SIGNS else str(node.state)
@@ -44,9 +44,9 @@ def _line(
         tail += f"  {node.note}"
     if edges:
         arrow = "->" if ascii_only else "→"
-        tail += f"  {arrow} " + ", ".join(_told(edge, names) for edge in edges)
+        tail += f"  {arrow} " + ", ".join(_edge_text(edge, names) for edge in edges)
     head = _cut(head, width, ascii_only)
-    return [Span(head, style), Span(_cut(tail, max(width - len(head), 0), ascii_only), "note")]
+    return [TextSpan(head, style), TextSpan(_cut(tail, max(width - len(head), 0), ascii_only), "note")]
 
 
 def _cut(text: str, width: int, ascii_only: bool) -> str:
@@ -55,8 +55,8 @@ def _cut(text: str, width: int, ascii_only: bool) -> str:
     return kept.encode("ascii", "replace").decode() if ascii_only else kept
 
 
-def _told(edge: PictureEdge, names: dict[str, PictureNode]) -> str:
+def _edge_text(edge: PictureEdge, names: dict[str, PictureNode]) -> str:
     label = names[edge.target].label or str(names[edge.target].shape)
-    why = edge.label or ("on failure" if edge.look is Look.failure else "")
-    back = " (back)" if edge.look is Look.loop else ""
+    why = edge.label or ("on failure" if edge.look is EdgeStyle.failure else "")
+    back = " (back)" if edge.look is EdgeStyle.loop else ""
     return f"{label}{back}{f' [{why}]' if why else ''}"

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.errors import InputError
 
 
-class Shape(StrEnum):
+class NodeShape(StrEnum):
     """What a node is: told by an icon in an SVG, by a sign in a terminal. `entry` and `exit` are the first
     and last of a pipeline, which have names; `start` and `end` are the dots of a flow."""
 
@@ -44,7 +44,7 @@ class State(StrEnum):
     unknown = "unknown"
 
 
-class Look(StrEnum):
+class EdgeStyle(StrEnum):
     """What an edge is. A `loop` leads back and is drawn beside the rest."""
 
     plain = "plain"
@@ -54,7 +54,7 @@ class Look(StrEnum):
     dead = "dead"
 
 
-class Mark(StrEnum):
+class Highlight(StrEnum):
     """What a reader should notice: `taken` for what a run went through, the others for a comparison."""
 
     none = ""
@@ -70,9 +70,9 @@ class PictureNode(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     label: str
-    shape: Shape = Shape.task
+    shape: NodeShape = NodeShape.task
     state: State = State.idle
-    mark: Mark = Mark.none
+    mark: Highlight = Highlight.none
     note: str = ""
     detail: str = ""
     inside: Picture | None = None
@@ -82,8 +82,8 @@ class PictureEdge(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     target: str
     label: str = ""
-    look: Look = Look.plain
-    mark: Mark = Mark.none
+    look: EdgeStyle = EdgeStyle.plain
+    mark: Highlight = Highlight.none
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):

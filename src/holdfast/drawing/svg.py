@@ -8,17 +8,17 @@ from itertools import pairwise
 from holdfast.drawing.curves import end_of, path_of, ports_of
 from holdfast.drawing.icons import icon, style_sheet
 from holdfast.drawing.labels import MARK_SIGNS, SHAPE_WORDS, WORDS, columns, shortened
-from holdfast.drawing.layers import Route, Slot
+from holdfast.drawing.layers import EdgeRoute, Slot
 from holdfast.drawing.layout import Layout, Size, lay_out
-from holdfast.drawing.picture import Look, Picture, PictureEdge, PictureNode, Shape, State
+from holdfast.drawing.picture import EdgeStyle, Picture, PictureEdge, PictureNode, NodeShape, State
 
 MARGIN = 16.0
 LABEL_AT_MOST = 36
 EDGE_LABEL_AT_MOST = 40
 LEGEND_AT_LEAST = 520.0
 """A legend takes this much before it goes on in another row."""
-_DOTS = (Shape.start, Shape.end)
-_ENDS = (Shape.entry, Shape.exit)
+_DOTS = (NodeShape.start, NodeShape.end)
+_ENDS = (NodeShape.entry, NodeShape.exit)
 
 
 def to_svg(picture: Picture, *, legend: bool = True) -> str:
@@ -63,7 +63,7 @@ class SvgRuler:
         width = (
             max(lines)
             + 28
-            + (20 if node.shape is not Shape.task else 0)
+            + (20 if node.shape is not NodeShape.task else 0)
             + (22 if node.state or node.mark else 0)
         )
         if inside is not None:
@@ -119,7 +119,7 @@ def _layout_parts(layout: Layout) -> list[str]:
     return parts
 
 
-def _edge(layout: Layout, route: Route, path: str) -> str:
+def _edge(layout: Layout, route: EdgeRoute, path: str) -> str:
     edge = route.edge
     kind = f"edge {edge.look} {edge.mark}".strip()
     source, target = _name(layout.slots[route.slots[0]]), _name(layout.slots[route.slots[-1]])
@@ -161,10 +161,10 @@ def _node(layout: Layout, slot: Slot, node: PictureNode, top: float) -> list[str
     return [*parts, "</g>"]
 
 
-def _dot(slot: Slot, shape: Shape, y: float) -> str:
+def _dot(slot: Slot, shape: NodeShape, y: float) -> str:
     at = f'cx="{_n(slot.x)}" cy="{_n(y)}"'
     ring = f'<circle class="ring" {at} r="6.5"/><circle {at} r="3.5"/>'
-    drawn = ring if shape is Shape.end else f'<circle {at} r="6"/>'
+    drawn = ring if shape is NodeShape.end else f'<circle {at} r="6"/>'
     return f'<g class="dot"><title>{shape}</title>{drawn}</g>'
 
 
@@ -173,9 +173,9 @@ def _frames(node: PictureNode, slot: Slot) -> list[str]:
     w, h = _n(slot.width), _n(slot.height)
     round_ = _n(slot.height / 2) if node.shape in _ENDS else "9"
     box = f'<rect class="box" width="{w}" height="{h}" rx="{round_}"/>'
-    if node.shape is Shape.map:
+    if node.shape is NodeShape.map:
         return [f'<rect class="box" x="5" y="5" width="{w}" height="{h}" rx="9"/>', box]
-    if node.shape is Shape.subflow:
+    if node.shape is NodeShape.subflow:
         within = f'x="3.5" y="3.5" width="{_n(slot.width - 7)}" height="{_n(slot.height - 7)}" rx="6"'
         return [box, f'<rect class="inner" {within}/>']
     return [box]
@@ -183,7 +183,7 @@ def _frames(node: PictureNode, slot: Slot) -> list[str]:
 
 def _words(node: PictureNode, slot: Slot, *, framed: bool) -> list[str]:
     badge = node.state or node.mark in MARK_SIGNS
-    left = 12.0 + (20 if node.shape is not Shape.task else 0)
+    left = 12.0 + (20 if node.shape is not NodeShape.task else 0)
     right = slot.width - (32 if badge else 12)
     middle = (left + right) / 2
     under = sub_line(node)
@@ -193,7 +193,7 @@ def _words(node: PictureNode, slot: Slot, *, framed: bool) -> list[str]:
     if under:
         parts.append(f'<text class="note" x="{_n(middle)}" y="{_n(first + 16)}">{escape(under)}</text>')
     row = 23.0 if framed or under else slot.height / 2
-    if node.shape is not Shape.task:
+    if node.shape is not NodeShape.task:
         parts.append(f'<g class="shape" transform="translate(10 {_n(row - 8)})">{icon(node.shape)}</g>')
     if badge:
         sign = icon(node.mark if node.mark in MARK_SIGNS else node.state)
@@ -223,7 +223,7 @@ def _legend(picture: Picture, room: float) -> list[tuple[float, float, str]]:
         *((s, SHAPE_WORDS[s]) for s in shapes),
         *((m, m) for m in marks),
     ]:
-        kind = "shape" if isinstance(sign, Shape) else "sign"
+        kind = "shape" if isinstance(sign, NodeShape) else "sign"
         width = 22 + 6.2 * len(word)
         if x and x + width > room:
             x, y = 0.0, y + 24
@@ -244,7 +244,7 @@ def _description(picture: Picture) -> str:
     following: dict[str, list[str]] = {}
     labels = {node.id: node.label or str(node.shape) for node in picture.nodes}
     for edge in picture.edges[:400]:
-        when = f" when {edge.label}" if edge.label and edge.look is not Look.failure else ""
+        when = f" when {edge.label}" if edge.label and edge.look is not EdgeStyle.failure else ""
         following.setdefault(edge.source, []).append(f"{labels[edge.target]}{when}")
     told = [
         f"{labels[node.id]}{f' ({WORDS[node.state]})' if node.state in WORDS else ''}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.drawing.canvas import EAST, NORTH, SOUTH, UPRIGHT, WEST, Canvas, Span
+from holdfast.drawing.canvas import EAST, NORTH, SOUTH, UPRIGHT, WEST, Canvas, TextSpan
 from holdfast.drawing.channels import Leg, Net, plan
 from holdfast.drawing.labels import (
     ASCII_SHAPES,
@@ -20,18 +20,18 @@ from holdfast.drawing.labels import (
 from holdfast.drawing.layers import Slot
 from holdfast.drawing.layout import Layout, Size, lay_out
 from holdfast.drawing.outline import outline
-from holdfast.drawing.picture import Look, Mark, Picture, PictureEdge, PictureNode, Shape, State
+from holdfast.drawing.picture import EdgeStyle, Highlight, Picture, PictureEdge, PictureNode, NodeShape, State
 
 LABEL_AT_MOST = 24
 EDGE_LABEL_AT_MOST = 28
 CLOSE_LABEL_AT_MOST = 14
-_DOTS = {Shape.start: "●", Shape.end: "◉"}
+_DOTS = {NodeShape.start: "●", NodeShape.end: "◉"}
 
 
 class TextDrawing(msgspec.Struct, frozen=True):
     """Lines of spans. `plain` is the same as one string."""
 
-    lines: list[list[Span]]
+    lines: list[list[TextSpan]]
 
     @property
     def plain(self) -> str:
@@ -205,29 +205,29 @@ def style_of(node: PictureNode) -> str:
 
 
 def edge_style(edge: PictureEdge) -> str:
-    if edge.mark is not Mark.none:
+    if edge.mark is not Highlight.none:
         return str(edge.mark)
-    return str(edge.look) if edge.look in (Look.dead, Look.failure) else "line"
+    return str(edge.look) if edge.look in (EdgeStyle.dead, EdgeStyle.failure) else "line"
 
 
-def _legend(picture: Picture, width: int, *, ascii_only: bool) -> list[list[Span]]:
+def _legend(picture: Picture, width: int, *, ascii_only: bool) -> list[list[TextSpan]]:
     """Only the signs that occur."""
     states, shapes = _occurring(picture)
     signs, kinds = (ASCII_SIGNS, ASCII_SHAPES) if ascii_only else (SIGNS, SHAPE_SIGNS)
     told = [(f"{signs[s]} {WORDS[s]}", str(s)) for s in State if s in states and s in signs]
-    told += [(f"{kinds[s]} {SHAPE_WORDS[s]}", "note") for s in Shape if s in shapes and s in kinds]
-    lines: list[list[Span]] = [[]] if told else []
+    told += [(f"{kinds[s]} {SHAPE_WORDS[s]}", "note") for s in NodeShape if s in shapes and s in kinds]
+    lines: list[list[TextSpan]] = [[]] if told else []
     used = 0
     for text, style in told:
         if used and used + columns(text) + 3 > width:
             lines.append([])
             used = 0
-        lines[-1] += [Span("   " if used else ""), Span(text, style)]
+        lines[-1] += [TextSpan("   " if used else ""), TextSpan(text, style)]
         used += columns(text) + 3
     return [[], *lines] if told else []
 
 
-def _occurring(picture: Picture) -> tuple[set[State], set[Shape]]:
+def _occurring(picture: Picture) -> tuple[set[State], set[NodeShape]]:
     states, shapes = {node.state for node in picture.nodes}, {node.shape for node in picture.nodes}
     for node in picture.nodes:
         if node.inside is not None:

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from holdfast.engine import breakpoints, end, failures, holds, recover, settle, unknown_outcomes
-from holdfast.engine.dataflow import Problem
-from holdfast.engine.decision import Decision, consume, node_of, taken_in
-from holdfast.engine.messages import Answered, CodeChanged, Finished, Lapsed, Proven, Recovered
+from holdfast.engine.dataflow import CannotContinueError
+from holdfast.engine.decision import Decision, consume, node_of, consume_hold
+from holdfast.engine.messages import HoldAnswered, CodeChanged, HandlerFinished, HoldUnanswered, SubstepEvidence, RunRecovered
 from holdfast.errors import HoldCancelledError, HoldExpiredError
 from holdfast.model.apply import apply_record
 from holdfast.model.approver_edits import changes, merged
@@ -33,13 +33,13 @@ CODE_OPTIONS = (
 )
 
 
-def answered(decision: Decision, message: Answered) -> None:
+def on_hold_answered(decision: Decision, message: HoldAnswered) -> None:
     """An answer counts for exactly the hold that it names (R-27); one for a closed hold is only consumed."""
-    with taken_in(decision, message.hold):
-        _answered(decision, message)
+    with consume_hold(decision, message.hold):
+        _apply_answer(decision, message)
 
 
-def _answered(decision: Decision, message: Answered) -> None:
+def _apply_answer(decision: Decision, message: HoldAnswered) -> None:
     pos = decision.pos
     waiting = pos.holds.get(message.hold)
     if waiting is not None and waiting.why == "code":
@@ -51,16 +51,16 @@ def _answered(decision: Decision, message: Answered) -> None:
         return
     _as_agreed(waiting, message)
     if waiting.why == "break":
-        breakpoints.answered(decision, execution, message)
+        breakpoints.apply_breakpoint_answer(decision, execution, message)
     elif waiting.why == "node":
         decide(decision, execution, message.resolution, message.inbox)
     elif waiting.why == "ask":
-        tell(decision, execution, waiting, message.hold, message.resolution, message.inbox)
+        record_answer(decision, execution, waiting, message.hold, message.resolution, message.inbox)
     else:
         _doubt_resolved(decision, execution, waiting, message)
 
 
-def _as_agreed(waiting: OpenHold, message: Answered) -> None:
+def _as_agreed(waiting: OpenHold, message: HoldAnswered) -> None:
     """Journals of before rows knew their defaults say themselves what silence means."""
     agreed = (waiting.on_timeout or "").partition("default:")[2]
     if agreed and message.resolution.get("auto_expired"):
@@ -81,13 +81,13 @@ def decide(
         ops.append(("scratch", node.hold.into, "set", data))
     ops += _modified(decision, execution, node.hold, resolution, data)
     if reroute is not None:
-        fitting = _nobodys(decision, execution, ops)
+        fitting = _without_decision(decision, execution, ops)
     else:
         fitting = decision.fits.ops(decision, execution, ops) if decision.fits else ops
     if isinstance(fitting, ErrorInfo):
         failures.give_up(decision, execution, fitting, inbox=inbox)
         return
-    finished = Finished(
+    finished = HandlerFinished(
         scope=execution.scope,
         node=execution.node,
         visit=execution.visit,
@@ -112,13 +112,13 @@ def _modified(
     ]
 
 
-def _nobodys(decision: Decision, execution: Exec, ops: list[Op]) -> list[Op]:
+def _without_decision(decision: Decision, execution: Exec, ops: list[Op]) -> list[Op]:
     """Nobody's decision is None, whatever the field's type; a field that gathers decisions keeps its own."""
     graph = decision.pos.scope_graph(decision.graph, decision.pos.scopes[execution.scope])
     return [op for op in ops if op[1] not in graph.spec.reducers]
 
 
-def tell(
+def record_answer(
     decision: Decision,
     execution: Exec,
     waiting: OpenHold,
@@ -155,7 +155,7 @@ def _happened(decision: Decision, execution: Exec, data: Mapping[str, Any], inbo
     if isinstance(fitting, ErrorInfo):
         failures.give_up(decision, execution, fitting, inbox=inbox)
         return
-    finished = Finished(
+    finished = HandlerFinished(
         scope=execution.scope,
         node=execution.node,
         visit=execution.visit,
@@ -167,11 +167,11 @@ def _happened(decision: Decision, execution: Exec, data: Mapping[str, Any], inbo
     settle.settle(decision, execution, finished)
 
 
-def _doubt_resolved(decision: Decision, execution: Exec, waiting: OpenHold, message: Answered) -> None:
+def _doubt_resolved(decision: Decision, execution: Exec, waiting: OpenHold, message: HoldAnswered) -> None:
     said = message.resolution.get("decision")
     data = _mapping(message.resolution.get("response_data"))
     if said == "happened" and waiting.why == "doubt_step":
-        tell(decision, execution, waiting, message.hold, data.get("value"), message.inbox)
+        record_answer(decision, execution, waiting, message.hold, data.get("value"), message.inbox)
     elif said == "happened":
         _happened(decision, execution, data, message.inbox)
     elif said == "not_happened" and waiting.why == "doubt_step":
@@ -201,7 +201,7 @@ def _step_not_happened(decision: Decision, execution: Exec, key: str, inbox: int
         failures.restart(decision, execution, "in_doubt")
 
 
-def proven(decision: Decision, execution: Exec, told: Proven, inbox: int) -> None:
+def record_evidence(decision: Decision, execution: Exec, told: SubstepEvidence, inbox: int) -> None:
     """Late evidence about a sub-step: its result is recorded, and a doubt about it is over (D-17)."""
     pos = decision.pos
     node = node_of(decision.graph, pos, execution)
@@ -232,7 +232,7 @@ def _doubts(waiting: OpenHold, execution: Exec, key: str) -> bool:
     return here and waiting.why == "doubt_step" and waiting.key == key
 
 
-def code_changed(decision: Decision, message: CodeChanged) -> None:
+def on_code_changed(decision: Decision, message: CodeChanged) -> None:
     """Changed code may go on with a run if the flow says so: by itself, or after a person agreed (D-34)."""
     if decision.graph.spec.code_change != "ask":
         _accept_code(decision, message.new, 0, message.nodes)
@@ -261,22 +261,22 @@ def _accept_code(decision: Decision, code: str, inbox: int, nodes: list[str]) ->
     apply_record(decision.graph, decision.pos, record, body)
 
 
-def _code_answered(decision: Decision, waiting: OpenHold, message: Answered) -> None:
+def _code_answered(decision: Decision, waiting: OpenHold, message: HoldAnswered) -> None:
     if message.resolution.get("decision") == "accept":
         _accept_code(decision, waiting.key, message.inbox, [])
-        recover.recovered(decision, Recovered())
+        recover.on_run_recovered(decision, RunRecovered())
         return
     refuse_code(decision, "a person refused to go on with the changed code", message.inbox)
 
 
 def refuse_code(decision: Decision, why: str, inbox: int) -> None:
     consume(decision, inbox)
-    end.fail_run(decision, Problem("version_mismatch", why, ""))
+    end.fail_run(decision, CannotContinueError("version_mismatch", why, ""))
 
 
-def lapsed(decision: Decision, message: Lapsed) -> None:
+def on_hold_unanswered(decision: Decision, message: HoldUnanswered) -> None:
     """Of a hold that nobody waits for any more it is only noted."""
-    with taken_in(decision, message.hold):
+    with consume_hold(decision, message.hold):
         waiting = decision.pos.holds.get(message.hold)
         if waiting is None:
             consume(decision, message.inbox)
@@ -289,10 +289,10 @@ def lapsed(decision: Decision, message: Lapsed) -> None:
             if execution is None:
                 consume(decision, message.inbox)
             else:
-                _lapsed(decision, execution, waiting, message)
+                _apply_unanswered(decision, execution, waiting, message)
 
 
-def _lapsed(decision: Decision, execution: Exec, waiting: OpenHold, message: Lapsed) -> None:
+def _apply_unanswered(decision: Decision, execution: Exec, waiting: OpenHold, message: HoldUnanswered) -> None:
     branch = (waiting.on_timeout or "").startswith(BRANCH)
     if branch and waiting.why == "node" and not message.withdrawn:
         expired = FrozenDict({"decision": None, "response_data": None, "expired": True})
@@ -301,12 +301,12 @@ def _lapsed(decision: Decision, execution: Exec, waiting: OpenHold, message: Lap
         return
     error = _error(decision, execution, waiting, message)
     if waiting.why == "ask":
-        tell(decision, execution, waiting, message.hold, None, message.inbox, error)
+        record_answer(decision, execution, waiting, message.hold, None, message.inbox, error)
     else:
         failures.give_up(decision, execution, error, inbox=message.inbox)
 
 
-def _error(decision: Decision, execution: Exec, waiting: OpenHold, message: Lapsed) -> ErrorInfo:
+def _error(decision: Decision, execution: Exec, waiting: OpenHold, message: HoldUnanswered) -> ErrorInfo:
     asked = waiting.key or repr(node_of(decision.graph, decision.pos, execution).id)
     if message.withdrawn:
         return ErrorInfo(

@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.engine import end, holds, settle
 from holdfast.engine.decision import Decision, node_of
-from holdfast.engine.messages import Answered, BreaksSet
+from holdfast.engine.messages import HoldAnswered, BreakpointsSet
 from holdfast.model.apply import apply_record
 from holdfast.model.breakpoints import SUFFIX, TYPE, place_of
 from holdfast.model.graph import HoldSpec
@@ -27,7 +27,7 @@ OPTIONS = (
 )
 
 
-def stops(decision: Decision, execution: Exec) -> bool:
+def is_at_breakpoint(decision: Decision, execution: Exec) -> bool:
     """Whether this execution has a breakpoint before it that nobody has continued yet."""
     pos = decision.pos
     if execution.passed or pos.breaks_off:
@@ -36,7 +36,7 @@ def stops(decision: Decision, execution: Exec) -> bool:
     return node.breakpoint or (bool(pos.breaks) and place_of(execution.scope, node.id) in pos.breaks)
 
 
-def untouched(execution: Exec) -> bool:
+def is_untouched(execution: Exec) -> bool:
     """Nothing of it has happened yet: a breakpoint can still stand before it."""
     return execution.intent < 0 and not (
         execution.subs or execution.step_intents or execution.emitted or execution.opened or execution.results
@@ -60,7 +60,7 @@ def pause(decision: Decision, execution: Exec) -> None:
     )
 
 
-def answered(decision: Decision, execution: Exec, message: Answered) -> None:
+def apply_breakpoint_answer(decision: Decision, execution: Exec, message: HoldAnswered) -> None:
     """Nothing is bound: the state stays as it is (BP-7)."""
     node = node_of(decision.graph, decision.pos, execution)
     if message.resolution.get("decision") != "continue":
@@ -75,7 +75,7 @@ def answered(decision: Decision, execution: Exec, message: Answered) -> None:
     settle.start_exec(decision, execution)
 
 
-def breaks_set(decision: Decision, message: BreaksSet) -> None:
+def on_breakpoints_set(decision: Decision, message: BreakpointsSet) -> None:
     set_breaks(decision, message.breaks, off=message.off)
 
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.engine import failures, settle, timers
-from holdfast.engine.dataflow import Flow, Problem
+from holdfast.engine.dataflow import EdgePropagation, CannotContinueError
 from holdfast.engine.decision import Decision, node_of
-from holdfast.engine.messages import Finished, TimerFired
+from holdfast.engine.messages import HandlerFinished, TimerFired
 from holdfast.errors import NodeTimeoutError
 from holdfast.model.apply import end_limit
 from holdfast.model.branches import GATES
@@ -32,7 +32,7 @@ _NO_SUCCESS = frozenset({FAIL, "partial_success", "retry", "skipped"})
 """Any other word is a success, of the pipeline's own naming."""
 
 
-def wanted(spec: ParallelSpec) -> int | None:
+def required_successes(spec: ParallelSpec) -> int | None:
     """How many successes are enough; None where all branches are waited for."""
     return {"first_success": 1, "k_of_n": spec.count}.get(spec.join)
 
@@ -42,7 +42,7 @@ def is_decided(spec: ParallelSpec, results: Results) -> bool:
         return True
     if spec.on_branch_failure == "fail_fast" and _failed(results):
         return True
-    enough = wanted(spec)
+    enough = required_successes(spec)
     return enough is not None and _successes(results) >= enough
 
 
@@ -52,7 +52,7 @@ def outcome_of(spec: ParallelSpec, name: str, results: Results) -> tuple[str, Er
     if failed and spec.on_branch_failure == "fail_fast":
         first = failed[0]
         return FAIL, _error(f"branch {first['id']!r} of {name!r} failed: {first['failure_reason']}")
-    enough = wanted(spec)
+    enough = required_successes(spec)
     if enough is not None and _successes(results) < enough:
         said = f"{_successes(results)} of {len(spec.starts)} branches of {name!r} succeeded"
         who = spec.join if spec.join == "first_success" else "its join"
@@ -124,13 +124,13 @@ def _no_list(decision: Decision, scope: Scope, execution: Exec) -> None:
 
 
 def _start_children(decision: Decision, scope: Scope, execution: Exec, moves: list[Any]) -> list[Exec]:
-    flow = Flow(decision, scope, moves)
+    flow = EdgePropagation(decision, scope, moves)
     opened: list[Exec] = []
     for child in flow.open_children(execution):
-        inner = Flow(decision, child, moves)
+        inner = EdgePropagation(decision, child, moves)
         try:
             inner.begin()
-        except Problem as problem:
+        except CannotContinueError as problem:
             failures.fail_scope(decision, child, problem)
         opened += inner.opened
     return opened
@@ -170,7 +170,7 @@ def timed_out(decision: Decision, owner: Exec, message: TimerFired) -> None:
     for scope in [s for s in pos.scopes.values() if s.owner == (owner.scope, owner.node)]:
         failures.wipe(decision, scope, record, body, "V")
     end_limit(pos, owner)
-    late = Finished(
+    late = HandlerFinished(
         scope=owner.scope,
         node=owner.node,
         visit=owner.visit,
@@ -181,13 +181,13 @@ def timed_out(decision: Decision, owner: Exec, message: TimerFired) -> None:
         retryable=node.retry.attempts > 1,
         gates=gates_of(owner.results),
     )
-    failures.failed(decision, owner, late)
+    failures.on_attempt_failed(decision, owner, late)
 
 
 def _join(decision: Decision, owner: Exec, node: Node, spec: ParallelSpec) -> None:
     """What the branches came to is in the state before anybody goes on from here, or fails."""
     outcome, error = outcome_of(spec, node.id, owner.results)
-    joined = Finished(
+    joined = HandlerFinished(
         scope=owner.scope,
         node=owner.node,
         visit=owner.visit,
@@ -199,7 +199,7 @@ def _join(decision: Decision, owner: Exec, node: Node, spec: ParallelSpec) -> No
         gates=gates_of(owner.results),
         duration=max(0, decision.now - decision.pos.at),
     )
-    settle.finished(decision, joined)
+    settle.on_handler_finished(decision, joined)
 
 
 def complete_parent(decision: Decision, owner: Exec) -> None:
@@ -221,7 +221,7 @@ def complete_parent(decision: Decision, owner: Exec) -> None:
     settle.settle(
         decision,
         owner,
-        Finished(
+        HandlerFinished(
             scope=owner.scope,
             node=owner.node,
             visit=owner.visit,

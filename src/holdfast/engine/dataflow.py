@@ -23,7 +23,7 @@ from holdfast.types.record import Move, Side
 from holdfast.types.status import HoldStatus
 
 
-class Problem(Exception):
+class CannotContinueError(Exception):
     """The graph cannot go on from here: becomes a failure of the run."""
 
     def __init__(self, code: str, message: str, node: str) -> None:
@@ -47,7 +47,7 @@ def chosen_edges(
     resolve = None
     for e in graph.out[execution.node]:
         kind = graph.edges[e].kind
-        if graph.loops and graph.edges[e].loop is not None and used_up(graph, scope, e):
+        if graph.loops and graph.edges[e].loop is not None and is_loop_exhausted(graph, scope, e):
             continue
         if failed or kind is EdgeKind.failure:
             if failed and kind is EdgeKind.failure:
@@ -72,7 +72,7 @@ def chosen_edges(
     return fired
 
 
-def used_up(graph: Graph, scope: Scope, e: int) -> bool:
+def is_loop_exhausted(graph: Graph, scope: Scope, e: int) -> bool:
     """A loop edge that was taken as often as it may, and is passed by as if its condition did not hold."""
     edge = graph.edges[e]
     return edge.loop is not None and edge.on_limit == "continue" and scope.loop_counts.get(e, 0) >= edge.loop
@@ -93,7 +93,7 @@ def give_up_effects(decision: Decision, gone: list[Exec], moves: list[Move]) -> 
         moves.append(("U", scope.path, execution.node, execution.visit))
 
 
-class Flow:
+class EdgePropagation:
     """The cascade that one settled node, or one opened scope, sets off in its scope."""
 
     def __init__(self, decision: Decision, scope: Scope, moves: list[Move], frame: int = 0) -> None:
@@ -230,7 +230,7 @@ class Flow:
 
     def _unsatisfied(self, node: int, count: int, need: int) -> None:
         name = self.graph.nodes[node].id
-        raise Problem(
+        raise CannotContinueError(
             "join_unsatisfied",
             f"{name!r} needs {need} incoming branches, but only {count} can still arrive",
             name,
@@ -244,14 +244,14 @@ class Flow:
         name, cap = self.graph.nodes[node].id, self.graph.spec.max_visits
         visits = self.visit(node) - self.scope.before.get(node, 0)
         if own and visits >= own:
-            raise Problem("loop_limit", f"{name!r} was visited {own} times, its limit", name)
+            raise CannotContinueError("loop_limit", f"{name!r} was visited {own} times, its limit", name)
         if cap and visits >= cap:
-            raise Problem("loop_limit", f"{name!r} was visited {cap} times, the flow's limit", name)
+            raise CannotContinueError("loop_limit", f"{name!r} was visited {cap} times, the flow's limit", name)
 
     def start(self, node: int) -> None:
         name = self.graph.nodes[node].id
         if (self.scope.path, node) in self.pos.execs:
-            raise Problem("stall", f"{name!r} would start again while it is still running", name)
+            raise CannotContinueError("stall", f"{name!r} would start again while it is still running", name)
         self.check_visits(node)
         policy = self.graph.nodes[node].join
         if policy.timeout is not None:
@@ -261,7 +261,7 @@ class Flow:
         try:
             self.do("S", node, self.visit(node) + 1)
         except StateError as clash:
-            raise Problem(
+            raise CannotContinueError(
                 "state_mismatch", f"the branches into {name!r} do not merge: {clash.message}", name
             ) from None
         self.started(node)
@@ -342,7 +342,7 @@ class Flow:
     def check_cap(self, e: int) -> None:
         edge, taken = self.graph.edges[e], self.scope.loop_counts.get(e, 0)
         if edge.loop is not None and taken >= edge.loop:
-            raise Problem(
+            raise CannotContinueError(
                 "loop_limit",
                 f"the loop from {edge.source!r} back to {edge.target!r} was taken {taken} times: its cap",
                 edge.source,

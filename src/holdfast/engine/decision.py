@@ -15,7 +15,7 @@ from holdfast.types.ids import HoldId
 from holdfast.types.record import Body, Kind, Op, Record, Side
 
 
-class Fits(Protocol):
+class ValueChecker(Protocol):
     """Whether values that no handler returned fit the state's declared types, which only code knows."""
 
     def ops(self, decision: Decision, execution: Exec, ops: list[Op], /) -> list[Op] | ErrorInfo:
@@ -32,7 +32,7 @@ class Decision:
 
     __slots__ = ("cancels", "ended", "fits", "graph", "now", "pos", "probes", "records", "starts")
 
-    def __init__(self, graph: Graph, pos: Position, now: int, fits: Fits | None = None) -> None:
+    def __init__(self, graph: Graph, pos: Position, now: int, fits: ValueChecker | None = None) -> None:
         self.fits = fits
         self.graph = graph
         self.pos = pos
@@ -104,7 +104,7 @@ def side_of(record: Record) -> Side:
 
 
 @contextmanager
-def taken_in(decision: Decision, hold: str) -> Generator[None]:
+def consume_hold(decision: Decision, hold: str) -> Generator[None]:
     """What became of this hold is taken in with the first record that follows from it."""
     before = len(decision.records)
     yield

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.engine.dataflow import Problem
+from holdfast.engine.dataflow import CannotContinueError
 from holdfast.engine.decision import Decision, node_of
-from holdfast.engine.messages import CancelAsked, Stopped
+from holdfast.engine.messages import CancelRequested, HandlersStopped
 from holdfast.model.apply import apply_record
 from holdfast.model.record_bodies import AttemptBody, EndBody, ErrorInfo, StepBody
 from holdfast.types.record import Kind, Side
@@ -17,14 +17,14 @@ _CLOSED = {
 }
 
 
-def fail_run(decision: Decision, problem: Problem) -> None:
+def fail_run(decision: Decision, problem: CannotContinueError) -> None:
     """The graph itself cannot go on (a stall, a limit, an unsatisfied join)."""
     body = AttemptBody("failing", error_of(problem))
     record = decision.draft(Kind.attempt, body, node=problem.node, outcome="fail", listed=True)
     apply_record(decision.graph, decision.pos, record, body)
 
 
-def error_of(problem: Problem) -> ErrorInfo:
+def error_of(problem: CannotContinueError) -> ErrorInfo:
     kind = "".join(part.title() for part in problem.code.split("_")) + "Error"
     return ErrorInfo(problem.code, kind, problem.message)
 
@@ -46,7 +46,7 @@ def end_run(
     decision.ended = True
 
 
-def stopped(decision: Decision, _message: Stopped) -> None:
+def on_handlers_stopped(decision: Decision, _message: HandlersStopped) -> None:
     """Every handler has come to rest: the run ends as it must."""
     pos = decision.pos
     if decision.ended:
@@ -82,7 +82,7 @@ def _mark_unknown(decision: Decision) -> None:
         apply_record(decision.graph, decision.pos, record, body)
 
 
-def cancel_asked(decision: Decision, message: CancelAsked) -> None:
+def on_cancel_requested(decision: Decision, message: CancelRequested) -> None:
     cancel_run(decision, message.reason, message.inbox)
 
 

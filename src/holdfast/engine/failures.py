@@ -8,11 +8,11 @@ from __future__ import annotations
 from hashlib import sha256
 
 from holdfast.engine import child_scopes, end, holds, settle, unknown_outcomes
-from holdfast.engine.dataflow import Problem, give_up_effects
+from holdfast.engine.dataflow import CannotContinueError, give_up_effects
 from holdfast.engine.decision import Decision, node_of, side_of
-from holdfast.engine.messages import Finished
+from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk import takes_failure
-from holdfast.engine.walk_state import mirrored
+from holdfast.engine.walk_state import with_walk_fields
 from holdfast.model.apply import apply_record, forgive
 from holdfast.model.child_scopes import PARENTS, collects, result_of, wipe_scope
 from holdfast.model.graph import Backoff, Graph, Node, RetryPolicy
@@ -31,7 +31,7 @@ from holdfast.types.record import Kind, NewTimer, Record, Side
 from holdfast.types.value import FrozenDict
 
 
-def wait_before(policy: RetryPolicy, failures: int, *identity: str | int) -> int:
+def retry_delay(policy: RetryPolicy, failures: int, *identity: str | int) -> int:
     """Microseconds before the next attempt, after this many failures (from 1).
 
     Jitter is a hash of who is retrying, so that replaying a run gives the same times.
@@ -55,7 +55,7 @@ def _share(*identity: str | int) -> float:
     return int.from_bytes(raw[:8], "big") / 2**64
 
 
-def failed(decision: Decision, execution: Exec, message: Finished) -> None:
+def on_attempt_failed(decision: Decision, execution: Exec, message: HandlerFinished) -> None:
     """An attempt ended badly: try again, ask, or give up (D-15)."""
     node = node_of(decision.graph, decision.pos, execution)
     assert message.error is not None
@@ -69,7 +69,7 @@ def failed(decision: Decision, execution: Exec, message: Finished) -> None:
         give_up(decision, execution, message.error, message=message)
 
 
-def _used_up(decision: Decision, execution: Exec, node: Node, message: Finished) -> None:
+def _used_up(decision: Decision, execution: Exec, node: Node, message: HandlerFinished) -> None:
     """It asks for an attempt that it does not have."""
     if node.walk is not None and node.walk.allow_partial:
         message.error, message.outcome = None, "partial_success"
@@ -83,7 +83,7 @@ def _used_up(decision: Decision, execution: Exec, node: Node, message: Finished)
 
 def _retry(decision: Decision, execution: Exec, node: Node, error: ErrorInfo, inbox: int) -> None:
     failures = execution.failures + 1
-    pause = wait_before(node.retry, failures, decision.pos.run, execution.scope, node.id, execution.visit)
+    pause = retry_delay(node.retry, failures, decision.pos.run, execution.scope, node.id, execution.visit)
     wake = decision.now + pause
     token = f"retry:{execution.scope}{node.id}.{execution.visit}.{failures}"
     body = AttemptBody("retry", error, wake, token)
@@ -119,14 +119,14 @@ def restart(decision: Decision, execution: Exec, reason: str, *, inbox: int = 0)
 
 
 def give_up(
-    decision: Decision, execution: Exec, error: ErrorInfo, *, message: Finished | None = None, inbox: int = 0
+    decision: Decision, execution: Exec, error: ErrorInfo, *, message: HandlerFinished | None = None, inbox: int = 0
 ) -> None:
     """No attempt is left. What follows is the node's `on_failure`."""
     pos = decision.pos
     scope = pos.scopes[execution.scope]
     graph = pos.scope_graph(decision.graph, scope)
     node = graph.nodes[execution.node]
-    ended = message or Finished(
+    ended = message or HandlerFinished(
         scope=execution.scope, node=execution.node, visit=execution.visit, inbox=inbox
     )
     ended.error = error
@@ -145,19 +145,19 @@ def give_up(
         _abort(decision, scope, execution, node, ended)
 
 
-def _walks_on(graph: Graph, scope: Scope, execution: Exec, ended: Finished) -> bool:
+def _walks_on(graph: Graph, scope: Scope, execution: Exec, ended: HandlerFinished) -> bool:
     ended.outcome = "fail"
     return takes_failure(graph, scope, execution, ended)
 
 
-def _abort(decision: Decision, scope: Scope, execution: Exec, node: Node, ended: Finished) -> None:
+def _abort(decision: Decision, scope: Scope, execution: Exec, node: Node, ended: HandlerFinished) -> None:
     owner = _owner_that_copes(decision, scope)
     assert ended.error is not None
     graph = decision.pos.scope_graph(decision.graph, scope)
     if graph.spec.mirrors:
         # Nobody goes by its label any more, and the record does not have it for a replay.
         ended.outcome, ended.label = FAIL, ""
-        ended.ops = mirrored(graph, scope, execution, ended)
+        ended.ops = with_walk_fields(graph, scope, execution, ended)
     side = Side(inbox_done=[ended.inbox] if ended.inbox else [])
     holds.close_holds(decision.pos, execution, side, "the node failed")
     side.close_timers += [t for t in (execution.token, *naps_of(decision.pos, execution)) if t]
@@ -213,7 +213,7 @@ def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) ->
     child_failed(decision, owner, error)
 
 
-def fail_scope(decision: Decision, scope: Scope, problem: Problem) -> None:
+def fail_scope(decision: Decision, scope: Scope, problem: CannotContinueError) -> None:
     """The graph cannot go on in this scope: a failure of the branch that it is, else of the run."""
     owner = _owner_that_copes(decision, scope)
     if owner is None or not node_of(decision.graph, decision.pos, owner).parallel:
@@ -225,10 +225,10 @@ def fail_scope(decision: Decision, scope: Scope, problem: Problem) -> None:
 def child_failed(decision: Decision, owner: Exec, error: ErrorInfo) -> None:
     """A map or sub-flow fails by its child: it tries again or gives up, as any node."""
     retryable = node_of(decision.graph, decision.pos, owner).retry.attempts > 1
-    finished = Finished(
+    finished = HandlerFinished(
         scope=owner.scope, node=owner.node, visit=owner.visit, error=error, retryable=retryable
     )
-    failed(decision, owner, finished)
+    on_attempt_failed(decision, owner, finished)
 
 
 def _child_below(decision: Decision, scope: Scope, owner: Exec) -> Scope:

@@ -20,9 +20,9 @@ from holdfast.model.forms.compile import primary_options
 from holdfast.model.forms.json_schema import KEY, schema_of
 from holdfast.model.forms.render import render_form
 from holdfast.model.graph import HoldSpec, Node
-from holdfast.model.hold_rendering import Showing, UnshowableError
+from holdfast.model.hold_rendering import PlaceholderRenderer, UnshowableError
 from holdfast.model.hold_rules import assignee_fault, expiry_of, request_hash
-from holdfast.model.paths import hiding, resolver
+from holdfast.model.paths import masking_resolver, resolver
 from holdfast.model.pinned_skills import with_pins
 from holdfast.model.position import Exec, Position
 from holdfast.model.record_bodies import AskedBody, ErrorInfo
@@ -129,7 +129,7 @@ def _more(spec: HoldSpec) -> Any:
     return freeze(msgspec.to_builtins(found)) if found else None
 
 
-def asked_again(asked: dict[str, Any]) -> HoldSpec:
+def spec_from_asked(asked: dict[str, Any]) -> HoldSpec:
     """The question that a journal tells of."""
     more: dict[str, Any] = dict(asked.get("more") or {})
     expires = asked["expires_at"]
@@ -151,7 +151,7 @@ def asked_again(asked: dict[str, Any]) -> HoldSpec:
 # ---------------------------------------------------------------------- what is known when it is asked
 
 
-class Shown(msgspec.Struct, frozen=True):
+class RenderedHold(msgspec.Struct, frozen=True):
     """`warnings`: what had no value, each with its place."""
 
     prompt: str
@@ -159,19 +159,19 @@ class Shown(msgspec.Struct, frozen=True):
     warnings: list[str]
 
 
-def rendered(spec: HoldSpec, resolve: Resolve) -> Shown:
+def render_hold(spec: HoldSpec, resolve: Resolve) -> RenderedHold:
     """What people read, with its placeholders filled in, once. A value that has no text form is told of in
     its place. Raises UnaskableError for what is too large, and in a strict hold for what has no value."""
-    showing = Showing(resolve, strict=_is_strict(spec), telling=True)
+    showing = PlaceholderRenderer(resolve, strict=_is_strict(spec), telling=True)
     try:
         prompt = showing.value(spec.prompt, "prompt")
         context = {name: showing.value(each, f"context.{name}") for name, each in spec.context.items()}
     except UnshowableError as error:
         raise UnaskableError(f"its {error}") from error
-    return Shown(prompt if isinstance(prompt, str) else _told(prompt), context, showing.warnings)
+    return RenderedHold(prompt if isinstance(prompt, str) else _text_or_reason(prompt), context, showing.warnings)
 
 
-def _told(value: object) -> str:
+def _text_or_reason(value: object) -> str:
     try:
         return as_text(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -188,7 +188,7 @@ def _is_strict(spec: HoldSpec) -> bool:
     return bool(spec.terms) and spec.terms.strict_templates
 
 
-def filled_in(spec: HoldSpec, resolve: Resolve) -> HoldSpec:
+def fill_placeholders(spec: HoldSpec, resolve: Resolve) -> HoldSpec:
     """With its placeholders filled in, once. Raises UnaskableError where that fails (TO-4)."""
     if spec.assignee is not None:
         spec = msgspec.structs.replace(spec, assignee=_who(spec.assignee, resolve, "assignee"))
@@ -214,12 +214,12 @@ def _form(spec: HoldSpec, form: dict[str, Any], resolve: Resolve) -> dict[str, A
 
 def _waiting(spec: HoldSpec, text: str) -> HoldSpec:
     try:
-        return timed(spec, text)
+        return with_timeout(spec, text)
     except ValueError as error:
         raise UnaskableError(f"its timeout {spec.wait!r}: {error}") from error
 
 
-def timed(spec: HoldSpec, given: str | float | timedelta) -> HoldSpec:
+def with_timeout(spec: HoldSpec, given: str | float | timedelta) -> HoldSpec:
     """With this timeout; business time waits for its calendar. Raises DurationError."""
     length = parse_length(given)
     if isinstance(length, BusinessDuration):
@@ -296,10 +296,10 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
     spec = node.hold or HoldSpec()
     resolve = resolver(decision.pos.scopes[execution.scope].tree, execution.frame)
     if decision.graph.secrets:
-        resolve = hiding(resolve, decision.graph.secrets)
+        resolve = masking_resolver(resolve, decision.graph.secrets)
     try:
-        shown = rendered(spec, resolve)
-        spec = filled_in(spec, resolve)
+        shown = render_hold(spec, resolve)
+        spec = fill_placeholders(spec, resolve)
     except UnaskableError as fault:
         said = f"hold {node.id!r} cannot be asked: {fault}"
         error = ErrorInfo(ExpressionError.code, ExpressionError.__name__, said)

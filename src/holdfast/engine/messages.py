@@ -11,7 +11,7 @@ from holdfast.types.memory import Memory
 from holdfast.types.record import Op
 
 
-class Finished(msgspec.Struct, kw_only=True):
+class HandlerFinished(msgspec.Struct, kw_only=True):
     """A handler ended. `unknown`: an effect whose outcome nobody knows (D-15)."""
 
     scope: str
@@ -38,7 +38,7 @@ class Finished(msgspec.Struct, kw_only=True):
     memories: list[Memory] = []  # journaled writes, to be put in the settle
 
 
-class Answered(msgspec.Struct, kw_only=True):
+class HoldAnswered(msgspec.Struct, kw_only=True):
     hold: str
     resolution: Any
     by: str
@@ -46,7 +46,7 @@ class Answered(msgspec.Struct, kw_only=True):
     inbox: int = 0
 
 
-class Lapsed(msgspec.Struct, kw_only=True):
+class HoldUnanswered(msgspec.Struct, kw_only=True):
     """A hold ended without a decision: it expired, or was withdrawn. `raises`: the flow is to know."""
 
     hold: str
@@ -61,13 +61,13 @@ class TimerFired(msgspec.Struct, kw_only=True):
     inbox: int = 0
 
 
-class CancelAsked(msgspec.Struct, kw_only=True):
+class CancelRequested(msgspec.Struct, kw_only=True):
     reason: str
     by: str = ""
     inbox: int = 0
 
 
-class Proven(msgspec.Struct, kw_only=True):
+class SubstepEvidence(msgspec.Struct, kw_only=True):
     """What a fenced worker told about a sub-step with an effect."""
 
     ordinal: str
@@ -77,37 +77,37 @@ class Proven(msgspec.Struct, kw_only=True):
     effect: str = ""
 
 
-Late = dict[int, Finished | Proven]
+EvidenceBySeq = dict[int, HandlerFinished | SubstepEvidence]
 """What fenced workers told about effects, by the seq of their intent (D-17)."""
 
 
-class ResumeAsked(msgspec.Struct, kw_only=True):
+class ResumeRequested(msgspec.Struct, kw_only=True):
     """Run the failed nodes again; stop at these places too, or (`off`) nowhere."""
 
     inbox: int = 0
-    late: Late = {}
+    late: EvidenceBySeq = {}
     breaks: list[str] = []
     off: bool = False
 
 
-class BreaksSet(msgspec.Struct, kw_only=True):
+class BreakpointsSet(msgspec.Struct, kw_only=True):
     """Where a run that goes on is to stop: known before anything of it starts."""
 
     breaks: list[str] = []
     off: bool = False
 
 
-class Recovered(msgspec.Struct, kw_only=True):
+class RunRecovered(msgspec.Struct, kw_only=True):
     """A worker has loaded this run. Work that may have been under way is judged by its effect class."""
 
-    late: Late = {}
+    late: EvidenceBySeq = {}
 
 
-class LateCame(msgspec.Struct, kw_only=True):
+class EvidenceArrived(msgspec.Struct, kw_only=True):
     """Evidence about an effect, after its doubt may have been asked."""
 
     intent: int
-    told: Finished | Proven | None
+    told: HandlerFinished | SubstepEvidence | None
     inbox: int = 0
 
 
@@ -122,7 +122,7 @@ class CodeChanged(msgspec.Struct, kw_only=True):
     nodes: list[str] = []
 
 
-class Doubted(msgspec.Struct, kw_only=True):
+class SubstepDoubted(msgspec.Struct, kw_only=True):
     """A sub-step with an effect ended in an error: whether it took effect is not known (D-15, D-20)."""
 
     scope: str
@@ -132,21 +132,21 @@ class Doubted(msgspec.Struct, kw_only=True):
     error: ErrorInfo
 
 
-class Stopped(msgspec.Struct, kw_only=True):
+class HandlersStopped(msgspec.Struct, kw_only=True):
     """All handlers of a run that fails or is being cancelled have come to rest."""
 
 
 Message = (
-    Finished
-    | Answered
-    | Lapsed
+    HandlerFinished
+    | HoldAnswered
+    | HoldUnanswered
     | TimerFired
-    | CancelAsked
-    | ResumeAsked
-    | Recovered
-    | Stopped
-    | Doubted
-    | LateCame
+    | CancelRequested
+    | ResumeRequested
+    | RunRecovered
+    | HandlersStopped
+    | SubstepDoubted
+    | EvidenceArrived
     | CodeChanged
-    | BreaksSet
+    | BreakpointsSet
 )

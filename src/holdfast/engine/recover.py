@@ -19,9 +19,9 @@ from holdfast.engine import (
     timers,
     unknown_outcomes,
 )
-from holdfast.engine.dataflow import Problem
+from holdfast.engine.dataflow import CannotContinueError
 from holdfast.engine.decision import Decision, consume, node_of
-from holdfast.engine.messages import Finished, LateCame, Proven, Recovered, ResumeAsked
+from holdfast.engine.messages import HandlerFinished, EvidenceArrived, SubstepEvidence, RunRecovered, ResumeRequested
 from holdfast.model.apply import apply_record
 from holdfast.model.child_scopes import PARENTS
 from holdfast.model.graph import Node, NodeKind
@@ -47,7 +47,7 @@ def _pick_up(decision: Decision, execution: Exec, node: Node) -> None:
     if SETTLED in execution.subs:
         return
     waits_to_open = execution.phase in ("work", "children") and node.kind in OPENED
-    if waits_to_open and breakpoints.untouched(execution) and breakpoints.stops(decision, execution):
+    if waits_to_open and breakpoints.is_untouched(execution) and breakpoints.is_at_breakpoint(decision, execution):
         breakpoints.pause(decision, execution)
         return
     if node.kind is NodeKind.hold and execution.phase == "work":
@@ -90,7 +90,7 @@ def _end_what_is_over(decision: Decision) -> None:
         end.end_run(decision, "completed", None)
 
 
-def resume_asked(decision: Decision, message: ResumeAsked) -> None:
+def on_resume_requested(decision: Decision, message: ResumeRequested) -> None:
     """A failed run goes on: its failed nodes run again, nothing that settled does (G-35, G-36)."""
     pos = decision.pos
     inbox = message.inbox
@@ -113,7 +113,7 @@ def resume_asked(decision: Decision, message: ResumeAsked) -> None:
         apply_record(decision.graph, pos, record, body)
         if SETTLED in execution.subs:
             decision.starts.append(execution)
-        elif breakpoints.stops(decision, execution):
+        elif breakpoints.is_at_breakpoint(decision, execution):
             breakpoints.pause(decision, execution)
         elif node.kind is NodeKind.task or node.kind is NodeKind.guardrail:
             decision.starts.append(execution)
@@ -121,12 +121,12 @@ def resume_asked(decision: Decision, message: ResumeAsked) -> None:
             settle.enter(decision, execution)
     if unmendable is not None:
         consume(decision, inbox)
-        end.fail_run(decision, Problem(unmendable.code, unmendable.message, failed_node))
+        end.fail_run(decision, CannotContinueError(unmendable.code, unmendable.message, failed_node))
         return
-    recovered(decision, Recovered(late=message.late))
+    on_run_recovered(decision, RunRecovered(late=message.late))
 
 
-def recovered(decision: Decision, message: Recovered) -> None:
+def on_run_recovered(decision: Decision, message: RunRecovered) -> None:
     """Judge what was under way when the last worker let go of the run. One that fails starts nothing more."""
     pos = decision.pos
     failures.hand_up_left(decision)
@@ -141,24 +141,24 @@ def recovered(decision: Decision, message: Recovered) -> None:
             continue
         if node.kind in PARENTS or node.kind in (NodeKind.hold, NodeKind.timer):
             continue
-        if breakpoints.untouched(execution) and breakpoints.stops(decision, execution):
+        if breakpoints.is_untouched(execution) and breakpoints.is_at_breakpoint(decision, execution):
             breakpoints.pause(decision, execution)
             continue
         _recover(decision, execution, node, message)
     pick_up(decision)
 
 
-def _recover(decision: Decision, execution: Exec, node: Node, message: Recovered) -> None:
+def _recover(decision: Decision, execution: Exec, node: Node, message: RunRecovered) -> None:
     pos = decision.pos
     late = message.late.get(execution.intent)
-    if isinstance(late, Finished):
+    if isinstance(late, HandlerFinished):
         # A worker that lost the run while the handler ran has told how it ended (D-17).
-        settle.finished(decision, late)
+        settle.on_handler_finished(decision, late)
         return
     for intent in list(execution.step_intents.values()):
         told = message.late.get(intent)
-        if isinstance(told, Proven):
-            answers.proven(decision, execution, told, 0)
+        if isinstance(told, SubstepEvidence):
+            answers.record_evidence(decision, execution, told, 0)
     if execution.intent >= 0 and node.effect not in REPEATABLE and not node.idempotency_key:
         unknown_outcomes.in_doubt(decision, execution, node, None)
     elif unknown_outcomes.next_doubt(decision, execution, node) or waits_inside(pos, execution):
@@ -169,15 +169,15 @@ def _recover(decision: Decision, execution: Exec, node: Node, message: Recovered
         decision.starts.append(execution)
 
 
-def late_came(decision: Decision, message: LateCame) -> None:
+def on_evidence_arrived(decision: Decision, message: EvidenceArrived) -> None:
     """Evidence after the doubt was asked: it is resolved by what the fenced worker told (D-17)."""
     told = message.told
     for execution in decision.pos.execs.values():
-        if isinstance(told, Finished) and execution.intent == message.intent and execution.phase == "doubt":
+        if isinstance(told, HandlerFinished) and execution.intent == message.intent and execution.phase == "doubt":
             told.inbox = message.inbox
-            settle.finished(decision, told)
+            settle.on_handler_finished(decision, told)
             return
-        if isinstance(told, Proven) and execution.step_intents.get(told.ordinal) == message.intent:
-            answers.proven(decision, execution, told, message.inbox)
+        if isinstance(told, SubstepEvidence) and execution.step_intents.get(told.ordinal) == message.intent:
+            answers.record_evidence(decision, execution, told, message.inbox)
             return
     consume(decision, message.inbox)

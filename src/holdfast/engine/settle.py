@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.engine import breakpoints, child_scopes, end, failures, holds, timers, unknown_outcomes
-from holdfast.engine.dataflow import Flow, Problem, chosen_edges
+from holdfast.engine.dataflow import EdgePropagation, CannotContinueError, chosen_edges
 from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
-from holdfast.engine.messages import Finished
+from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk import walk_on
-from holdfast.engine.walk_state import mirrored
+from holdfast.engine.walk_state import with_walk_fields
 from holdfast.errors import StateError
 from holdfast.model.apply import apply_record, settle_exec
 from holdfast.model.child_scopes import PARENTS, result_of
@@ -20,21 +20,21 @@ from holdfast.types.record import Kind
 from holdfast.types.value import FrozenDict, FrozenList
 
 
-def finished(decision: Decision, message: Finished) -> None:
+def on_handler_finished(decision: Decision, message: HandlerFinished) -> None:
     """The one door for ends of handlers. A message about an execution that is gone is ignored."""
     pos = decision.pos
     execution = pos.execs.get((message.scope, message.node))
     if execution is None or execution.visit != message.visit or execution.phase == "failed":
         return
     if message.probe is not None:
-        unknown_outcomes.probed(decision, execution, message)
+        unknown_outcomes.on_probe_finished(decision, execution, message)
     elif message.error is None:
         settle(decision, execution, message)
     else:
-        failures.failed(decision, execution, message)
+        failures.on_attempt_failed(decision, execution, message)
 
 
-def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bool = False) -> None:
+def settle(decision: Decision, execution: Exec, message: HandlerFinished, *, failed: bool = False) -> None:
     """Write the step, then let the graph move on from it."""
     pos = decision.pos
     scope = pos.scopes[execution.scope]
@@ -44,7 +44,7 @@ def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bo
         _let_code_choose(decision, execution, node, message)
         return
     if graph.spec.mirrors:
-        message.ops = mirrored(graph, scope, execution, message)
+        message.ops = with_walk_fields(graph, scope, execution, message)
     body = StepBody(
         message.ops,
         [],
@@ -85,7 +85,7 @@ def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bo
             open_exec(decision, fresh)
 
 
-def _let_code_choose(decision: Decision, execution: Exec, node: Node, message: Finished) -> None:
+def _let_code_choose(decision: Decision, execution: Exec, node: Node, message: HandlerFinished) -> None:
     """A node without a handler (a hold, a map, ...) has edges that Python code chooses among. What it
     came to is recorded; a worker then asks the code, and its choice settles the step (D-26)."""
     value = FrozenDict(
@@ -114,7 +114,7 @@ def _move_on(
     graph: Graph,
     scope: Scope,
     execution: Exec,
-    message: Finished,
+    message: HandlerFinished,
     body: StepBody,
     *,
     failed: bool,
@@ -122,19 +122,19 @@ def _move_on(
     only = graph.only[execution.node]
     if only >= 0 and not failed and message.reroute is None:
         return _go(decision, graph, scope, execution, only, body)
-    flow = Flow(decision, scope, body.moves, execution.frame)
+    flow = EdgePropagation(decision, scope, body.moves, execution.frame)
     try:
         if graph.walk:
             walk_on(flow, execution, message)
         else:
             fired = _fired(graph, scope, execution, message, failed=failed)
             flow.settle(execution.node, fired)
-    except Problem as problem:
+    except CannotContinueError as problem:
         failures.fail_scope(decision, scope, problem)
     return flow.opened
 
 
-def _fired(graph: Graph, scope: Scope, execution: Exec, message: Finished, *, failed: bool) -> list[int]:
+def _fired(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished, *, failed: bool) -> list[int]:
     if message.reroute is not None:
         target = graph.index[message.reroute]
         return [e for e in graph.out[execution.node] if graph.target[e] == target][:1]
@@ -175,7 +175,7 @@ def open_exec(decision: Decision, execution: Exec) -> None:
         return
     if (execution.scope, execution.node) not in pos.execs:
         return
-    if breakpoints.stops(decision, execution):
+    if breakpoints.is_at_breakpoint(decision, execution):
         breakpoints.pause(decision, execution)
     else:
         enter(decision, execution)
@@ -223,7 +223,7 @@ def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
     try:
         scope.tree.finish()
     except StateError as clash:
-        problem = Problem("state_mismatch", f"the branches do not merge at the end: {clash.message}", "")
+        problem = CannotContinueError("state_mismatch", f"the branches do not merge at the end: {clash.message}", "")
         end.fail_run(decision, problem)
         return
     body.moves.append(("C", scope.path, 0, 0))
@@ -238,12 +238,12 @@ def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
     child_scopes.go_on_with_owner(decision, owner, body)
 
 
-def stall(pos: Position, graph: Graph, scope: Scope) -> Problem:
+def stall(pos: Position, graph: Graph, scope: Scope) -> CannotContinueError:
     inner = pos.scope_graph(graph, scope)
     waiting = sorted(
         {inner.nodes[inner.target[e]].id for e in scope.tokens}
         or {inner.nodes[h].id for h in scope.open_loops}
     )
-    return Problem(
+    return CannotContinueError(
         "stall", f"work remains but nothing can start: {', '.join(waiting)} still waits", waiting[0]
     )

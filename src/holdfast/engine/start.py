@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.engine import end, settle
-from holdfast.engine.dataflow import Flow, Problem
-from holdfast.engine.decision import Decision, Fits
+from holdfast.engine.dataflow import EdgePropagation, CannotContinueError
+from holdfast.engine.decision import Decision, ValueChecker
 from holdfast.model.apply import set_options
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position, new_scope
@@ -25,7 +25,7 @@ def begin(
     mode: str,
     now: int,
     options: dict[str, Any] | None = None,
-    fits: Fits | None = None,
+    fits: ValueChecker | None = None,
 ) -> Decision:
     """Records for a new run, from seq 0. Holds of first nodes are open when the run exists."""
     pos = Position(run)
@@ -35,12 +35,12 @@ def begin(
     pos.head, pos.at, pos.mode = record.seq, record.at, mode
     set_options(pos, body.options)
     scope = pos.scopes[""] = new_scope("", "", {"input": given, "scratch": dict(scratch), "artifacts": {}})
-    flow = Flow(decision, scope, body.moves)
+    flow = EdgePropagation(decision, scope, body.moves)
     try:
         flow.begin()
         if not flow.opened:
-            raise Problem("stall", f"no node of flow {graph.name!r} can start", "")
-    except Problem as problem:
+            raise CannotContinueError("stall", f"no node of flow {graph.name!r} can start", "")
+    except CannotContinueError as problem:
         end.fail_run(decision, problem)
     for execution in flow.opened:
         settle.open_exec(decision, execution)

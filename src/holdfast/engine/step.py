@@ -18,20 +18,20 @@ from holdfast.engine import (
     timers,
     unknown_outcomes,
 )
-from holdfast.engine.decision import Decision, Fits
+from holdfast.engine.decision import Decision, ValueChecker
 from holdfast.engine.messages import (
-    Answered,
-    BreaksSet,
-    CancelAsked,
+    HoldAnswered,
+    BreakpointsSet,
+    CancelRequested,
     CodeChanged,
-    Doubted,
-    Finished,
-    Lapsed,
-    LateCame,
+    SubstepDoubted,
+    HandlerFinished,
+    HoldUnanswered,
+    EvidenceArrived,
     Message,
-    Recovered,
-    ResumeAsked,
-    Stopped,
+    RunRecovered,
+    ResumeRequested,
+    HandlersStopped,
     TimerFired,
 )
 from holdfast.model.graph import Graph
@@ -39,7 +39,7 @@ from holdfast.model.position import Position
 
 
 def step(
-    graph: Graph, pos: Position, inbox: Sequence[Message], now: int, fits: Fits | None = None
+    graph: Graph, pos: Position, inbox: Sequence[Message], now: int, fits: ValueChecker | None = None
 ) -> Decision:
     decision = Decision(graph, pos, now, fits)
     for message in inbox:
@@ -48,16 +48,16 @@ def step(
 
 
 _HANDLERS: dict[type[Message], Callable[[Decision, Any], None]] = {
-    Finished: settle.finished,
-    Answered: answers.answered,
-    Lapsed: answers.lapsed,
-    TimerFired: timers.timer_fired,
-    CancelAsked: end.cancel_asked,
-    ResumeAsked: recover.resume_asked,
-    Recovered: recover.recovered,
-    Stopped: end.stopped,
-    Doubted: unknown_outcomes.doubted,
-    LateCame: recover.late_came,
-    CodeChanged: answers.code_changed,
-    BreaksSet: breakpoints.breaks_set,
+    HandlerFinished: settle.on_handler_finished,
+    HoldAnswered: answers.on_hold_answered,
+    HoldUnanswered: answers.on_hold_unanswered,
+    TimerFired: timers.on_timer_fired,
+    CancelRequested: end.on_cancel_requested,
+    ResumeRequested: recover.on_resume_requested,
+    RunRecovered: recover.on_run_recovered,
+    HandlersStopped: end.on_handlers_stopped,
+    SubstepDoubted: unknown_outcomes.on_substep_doubted,
+    EvidenceArrived: recover.on_evidence_arrived,
+    CodeChanged: answers.on_code_changed,
+    BreakpointsSet: breakpoints.on_breakpoints_set,
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from holdfast.engine import child_scopes, end, failures, settle
-from holdfast.engine.dataflow import Flow, Problem
+from holdfast.engine.dataflow import EdgePropagation, CannotContinueError
 from holdfast.engine.decision import Decision, consume, node_of
-from holdfast.engine.messages import Finished, TimerFired
+from holdfast.engine.messages import HandlerFinished, TimerFired
 from holdfast.model.apply import apply_record
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import compile_expr
@@ -44,7 +44,7 @@ def _wake_at(decision: Decision, execution: Exec, node: Node) -> int:
     return to_micros(value)  # type: ignore[arg-type]
 
 
-def nap(decision: Decision, execution: Exec, node: Node, key: str, wake: int) -> None:
+def sleep_inside(decision: Decision, execution: Exec, node: Node, key: str, wake: int) -> None:
     """`ctx.sleep` inside a handler: the moment is fixed once, however often the node is entered."""
     token = f"nap:{execution.scope}{node.id}.{execution.visit}.{execution.attempt}:{key}"
     body = AttemptBody("nap", None, wake, token, nodes=[key])
@@ -104,7 +104,7 @@ def arm_join(decision: Decision, waiting: Exec) -> None:
     apply_record(decision.graph, pos, record, body)
 
 
-def timer_fired(decision: Decision, message: TimerFired) -> None:
+def on_timer_fired(decision: Decision, message: TimerFired) -> None:
     """A token that is no longer open changes nothing (D-30)."""
     pos = decision.pos
     key = pos.timers.get(message.token)
@@ -128,7 +128,7 @@ def timer_fired(decision: Decision, message: TimerFired) -> None:
 
 
 def _woke(decision: Decision, execution: Exec, message: TimerFired) -> None:
-    finished = Finished(
+    finished = HandlerFinished(
         scope=execution.scope, node=execution.node, visit=execution.visit, inbox=message.inbox
     )
     settle.settle(decision, execution, finished)
@@ -147,11 +147,11 @@ def _join_timed_out(decision: Decision, key: tuple[str, int], message: TimerFire
     )
     record.scope = scope.path
     pos.head, pos.at = record.seq, record.at
-    flow = Flow(decision, scope, body.moves)
+    flow = EdgePropagation(decision, scope, body.moves)
     try:
         flow.start(key[1])
         flow.run()
-    except Problem as problem:
+    except CannotContinueError as problem:
         end.fail_run(decision, problem)
     for fresh in flow.opened:
         settle.open_exec(decision, fresh)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.engine import failures, holds, settle
 from holdfast.engine.decision import Decision, node_of
-from holdfast.engine.messages import Doubted, Finished
+from holdfast.engine.messages import SubstepDoubted, HandlerFinished
 from holdfast.model.graph import InDoubt, Node
 from holdfast.model.position import Exec
 from holdfast.model.record_bodies import ErrorInfo
@@ -22,7 +22,7 @@ def in_doubt(decision: Decision, execution: Exec, node: Node, error: ErrorInfo |
         holds.ask_doubt(decision, execution, error)
 
 
-def probed(decision: Decision, execution: Exec, message: Finished) -> None:
+def on_probe_finished(decision: Decision, execution: Exec, message: HandlerFinished) -> None:
     """The node's probe has looked: the effect happened, or it did not, or not even the probe knows."""
     if message.probe == "happened":
         settle.settle(decision, execution, message)
@@ -32,7 +32,7 @@ def probed(decision: Decision, execution: Exec, message: Finished) -> None:
         holds.ask_doubt(decision, execution, message.error)
 
 
-def doubted(decision: Decision, message: Doubted) -> None:
+def on_substep_doubted(decision: Decision, message: SubstepDoubted) -> None:
     """The same policy as for a node, for one sub-step of it."""
     execution = decision.pos.execs.get((message.scope, message.node))
     if execution is None or execution.visit != message.visit:

@@ -6,9 +6,9 @@ the first by target's name. Goal gates are checked when the walk comes to its en
 
 from __future__ import annotations
 
-from holdfast.engine.dataflow import Flow, Problem, used_up
-from holdfast.engine.messages import Finished
-from holdfast.engine.walk_state import PLAIN, SKIPS_BY, Seen, label_of, note_outcome, outcome_of
+from holdfast.engine.dataflow import EdgePropagation, CannotContinueError, is_loop_exhausted
+from holdfast.engine.messages import HandlerFinished
+from holdfast.engine.walk_state import PLAIN, SKIPS_BY, ConditionResolver, label_of, note_outcome, outcome_of
 from holdfast.model.expr import truthy
 from holdfast.model.graph import END, EdgeKind, Graph, WalkSpec
 from holdfast.model.labels import normal_label
@@ -18,7 +18,7 @@ from holdfast.types.outcome import FAIL
 MAX_RESTARTS = 10
 
 
-def walk_on(flow: Flow, execution: Exec, message: Finished) -> None:
+def walk_on(flow: EdgePropagation, execution: Exec, message: HandlerFinished) -> None:
     graph, scope = flow.graph, flow.scope
     node = graph.nodes[execution.node]
     outcome = outcome_of(graph, scope, execution, message)
@@ -39,7 +39,7 @@ def walk_on(flow: Flow, execution: Exec, message: Finished) -> None:
         _terminal(flow, outcome, node.id)
 
 
-def takes_failure(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> bool:
+def takes_failure(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> bool:
     """Whether the walk goes on from a failed node: by a fail edge, a retry target, or its gate at the end."""
     spec = graph.nodes[execution.node].walk or PLAIN
     if _is_terminal(graph, execution.node):
@@ -60,21 +60,21 @@ def _is_terminal(graph: Graph, node: int) -> bool:
     return spec.terminal or (not graph.out[node] and not _failure_targets(graph, node))
 
 
-def next_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> int | None:
+def next_edge(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> int | None:
     edge = select_edge(graph, scope, execution, message)
     failed = outcome_of(graph, scope, execution, message) == FAIL
     return None if edge is not None and failed and not _may_follow_failure(graph, edge) else edge
 
 
-def select_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> int | None:
+def select_edge(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> int | None:
     outcome = outcome_of(graph, scope, execution, message)
     label = label_of(graph, scope, execution, message)
-    seen = Seen(scope, execution, message, {"outcome": outcome, "preferred_label": label})
+    seen = ConditionResolver(scope, execution, message, {"outcome": outcome, "preferred_label": label})
     matching: list[int] = []
     plain: list[int] = []
     for e in graph.out[execution.node]:
         condition = graph.conditions[e]
-        if used_up(graph, scope, e):
+        if is_loop_exhausted(graph, scope, e):
             continue
         if graph.edges[e].kind is EdgeKind.failure:
             if outcome == FAIL:
@@ -111,7 +111,7 @@ def _may_follow_failure(graph: Graph, edge: int) -> bool:
     return any(end >= 0 and (graph.nodes[end].walk or PLAIN).routing for end in ends)
 
 
-def _take(flow: Flow, edge: int) -> None:
+def _take(flow: EdgePropagation, edge: int) -> None:
     target = flow.graph.target[edge]
     if target < 0:
         _terminal(flow, flow.scope.walk["outcome"], END)
@@ -126,7 +126,7 @@ def _take(flow: Flow, edge: int) -> None:
     flow.start(target)
 
 
-def _restart(flow: Flow, edge: int) -> None:
+def _restart(flow: EdgePropagation, edge: int) -> None:
     """The walk begins anew. Visits go on counting, because keys and questions are named by them; limits count
     from here."""
     graph, scope = flow.graph, flow.scope
@@ -134,7 +134,7 @@ def _restart(flow: Flow, edge: int) -> None:
     restarts = int(scope.walk.get("restarts", 0))
     if restarts >= limit:
         name = graph.edges[edge].source
-        raise Problem("loop_limit", f"{name!r} began the walk anew {restarts} times, the limit", name)
+        raise CannotContinueError("loop_limit", f"{name!r} began the walk anew {restarts} times, the limit", name)
     # Of this step itself a replay still needs to know what it said (D-26).
     said = {key: scope.walk[key] for key in ("label", "suggested", SKIPS_BY) if key in scope.walk}
     scope.walk.clear()
@@ -143,7 +143,7 @@ def _restart(flow: Flow, edge: int) -> None:
     flow.frame = 0
 
 
-def _jump(flow: Flow, name: str) -> None:
+def _jump(flow: EdgePropagation, name: str) -> None:
     """To a retry target: no edge leads there, so the node starts in the frame at hand."""
     node = flow.graph.node_index(name)
     flow.check_visits(node, (flow.graph.nodes[node].walk or PLAIN).max_visits)
@@ -174,41 +174,41 @@ def _gate(graph: Graph, name: str) -> WalkSpec:
     return next((spec for spec in inside if spec.goal_gate), PLAIN)
 
 
-def _terminal(flow: Flow, outcome: str, name: str) -> None:
+def _terminal(flow: EdgePropagation, outcome: str, name: str) -> None:
     """The end of the walk, unless a goal gate that was visited is not satisfied."""
     gates: dict[str, bool] = flow.scope.walk.get("gates", {})
     unmet = [gate for gate, met in gates.items() if not met]
     if not unmet:
         if outcome == FAIL:
             why = flow.scope.walk.get("reason") or f"the walk ended at {name!r} after a failure"
-            raise Problem("node_failed", why, name)
+            raise CannotContinueError("node_failed", why, name)
         return
     targets = _targets(flow.graph, _gate(flow.graph, unmet[0]))
     if not targets and flow.scope.owner is not None and flow.graph.spec.mirrors:
         # A branch: the walk around it knows its gates, and what to do about them.
         if outcome == FAIL:
-            raise Problem("node_failed", flow.scope.walk.get("reason", ""), name)
+            raise CannotContinueError("node_failed", flow.scope.walk.get("reason", ""), name)
         return
     jumps = int(flow.scope.walk.get("jumps", 0))
     if not targets:
-        raise Problem("node_failed", "Goal gate unsatisfied and no retry target", unmet[0])
+        raise CannotContinueError("node_failed", "Goal gate unsatisfied and no retry target", unmet[0])
     if jumps >= flow.graph.spec.max_goal_jumps:
         why = f"the goal gate {unmet[0]!r} is not satisfied and it was retried {jumps} times"
-        raise Problem("node_failed", why, unmet[0])
+        raise CannotContinueError("node_failed", why, unmet[0])
     # An unmet gate stays so until it is met: to pass it by the next time does not help.
     flow.scope.walk["jumps"] = jumps + 1
     _jump(flow, targets[0])
 
 
-def _route_failure(flow: Flow, node: int) -> None:
+def _route_failure(flow: EdgePropagation, node: int) -> None:
     targets = _failure_targets(flow.graph, node)
     name = flow.graph.nodes[node].id
     if not targets:
         why = flow.scope.walk.get("reason") or f"{name!r} failed, and no edge or retry target takes it on"
-        raise Problem("node_failed", why, name)
+        raise CannotContinueError("node_failed", why, name)
     jumps = dict(flow.scope.walk.get("fail_jumps", {}))
     if jumps.get(name, 0) >= flow.graph.spec.max_goal_jumps:
-        raise Problem("loop_limit", f"{name!r} failed {jumps[name]} times and went to its retry target", name)
+        raise CannotContinueError("loop_limit", f"{name!r} failed {jumps[name]} times and went to its retry target", name)
     jumps[name] = jumps.get(name, 0) + 1
     flow.scope.walk["fail_jumps"] = jumps
     _jump(flow, targets[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from holdfast.engine.messages import Finished
+from holdfast.engine.messages import HandlerFinished
 from holdfast.model.expr import Path, Resolve
 from holdfast.model.expr import walk as walk_path
 from holdfast.model.graph import Edge, Graph, WalkSpec
@@ -21,12 +21,12 @@ OUTCOME, LABEL, CURRENT, RETRIES = "outcome", "preferred_label", "current_node",
 SKIPS_BY = "skips_by"
 
 
-def outcome_of(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> str:
+def outcome_of(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> str:
     """What conditions read. A routing node passes on the outcome that led to it."""
     return scope.walk["outcome"] if _passes_on(graph, scope, execution) else message.outcome
 
 
-def label_of(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> str:
+def label_of(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> str:
     """The preferred label that conditions and edges read: its own, or what a routing node passes on."""
     return scope.walk.get("label", "") if _passes_on(graph, scope, execution) else message.label
 
@@ -35,7 +35,7 @@ def _passes_on(graph: Graph, scope: Scope, execution: Exec) -> bool:
     return (graph.nodes[execution.node].walk or PLAIN).routing and "outcome" in scope.walk
 
 
-def note_outcome(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> None:
+def note_outcome(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> None:
     """What later nodes and gates read. What was skipped leaves no outcome."""
     node = graph.nodes[execution.node]
     spec, walk = node.walk or PLAIN, scope.walk
@@ -70,7 +70,7 @@ def _satisfies(outcome: str, graph: Graph) -> bool:
     return outcome in SATISFIED or (bool(graph.spec.mirrors) and outcome not in (FAIL, "retry", SKIPPED))
 
 
-def _note_more(walk: dict[str, Any], message: Finished) -> None:
+def _note_more(walk: dict[str, Any], message: HandlerFinished) -> None:
     notes: Any = message.notes or {}
     walk["notes"] = notes.get("notes", "")
     if message.outcome == FAIL and message.error is not None:
@@ -79,7 +79,7 @@ def _note_more(walk: dict[str, Any], message: Finished) -> None:
         walk.pop("reason", None)
 
 
-def _count_retries(walk: dict[str, Any], name: str, execution: Exec, message: Finished) -> None:
+def _count_retries(walk: dict[str, Any], name: str, execution: Exec, message: HandlerFinished) -> None:
     """How often each stage was tried again; only a success forgets it."""
     retries = dict(walk.get("retries", {}))
     if message.outcome != FAIL:
@@ -90,7 +90,7 @@ def _count_retries(walk: dict[str, Any], name: str, execution: Exec, message: Fi
         walk["retries"] = retries
 
 
-def mirrored(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> list[Op]:
+def with_walk_fields(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> list[Op]:
     """The changes of a step, with what the walk says of it. The same when it is told what it has said."""
     name = graph.nodes[execution.node].id
     said: dict[str, Any] = {CURRENT: name}
@@ -104,10 +104,10 @@ def mirrored(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> 
     return [*others, *(("scratch", key, "set", value) for key, value in said.items())]
 
 
-class Seen:
+class ConditionResolver:
     """How conditions read the state after a step, whether its changes are made already or not."""
 
-    def __init__(self, scope: Scope, execution: Exec, message: Finished, extra: dict[str, Any]) -> None:
+    def __init__(self, scope: Scope, execution: Exec, message: HandlerFinished, extra: dict[str, Any]) -> None:
         self._scope, self._execution, self._extra = scope, execution, extra
         self._changes = {op[1]: op[3] for op in message.ops if op[0] == "scratch" and op[2] == "set"}
 

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError
 from holdfast.holds.actions.answers import Submission, read_draft
-from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.context import HoldContext
 from holdfast.types.clock import instant
 from holdfast.types.hold import Note
 from holdfast.types.terms import Actor
 
 if TYPE_CHECKING:
-    from holdfast.holds.forms.attached_files import Kept
+    from holdfast.holds.forms.attached_files import AttachedFile
     from holdfast.holds.forms.file_references import Reference
 
 When = datetime | timedelta | int
 """A time with its zone, so long from now, or microseconds since the epoch."""
 
 
-class Leaving:
-    office: Office
+class CommentMethods:
+    office: HoldContext
 
     async def comment(self, actor: Actor, hold: str, text: str) -> Note:
         from holdfast.holds.actions import notes
@@ -56,7 +56,7 @@ class Leaving:
 
         return await attachments.attach(self.office, actor, hold, field, name, data, media_type=media_type)
 
-    async def files(self, actor: Actor, hold: str) -> Sequence[Kept]:
+    async def files(self, actor: Actor, hold: str) -> Sequence[AttachedFile]:
         """What was attached, in the order in which it came."""
         from holdfast.holds.forms import attachments
 
@@ -111,7 +111,7 @@ class Leaving:
         """That this person has looked at it."""
         from holdfast.holds.actions import notes
 
-        await notes.seen(self.office, actor, hold)
+        await notes.mark_seen(self.office, actor, hold)
 
     def _instant(self, when: When) -> int:
         try:

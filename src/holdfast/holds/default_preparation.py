@@ -5,22 +5,22 @@ from __future__ import annotations
 from holdfast.holds.deployments.delegation import DelegatedUser, DeploymentDefaults
 from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.directory.base import Directory
-from holdfast.holds.permissions.address import Addressee
-from holdfast.holds.preparation import Desk, Preparing
+from holdfast.holds.permissions.address import AssigneeStep
+from holdfast.holds.preparation import HoldPreparation, PreparationStep
 from holdfast.holds.timing.deadlines import Deadlines
 from holdfast.holds.timing.stored_calendars import Calendars
 from holdfast.store.protocols import Store
 
 
-def usual_desk(
-    store: Store, *, directory: Directory | None = None, policies: Preparing | None = None
-) -> Desk:
+def default_preparation(
+    store: Store, *, directory: Directory | None = None, policies: PreparationStep | None = None
+) -> HoldPreparation:
     """Without a directory names stand as they are written; without policies no rule changes anything."""
     deployments = Deployments(store)
-    return Desk(
+    return HoldPreparation(
         defaults=DeploymentDefaults(deployments),
         policies=policies,
         delegated=DelegatedUser(deployments, directory),
-        directory=Addressee(directory),
+        directory=AssigneeStep(directory),
         deadlines=Deadlines(Calendars(store)),
     )

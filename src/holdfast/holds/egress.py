@@ -47,7 +47,7 @@ _METADATA_NAMES = frozenset(
 )  # fmt: skip
 
 
-class Target(msgspec.Struct, frozen=True):
+class EgressTarget(msgspec.Struct, frozen=True):
     """An address as it was understood: `host` is what TLS and the Host header name."""
 
     host: str
@@ -74,7 +74,7 @@ class Egress(msgspec.Struct, frozen=True):
         return any(each.lower() in names for each in self.allow)
 
 
-def target_of(url: str, egress: Egress) -> Target:
+def target_of(url: str, egress: Egress) -> EgressTarget:
     """Raises EgressError for what is no address, or none that messages may go to by its looks."""
     parts = _split(url)
     host = _host(parts, url)
@@ -88,7 +88,7 @@ def target_of(url: str, egress: Egress) -> Target:
     if port not in PORTS and not allowed:
         raise EgressError(f"{_shown(url)} has port {port}; 443 and 8443 are allowed.", hint=_HINT)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(host, port, path, tls)
+    return EgressTarget(host, port, path, tls)
 
 
 def _split(url: str) -> SplitResult:
@@ -127,7 +127,7 @@ def _shown(url: str) -> str:
     )
 
 
-async def address_of(target: Target, egress: Egress, resolve: Resolve | None = None) -> str:
+async def address_of(target: EgressTarget, egress: Egress, resolve: Resolve | None = None) -> str:
     """The address to connect to. Raises EgressError where any address of the name lies inside; OSError where
     the name has none."""
     found = [ip_address(text) for text in await (resolve or _resolve)(target.host, target.port)]

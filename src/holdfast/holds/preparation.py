@@ -16,10 +16,10 @@ from holdfast.holds.permissions.assignees import parse_assignee
 from holdfast.holds.timing.reminders import next_reminder
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldFacts, NewHold
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 
-class Preparing(Protocol):
+class PreparationStep(Protocol):
     """One thing that is worked out: what a deployment sets, what rules say, whom a name means, deadlines."""
 
     def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
@@ -31,17 +31,17 @@ class Preparing(Protocol):
         ...
 
 
-class Desk:
+class HoldPreparation:
     """Policies may change whom it goes to and until when, so they come first; skills add to what is shown."""
 
     def __init__(
         self,
         *,
-        defaults: Preparing | None = None,
-        policies: Preparing | None = None,
-        delegated: Preparing | None = None,
-        directory: Preparing | None = None,
-        deadlines: Preparing | None = None,
+        defaults: PreparationStep | None = None,
+        policies: PreparationStep | None = None,
+        delegated: PreparationStep | None = None,
+        directory: PreparationStep | None = None,
+        deadlines: PreparationStep | None = None,
     ) -> None:
         steps = {
             "defaults": defaults,
@@ -68,7 +68,7 @@ class Desk:
         return reminded(_failing(hold, failed))
 
     async def _step(
-        self, name: str, step: Preparing, hold: NewHold, facts: HoldFacts, failed: dict[str, str]
+        self, name: str, step: PreparationStep, hold: NewHold, facts: HoldFacts, failed: dict[str, str]
     ) -> NewHold:
         raw = hold.assignee
         try:
@@ -89,7 +89,7 @@ def _failing(hold: NewHold, failed: dict[str, str]) -> NewHold:
     then, and whoever is asked instead might be one who must not decide alone."""
     if not failed:
         return hold
-    said = [f"its {name} could not be worked out: {told(why, 500)}" for name, why in failed.items()]
+    said = [f"its {name} could not be worked out: {clean_text(why, 500)}" for name, why in failed.items()]
     terms = msgspec.structs.replace(hold.terms, warnings=(*hold.terms.warnings, *said))
     hold = msgspec.structs.replace(hold, terms=terms)
     lost = failed.get("directory") or failed.get("policies")

@@ -14,30 +14,30 @@ import msgspec
 from holdfast.errors import AnswerInvalidError
 from holdfast.holds.actions import resolve
 from holdfast.holds.actions.answers import Submission, read_body
-from holdfast.holds.actions.change import look, refuse
-from holdfast.holds.actions.context import Office
-from holdfast.holds.actions.resolve import Resolved, Terms
-from holdfast.holds.comment_methods import Leaving, When
+from holdfast.holds.actions.change import load_visible, record_refusal
+from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.resolve import ResolveResult, ResolveConditions
+from holdfast.holds.comment_methods import CommentMethods, When
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.terms import Actor
 
 if TYPE_CHECKING:
-    from holdfast.holds.actions.bulk import Bulk
+    from holdfast.holds.actions.bulk import BulkResult
     from holdfast.holds.actions.rate_limit import Pace
     from holdfast.holds.directory.base import Directory
     from holdfast.holds.forms.attachments import Scan
     from holdfast.holds.policies.guardrails import Guardrails
-    from holdfast.holds.queries.audit import Audited, SignedHead
+    from holdfast.holds.queries.audit import AuditCheck, SignedHead
     from holdfast.holds.queries.history import Entry
-    from holdfast.holds.queries.list import Page
-    from holdfast.holds.queries.metrics import Lasting, Metrics
+    from holdfast.holds.queries.list import HoldPage
+    from holdfast.holds.queries.metrics import Lasting, HoldMetrics
     from holdfast.store.protocols import Store
 
 Body = Mapping[str, Any] | str
 """`{decision, response_data, comment, request_hash}` or `{resolution, comment}`; a text is the decision."""
 
 
-class HoldService(Leaving):
+class HoldService(CommentMethods):
     """`actor` is who acts, by their credential; `terms.operator()` is whoever works on the store itself."""
 
     def __init__(
@@ -50,11 +50,11 @@ class HoldService(Leaving):
         pace: Pace | None = None,
     ) -> None:
         self.store = store
-        self.office = Office(store, directory=directory, guardrails=guardrails, scan=scan, pace=pace)
+        self.office = HoldContext(store, directory=directory, guardrails=guardrails, scan=scan, pace=pace)
 
     # ------------------------------------------------------------------ looking
     async def get(self, actor: Actor, hold: str) -> HoldRow:
-        return await look(self.office, actor, hold)
+        return await load_visible(self.office, actor, hold)
 
     async def list(
         self,
@@ -65,7 +65,7 @@ class HoldService(Leaving):
         order: HoldOrder | None = None,
         cursor: str | None = None,
         limit: int = 50,
-    ) -> Page:
+    ) -> HoldPage:
         """Views: mine, groups, asked, unrouted, watching, snoozed, done, breakpoints, all."""
         from holdfast.holds.queries import list as listing
 
@@ -87,13 +87,13 @@ class HoldService(Leaving):
 
     async def metrics(
         self, actor: Actor, *, where: HoldFilter | None = None, lasting: Lasting | None = None
-    ) -> Metrics:
+    ) -> HoldMetrics:
         """Figures about what the actor may see; `lasting`: a calendar's `between`, for business hours."""
         from holdfast.holds.queries import metrics
 
         return await metrics.metrics(self.office, actor, where=where, lasting=lasting)
 
-    async def verify_audit(self, tenant: str, *, against: SignedHead | None = None) -> Audited:
+    async def verify_audit(self, tenant: str, *, against: SignedHead | None = None) -> AuditCheck:
         """Whether a tenant's audit is whole, and which record is not."""
         from holdfast.holds.queries import audit
 
@@ -111,7 +111,7 @@ class HoldService(Leaving):
         """One decision as a file that can be checked offline, signed where there is a key."""
         from holdfast.holds.queries import evidence
 
-        return await evidence.hand_out(self.office, actor, hold, key=key, to_head=to_head)
+        return await evidence.export_evidence(self.office, actor, hold, key=key, to_head=to_head)
 
     # ------------------------------------------------------------------ deciding
     async def resolve(
@@ -128,7 +128,7 @@ class HoldService(Leaving):
         idempotency_key: str | None = None,
         link: str | None = None,
         reason: str | None = None,
-    ) -> Resolved:
+    ) -> ResolveResult:
         """Decide it, once, or give one vote where several have to agree. As a body of the interface, or by
         name. `reason` uses the right to override.
 
@@ -144,7 +144,7 @@ class HoldService(Leaving):
             raise AnswerInvalidError("an answer is given as a body or by name, not as both.")
         else:
             said = named if body is None else await self._read(actor, hold, body)
-        terms = Terms(if_match=if_match, idempotency_key=idempotency_key, link=link, reason=reason)
+        terms = ResolveConditions(if_match=if_match, idempotency_key=idempotency_key, link=link, reason=reason)
         return await resolve.resolve(self.office, actor, hold, said, terms)
 
     async def answer(
@@ -154,7 +154,7 @@ class HoldService(Leaving):
         said = Submission(decision=decision, response_data=data, comment=comment)
         return await resolve.answer(self.office, hold, said, by=by)
 
-    async def vote(self, actor: Actor, hold: str, body: Body, **conditions: Any) -> Resolved:
+    async def vote(self, actor: Actor, hold: str, body: Body, **conditions: Any) -> ResolveResult:
         """`resolve`, by the name that it has where several have to agree."""
         return await self.resolve(actor, hold, body, **conditions)
 
@@ -168,11 +168,11 @@ class HoldService(Leaving):
         if_match: int | None = None,
         idempotency_key: str | None = None,
         reason: str | None = None,
-    ) -> Resolved:
+    ) -> ResolveResult:
         """Decide it in a few seconds, unless `undo` comes first."""
         from holdfast.holds.actions import undo_window
 
-        terms = Terms(if_match=if_match, idempotency_key=idempotency_key, reason=reason)
+        terms = ResolveConditions(if_match=if_match, idempotency_key=idempotency_key, reason=reason)
         said = await self._read(actor, hold, body)
         return await undo_window.place(self.office, actor, hold, said, terms, seconds=seconds)
 
@@ -190,11 +190,11 @@ class HoldService(Leaving):
         *,
         preview: bool = True,
         versions: Mapping[str, int] | None = None,
-    ) -> Bulk:
+    ) -> BulkResult:
         """One decision on many, each by itself; a preview says what would be and writes nothing."""
         from holdfast.holds.actions import bulk
 
-        return await bulk.bulk(self.office, actor, holds, said_in(body), preview=preview, versions=versions)
+        return await bulk.bulk(self.office, actor, holds, read_submission(body), preview=preview, versions=versions)
 
     async def cancel(
         self, actor: Actor, hold: str, *, reason: str = "cancelled", if_match: int | None = None
@@ -279,13 +279,13 @@ class HoldService(Leaving):
     async def _read(self, actor: Actor, hold: str, body: Body) -> Submission:
         """Whoever may not see the hold learns that first."""
         try:
-            return said_in(body)
+            return read_submission(body)
         except AnswerInvalidError as error:
-            row = await look(self.office, actor, hold)
-            await refuse(self.office, actor, row, "resolve", error)
+            row = await load_visible(self.office, actor, hold)
+            await record_refusal(self.office, actor, row, "resolve", error)
             raise
 
 
-def said_in(body: Body) -> Submission:
+def read_submission(body: Body) -> Submission:
     """Raises AnswerInvalidError."""
     return Submission(decision=body) if isinstance(body, str) else read_body(body)

@@ -13,7 +13,7 @@ from holdfast.types.value import FrozenDict
 GATES = "gates"
 """Goal gates that were passed in the branch: for the walk around it, not for stages."""
 # What the walk itself says in its scratch; every branch has its own.
-_TOLD = ("outcome", "preferred_label", "current_node")
+_WALK_FIELDS = ("outcome", "preferred_label", "current_node")
 _INTERNAL = "internal."
 
 
@@ -46,7 +46,7 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, A
     return {
         key: value
         for key, value in after.items()
-        if key not in _TOLD and not key.startswith(_INTERNAL) and not _same(before, key, value)
+        if key not in _WALK_FIELDS and not key.startswith(_INTERNAL) and not _same(before, key, value)
     }
 
 

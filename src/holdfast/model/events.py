@@ -26,7 +26,7 @@ from holdfast.model.record_bodies import (
 from holdfast.types.ids import RunId, checkpoint_id
 from holdfast.types.record import Kind, Move, Record, turn_of
 
-Told = tuple[str, str, str, dict[str, Any]]
+DerivedEvent = tuple[str, str, str, dict[str, Any]]
 """(type, node, scope, data)"""
 
 _MOVE_EVENTS = {"G": 2, "F": 1, "S": 1, "Z": 1, "K": 1, "L": 1, "A": 1, "U": 1, "R": 1, "V": 1}
@@ -100,9 +100,9 @@ def open_questions(body: AttemptBody) -> list[str]:
     return body.token.split(",") if body.token else []
 
 
-def derive_events(graph: Graph, run: RunId, record: Record, body: Any) -> Iterator[Told]:
+def derive_events(graph: Graph, run: RunId, record: Record, body: Any) -> Iterator[DerivedEvent]:
     """The events of one record, in order; as many as `count_events` said."""
-    tell = _TELL.get(Kind(record.kind))
+    tell = _DERIVE.get(Kind(record.kind))
     if tell is not None:
         yield from tell(graph, run, record, body)
     if record.listed and record.kind not in (Kind.intent, Kind.snapshot, Kind.chunk):
@@ -130,7 +130,7 @@ def _checkpoint_status(record: Record) -> str:
     return "failed" if record.outcome == "fail" else "active"
 
 
-def _moves(graph: Graph, moves: list[Move], record: Record) -> Iterator[Told]:
+def _moves(graph: Graph, moves: list[Move], record: Record) -> Iterator[DerivedEvent]:
     for what, scope, a, b in moves:
         inner = graph_at(graph, scope)
         if what in ("G", "F"):
@@ -173,13 +173,13 @@ def graph_at(graph: Graph, scope: str) -> Graph:
     return graph
 
 
-def _created(graph: Graph, _run: RunId, record: Record, body: CreatedBody) -> Iterator[Told]:
+def _created(graph: Graph, _run: RunId, record: Record, body: CreatedBody) -> Iterator[DerivedEvent]:
     data = {"flow": body.flow, "version": body.version, **({"lineage": body.lineage} if body.lineage else {})}
     yield ("run.created", "", "", data)
     yield from _moves(graph, body.moves, record)
 
 
-def _step(graph: Graph, _run: RunId, record: Record, body: StepBody) -> Iterator[Told]:
+def _step(graph: Graph, _run: RunId, record: Record, body: StepBody) -> Iterator[DerivedEvent]:
     data: dict[str, Any] = {"visit": record.visit, "attempt": record.attempt, "duration_us": body.duration}
     data["outcome"] = record.outcome
     if body.error is not None:
@@ -195,13 +195,13 @@ def _step(graph: Graph, _run: RunId, record: Record, body: StepBody) -> Iterator
     yield from _moves(graph, body.moves, record)
 
 
-def _loaded(record: Record, body: AttemptBody) -> Iterator[Told]:
+def _loaded(record: Record, body: AttemptBody) -> Iterator[DerivedEvent]:
     yield ("run.resumed", "", "", {"seq": record.seq})
     for hold in open_questions(body):
         yield ("hold.asked_again", "", "", {"checkpoint_id": hold, "is_resumed": True})
 
 
-def _attempt(graph: Graph, _run: RunId, record: Record, body: AttemptBody) -> Iterator[Told]:
+def _attempt(graph: Graph, _run: RunId, record: Record, body: AttemptBody) -> Iterator[DerivedEvent]:
     if body.reason == "loaded":
         yield from _loaded(record, body)
         return
@@ -219,7 +219,7 @@ def _attempt(graph: Graph, _run: RunId, record: Record, body: AttemptBody) -> It
     yield from _moves(graph, body.moves, record)
 
 
-def _substep(_graph: Graph, _run: RunId, record: Record, body: SubstepBody) -> Iterator[Told]:
+def _substep(_graph: Graph, _run: RunId, record: Record, body: SubstepBody) -> Iterator[DerivedEvent]:
     failed = "node.step_failed" if body.error is not None else "node.step_done"
     kind = "hold.answered" if body.hold else failed
     data: dict[str, Any] = {"step": body.name, "ordinal": body.ordinal, "hold": body.hold}
@@ -234,7 +234,7 @@ def entity_of(context: Any, node: str) -> str:
     return named if isinstance(named, str) and named else node
 
 
-def _asked(_graph: Graph, _run: RunId, record: Record, body: AskedBody) -> Iterator[Told]:
+def _asked(_graph: Graph, _run: RunId, record: Record, body: AskedBody) -> Iterator[DerivedEvent]:
     data = {
         "checkpoint_id": body.hold,
         "entity_id": entity_of(body.context, record.node),
@@ -247,26 +247,26 @@ def _asked(_graph: Graph, _run: RunId, record: Record, body: AskedBody) -> Itera
     yield ("hold.opened", record.node, record.scope, data)
 
 
-def _chunk(_graph: Graph, _run: RunId, record: Record, body: ChunkBody) -> Iterator[Told]:
+def _chunk(_graph: Graph, _run: RunId, record: Record, body: ChunkBody) -> Iterator[DerivedEvent]:
     for kind, data in body.items:
         told = {"kind": kind, "data": data, "visit": record.visit, "attempt": record.attempt}
         yield ("node.emitted", record.node, record.scope, told)
 
 
-def _snapshot(_graph: Graph, _run: RunId, record: Record, body: SnapshotBody) -> Iterator[Told]:
+def _snapshot(_graph: Graph, _run: RunId, record: Record, body: SnapshotBody) -> Iterator[DerivedEvent]:
     """Only a migration tells something: where from and where to. What it brought is in the record."""
     if record.outcome == MIGRATED:
         yield ("run.migrated", "", "", {**body.position.get(MIGRATION, {}), "seq": record.seq})
 
 
-def _end(_graph: Graph, _run: RunId, record: Record, body: EndBody) -> Iterator[Told]:
+def _end(_graph: Graph, _run: RunId, record: Record, body: EndBody) -> Iterator[DerivedEvent]:
     data: dict[str, Any] = {"status": body.status, "seq": record.seq}
     if body.error is not None:
         data["error"] = {"code": body.error.code, "type": body.error.type, "message": body.error.message}
     yield (f"run.{body.status}", record.node, "", data)
 
 
-_TELL = {
+_DERIVE = {
     Kind.created: _created,
     Kind.step: _step,
     Kind.attempt: _attempt,

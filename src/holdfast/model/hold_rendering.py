@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from holdfast.model.expr import Resolve
-from holdfast.model.forms.visible_text import unmasked
+from holdfast.model.forms.visible_text import show_invisible
 from holdfast.model.template import TemplateRenderError, TemplateTooLongError, compile_template, json_bytes
 
 MAX_SHOWN: Final = 64 * 1024
@@ -27,7 +27,7 @@ class UnshowableError(ValueError):
         super().__init__(f"{where}: {why}")
 
 
-class Showing:
+class PlaceholderRenderer:
     """Without `resolve` there are only texts. `telling`: where a value has no text form, that is told in its
     place; else the place is empty. `warnings`: what was empty or told, each with its place."""
 
@@ -58,7 +58,7 @@ class Showing:
             return [self._filled(inner, f"{where}[{index}]") for index, inner in enumerate(items)]
         filled = isinstance(value, str) and "{{" in value and self._resolve is not None
         found = self._text(value, where, self._resolve) if filled else value
-        found = unmasked(found) if self._read else found
+        found = show_invisible(found) if self._read else found
         self._spend(found, where)
         return found
 

@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple, cast
 from holdfast.model.template import json_bytes
 from holdfast.types.hold import Option
 from holdfast.types.terms import HoldTerms
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 MAX_ASSIGNEE: Final = 500
 BRANCH: Final = "branch:"
-_NOT_TOLD: Final = frozenset(
+_HIDDEN_FROM_FLOW: Final = frozenset(
     {"members", "auth_method", "channel", "authority", "on_behalf_of", "override_reason"}
 )
 EXCLUDABLE: Final = ("initiator", "earlier_approvers", "last_editor")
@@ -50,13 +50,13 @@ def decision_of(resolution: Mapping[str, Any]) -> Any:
     return resolution.get("decision") if found is None else found
 
 
-def said_to_flow(resolution: Mapping[str, Any]) -> dict[str, Any]:
+def decision_for_flow(resolution: Mapping[str, Any]) -> dict[str, Any]:
     """What a flow is told of a decision (RM-2). By what right and over which way somebody decided, and what
     they belonged to, is kept with the hold and goes into no run's state."""
-    told = {name: value for name, value in resolution.items() if name not in _NOT_TOLD}
+    told = {name: value for name, value in resolution.items() if name not in _HIDDEN_FROM_FLOW}
     if told.get("votes"):
         told["votes"] = [
-            {name: value for name, value in vote.items() if name not in _NOT_TOLD} for vote in told["votes"]
+            {name: value for name, value in vote.items() if name not in _HIDDEN_FROM_FLOW} for vote in told["votes"]
         ]
     return told
 
@@ -68,7 +68,7 @@ def read_option(given: Any) -> Option:
     if isinstance(given, str):
         return Option(given, given)
     said = cast("Mapping[str, Any]", given)
-    wrong = f"{told(repr(said), 200)} is not an option"
+    wrong = f"{clean_text(repr(said), 200)} is not an option"
     if not isinstance(given, Mapping) or "id" not in said:
         raise ValueError(wrong)
     unknown = [name for name in said if name not in Option.__struct_fields__]

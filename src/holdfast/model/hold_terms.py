@@ -11,8 +11,8 @@ import msgspec
 from holdfast.model.hold_rules import assignee_fault, exclusion_fault, voter_fault
 from holdfast.types.duration import DurationError, format_duration, parse_duration, parse_length
 from holdfast.types.hold import Option
-from holdfast.types.terms import PRIORITIES, Approval, HoldTerms, Rung
-from holdfast.types.text import told
+from holdfast.types.terms import PRIORITIES, ApprovalTerms, HoldTerms, Rung
+from holdfast.types.text import clean_text
 
 Duration: TypeAlias = str | int | float | timedelta
 Rungs: TypeAlias = Sequence[Rung | tuple[Duration, str] | Mapping[str, Any]]
@@ -34,7 +34,7 @@ _SECOND: Final = timedelta(seconds=1)
 _MINUTE: Final = timedelta(minutes=1)
 
 
-class TermsGiven(TypedDict, total=False):
+class HoldTermsOptions(TypedDict, total=False):
     """What governs a hold beyond its question: the keywords that `flow.hold` and `ctx.ask` share."""
 
     escalate: str | None
@@ -43,7 +43,7 @@ class TermsGiven(TypedDict, total=False):
     reminder: Duration | None
     max_reminders: int | None
     default_option: str | None
-    approval: Approval | Mapping[str, Any] | None
+    approval: ApprovalTerms | Mapping[str, Any] | None
     tags: Sequence[str]
     strict_assignee: bool
     strict_templates: bool
@@ -61,10 +61,10 @@ class TermsGiven(TypedDict, total=False):
     guarded: bool
 
 
-NAMES: Final = frozenset(TermsGiven.__annotations__)
+NAMES: Final = frozenset(HoldTermsOptions.__annotations__)
 
 
-class Read(msgspec.Struct, frozen=True):
+class ParsedTerms(msgspec.Struct, frozen=True):
     """`on_timeout`: what is left of it beside a ladder; it leads the ladder, or is its end."""
 
     terms: HoldTerms
@@ -73,7 +73,7 @@ class Read(msgspec.Struct, frozen=True):
     tags: tuple[str, ...]
 
 
-def read_terms(given: Mapping[str, Any], on_timeout: str | None, wrong: Wrong) -> Read:
+def read_terms(given: Mapping[str, Any], on_timeout: str | None, wrong: Wrong) -> ParsedTerms:
     """What is wrong is reported and left out."""
     reader = _Reader(given, wrong)
     on_timeout = reader.action(on_timeout)
@@ -89,7 +89,7 @@ def read_terms(given: Mapping[str, Any], on_timeout: str | None, wrong: Wrong) -
         found["max_reminders"] = reader.count("max_reminders")
     if given.get("undo") is not None:
         found["undo"] = reader.seconds("undo")
-    return Read(HoldTerms(**found), on_timeout, reader.minutes("reminder"), reader.texts("tags"))
+    return ParsedTerms(HoldTerms(**found), on_timeout, reader.minutes("reminder"), reader.texts("tags"))
 
 
 class _Reader:
@@ -98,7 +98,7 @@ class _Reader:
         self.wrong = wrong
 
     def _no(self, name: str, why: str, fix: str | None = None) -> None:
-        value = told(repr(self.given.get(name)), 80)
+        value = clean_text(repr(self.given.get(name)), 80)
         self.wrong(f"hold-{name.replace('_', '-')}", f"{name}={value} {why}", fix)
 
     def flag(self, name: str) -> bool | None:
@@ -127,7 +127,7 @@ class _Reader:
         for text in found:
             fault = exclusion_fault(text)
             if fault is not None:
-                self._no("excluded", f"has {told(repr(text), 80)}: {fault}")
+                self._no("excluded", f"has {clean_text(repr(text), 80)}: {fault}")
 
     def choice(self, name: str) -> str | None:
         value = self.given.get(name)
@@ -200,7 +200,7 @@ class _Reader:
         after, to = cast("Sequence[Any]", pair)
         fault = assignee_fault(to) if isinstance(to, str) and to.strip() else "it leads to nobody"
         if fault is not None:
-            self._no("ladder", f"has a rung to {told(repr(to), 80)}: {fault}")
+            self._no("ladder", f"has a rung to {clean_text(repr(to), 80)}: {fault}")
             return None
         return Rung(to, self._after(after))
 
@@ -218,12 +218,12 @@ class _Reader:
         )
 
     # ------------------------------------------------------------------ how many it takes
-    def approval(self, given: Any) -> Approval:
+    def approval(self, given: Any) -> ApprovalTerms:
         try:
-            found = given if isinstance(given, Approval) else msgspec.convert(_plain(given), Approval)
+            found = given if isinstance(given, ApprovalTerms) else msgspec.convert(_plain(given), ApprovalTerms)
         except msgspec.ValidationError as error:
             self._no("approval", f"cannot be read: {error}")
-            return Approval()
+            return ApprovalTerms()
         fault = _approval_fault(found)
         if fault is not None:
             self._no("approval", fault)
@@ -238,13 +238,13 @@ def _plain(given: Any) -> dict[str, Any]:
     found = dict(found["policy"]) if isinstance(found.get("policy"), Mapping) else found
     if found.pop("sequential", False) is True:
         found["mode"] = "sequential"
-    unknown = sorted(found.keys() - set(Approval.__struct_fields__))
+    unknown = sorted(found.keys() - set(ApprovalTerms.__struct_fields__))
     if unknown:
         raise msgspec.ValidationError(f"it has no {', '.join(map(str, unknown))}")
     return found
 
 
-def _approval_fault(found: Approval) -> str | None:
+def _approval_fault(found: ApprovalTerms) -> str | None:
     if found.mode not in MODES:
         return f"has a mode that is none of {', '.join(MODES)}"
     if found.need < 1:
@@ -257,22 +257,22 @@ def _approval_fault(found: Approval) -> str | None:
     return next(_people_faults(found), None)
 
 
-def _people_faults(found: Approval) -> Iterator[str]:
+def _people_faults(found: ApprovalTerms) -> Iterator[str]:
     for field, texts in (("of", found.of), ("veto", found.veto), ("exclude", found.exclude)):
         for text in texts:
             fault = exclusion_fault(text) if field == "exclude" else voter_fault(text)
             if fault is not None:
-                yield f"has {told(repr(text), 80)} in `{field}`: {fault}"
+                yield f"has {clean_text(repr(text), 80)} in `{field}`: {fault}"
 
 
-def ask_faults(assignee: Any, priority: Any, agreed: Read, options: Sequence[Option] | None) -> Iterator[str]:
+def ask_faults(assignee: Any, priority: Any, agreed: ParsedTerms, options: Sequence[Option] | None) -> Iterator[str]:
     """What is wrong with a question that no compiler has seen."""
     known = isinstance(assignee, str) or assignee is None
     fault = assignee_fault(assignee or "") if known else "it is no text"
     if fault is not None:
-        yield f"assignee {told(repr(assignee), 80)}: {fault}"
+        yield f"assignee {clean_text(repr(assignee), 80)}: {fault}"
     if priority is not None and priority not in PRIORITIES:
-        yield f"priority {told(repr(priority), 80)} is none of {', '.join(PRIORITIES)}"
+        yield f"priority {clean_text(repr(priority), 80)} is none of {', '.join(PRIORITIES)}"
     action, _, target = (agreed.on_timeout or "fail").partition(":")
     if action == "escalate" and not target.strip():
         yield "on_timeout escalates to nobody"

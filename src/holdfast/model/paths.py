@@ -11,7 +11,7 @@ from holdfast.model.secrets import Paths, hide_at
 from holdfast.model.values import MISSING
 
 
-def hiding(resolve: Resolve, secrets: Paths) -> Resolve:
+def masking_resolver(resolve: Resolve, secrets: Paths) -> Resolve:
     """For texts that people see: what is declared secret reads as a mask, whole or where it lies inside."""
 
     def hidden(path: Path) -> object:

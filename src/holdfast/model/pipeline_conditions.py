@@ -160,7 +160,7 @@ _ADVICE: Final = {
 }
 
 
-class Problem(NamedTuple):
+class ConditionProblem(NamedTuple):
     """`column` counts characters of the condition from 1."""
 
     message: str
@@ -207,26 +207,26 @@ def compile_clauses(text: str) -> Clauses:
     return Clauses(text, read.alternatives)
 
 
-def problems_of(text: str, *, extended: bool = False) -> list[Problem]:
+def problems_of(text: str, *, extended: bool = False) -> list[ConditionProblem]:
     """Everything that is wrong with a condition, in the order of columns."""
     return read_clauses(text).all_problems(extended=extended)
 
 
-class Reading(NamedTuple):
+class ParsedCondition(NamedTuple):
     """What a condition says, and what is wrong with it; extended operators are told apart."""
 
     alternatives: tuple[tuple[Clause, ...], ...]
-    problems: tuple[Problem, ...]
-    extensions: tuple[Problem, ...]
+    problems: tuple[ConditionProblem, ...]
+    extensions: tuple[ConditionProblem, ...]
 
-    def all_problems(self, *, extended: bool) -> list[Problem]:
+    def all_problems(self, *, extended: bool) -> list[ConditionProblem]:
         """In the order of columns."""
         found = [*self.problems, *(() if extended else self.extensions)]
         return sorted(found, key=lambda each: each.column)
 
 
 @lru_cache(maxsize=4096)
-def read_clauses(text: str) -> Reading:
+def read_clauses(text: str) -> ParsedCondition:
     reader = _Reader()
     if len(text) > MAX_LENGTH:
         reader.wrong(f"the condition has {len(text)} characters; at most {MAX_LENGTH}", MAX_LENGTH)
@@ -234,7 +234,7 @@ def read_clauses(text: str) -> Reading:
         for joint, piece, start in _pieces(text):
             reader.piece(joint, piece, start)
         reader.done(len(text))
-    return Reading(tuple(map(tuple, reader.alternatives)), tuple(reader.problems), tuple(reader.extensions))
+    return ParsedCondition(tuple(map(tuple, reader.alternatives)), tuple(reader.problems), tuple(reader.extensions))
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str, int]]:
@@ -250,16 +250,16 @@ def _pieces(text: str) -> Iterator[tuple[str, str, int]]:
 class _Reader:
     def __init__(self) -> None:
         self.alternatives: list[list[Clause]] = [[]]
-        self.problems: list[Problem] = []
-        self.extensions: list[Problem] = []
+        self.problems: list[ConditionProblem] = []
+        self.extensions: list[ConditionProblem] = []
         self.filled = False
 
     def wrong(self, message: str, offset: int) -> None:
-        self.problems.append(Problem(message, offset + 1))
+        self.problems.append(ConditionProblem(message, offset + 1))
 
     def extension(self, operator: str, offset: int) -> None:
         known = "conditions know =, != and && only"
-        self.extensions.append(Problem(f"the operator {operator} is an extension: {known}", offset + 1))
+        self.extensions.append(ConditionProblem(f"the operator {operator} is an extension: {known}", offset + 1))
 
     def piece(self, joint: str, piece: str, start: int) -> None:
         if joint == "||":

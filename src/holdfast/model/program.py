@@ -17,7 +17,7 @@ from holdfast.types.retention import DEFAULT_RETENTION
 from holdfast.types.value import Adopt, refuse_instances
 
 
-class Handler(msgspec.Struct, frozen=True, kw_only=True):
+class NodeHandler(msgspec.Struct, frozen=True, kw_only=True):
     """A node's code. `takes`: what the function wants, in order: "state" and/or "ctx"."""
 
     fn: Callable[..., Any]
@@ -93,7 +93,7 @@ class Program:
         *,
         version: str,
         code: dict[str, str],
-        handlers: dict[str, Handler],
+        handlers: dict[str, NodeHandler],
         routers: dict[str, list[Router]],
         schema: Schema,
         registry: Any = None,

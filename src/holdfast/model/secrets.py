@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin, i
 import msgspec
 
 from holdfast.model.annotations import field_types, is_pydantic
-from holdfast.types.redaction import MASK, is_secret_mark, veil
+from holdfast.types.redaction import MASK, is_secret_mark, redactor
 from holdfast.types.value import FrozenDict, FrozenList
 
 Path = tuple[str, ...]
@@ -120,24 +120,24 @@ def _after(name: str, here: Paths, all_: Paths) -> Paths:
     return on if () in on else (*on, *all_)
 
 
-def learn(value: Any, paths: Paths) -> None:
+def register_secrets(value: Any, paths: Paths) -> None:
     """Tell the veil what lies at the paths, anywhere in the value."""
     if paths:
-        _learn(value, paths, paths)
+        _register_secrets(value, paths, paths)
 
 
-def _learn(value: Any, here: Paths, all_: Paths) -> None:
+def _register_secrets(value: Any, here: Paths, all_: Paths) -> None:
     if () in here:
-        veil.learn(value)
+        redactor.learn(value)
     elif isinstance(value, Mapping):
         for key, part in cast("Mapping[Any, Any]", value).items():
-            _learn(part, _after(str(key), here, all_), all_)
+            _register_secrets(part, _after(str(key), here, all_), all_)
     elif isinstance(value, (list, tuple)):
         below = (*_after(ANY, here, ()), *all_)
         for part in cast("Iterable[Any]", value):
-            _learn(part, below, all_)
+            _register_secrets(part, below, all_)
     elif (fields := _fields_of(value)) is not None:
-        _learn(fields, (*here, *secret_fields(_kind(value))), all_)
+        _register_secrets(fields, (*here, *secret_fields(_kind(value))), all_)
 
 
 def _fields_of(value: Any) -> dict[str, Any] | None:
@@ -149,12 +149,12 @@ def _fields_of(value: Any) -> dict[str, Any] | None:
     return dict(cast("Iterable[tuple[str, Any]]", value)) if is_pydantic(type(value)) else None
 
 
-def veiled(value: Any) -> Any:
+def redact_known_secrets(value: Any) -> Any:
     """A copy of plain data in which every text is free of the secrets that this process has met."""
     if isinstance(value, str):
-        return veil.hide(value)
+        return redactor.hide(value)
     if isinstance(value, Mapping):
-        return {key: veiled(part) for key, part in cast("Mapping[Any, Any]", value).items()}
+        return {key: redact_known_secrets(part) for key, part in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):
-        return [veiled(part) for part in cast("Iterable[Any]", value)]
+        return [redact_known_secrets(part) for part in cast("Iterable[Any]", value)]
     return value

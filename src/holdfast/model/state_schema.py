@@ -43,7 +43,7 @@ class _Delete:
 DELETE: Final = _Delete()
 
 
-class Field(msgspec.Struct, frozen=True, kw_only=True):
+class StateField(msgspec.Struct, frozen=True, kw_only=True):
     """One declared field with its checks compiled. `plain`: types that pass without looking further."""
 
     name: str
@@ -65,10 +65,10 @@ def make_field(
     required: bool = False,
     default: Callable[[], Any] | None = None,
     check: Check | None = None,
-) -> Field:
+) -> StateField:
     bare, declared = split_annotation(annotation)
     mark = mark or declared or ReducerMark("set")
-    return Field(
+    return StateField(
         name=name,
         annotation=bare,
         op=mark.name,
@@ -103,7 +103,7 @@ class StateSchema:
         self.build = self._shape.build
         self.build_lazily = self._shape.build_lazily
         marks = dict(reducers or {})
-        self.fields: dict[str, Field] = {
+        self.fields: dict[str, StateField] = {
             part.name: make_field(
                 part.name,
                 part.annotation,
@@ -212,7 +212,7 @@ class StateSchema:
             raise StateError(f"The input is a {type(given).__name__}.", hint=f"Give {wanted}.")
         return values
 
-    def _fill(self, field: Field, scratch: dict[str, Any], wrong: list[str]) -> None:
+    def _fill(self, field: StateField, scratch: dict[str, Any], wrong: list[str]) -> None:
         if field.default is not None:
             scratch[field.name] = self._frozen(field, field.default())
         elif field.required:
@@ -267,26 +267,26 @@ class StateSchema:
             value = field.custom(scratch[name], value)
         return ("scratch", name, "set", self._frozen(field, value))
 
-    def _delete(self, field: Field) -> Op:
+    def _delete(self, field: StateField) -> Op:
         if field.default is not None:
             return ("scratch", field.name, "set", self._frozen(field, field.default()))
         if field.required:
             raise StateError(f"{field.name!r} cannot be deleted: the state requires it.")
         return ("scratch", field.name, "delete", None)
 
-    def _operand(self, field: Field, value: Any) -> Any:
+    def _operand(self, field: StateField, value: Any) -> Any:
         if field.op in GROWS and not isinstance(value, (list, tuple, str, bytes)):
             return self._checked(field, field.item, value)
         if field.op == "append" and isinstance(value, (str, bytes)) and type(value) not in field.plain:
             return self._checked(field, field.item, value)
         return self._frozen(field, value)
 
-    def _frozen(self, field: Field, value: Any) -> Any:
+    def _frozen(self, field: StateField, value: Any) -> Any:
         if type(value) in field.plain:
             return value
         return self._checked(field, field.check, value)
 
-    def _checked(self, field: Field, check: Check | None, value: Any) -> Any:
+    def _checked(self, field: StateField, check: Check | None, value: Any) -> Any:
         if check is not None:
             try:
                 value = check(value)
@@ -294,7 +294,7 @@ class StateSchema:
                 raise StateError(_misfit(field, value, error)) from None
         return freeze(value, self.adopt, field.name)
 
-    def _field(self, name: Any) -> Field:
+    def _field(self, name: Any) -> StateField:
         field = self.fields.get(name)
         if field is not None:
             return field
@@ -309,7 +309,7 @@ class StateSchema:
         raise StateError(f"The state has no field {name!r} ({advice})", field=name)
 
 
-def _misfit(field: Field, value: Any, error: Exception) -> str:
+def _misfit(field: StateField, value: Any, error: Exception) -> str:
     text = str(error).replace("`$.value`", f"`{field.name}`").replace("$.value", field.name)
     problem = text.removesuffix(f" - at `{field.name}`")
     return f"{field.name!r} does not fit: {problem[:1].lower()}{problem[1:]}"

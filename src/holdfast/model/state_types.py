@@ -23,7 +23,7 @@ _ABSENT = object()
 _LOADERS: dict[int, tuple[frozenset[str], Callable[[str], Any]]] = {}
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class FieldDeclaration(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     annotation: Any
     required: bool = False
@@ -36,7 +36,7 @@ class Shape:
 
     def __init__(self, cls: Any = None) -> None:
         self.cls = cls
-        self.parts: tuple[Part, ...] = ()
+        self.parts: tuple[FieldDeclaration, ...] = ()
 
     def take(self, given: Any) -> Mapping[str, Any] | None:
         """A mapping or an instance as field -> value; None for anything else."""
@@ -120,7 +120,7 @@ class MappingShape(Shape):
 
     def __init__(self, cls: Any) -> None:
         super().__init__(cls)
-        self.parts = tuple(Part(name=name, annotation=what) for name, what in field_types(cls).items())
+        self.parts = tuple(FieldDeclaration(name=name, annotation=what) for name, what in field_types(cls).items())
 
 
 class DataclassShape(Shape):
@@ -132,7 +132,7 @@ class DataclassShape(Shape):
         self._fields = [field for field in dataclasses.fields(cls) if field.init]
         self._names = tuple(field.name for field in dataclasses.fields(cls))
         self.parts = tuple(
-            Part(
+            FieldDeclaration(
                 name=field.name,
                 annotation=hints.get(field.name, Any),
                 required=field.default is field.default_factory is dataclasses.MISSING,
@@ -201,7 +201,7 @@ class StructShape(Shape):
         self._names: tuple[str, ...] = cls.__struct_fields__
         self._known = frozenset(self._names)
         self.parts = tuple(
-            Part(
+            FieldDeclaration(
                 name=info.name,
                 annotation=hints.get(info.name, Any),
                 required=info.required,
@@ -240,7 +240,7 @@ class PydanticShape(Shape):
         hints = field_types(cls)
         self._names = tuple(cls.model_fields)
         self.parts = tuple(
-            Part(
+            FieldDeclaration(
                 name=name,
                 annotation=hints.get(name, info.annotation),
                 required=info.is_required(),

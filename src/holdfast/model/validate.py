@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.model.checks.conflicts import check_conflicts
 from holdfast.model.checks.cycles import check_cycles
-from holdfast.model.checks.graph_view import View, bound_names
+from holdfast.model.checks.graph_view import ValidationView, bound_names
 from holdfast.model.checks.node_kinds import check_conditions, check_kinds
 from holdfast.model.checks.policies import check_flow, check_policies
 from holdfast.model.checks.structure import check_structure
@@ -35,17 +35,17 @@ def validate(
     spec: GraphSpec, *, writes: Mapping[str, frozenset[str]] | None = None, deep: bool = True
 ) -> list[Problem]:
     """`writes`: which fields a node's code is known to set. `deep`: look into sub-flows too."""
-    view = View(spec, writes or {})
+    view = ValidationView(spec, writes or {})
     for rule in _RULES:
         rule(view)
     problems = view.problems
     if deep:
         for child in spec.subgraphs:
-            problems += inside(child.name, validate(child))
+            problems += within_subflow(child.name, validate(child))
     return problems
 
 
-def inside(name: str, problems: list[Problem]) -> list[Problem]:
+def within_subflow(name: str, problems: list[Problem]) -> list[Problem]:
     """The same problems, said of a sub-flow."""
     return [
         msgspec.structs.replace(problem, message=f"(in sub-flow {name!r}) {problem.message}")

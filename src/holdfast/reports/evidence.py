@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from holdfast.errors import InputError
-from holdfast.model.forms.visible_text import unmasked
+from holdfast.model.forms.visible_text import show_invisible
 from holdfast.reports.style import STYLE
 from holdfast.types.clock import iso
 
@@ -47,7 +47,7 @@ def _sections(pack: Mapping[str, Any]) -> Iterator[Section]:
     skills = [(f"{each['id']}@{each['version']}", each["digest"]) for each in content["skills"]]
     if skills:
         yield "Skills", skills
-    yield "The audit", [*_told(audit["rows"]), ("head", _text(audit["head"]))]
+    yield "The audit", [*_history_rows(audit["rows"]), ("head", _text(audit["head"]))]
     yield (
         "The file",
         [
@@ -66,7 +66,7 @@ def _decision(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield name.replace("_", " "), _text(value)
 
 
-def _told(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def _history_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     others = 0
     for row in rows:
         said = json.loads(row["said"])
@@ -80,7 +80,7 @@ def _told(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 def _text(value: Any) -> str:
     if value is None or value == {}:
         return ""
-    seen = unmasked(value)
+    seen = show_invisible(value)
     return seen if isinstance(seen, str) else json.dumps(seen, ensure_ascii=False, sort_keys=True)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.errors import InputError
 from holdfast.reports.html import to_html
 from holdfast.reports.markdown import to_markdown
-from holdfast.reports.postmortem import CHAPTERS, Postmortem, examine
+from holdfast.reports.postmortem import MAX_VISITS, Postmortem, build_postmortem
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
@@ -23,5 +23,5 @@ def renderer(form: str) -> Callable[[Postmortem], str]:
     return FORMS[form]
 
 
-async def render(service: RunService, run: str, form: str, *, chapters: int = CHAPTERS) -> str:
-    return renderer(form)(await examine(service, run, chapters=chapters))
+async def render(service: RunService, run: str, form: str, *, chapters: int = MAX_VISITS) -> str:
+    return renderer(form)(await build_postmortem(service, run, chapters=chapters))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from holdfast.drawing import Mark, Picture, State, Told, from_graph
+from holdfast.drawing import Highlight, Picture, State, NodeOverlay, from_graph
 from holdfast.model.graph import Edge, Graph
-from holdfast.types.human_time import lasting
+from holdfast.types.human_time import human_duration
 
 STATES: Final[Mapping[str, State]] = {
     "running": State.running,
@@ -23,11 +23,11 @@ STATES: Final[Mapping[str, State]] = {
 }
 
 
-def walked(graph: Graph, told: Mapping[str, Told], taken: Collection[str], *, expand: bool) -> Picture:
+def run_overlay_picture(graph: Graph, told: Mapping[str, NodeOverlay], taken: Collection[str], *, expand: bool) -> Picture:
     """`told` and `taken` by place: the path of the graph, then the name of the node or edge."""
 
-    def mark(path: str, edge: Edge) -> Mark:
-        return Mark.taken if path + edge.id in taken else Mark.none
+    def mark(path: str, edge: Edge) -> Highlight:
+        return Highlight.taken if path + edge.id in taken else Highlight.none
 
     return from_graph(graph, dict(told), expand=expand, mark=mark)
 
@@ -37,6 +37,6 @@ def notes(visits: int, retries: int, work_us: int) -> list[str]:
     parts = [
         f"{visits} visits" if visits > 1 else "",
         f"{retries} {'retry' if retries == 1 else 'retries'}" if retries else "",
-        lasting(work_us) if work_us >= 1_000 else "",
+        human_duration(work_us) if work_us >= 1_000 else "",
     ]
     return [part for part in parts if part]

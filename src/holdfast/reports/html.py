@@ -9,7 +9,7 @@ from holdfast.drawing import to_svg
 from holdfast.reports import text as sections
 from holdfast.reports.postmortem import Gap, Postmortem
 from holdfast.reports.style import STYLE
-from holdfast.runs.history.story import Chapter
+from holdfast.runs.history.story import VisitDetail
 from holdfast.types.human_time import clock_time
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
@@ -21,7 +21,7 @@ _BAD = frozenset({"failed", "unknown", "cancelled", "fail"})
 
 def to_html(told: Postmortem) -> str:
     title = f"Post-mortem of {told.flow}, run {told.run[:8]}"
-    parts = (_top, _drawing, _trouble, _chapters, _questions, _remarks, _values)
+    parts = (_top, _drawing, _incidents, _visits, _questions, _remarks, _values)
     body = "\n".join(line for part in parts for line in part(told))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -55,7 +55,7 @@ def _top(told: Postmortem) -> Iterator[str]:
 
 def _drawing(told: Postmortem) -> Iterator[str]:
     yield "<h2>The graph</h2>"
-    undrawn = sections.undrawn(told)
+    undrawn = sections.no_drawing_text(told)
     drawn = f'<figure class="graph">{_inline(to_svg(told.picture))}</figure>' if not undrawn else ""
     yield drawn or f"<p>{escape(undrawn)}</p>"
     if told.skipped:
@@ -68,7 +68,7 @@ def _inline(svg: str) -> str:
     return svg[svg.index("<svg") :]
 
 
-def _trouble(told: Postmortem) -> Iterator[str]:
+def _incidents(told: Postmortem) -> Iterator[str]:
     yield "<h2>What went wrong, and how it was handled</h2>"
     if not told.troubles:
         yield "<p>Nothing did.</p>"
@@ -85,7 +85,7 @@ def _trouble(told: Postmortem) -> Iterator[str]:
     yield from _table(("when", "where", "what", "how it was handled"), rows)
 
 
-def _chapters(told: Postmortem) -> Iterator[str]:
+def _visits(told: Postmortem) -> Iterator[str]:
     yield f"<h2>Every node in order ({told.visits:,} visits)</h2>"
     number = 0
     for chapter in told.chapters:
@@ -95,16 +95,16 @@ def _chapters(told: Postmortem) -> Iterator[str]:
             yield f'<p class="gap">{left_out}</p>'
         else:
             number += 1
-            yield from _chapter(number, chapter)
+            yield from _visit(number, chapter)
 
 
-def _chapter(number: int, chapter: Chapter) -> Iterator[str]:
+def _visit(number: int, chapter: VisitDetail) -> Iterator[str]:
     bad = " bad" if chapter.error or chapter.state in _BAD else ""
     visit = f" <small>visit {chapter.visit}</small>" if chapter.visit > 1 else ""
     yield f'<section class="chapter{bad}">'
     yield f"<h3>{number}. {escape(chapter.label)}{visit} {_word(sections.outcome(chapter))}</h3>"
-    yield _facts(sections.chapter_facts(chapter))
-    yield from _list("Attempts", (escape(text) for text in sections.trial_texts(chapter)))
+    yield _facts(sections.visit_facts(chapter))
+    yield from _list("Attempts", (escape(text) for text in sections.attempt_texts(chapter)))
     yield from _list("Steps and tool calls", (escape(sections.call_text(call)) for call in chapter.calls))
     yield from _list("Questions", (escape(sections.question_text(q)) for q in chapter.questions))
     lines = [line for change in chapter.changes for line in sections.alteration_lines(change)]

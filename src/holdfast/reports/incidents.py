@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from holdfast.runs.history.story import Chapter, Question, Remark, Story, Trial
-from holdfast.types.human_time import lasting
+from holdfast.runs.history.story import VisitDetail, QuestionDetail, StoryRemark, Story, AttemptDetail
+from holdfast.types.human_time import human_duration
 
-_TROUBLE = frozenset({"fell_back", "damaged", "uncheckpointed", "failing"})
+_INCIDENT_REMARKS = frozenset({"fell_back", "damaged", "uncheckpointed", "failing"})
 _ALARM = frozenset({"damaged", "failing"})
 
 
-class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+class Incident(msgspec.Struct, frozen=True, kw_only=True):
     """`node` is empty for what befell the run as a whole. `ended`: the run failed by it."""
 
     at: int
@@ -26,10 +26,10 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     ended: bool = False
 
 
-def troubles(story: Story) -> list[Trouble]:
+def find_incidents(story: Story) -> list[Incident]:
     """In the order in which they came."""
-    found = [t for chapter in story.chapters for t in _of_chapter(chapter)]
-    found += [_of_remark(remark) for remark in story.remarks if remark.kind in _TROUBLE]
+    found = [t for chapter in story.chapters for t in _of_visit(chapter)]
+    found += [_of_remark(remark) for remark in story.remarks if remark.kind in _INCIDENT_REMARKS]
     return sorted(found, key=lambda trouble: (trouble.at, trouble.seq))
 
 
@@ -37,21 +37,21 @@ def error_text(error: dict[str, str] | None) -> str:
     return f"{error['type']}: {error['message']}" if error else ""
 
 
-def _of_chapter(chapter: Chapter) -> Iterator[Trouble]:
+def _of_visit(chapter: VisitDetail) -> Iterator[Incident]:
     for trial in chapter.trials:
-        told = _of_trial(chapter, trial)
+        told = _of_attempt(chapter, trial)
         if told is not None:
-            yield _trouble(chapter, trial.at, trial.seq, *told)
+            yield _incident(chapter, trial.at, trial.seq, *told)
     for question in chapter.questions:
         if question.why in ("doubt", "doubt_step"):
-            yield _trouble(chapter, question.asked_at, question.seq, question.prompt, _of_doubt(question))
+            yield _incident(chapter, question.asked_at, question.seq, question.prompt, _of_doubt(question))
         elif question.status == "expired":
             told = f"nobody answered {question.prompt!r} in time"
-            yield _trouble(
+            yield _incident(
                 chapter, question.ended_at or question.asked_at, question.seq, told, _after(chapter)
             )
     if chapter.error is not None or chapter.state == "unknown":
-        yield _trouble(
+        yield _incident(
             chapter,
             chapter.ended_at or chapter.started_at,
             chapter.seq,
@@ -60,21 +60,21 @@ def _of_chapter(chapter: Chapter) -> Iterator[Trouble]:
             ended=chapter.halts and not chapter.handed_to,
         )
     elif _violated(chapter):
-        yield _trouble(chapter, chapter.ended_at or 0, chapter.seq, *_of_guardrail(chapter))
+        yield _incident(chapter, chapter.ended_at or 0, chapter.seq, *_of_guardrail(chapter))
 
 
-def _trouble(
-    chapter: Chapter, at: int, seq: int, error: str, handled: str, *, ended: bool = False
-) -> Trouble:
-    return Trouble(
+def _incident(
+    chapter: VisitDetail, at: int, seq: int, error: str, handled: str, *, ended: bool = False
+) -> Incident:
+    return Incident(
         at=at, seq=seq, node=chapter.label, visit=chapter.visit, error=error, handled=handled, ended=ended
     )
 
 
-def _of_trial(chapter: Chapter, trial: Trial) -> tuple[str, str] | None:
+def _of_attempt(chapter: VisitDetail, trial: AttemptDetail) -> tuple[str, str] | None:
     again = f"run again as attempt {trial.attempt}"
     if trial.reason == "retry":
-        pause = f" after {lasting(trial.wake_at - trial.at)}" if trial.wake_at else ""
+        pause = f" after {human_duration(trial.wake_at - trial.at)}" if trial.wake_at else ""
         return error_text(trial.error), f"tried again{pause}, as attempt {trial.attempt}"
     if trial.reason == "restarted":
         return "its worker was gone while it was under way", f"recovered: {again}"
@@ -85,7 +85,7 @@ def _of_trial(chapter: Chapter, trial: Trial) -> tuple[str, str] | None:
     return None
 
 
-def _of_doubt(question: Question) -> str:
+def _of_doubt(question: QuestionDetail) -> str:
     if question.status == "pending":
         return "a person was asked, and has not answered"
     if question.decision is None:
@@ -93,11 +93,11 @@ def _of_doubt(question: Question) -> str:
     return f"{question.by or 'a person'} decided {question.decision!r}"
 
 
-def _after(chapter: Chapter) -> str:
+def _after(chapter: VisitDetail) -> str:
     return chapter.followed or ("it failed" if chapter.error else f"it went on with {chapter.outcome!r}")
 
 
-def _of_end(chapter: Chapter) -> str:
+def _of_end(chapter: VisitDetail) -> str:
     if chapter.state == "unknown":
         return "the run was cancelled; whether this took effect is not known"
     if chapter.outcome == "skipped":
@@ -109,26 +109,26 @@ def _of_end(chapter: Chapter) -> str:
     return "nothing coped with it: the run failed"
 
 
-def _then(chapter: Chapter) -> str:
+def _then(chapter: VisitDetail) -> str:
     return f": {chapter.followed}" if chapter.followed else ""
 
 
-def _violated(chapter: Chapter) -> bool:
+def _violated(chapter: VisitDetail) -> bool:
     notes: dict[str, Any] = chapter.notes or {}
     return notes.get("passed") is False
 
 
-def _of_guardrail(chapter: Chapter) -> tuple[str, str]:
+def _of_guardrail(chapter: VisitDetail) -> tuple[str, str]:
     notes: dict[str, str] = chapter.notes
     return f"guardrail: {notes.get('reason', '')}", f"{notes.get('action', '')}{_then(chapter)}"
 
 
-def _of_remark(remark: Remark) -> Trouble:
+def _of_remark(remark: StoryRemark) -> Incident:
     handled = {
         "fell_back": "it went on from there",
         "uncheckpointed": "it went on, without effects, until the store was back",
     }.get(remark.kind, "the run failed")
-    return Trouble(
+    return Incident(
         at=remark.at,
         seq=remark.seq,
         node="",

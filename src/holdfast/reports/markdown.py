@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from holdfast.drawing import to_text
 from holdfast.reports import text as sections
 from holdfast.reports.postmortem import Gap, Postmortem
-from holdfast.runs.history.story import Chapter
+from holdfast.runs.history.story import VisitDetail
 from holdfast.types.human_time import clock_time
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
@@ -17,7 +17,7 @@ _MARKUP = re.compile(r"([\\`*_\[\]<|])")
 
 
 def to_markdown(told: Postmortem) -> str:
-    parts = (_top, _drawing, _trouble, _chapters, _questions, _remarks, _values)
+    parts = (_top, _drawing, _incidents, _visits, _questions, _remarks, _values)
     return "\n".join(line for part in parts for line in part(told)).rstrip() + "\n"
 
 
@@ -56,14 +56,14 @@ def _top(told: Postmortem) -> Iterator[str]:
 def _drawing(told: Postmortem) -> Iterator[str]:
     yield "## The graph"
     yield ""
-    undrawn = sections.undrawn(told)
+    undrawn = sections.no_drawing_text(told)
     yield from [undrawn, ""] if undrawn else fence(to_text(told.picture, width=100).plain, "text")
     if told.skipped:
         yield f"Passed by: {', '.join(code(label) for label in told.skipped)}."
         yield ""
 
 
-def _trouble(told: Postmortem) -> Iterator[str]:
+def _incidents(told: Postmortem) -> Iterator[str]:
     yield "## What went wrong, and how it was handled"
     yield ""
     if not told.troubles:
@@ -82,7 +82,7 @@ def _trouble(told: Postmortem) -> Iterator[str]:
     yield from table(("when", "where", "what", "how it was handled"), rows)
 
 
-def _chapters(told: Postmortem) -> Iterator[str]:
+def _visits(told: Postmortem) -> Iterator[str]:
     yield f"## Every node in order ({told.visits:,} visits)"
     yield ""
     number = 0
@@ -93,15 +93,15 @@ def _chapters(told: Postmortem) -> Iterator[str]:
             yield ""
         else:
             number += 1
-            yield from _chapter(number, chapter)
+            yield from _visit(number, chapter)
 
 
-def _chapter(number: int, chapter: Chapter) -> Iterator[str]:
-    yield f"### {escape(sections.chapter_title(number, chapter))}"
+def _visit(number: int, chapter: VisitDetail) -> Iterator[str]:
+    yield f"### {escape(sections.visit_title(number, chapter))}"
     yield ""
-    for name, value in sections.chapter_facts(chapter):
+    for name, value in sections.visit_facts(chapter):
         yield f"- {name}: {escape(value)}"
-    for text in sections.trial_texts(chapter):
+    for text in sections.attempt_texts(chapter):
         yield f"- {escape(text)}"
     for call in chapter.calls:
         yield f"- step {code(sections.call_text(call))}"

@@ -5,43 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from holdfast.drawing import Look, Mark, Picture, PictureEdge, PictureNode, Shape, Told
+from holdfast.drawing import EdgeStyle, Highlight, Picture, PictureEdge, PictureNode, NodeShape, NodeOverlay
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.handler_kinds import kind_of
 
 SHAPES: Final = {
-    "start": Shape.entry,
-    "exit": Shape.exit,
-    "wait.human": Shape.hold,
-    "conditional": Shape.choice,
-    "parallel": Shape.fork,
-    "parallel.fan_in": Shape.meet,
-    "tool": Shape.tool,
-    "stack.manager_loop": Shape.manager,
+    "start": NodeShape.entry,
+    "exit": NodeShape.exit,
+    "wait.human": NodeShape.hold,
+    "conditional": NodeShape.choice,
+    "parallel": NodeShape.fork,
+    "parallel.fan_in": NodeShape.meet,
+    "tool": NodeShape.tool,
+    "stack.manager_loop": NodeShape.manager,
 }
 _FAILURES: Final = frozenset({"outcome=fail", "outcome!=success"})
 
 
 def picture_of_pipeline(
     pipeline: Pipeline,
-    told: Mapping[str, Told] | None = None,
+    told: Mapping[str, NodeOverlay] | None = None,
     *,
-    marks: Mapping[tuple[str, str], Mark] | None = None,
+    marks: Mapping[tuple[str, str], Highlight] | None = None,
 ) -> Picture:
     """`told` is by stage, `marks` by the ends of an edge."""
     known, marked = told or {}, marks or {}
     return Picture(
-        nodes=tuple(_node(stage, known.get(name, Told())) for name, stage in pipeline.stages.items()),
+        nodes=tuple(_node(stage, known.get(name, NodeOverlay())) for name, stage in pipeline.stages.items()),
         edges=tuple(
-            _edge(link, marked.get((link.source, link.target), Mark.none)) for link in pipeline.links
+            _edge(link, marked.get((link.source, link.target), Highlight.none)) for link in pipeline.links
         ),
         title=pipeline.text("label") or pipeline.name,
     )
 
 
-def _node(stage: Stage, about: Told) -> PictureNode:
+def _node(stage: Stage, about: NodeOverlay) -> PictureNode:
     kind = kind_of(stage)
-    shape = Shape.subflow if stage.text("subgraph_file") else SHAPES.get(kind, Shape.task)
+    shape = NodeShape.subflow if stage.text("subgraph_file") else SHAPES.get(kind, NodeShape.task)
     return PictureNode(
         id=stage.id,
         label=stage.label,
@@ -68,17 +68,17 @@ def _detail(stage: Stage, kind: str) -> str:
     return "; ".join(filter(None, (f"{stage.id}, {kind}", cut)))
 
 
-def _edge(link: Link, mark: Mark) -> PictureEdge:
+def _edge(link: Link, mark: Highlight) -> PictureEdge:
     condition = link.condition.strip()
     label = f"{link.label} ({condition})" if link.label and condition else link.label or condition
     if link.flag("loop_restart"):
         label = f"{label} (restart)".strip()
     return PictureEdge(
-        source=link.source, target=link.target, label=label, look=_look(link, condition), mark=mark
+        source=link.source, target=link.target, label=label, look=_edge_style(link, condition), mark=mark
     )
 
 
-def _look(link: Link, condition: str) -> Look:
+def _edge_style(link: Link, condition: str) -> EdgeStyle:
     if "".join(condition.split()) in _FAILURES:
-        return Look.failure
-    return Look.conditional if condition else Look.plain
+        return EdgeStyle.failure
+    return EdgeStyle.conditional if condition else EdgeStyle.plain

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.checkpoint.checkpoint import Checkpoint
-from holdfast.checkpoint.diff_result import Spent
+from holdfast.checkpoint.diff_result import RunUsage
 from holdfast.drawing import Picture
 from holdfast.errors import BlobMissingError, CheckpointCorruptError
-from holdfast.reports.incidents import Trouble, troubles
+from holdfast.reports.incidents import Incident, find_incidents
 from holdfast.reports.story_graph import story_picture
 from holdfast.runs.history.checkpoints import make_checkpoint
-from holdfast.runs.history.story import Chapter, Question, Remark, Story
-from holdfast.runs.history.story_loader import recount
+from holdfast.runs.history.story import VisitDetail, QuestionDetail, StoryRemark, Story
+from holdfast.runs.history.story_loader import load_story
 from holdfast.runs.history.versions import reader_at
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
     from holdfast.store.protocols import RunRow
 
-CHAPTERS = 300
+MAX_VISITS = 300
 """Visits that are told in full: the first, the last, and those in between at which something went wrong."""
 
 
@@ -31,7 +31,7 @@ class Gap(msgspec.Struct, frozen=True, tag="gap"):
     left_out: int
 
 
-class Waited(msgspec.Struct, frozen=True, kw_only=True):
+class WaitTimes(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds."""
 
     people: int = 0
@@ -60,14 +60,14 @@ class Postmortem(msgspec.Struct, kw_only=True):
     horizon: int
     brought: int
     lineage: dict[str, Any]
-    spent: Spent
-    waited: Waited
-    chapters: list[Chapter | Gap]
+    spent: RunUsage
+    waited: WaitTimes
+    chapters: list[VisitDetail | Gap]
     visits: int
     skipped: list[str]
-    troubles: list[Trouble]
-    questions: list[tuple[str, Question]]
-    remarks: list[Remark]
+    troubles: list[Incident]
+    questions: list[tuple[str, QuestionDetail]]
+    remarks: list[StoryRemark]
     input: Any
     state: Any
     artifacts: Any
@@ -80,10 +80,10 @@ class Postmortem(msgspec.Struct, kw_only=True):
         return (self.ended_at or self.until) - self.created_at
 
 
-async def examine(service: RunService, run: str, *, chapters: int = CHAPTERS) -> Postmortem:
+async def build_postmortem(service: RunService, run: str, *, chapters: int = MAX_VISITS) -> Postmortem:
     """Raises RunNotFoundError, FlowNotFoundError where the run's graph is not stored."""
     row = await service.get(run)
-    story = await recount(service, row)
+    story = await load_story(service, row)
     last, unreadable = await _last(service, row)
     graph = (await reader_at(service, row, row.head)).graph
     return Postmortem(
@@ -110,7 +110,7 @@ async def examine(service: RunService, run: str, *, chapters: int = CHAPTERS) ->
         chapters=_bounded(story.chapters, chapters),
         visits=len(story.chapters),
         skipped=story.skipped,
-        troubles=troubles(story),
+        troubles=find_incidents(story),
         questions=_questions(story),
         remarks=story.remarks,
         input=None if last is None else last.input,
@@ -129,9 +129,9 @@ async def _last(service: RunService, row: RunRow) -> tuple[Checkpoint | None, st
         return None, error.message
 
 
-def _spent(story: Story) -> Spent:
+def _spent(story: Story) -> RunUsage:
     own = story.chapters
-    return Spent(
+    return RunUsage(
         steps=sum(chapter.seq >= 0 for chapter in own),
         duration=sum(chapter.duration for chapter in own),
         tokens=sum(chapter.tokens for chapter in own),
@@ -139,24 +139,24 @@ def _spent(story: Story) -> Spent:
     )
 
 
-def _waited(story: Story, row: RunRow, now: int) -> Waited:
+def _waited(story: Story, row: RunRow, now: int) -> WaitTimes:
     until = row.ended_at or now
     asked = [question for _, question in _questions(story)]
     paused = [t for chapter in story.chapters for t in chapter.trials if t.wake_at is not None]
-    return Waited(
+    return WaitTimes(
         people=sum((question.ended_at or until) - question.asked_at for question in asked),
         retries=sum((trial.wake_at or trial.at) - trial.at for trial in paused if trial.reason == "retry"),
     )
 
 
-def _questions(story: Story) -> list[tuple[str, Question]]:
+def _questions(story: Story) -> list[tuple[str, QuestionDetail]]:
     """Each with the node that asked it, in order."""
     found = [(c.label, q) for c in story.chapters for q in c.questions]
     found += [("", question) for question in story.questions]
     return sorted(found, key=lambda pair: pair[1].asked_at)
 
 
-def _bounded(chapters: list[Chapter], limit: int) -> list[Chapter | Gap]:
+def _bounded(chapters: list[VisitDetail], limit: int) -> list[VisitDetail | Gap]:
     """All, or the first and last with what matters between them; gaps say how many are missing."""
     if not limit or len(chapters) <= limit:
         return list(chapters)
@@ -167,12 +167,12 @@ def _bounded(chapters: list[Chapter], limit: int) -> list[Chapter | Gap]:
     return list(_with_gaps(chapters, kept))
 
 
-def _is_notable(chapter: Chapter) -> bool:
+def _is_notable(chapter: VisitDetail) -> bool:
     return bool(chapter.error or chapter.trials or chapter.questions or chapter.ended_at is None)
 
 
-def _with_gaps(chapters: list[Chapter], kept: set[int]) -> list[Chapter | Gap]:
-    found: list[Chapter | Gap] = []
+def _with_gaps(chapters: list[VisitDetail], kept: set[int]) -> list[VisitDetail | Gap]:
+    found: list[VisitDetail | Gap] = []
     missing = 0
     for i, chapter in enumerate(chapters):
         if i in kept:

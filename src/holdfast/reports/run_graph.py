@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.drawing import Picture, State, Told
+from holdfast.drawing import Picture, State, NodeOverlay
 from holdfast.model.graph import Graph
-from holdfast.reports.graph_marks import STATES, notes, walked
-from holdfast.runs.history.visits import NodeSum, Visit, Visits
-from holdfast.types.human_time import lasting
+from holdfast.reports.graph_marks import STATES, notes, run_overlay_picture
+from holdfast.runs.history.visits import NodeSum, NodeVisit, Visits
+from holdfast.types.human_time import human_duration
 
 _FIRST = ("failed", "asking", "running", "waiting", "ready", "unknown")
 """What a reader wants to know first of several visits that are open at once."""
@@ -14,19 +14,19 @@ _FIRST = ("failed", "asking", "running", "waiting", "ready", "unknown")
 
 def picture_of(graph: Graph, visits: Visits, *, expand: bool = False, interrupted: bool = False) -> Picture:
     """`interrupted`: nobody has the run, so what was running is only ready to go on."""
-    return walked(graph, told_by_path(visits, interrupted=interrupted), visits.edges, expand=expand)
+    return run_overlay_picture(graph, overlays_by_path(visits, interrupted=interrupted), visits.edges, expand=expand)
 
 
-def told_by_path(visits: Visits, *, interrupted: bool = False) -> dict[str, Told]:
+def overlays_by_path(visits: Visits, *, interrupted: bool = False) -> dict[str, NodeOverlay]:
     """Of each node that was visited, by the nodes that lead to it."""
-    return {path: _told(path, node, visits, interrupted=interrupted) for path, node in visits.nodes.items()}
+    return {path: _node_overlay(path, node, visits, interrupted=interrupted) for path, node in visits.nodes.items()}
 
 
-def _told(path: str, node: NodeSum, visits: Visits, *, interrupted: bool) -> Told:
+def _node_overlay(path: str, node: NodeSum, visits: Visits, *, interrupted: bool) -> NodeOverlay:
     state = _state(path, node, visits)
     if interrupted and state == "running":
         state = "ready"
-    return Told(state=STATES.get(state, State.idle), note=_note(path, node, visits, state))
+    return NodeOverlay(state=STATES.get(state, State.idle), note=_note(path, node, visits, state))
 
 
 def _state(path: str, node: NodeSum, visits: Visits) -> str:
@@ -52,11 +52,11 @@ def _items(path: str, visits: Visits) -> NodeSum | None:
     return next((node for inner, node in visits.nodes.items() if inner.startswith(prefix)), None)
 
 
-def waiting_text(visit: Visit, now: int) -> str:
+def waiting_text(visit: NodeVisit, now: int) -> str:
     """What a visit waited for, and how long."""
     parts: list[str] = []
     for wait in visit.waits:
-        spent = lasting((wait.until or now) - wait.since)
+        spent = human_duration((wait.until or now) - wait.since)
         who = f" ({wait.by})" if wait.by else ""
         kind = {"person": "a person", "time": "a time", "retry": "a retry"}[wait.kind]
         parts.append(f"{kind} {spent}{who}{'' if wait.until else ', still'}")

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from holdfast.drawing import Picture, State, Told
+from holdfast.drawing import Picture, State, NodeOverlay
 from holdfast.model.graph import Graph
-from holdfast.reports.graph_marks import STATES, notes, walked
-from holdfast.runs.history.story import Chapter, Story
+from holdfast.reports.graph_marks import STATES, notes, run_overlay_picture
+from holdfast.runs.history.story import VisitDetail, Story
 from holdfast.runs.history.visits import place_of
 
 
 def story_picture(graph: Graph, story: Story, *, expand: bool = True) -> Picture:
-    by_path: dict[str, list[Chapter]] = {}
+    by_path: dict[str, list[VisitDetail]] = {}
     for chapter in story.chapters:
         by_path.setdefault(place_of(chapter.label), []).append(chapter)
-    told = {path: _told(chapters) for path, chapters in by_path.items()}
+    told = {path: _node_overlay(chapters) for path, chapters in by_path.items()}
     for label in story.skipped:
-        told.setdefault(place_of(label), Told(state=State.skipped))
+        told.setdefault(place_of(label), NodeOverlay(state=State.skipped))
     taken = {place_of(edge) for chapter in story.chapters for edge in chapter.edges}
-    return walked(graph, told, taken, expand=expand)
+    return run_overlay_picture(graph, told, taken, expand=expand)
 
 
-def _told(chapters: list[Chapter]) -> Told:
+def _node_overlay(chapters: list[VisitDetail]) -> NodeOverlay:
     last = chapters[-1]
     waits = any(question.status == "pending" for question in last.questions) and last.ended_at is None
     failed = any(chapter.halts and not chapter.handed_to for chapter in chapters)
     state = State.failed if failed else State.asking if waits else _state(last)
-    return Told(state=state, note=_note(chapters))
+    return NodeOverlay(state=state, note=_note(chapters))
 
 
-def _state(chapter: Chapter) -> State:
+def _state(chapter: VisitDetail) -> State:
     """A page is read later: what was running when it was written is shown as ready to go on."""
     state = STATES.get(chapter.state, State.idle)
     return State.ready if state is State.running else state
 
 
-def _note(chapters: list[Chapter]) -> str:
+def _note(chapters: list[VisitDetail]) -> str:
     retries = sum(trial.reason == "retry" for chapter in chapters for trial in chapter.trials)
     return ", ".join(notes(len(chapters), retries, sum(chapter.duration for chapter in chapters)))

@@ -10,16 +10,16 @@ from holdfast.checkpoint.diff import Change, show, show_text
 from holdfast.reports.incidents import error_text
 from holdfast.reports.postmortem import Postmortem
 from holdfast.runs.history.decision_text import ended_text
-from holdfast.runs.history.story import Alteration, Call, Chapter, Question, Trial
+from holdfast.runs.history.story import Alteration, CallDetail, VisitDetail, QuestionDetail, AttemptDetail
 from holdfast.types.clock import to_datetime
-from holdfast.types.human_time import clock_time, lasting
+from holdfast.types.human_time import clock_time, human_duration
 
 WHOLE = 20_000
 """Characters of a state that are shown in full."""
 
 Row = tuple[str, str]
 
-_TRIALS = {
+_ATTEMPTS = {
     "retry": "tried again",
     "restarted": "run again, because its worker was gone",
     "in_doubt": "run again, although it may have taken effect before",
@@ -29,7 +29,7 @@ _TRIALS = {
 
 def headline(told: Postmortem) -> str:
     """One sentence."""
-    spent = lasting(told.elapsed)
+    spent = human_duration(told.elapsed)
     broken = next((trouble for trouble in reversed(told.troubles) if trouble.ended), None)
     if told.status == "failed" and broken is not None:
         where = f" at {broken.node}" if broken.node else ""
@@ -53,12 +53,12 @@ def summary(told: Postmortem) -> list[Row]:
         ("error", told.error),
         ("created", clock_time(told.created_at)),
         ("ended", clock_time(told.ended_at)),
-        ("took", lasting(told.elapsed)),
-        ("steps", f"{told.spent.steps:,}, {lasting(told.spent.duration)} of work"),
+        ("took", human_duration(told.elapsed)),
+        ("steps", f"{told.spent.steps:,}, {human_duration(told.spent.duration)} of work"),
         ("tokens", f"{told.spent.tokens:,}" if told.spent.tokens else ""),
         ("cost", f"{told.spent.cost:g}" if told.spent.cost else ""),
-        ("waited for people", lasting(told.waited.people) if told.waited.people else ""),
-        ("waited before retries", lasting(told.waited.retries) if told.waited.retries else ""),
+        ("waited for people", human_duration(told.waited.people) if told.waited.people else ""),
+        ("waited before retries", human_duration(told.waited.retries) if told.waited.retries else ""),
         ("recoveries", str(told.recoveries) if told.recoveries else ""),
         ("tenant", told.tenant if told.tenant != "default" else ""),
         ("thread", told.thread or ""),
@@ -95,7 +95,7 @@ def _journal(told: Postmortem) -> str:
     return f"{_many(told.records, 'record')}{cut}{brought}"
 
 
-def chapter_facts(chapter: Chapter) -> list[Row]:
+def visit_facts(chapter: VisitDetail) -> list[Row]:
     """When, how often, how long."""
     rows = [
         ("began", clock_time(chapter.started_at)),
@@ -113,22 +113,22 @@ def chapter_facts(chapter: Chapter) -> list[Row]:
     return [(name, value) for name, value in rows if value]
 
 
-def _took(chapter: Chapter) -> str:
+def _took(chapter: VisitDetail) -> str:
     if chapter.ended_at is None:
         return "not ended"
     whole = chapter.ended_at - chapter.started_at
     if not chapter.duration:
-        return lasting(whole)
-    work = lasting(chapter.duration)
-    return f"{work} of work in {lasting(whole)}" if whole > chapter.duration + 1_000 else work
+        return human_duration(whole)
+    work = human_duration(chapter.duration)
+    return f"{work} of work in {human_duration(whole)}" if whole > chapter.duration + 1_000 else work
 
 
-def chapter_title(number: int, chapter: Chapter) -> str:
+def visit_title(number: int, chapter: VisitDetail) -> str:
     visit = f", visit {chapter.visit}" if chapter.visit > 1 else ""
     return f"{number}. {chapter.label}{visit}: {outcome(chapter)}"
 
 
-def outcome(chapter: Chapter) -> str:
+def outcome(chapter: VisitDetail) -> str:
     if chapter.state in ("abandoned", "running"):
         waits = any(q.status == "pending" for q in chapter.questions) and chapter.ended_at is None
         return "waits for a person" if waits else "under way" if chapter.state == "running" else chapter.state
@@ -160,24 +160,24 @@ def part_text(change: Change) -> tuple[str, str]:
     return change.kind, f"{change.path}  {sides[change.kind]()}"
 
 
-def trial_texts(chapter: Chapter) -> list[str]:
+def attempt_texts(chapter: VisitDetail) -> list[str]:
     """The attempts after the first: why there was one more."""
-    return [_trial(trial) for trial in chapter.trials if trial.reason in _TRIALS]
+    return [_attempt_text(trial) for trial in chapter.trials if trial.reason in _ATTEMPTS]
 
 
-def _trial(trial: Trial) -> str:
+def _attempt_text(trial: AttemptDetail) -> str:
     failed = f", after {error_text(trial.error)}" if trial.error else ""
-    return f"attempt {trial.attempt} at {clock_time(trial.at)}: {_TRIALS[trial.reason]}{failed}"
+    return f"attempt {trial.attempt} at {clock_time(trial.at)}: {_ATTEMPTS[trial.reason]}{failed}"
 
 
-def call_text(call: Call) -> str:
+def call_text(call: CallDetail) -> str:
     came = f"failed: {error_text(call.error)}" if call.error else show_text(call.value)
     tokens = f" ({call.tokens:,} tokens)" if call.tokens else ""
     effect = f" ({call.effect})" if call.effect else ""
     return f"{call.name}{effect}: {came}{tokens}"
 
 
-def question_text(question: Question) -> str:
+def question_text(question: QuestionDetail) -> str:
     whom = f" of {question.assignee}" if question.assignee else ""
     return f"asked{whom}: {_closed_sentence(question.prompt)} {answer_text(question)}"
 
@@ -186,10 +186,10 @@ def _closed_sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!", ":", "…")) else f"{text}."
 
 
-def answer_text(question: Question) -> str:
+def answer_text(question: QuestionDetail) -> str:
     if question.status == "pending":
         return "(not answered yet)"
-    spent = lasting(question.ended_at - question.asked_at) if question.ended_at else ""
+    spent = human_duration(question.ended_at - question.asked_at) if question.ended_at else ""
     after = f" after {spent}" if spent else ""
     if question.status == "expired":
         return f"Nobody answered in time{after}."
@@ -203,7 +203,7 @@ DRAWN = 400
 """Nodes that a page still draws."""
 
 
-def undrawn(told: Postmortem) -> str:
+def no_drawing_text(told: Postmortem) -> str:
     """What is said instead of a drawing that nobody could read."""
     count = len(told.picture.nodes)
     return f"The graph has {count:,} nodes, too many for a page." if count > DRAWN else ""

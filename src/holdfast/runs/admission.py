@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.errors import GateShutError, RunBusyError, StateError
+from holdfast.errors import LimitReachedError, RunBusyError, StateError
 from holdfast.model.expr import MISSING, PARTITIONS, Path, walk
 from holdfast.model.program import Program
 from holdfast.model.template import TemplateRenderError, as_text, compile_template
 from holdfast.store.protocols import Claim, RunRow, Store
 from holdfast.types.ids import RunId
-from holdfast.types.limit_rows import Gate, flow_gate, key_gate, path_of, root_of
+from holdfast.types.limit_rows import LimitRow, flow_limit, key_limit, path_of, root_of
 from holdfast.types.limits import rate_text
 from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
 
-Waits = Callable[[GateShutError], None]
+WaitCallback = Callable[[LimitReachedError], None]
 
-_inside: ContextVar[tuple[str, ...]] = ContextVar("gates whose places the runs around here have", default=())
+_held_limits: ContextVar[tuple[str, ...]] = ContextVar("gates whose places the runs around here have", default=())
 
 
-class InLine(msgspec.Struct, frozen=True):
+class QueuedRun(msgspec.Struct, frozen=True):
     """A run that was just created, and that its gate does not let pass yet."""
 
     row: RunRow
@@ -36,7 +36,7 @@ class InLine(msgspec.Struct, frozen=True):
 # ---------------------------------------------------------------------- where a run stands
 
 
-def stand(program: Program, values: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[str, list[Gate]]:
+def limits_for_new_run(program: Program, values: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[str, list[LimitRow]]:
     """The gate of a new run, and what its flow declares. `values`: what it starts with; `own`: its names.
 
     Raises StateError where the input has not what the key is made of."""
@@ -44,7 +44,7 @@ def stand(program: Program, values: Mapping[str, Any], own: Mapping[str, Any]) -
     if limits is None:
         return "", []
     if limits.key is None:
-        return flow_gate(flow), limits.gates(flow)
+        return flow_limit(flow), limits.gates(flow)
 
     def resolve(path: Path) -> object:
         first, *rest = path
@@ -62,42 +62,42 @@ def stand(program: Program, values: Mapping[str, Any], own: Mapping[str, Any]) -
             hint="Give it, or declare it with a default.",
             flow=flow,
         ) from error
-    return key_gate(flow, key), limits.gates(flow)
+    return key_limit(flow, key), limits.gates(flow)
 
 
-def stand_like(program: Program, source: RunRow) -> tuple[str, list[Gate]]:
+def limits_for_fork(program: Program, source: RunRow) -> tuple[str, list[LimitRow]]:
     """That of a run's fork: where the run itself stands, or stood."""
     declared = [] if program.limits is None else program.limits.gates(source.flow)
-    return source.gate or (flow_gate(source.flow) if declared else ""), declared
+    return source.gate or (flow_limit(source.flow) if declared else ""), declared
 
 
 # ---------------------------------------------------------------------- waiting in line
 
 
 @contextmanager
-def inside(gate: str) -> Generator[None]:
+def inside_limit(gate: str) -> Generator[None]:
     """What happens here happens in a run that has a place at that gate."""
     if not gate:
         yield
         return
-    token = _inside.set((*_inside.get(), root_of(gate)))
+    token = _held_limits.set((*_held_limits.get(), root_of(gate)))
     try:
         yield
     finally:
-        _inside.reset(token)
+        _held_limits.reset(token)
 
 
-def places_here() -> tuple[str, ...]:
+def held_limits() -> tuple[str, ...]:
     """For whoever goes on in another thread, which does not know what it is started from."""
-    return _inside.get()
+    return _held_limits.get()
 
 
-def have_places(places: tuple[str, ...]) -> None:
-    _inside.set(places)
+def set_held_limits(places: tuple[str, ...]) -> None:
+    _held_limits.set(places)
 
 
-async def take_turn(
-    service: RunService, run: RunId, *, created: bool = False, waits: Waits | None = None
+async def claim_in_turn(
+    service: RunService, run: RunId, *, created: bool = False, waits: WaitCallback | None = None
 ) -> Claim | RunRow:
     """The run, as soon as its gate lets it pass. Its row, where somebody else took it out of the line and
     brought it to its end or to its next wait. `created`: it is in line, and nobody knows of it but us.
@@ -108,7 +108,7 @@ async def take_turn(
     while True:
         try:
             return await service.runtime.claim(run)
-        except GateShutError as error:
+        except LimitReachedError as error:
             await _require_no_circle(service, run, error, created=created)
             in_line = True
             if waits is not None:
@@ -122,14 +122,14 @@ async def take_turn(
         await service.store.wait_change(service.runtime.settings.poll)
 
 
-async def _require_no_circle(service: RunService, run: RunId, error: GateShutError, *, created: bool) -> None:
+async def _require_no_circle(service: RunService, run: RunId, error: LimitReachedError, *, created: bool) -> None:
     gate = str(error.facts["gate"])
-    if root_of(gate) not in _inside.get() or not error.facts["full"]:
+    if root_of(gate) not in _held_limits.get() or not error.facts["full"]:
         return
     # Somebody may have taken it just now; then it comes to its end without us.
     if created and not await service.store.delete_run(run):
         return
-    raise GateShutError(
+    raise LimitReachedError(
         f"a run of flow {error.facts['flow']!r} would wait for a place at {root_of(gate)} that the run has "
         "which starts it.",
         hint="Make it a sub-flow, which is a part of the same run, or raise the limit.",
@@ -137,17 +137,17 @@ async def _require_no_circle(service: RunService, run: RunId, error: GateShutErr
     ) from None
 
 
-async def gate_shut(store: Store, row: RunRow) -> GateShutError:
+async def limit_reached_error(store: Store, row: RunRow) -> LimitReachedError:
     """Why the run was not claimed."""
     found = {gate.name: (gate, inside) for gate, inside, _ in await store.gates(prefix=root_of(row.gate))}
     full, why = False, "others were faster"
     for name in path_of(row.gate):
-        gate, held = found.get(name, (Gate(name=name), 0))
+        gate, held = found.get(name, (LimitRow(name=name), 0))
         if gate.concurrency is not None and held >= gate.concurrency:
             full, why = True, f"{name} lets {gate.concurrency} go on at once, and {held} do"
         elif gate.rate is not None and not full:
             why = f"{name} lets {rate_text(gate.rate, gate.per)} start"
-    return GateShutError(
+    return LimitReachedError(
         f"run {row.id} waits in line: {why}.",
         hint="It goes on when there is room; `holdfast limits list` shows who is inside and who waits.",
         run=row.id,

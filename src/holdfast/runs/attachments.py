@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.checkpoint import Blob
 from holdfast.errors import BlobMissingError, InputError, NotFoundError
-from holdfast.holds.forms.field_error import Misfit
+from holdfast.holds.forms.field_error import FieldValueError
 from holdfast.holds.forms.file_references import read_file
 from holdfast.types.ids import run_prefix
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 from holdfast.types.value import BlobRef
 
 if TYPE_CHECKING:
-    from holdfast.runs.blobs import BlobDesk
+    from holdfast.runs.blobs import BlobStore
     from holdfast.store.protocols import RunRow
     from holdfast.types.ids import RunId
 
 
-class BlobShelf:
+class BlobAttachments:
     """As they came, under their own hash: nothing here ever runs or shows them."""
 
-    def __init__(self, desk: BlobDesk) -> None:
+    def __init__(self, desk: BlobStore) -> None:
         self._desk = desk
 
     async def put(self, tenant: str, data: bytes) -> None:
@@ -53,13 +53,13 @@ class BlobShelf:
 def _digest_of(reference: Any) -> bytes:
     try:
         return bytes.fromhex(read_file({}, reference)["sha256"])
-    except Misfit as error:
+    except FieldValueError as error:
         raise InputError(
-            f"{told(repr(reference), 80)} {error.message}.", hint="Give what the form's field has."
+            f"{clean_text(repr(reference), 80)} {error.message}.", hint="Give what the form's field has."
         ) from None
 
 
-async def inherited_files(desk: BlobDesk, source: RunRow) -> set[bytes]:
+async def inherited_files(desk: BlobStore, source: RunRow) -> set[bytes]:
     """The files that a run and those it was forked from were answered with: a fork goes on with them, and
     keeps them when its source is gone."""
     from holdfast.holds.forms.attached_files import decided_files

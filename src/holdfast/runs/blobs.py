@@ -16,8 +16,8 @@ from holdfast.errors import (
 )
 from holdfast.model.frames import Frame
 from holdfast.model.position import Position
-from holdfast.runs.encryption.cipher import Vault
-from holdfast.runs.encryption.store import vaulted_within
+from holdfast.runs.encryption.cipher import FieldCipher
+from holdfast.runs.encryption.store import encrypted_store_within
 from holdfast.store.protocols import Store
 from holdfast.telemetry import crashpoint
 from holdfast.types.ciphertext import is_encrypted
@@ -42,31 +42,31 @@ class Objects(Protocol):
     async def delete(self, digest: bytes) -> None: ...
 
 
-class Asked:
+class StoreErrorObjects:
     """Another's objects, whose errors are ours: what a driver raises when it cannot reach anybody."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
     async def put(self, digest: bytes, data: bytes) -> None:
-        with _reaching("kept"):
+        with _store_errors("kept"):
             await self._objects.put(digest, data)
 
     async def replace(self, digest: bytes, data: bytes) -> None:
-        with _reaching("kept"):
+        with _store_errors("kept"):
             await self._objects.replace(digest, data)
 
     async def get(self, digest: bytes) -> bytes:
-        with _reaching("read"):
+        with _store_errors("read"):
             return await self._objects.get(digest)
 
     async def delete(self, digest: bytes) -> None:
-        with _reaching("deleted"):
+        with _store_errors("deleted"):
             await self._objects.delete(digest)
 
 
 @contextmanager
-def _reaching(what: str) -> Generator[None]:
+def _store_errors(what: str) -> Generator[None]:
     try:
         yield
     except HoldfastError:
@@ -91,7 +91,7 @@ def refs_in(value: Any) -> Iterator[BlobRef]:
             yield from refs_in(inner)
 
 
-def _opened(vault: Vault, data: bytes, address: bytes, digest: bytes) -> bytes:
+def _decrypted(vault: FieldCipher, data: bytes, address: bytes, digest: bytes) -> bytes:
     try:
         return vault.open_blob(data, address)
     except CheckpointCorruptError as error:
@@ -103,19 +103,19 @@ def _opened(vault: Vault, data: bytes, address: bytes, digest: bytes) -> bytes:
         ) from error
 
 
-class BlobDesk:
+class BlobStore:
     """Of one tenant where the store is encrypted (`of`): blobs are shared within a tenant only (D-38)."""
 
     def __init__(self, store: Store, objects: Objects | None, tenant: str | None = None) -> None:
         self.store = store
-        self.objects = objects if objects is None or isinstance(objects, Asked) else Asked(objects)
+        self.objects = objects if objects is None or isinstance(objects, StoreErrorObjects) else StoreErrorObjects(objects)
         self.tenant = tenant
-        self.vaulted = vaulted_within(store)
+        self.vaulted = encrypted_store_within(store)
 
-    def of(self, tenant: str) -> BlobDesk:
-        return self if self.vaulted is None else BlobDesk(self.store, self.objects, tenant)
+    def of(self, tenant: str) -> BlobStore:
+        return self if self.vaulted is None else BlobStore(self.store, self.objects, tenant)
 
-    async def of_run(self, run: RunId) -> BlobDesk:
+    async def of_run(self, run: RunId) -> BlobStore:
         if self.vaulted is None or self.tenant is not None:
             return self
         return self.of(await self.vaulted.tenant_of(run))
@@ -182,7 +182,7 @@ class BlobDesk:
         for address in dict.fromkeys(place for t in tenants for place in vault.places(digest, t)):
             data = await self.raw(address)
             if data is not None:
-                return _opened(vault, data, address, digest)
+                return _decrypted(vault, data, address, digest)
         return None
 
     async def replace(self, address: bytes, data: bytes) -> None:

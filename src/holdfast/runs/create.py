@@ -19,13 +19,13 @@ from holdfast.model.fingerprint import encode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs.admission import stand
+from holdfast.runs.admission import limits_for_new_run
 from holdfast.runs.hold_preparation import facts_of
-from holdfast.runs.typed_values import Fitting
+from holdfast.runs.typed_values import TypedValues
 from holdfast.store.protocols import FlowRow, NewRun
 from holdfast.types.ids import DEFAULT_TENANT, RunId, is_id, new_run_id
 from holdfast.types.record import Record
-from holdfast.types.text import require_text, told
+from holdfast.types.text import require_text, clean_text
 
 if TYPE_CHECKING:
     from holdfast.model.program import Program
@@ -51,9 +51,9 @@ def check_options(names: Mapping[str, Any], priority: Any, mode: Any) -> None:
             hint="Give a version-4 UUID in lower case; a name of your own goes into idempotency_key=.",
         )
     if priority is not None and (type(priority) is not int or abs(priority) > MAX_PRIORITY):
-        raise InputError(f"priority {told(repr(priority), 80)} is not a whole number up to {MAX_PRIORITY:,}.")
+        raise InputError(f"priority {clean_text(repr(priority), 80)} is not a whole number up to {MAX_PRIORITY:,}.")
     if mode is not None and mode not in MODES:
-        raise InputError(f"mode {told(repr(mode), 80)} is none of {', '.join(MODES)}.")
+        raise InputError(f"mode {clean_text(repr(mode), 80)} is none of {', '.join(MODES)}.")
 
 
 def own_options(
@@ -74,7 +74,7 @@ def break_places(graph: Graph, breaks: Sequence[str]) -> list[str]:
 
 def _names(given: Any, what: str) -> list[str]:
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise InputError(f"{what} is {told(repr(given), 80)}.", hint=f'Give a list: {what}=["pay"].')
+        raise InputError(f"{what} is {clean_text(repr(given), 80)}.", hint=f'Give a list: {what}=["pay"].')
     return [
         require_text(getattr(name, "id", name), f"a node in {what}") for name in cast("Sequence[Any]", given)
     ]
@@ -87,10 +87,10 @@ def _checkpoints(graph: Graph, given: Any) -> dict[str, Any]:
         raise InputError(f"checkpoints has no {', '.join(unknown)}.", hint="It has policy, when and exclude.")
     policy = chosen.get("policy", graph.spec.checkpoints)
     if not isinstance(policy, str) or policy not in POLICIES:
-        raise InputError(f"checkpoints {told(repr(policy), 80)} is none of {', '.join(POLICIES)}.")
+        raise InputError(f"checkpoints {clean_text(repr(policy), 80)} is none of {', '.join(POLICIES)}.")
     when = chosen.get("when")
     if when is not None and when not in MOMENTS:
-        raise InputError(f"checkpoints when {told(repr(when), 80)} is none of {', '.join(MOMENTS)}.")
+        raise InputError(f"checkpoints when {clean_text(repr(when), 80)} is none of {', '.join(MOMENTS)}.")
     names = _names(chosen.get("exclude", ()), "exclude")
     return {
         "policy": POLICIES[policy],
@@ -131,9 +131,9 @@ async def prepare(
     check_options(names, priority, mode)
     own = own_options(program.graph, breaks, checkpoints)
     if deployment is not None:
-        from holdfast.runs.deployments import enter
+        from holdfast.runs.deployments import deployment_for_run
 
-        deployment, kept = await enter(
+        deployment, kept = await deployment_for_run(
             service.store, program, deployment, tenant=tenant, instance_key=instance_key
         )
         own |= kept
@@ -142,7 +142,7 @@ async def prepare(
     start, scratch = program.schema.start(given)
     if program.graph.dialect:
         scratch = {**spec.defaults, **scratch}
-    gate, gates = stand(program, scratch, names)
+    gate, gates = limits_for_new_run(program, scratch, names)
     decision = _begun(program, run_id, (start, scratch), mode or spec.mode, now, own)
     await service.keep_flow(program)
     new = NewRun(
@@ -160,7 +160,7 @@ async def prepare(
         deployment=deployment,
         created_at=now,
         ready_at=now,
-        first=await _sealed(service, program, decision, tenant),
+        first=await _encoded_records(service, program, decision, tenant),
         gate=gate,
         gates=gates,
     )
@@ -187,11 +187,11 @@ def _begun(
         mode=mode,
         now=now,
         options=options,
-        fits=Fitting(program),
+        fits=TypedValues(program),
     )
 
 
-async def _sealed(service: RunService, program: Program, decision: Decision, tenant: str) -> list[Record]:
+async def _encoded_records(service: RunService, program: Program, decision: Decision, tenant: str) -> list[Record]:
     """The first records as they are stored; their large values are put away before them."""
     sealer = service.runtime.sealer_of(program)
     records: list[Record] = []
@@ -203,7 +203,7 @@ async def _sealed(service: RunService, program: Program, decision: Decision, ten
     return records
 
 
-async def keep_flow(service: RunService, program: Program) -> None:
+async def store_flow(service: RunService, program: Program) -> None:
     """Store the graph, so that runs can be read without code, and what the code consists of (D-34)."""
     if program.code_digest not in service.stored:
         # Looked at first: a read costs little, and nearly every process finds what another has written.

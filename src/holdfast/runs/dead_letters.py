@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError, RunEndedError
 from holdfast.model.record_bodies import EndBody, ErrorInfo
 from holdfast.runs.driver.load import load
 from holdfast.runs.history.versions import readers_of
-from holdfast.runs.seal import Sealer
+from holdfast.runs.seal import RecordCodec
 from holdfast.store.protocols import ClaimRequest, RunFilter, RunRow
 from holdfast.types.clock import MICROS
 from holdfast.types.event import EventRow
@@ -36,7 +36,7 @@ _TTL: Final = 30 * MICROS
 _WORKING: Final = frozenset({"work", "doubt"})
 
 
-class Autopsy(msgspec.Struct, frozen=True):
+class DeathReport(msgspec.Struct, frozen=True):
     """A death, and the nodes that were under way, as `fetch` or `each[3]/fetch`. `unknown`: why they cannot
     be told."""
 
@@ -49,7 +49,7 @@ class DeadRun(msgspec.Struct, frozen=True):
     """A run and all its deaths, also those from before somebody let it go on."""
 
     run: RunRow
-    deaths: list[Autopsy]
+    deaths: list[DeathReport]
 
     @property
     def suspects(self) -> list[tuple[str, int]]:
@@ -67,7 +67,7 @@ async def examine_dead(service: RunService, run: str) -> DeadRun:
     row = await service.get(run)
     deaths = await service.store.deaths(row.id)
     heads = {head: await _under_way(service, row, head) for head in {death.head for death in deaths}}
-    return DeadRun(row, [Autopsy(death, *heads[death.head]) for death in deaths])
+    return DeadRun(row, [DeathReport(death, *heads[death.head]) for death in deaths])
 
 
 async def _under_way(service: RunService, row: RunRow, head: int) -> tuple[tuple[str, ...], str]:
@@ -137,7 +137,7 @@ async def _end_unread(service: RunService, row: RunRow, reason: str, by: str) ->
     record = Record(
         claim.run.head + 1, Kind.end, now, 0, "", 0, 0, "", "", "cancelled", True, 0, b"", b"", side
     )
-    Sealer(TypeRegistry()).seal(record, EndBody("cancelled", error), claim.lease.term)
+    RecordCodec(TypeRegistry()).seal(record, EndBody("cancelled", error), claim.lease.term)
     await store.settle([RunBatch(claim.lease, [record])])
     return await service.get(row.id)
 

@@ -16,7 +16,7 @@ from holdfast.types.deployment import Deployment, Mode
 from holdfast.types.skill import is_changed
 
 
-async def enter(
+async def deployment_for_run(
     store: Store, program: Program, ref: str, *, tenant: str, instance_key: str | None
 ) -> tuple[str, dict[str, Any]]:
     """(the deployment's id, what the run's first record keeps of it). Raises InputError where the run does

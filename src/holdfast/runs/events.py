@@ -9,10 +9,10 @@ import msgspec
 
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.events import derive_events
-from holdfast.model.secrets import masked, veiled
+from holdfast.model.secrets import masked, redact_known_secrets
 from holdfast.runs import resume_events
 from holdfast.runs.driver.load import load
-from holdfast.runs.history.versions import Reader, Readers, reader_of, readers_of
+from holdfast.runs.history.versions import RunReader, RunReaders, reader_of, readers_of
 from holdfast.runs.seal import kind_name
 from holdfast.types.event import Event, EventRow
 from holdfast.types.record import Record
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from holdfast.runs.service import RunService
     from holdfast.store.protocols import RunRow
 
-__all__ = ["Reader", "bare_events", "reader_of", "tell_events"]
+__all__ = ["RunReader", "bare_events", "reader_of", "read_events"]
 
 
-async def tell_events(service: RunService, row: RunRow, *, after: int, limit: int) -> list[Event]:
+async def read_events(service: RunService, row: RunRow, *, after: int, limit: int) -> list[Event]:
     """Events with a number > `after`, in order, at most `limit`. The cursor may lie inside a record."""
     rows = await service.store.events(row.id, after=after, limit=limit)
     if not rows:
@@ -32,7 +32,7 @@ async def tell_events(service: RunService, row: RunRow, *, after: int, limit: in
     readers = await readers_of(service, row)
     told: list[Event] = []
     for stored in rows:
-        told += (event for event in _told(readers, row, stored) if event.number > after)
+        told += (event for event in _events_for(readers, row, stored) if event.number > after)
         if len(told) >= limit:
             break
     told = told[:limit]
@@ -49,18 +49,18 @@ async def hide_secrets(service: RunService, row: RunRow, told: list[Event]) -> l
         service.acquainted.add(row.id)
         await load(service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk)
     secrets = reader.graph.secrets
-    return [msgspec.structs.replace(event, data=veiled(masked(event.data, secrets))) for event in told]
+    return [msgspec.structs.replace(event, data=redact_known_secrets(masked(event.data, secrets))) for event in told]
 
 
 async def bare_events(
-    service: RunService, row: RunRow, readers: Reader | Readers, *, after: int, limit: int
+    service: RunService, row: RunRow, readers: RunReader | RunReaders, *, after: int, limit: int
 ) -> list[Event]:
     """Like `tell_events`, and whole records: without what only the run as a whole could tell."""
     rows = await service.store.events(row.id, after=after, limit=limit)
-    return [event for stored in rows for event in _told(readers, row, stored) if event.number > after]
+    return [event for stored in rows for event in _events_for(readers, row, stored) if event.number > after]
 
 
-def _told(readers: Reader | Readers, row: RunRow, stored: Record | EventRow) -> Iterable[Event]:
+def _events_for(readers: RunReader | RunReaders, row: RunRow, stored: Record | EventRow) -> Iterable[Event]:
     if isinstance(stored, EventRow):
         data: dict[str, Any] = msgspec.json.decode(stored.payload) if stored.payload else {}
         node = str(data.get("node", ""))

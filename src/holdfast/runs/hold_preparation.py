@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.holds.preparation import Desk
+from holdfast.holds.preparation import HoldPreparation
 from holdfast.store.protocols import NewRun, RunRow
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.outbox import OutboxMessage
@@ -14,8 +14,8 @@ from holdfast.types.record import Record, Side
 
 
 class Preparer:
-    def __init__(self, desk: Desk | None = None) -> None:
-        self.desk = desk or Desk()
+    def __init__(self, desk: HoldPreparation | None = None) -> None:
+        self.desk = desk or HoldPreparation()
 
     def prepare_now(self, side: Side, facts: HoldFacts) -> bool:
         """Whether the side is ready to be stored; not where something has to be looked up first."""

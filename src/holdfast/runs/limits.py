@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.errors import NotFoundError, SettingsError
 from holdfast.store.protocols import Store
-from holdfast.types.limit_rows import EACH, Gate, as_spelled, root_of
+from holdfast.types.limit_rows import EACH_KEY, LimitRow, normalized_name, root_of
 from holdfast.types.limits import parse_rate, rate_text
 
 _NAME = re.compile(r"flow:[^/\s]+(?:/.*)?", re.DOTALL)
@@ -26,7 +26,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
 
 
-class LimitDesk:
+class LimitService:
     """Limits of a store: list, set, clear.
 
         desk = await hf.limits()
@@ -57,7 +57,7 @@ class LimitDesk:
 
     async def set(self, name: str, *, concurrency: int | None = None, rate: str | None = None) -> Limit:
         """In place of what the flow declares. What is not given is not limited. Raises SettingsError."""
-        gate = _gate(name, concurrency, rate)
+        gate = _limit_row(name, concurrency, rate)
         await self._require_keyed(name)
         await self._store.put_gate(gate)
         return await self._one(name)
@@ -99,16 +99,16 @@ class LimitDesk:
             )
 
 
-def _gate(name: str, concurrency: int | None, rate: str | None) -> Gate:
+def _limit_row(name: str, concurrency: int | None, rate: str | None) -> LimitRow:
     if not _NAME.fullmatch(name) or name.endswith("/"):
         raise SettingsError(
             f"{name!r} names no limit.",
-            hint=f"Write flow:NAME for a flow, flow:NAME/{EACH} for each key, flow:NAME/KEY for one.",
+            hint=f"Write flow:NAME for a flow, flow:NAME/{EACH_KEY} for each key, flow:NAME/KEY for one.",
         )
-    if as_spelled(name) != name:
+    if normalized_name(name) != name:
         raise SettingsError(
             f"no run stands at {name!r}: keys are spelled another way there.",
-            hint=f"Write {as_spelled(name)!r}; `holdfast limits list --keys` shows names as they are.",
+            hint=f"Write {normalized_name(name)!r}; `holdfast limits list --keys` shows names as they are.",
         )
     if concurrency is not None and not 0 <= concurrency <= 1_000_000_000:
         raise SettingsError(f"{concurrency} is not a number of runs.", hint="Give 0 or more.")
@@ -117,7 +117,7 @@ def _gate(name: str, concurrency: int | None, rate: str | None) -> Gate:
             f"nothing would limit {name!r}.", hint="Give a concurrency or a rate, or clear the limit."
         )
     count, per = (None, 0) if rate is None else parse_rate(rate)
-    return Gate(name=name, concurrency=concurrency, rate=count, per=per, fixed=True)
+    return LimitRow(name=name, concurrency=concurrency, rate=count, per=per, fixed=True)
 
 
 def _number(text: str) -> int:

@@ -23,7 +23,7 @@ READ, WRITE = "memory.read", "memory.write"
 RECORDED = frozenset({"snapshot", "journaled"})
 
 
-class MemoryStore(Protocol):
+class MemoryBackend(Protocol):
     """Any memory. Writing a trace twice under one id must change nothing."""
 
     async def read(self, tenant: str, scope: str, query: str, limit: int) -> list[Memory]: ...
@@ -67,7 +67,7 @@ class NodeMemory:
     `scope`: "global", "run" (this run only), "thread" (related runs), or a name of your own.
     """
 
-    def __init__(self, memory: MemoryStore, ctx: Context, consistency: str) -> None:
+    def __init__(self, memory: MemoryBackend, ctx: Context, consistency: str) -> None:
         self._memory = memory
         self._ctx = ctx
         self.consistency = consistency

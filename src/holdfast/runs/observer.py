@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from holdfast.types.status import RunStatus
 
 
-class Watch(Protocol):
+class RunObserver(Protocol):
     """Calls come on the event loop, must return at once and must not raise: the run does not wait."""
 
     def began(self, driver: Driver) -> None:
@@ -30,10 +30,10 @@ class Watch(Protocol):
         ...
 
 
-class Several:
+class RunObservers:
     """More than one is told, in the order in which they came."""
 
-    def __init__(self, *watches: Watch) -> None:
+    def __init__(self, *watches: RunObserver) -> None:
         self._watches = watches
 
     def began(self, driver: Driver) -> None:
@@ -53,5 +53,5 @@ class Several:
             await watch.close()
 
 
-def together(first: Watch | None, second: Watch) -> Watch:
-    return second if first is None else Several(first, second)
+def combine_observers(first: RunObserver | None, second: RunObserver) -> RunObserver:
+    return second if first is None else RunObservers(first, second)

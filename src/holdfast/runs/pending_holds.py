@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ALL = 1_000_000
 PAGE = 200
-LOOKED_AT = 5_000
+MAX_SCANNED = 5_000
 """Holds that one page is found among."""
 
 Place = tuple[Any, ...]
@@ -70,7 +70,7 @@ async def pending_page(
             return [], None
     found: list[PendingRun] = []
     looked_at = 0
-    while looked_at < LOOKED_AT:
+    while looked_at < MAX_SCANNED:
         # One more than is wanted: whether there is more.
         size = PAGE if starter is not None else limit - len(found) + 1
         page = await service.store.list_holds(where, order=HoldOrder.newest, after=after, limit=size)

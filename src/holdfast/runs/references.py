@@ -22,7 +22,7 @@ async def find(service: RunService, ref: str) -> tuple[RunRow, int]:
     if at:
         return await _within(service, await service.get(run), place)
     if is_id(ref) and await service.store.get_run(RunId(ref)) is None:
-        row, seq = await checkpoints.standing(service, ref, None)
+        row, seq = await checkpoints.resolve_run(service, ref, None)
         return row, (await checkpoints.resolve(service, ref))[1] if seq is None else seq
     row = await service.get(ref)
     return row, row.head

@@ -19,7 +19,7 @@ from holdfast.types.record import Kind, Record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.runs.history.versions import Readers
+    from holdfast.runs.history.versions import RunReaders
     from holdfast.runs.service import RunService
     from holdfast.store.protocols import RunRow
     from holdfast.types.event import Event
@@ -37,7 +37,7 @@ class Progress:
         self._known: OrderedDict[RunId, tuple[int, dict[str, bool]]] = OrderedDict()
 
     async def start(
-        self, service: RunService, row: RunRow, readers: Readers, upto: int
+        self, service: RunService, row: RunRow, readers: RunReaders, upto: int
     ) -> tuple[int, dict[str, bool]]:
         """(record, completed nodes up to it), not after `upto`; True: a node of the flow itself."""
         known = self._known.get(row.id)
@@ -55,19 +55,19 @@ class Progress:
             self._known.popitem(last=False)
 
 
-async def complete(service: RunService, row: RunRow, readers: Readers, events: Sequence[Event]) -> None:
+async def complete(service: RunService, row: RunRow, readers: RunReaders, events: Sequence[Event]) -> None:
     """Fill in what these events tell about the run as a whole (R-15 to R-17)."""
     wanted = [event for event in events if event.type in _PROGRESS]
     if wanted:
-        await _tell_progress(service, row, readers, wanted)
+        await _fill_progress(service, row, readers, wanted)
     for event in events:
         if event.type == "hold.asked_again":
-            await _tell_question(service, event)
+            await _fill_question(service, event)
         elif event.type in _ENDS:
-            await _tell_end(service, row, readers, event)
+            await _fill_end(service, row, readers, event)
 
 
-async def _tell_end(service: RunService, row: RunRow, readers: Readers, event: Event) -> None:
+async def _fill_end(service: RunService, row: RunRow, readers: RunReaders, event: Event) -> None:
     """The last event says what the run came to and how long it took, from its creation (G-48)."""
     event.data["duration_us"] = event.at - row.created_at
     reader = readers.at(event.data["seq"])
@@ -88,7 +88,7 @@ async def _tell_end(service: RunService, row: RunRow, readers: Readers, event: E
     event.data["output"] = loaded.pos.scopes[""].tree.merged().get("artifacts", {})
 
 
-async def _tell_progress(service: RunService, row: RunRow, readers: Readers, wanted: list[Event]) -> None:
+async def _fill_progress(service: RunService, row: RunRow, readers: RunReaders, wanted: list[Event]) -> None:
     at, done = await service.progress.start(service, row, readers, wanted[0].data["seq"])
     last = wanted[-1].data["seq"]
     records = await service.store.read(row.id, first=at + 1, last=last, payloads=False) if last > at else []
@@ -132,7 +132,7 @@ async def _newest(service: RunService, run: RunId, before: int) -> CheckpointId 
     return checkpoint_id(run, found[0].seq)
 
 
-async def _tell_question(service: RunService, event: Event) -> None:
+async def _fill_question(service: RunService, event: Event) -> None:
     hold = await service.store.hold(HoldId(event.data["checkpoint_id"]))
     if hold is not None:
         options = None if hold.options is None else [[o.id, o.label, o.variant] for o in hold.options]

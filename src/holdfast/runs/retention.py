@@ -21,8 +21,8 @@ from holdfast.model.record_bodies import SnapshotBody
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.blobs import refs_in
 from holdfast.runs.encryption.reencrypt import reencrypt
-from holdfast.runs.events import Reader
-from holdfast.runs.seal import Sealer
+from holdfast.runs.events import RunReader
+from holdfast.runs.seal import RecordCodec
 from holdfast.store.protocols import RunFilter
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
@@ -31,7 +31,7 @@ from holdfast.types.retention import Retention
 from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.runs.history.checkpoints import Folded
+    from holdfast.runs.history.checkpoints import FoldedRun
     from holdfast.runs.service import RunService
     from holdfast.store.protocols import RunRow
 
@@ -47,7 +47,7 @@ _WHY = {
 }
 
 
-class Share(msgspec.Struct, frozen=True, kw_only=True):
+class RetentionItem(msgspec.Struct, frozen=True, kw_only=True):
     """What retention takes of one run: all of it (`whole`), or its records before `horizon`."""
 
     run: RunId
@@ -59,7 +59,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
 
 
-class Cleaned(msgspec.Struct):
+class CleanupResult(msgspec.Struct):
     """What a clean-up did. `skipped`: runs that could not be read, left as they are; `why`: the last one."""
 
     runs: int = 0
@@ -119,11 +119,11 @@ async def _horizon(service: RunService, row: RunRow, keep: int) -> int | None:
     return max((r.seq for r in records if r.kind == Kind.snapshot), default=horizon)
 
 
-async def _exact_reader(service: RunService, row: RunRow) -> Reader:
+async def _exact_reader(service: RunService, row: RunRow) -> RunReader:
     """Values of types that are not loaded here stay as they lie there, so that they can be written back."""
     program = service.runtime.programs.get(row.version)
     if program is not None and not row.migrated:
-        return Reader(program.graph, service.runtime.sealer_of(program), True)
+        return RunReader(program.graph, service.runtime.sealer_of(program), True)
     stored = await service.store.flow(row.flow, row.version)
     if stored is None:
         raise FlowNotFoundError(
@@ -133,10 +133,10 @@ async def _exact_reader(service: RunService, row: RunRow) -> Reader:
         )
     types = program.all_types() if program is not None else ()
     graph = Graph(decode_graph(stored.graph))
-    return Reader(graph, Sealer(OpaqueRegistry(*types), graph.secrets), True)
+    return RunReader(graph, RecordCodec(OpaqueRegistry(*types), graph.secrets), True)
 
 
-def _snapshot(folded: Folded) -> Record:
+def _snapshot(folded: FoldedRun) -> Record:
     """The record at the horizon, its columns as they are, its payload the whole position."""
     from holdfast.runs.history.checkpoints import lineage_of
 
@@ -154,7 +154,7 @@ def _snapshot(folded: Folded) -> Record:
     return record
 
 
-async def _named_after(service: RunService, row: RunRow, horizon: int, reader: Reader) -> set[bytes]:
+async def _named_after(service: RunService, row: RunRow, horizon: int, reader: RunReader) -> set[bytes]:
     """The blobs that the kept records name; a record that cannot be read keeps all that the run has."""
     records = await service.store.read(row.id, first=horizon + 1)
     try:
@@ -176,7 +176,7 @@ async def plan(
     runs: tuple[str, ...] = (),
     since: int | None = None,
     measured: bool = True,
-) -> AsyncIterator[Share]:
+) -> AsyncIterator[RetentionItem]:
     """What that retention would take of the ended runs (of one flow; or of these). Changes nothing. `since`:
     runs that have not changed from that instant on were looked after then; only their age is asked. Not
     `measured`: how much it is that goes is not counted, which takes reading it."""
@@ -205,7 +205,7 @@ async def _ended(service: RunService, flow: str | None, runs: tuple[str, ...]) -
 
 async def share_of(
     service: RunService, row: RunRow, retention: Retention, *, measured: bool = True
-) -> Share | None:
+) -> RetentionItem | None:
     """None where nothing of the run is to go."""
     whole = _is_old(service, row, retention)
     if not whole and retention.keep is None:
@@ -214,7 +214,7 @@ async def share_of(
     if horizon is None or horizon <= row.horizon:
         return None
     records = await service.store.read(row.id, last=horizon - 1, payloads=False) if measured else []
-    return Share(
+    return RetentionItem(
         run=row.id,
         flow=row.flow,
         status=row.status,
@@ -232,7 +232,7 @@ def _is_old(service: RunService, row: RunRow, retention: Retention) -> bool:
     return (row.ended_at or row.updated_at) < service.store.now() - int(age * 1e6)
 
 
-async def take(service: RunService, share: Share, retention: Retention, done: Cleaned) -> None:
+async def apply_item(service: RunService, share: RetentionItem, retention: Retention, done: CleanupResult) -> None:
     """Do what the plan says; a run that went on meanwhile is left alone, and so is one that others took."""
     if share.whole:
         done.runs += await service.store.delete_run(share.run, ended=True)
@@ -253,7 +253,7 @@ async def clean(
     keep: int | None = KEEP,
     older_than: float | None = None,
     flow: str | None = None,
-) -> Cleaned:
+) -> CleanupResult:
     """Retention by count and by age, over the ended runs (of one flow).
 
     Those that ended more than `older_than` seconds ago are deleted, the others keep their last `keep`
@@ -265,14 +265,14 @@ async def clean(
 
 async def apply(
     service: RunService, retention: Retention, *, flow: str | None = None, since: int | None = None
-) -> Cleaned:
-    done = Cleaned()
+) -> CleanupResult:
+    done = CleanupResult()
     async for share in plan(service, retention, flow=flow, since=since, measured=False):
-        await take(service, share, retention, done)
+        await apply_item(service, share, retention, done)
     return done
 
 
-def declared(service: RunService, override: Retention | None = None) -> dict[str, Retention]:
+def declared_retention(service: RunService, override: Retention | None = None) -> dict[str, Retention]:
     """By flow, of the flows that this process carries. Of several versions the one loaded last counts."""
     programs = service.runtime.programs.values()
     return {program.graph.name: override or program.retention for program in programs}
@@ -280,11 +280,11 @@ def declared(service: RunService, override: Retention | None = None) -> dict[str
 
 async def make_room(
     service: RunService, override: Retention | None = None, since: int | None = None
-) -> Cleaned:
+) -> CleanupResult:
     """What retention takes, of every flow that this process carries (R-42)."""
-    total = Cleaned()
+    total = CleanupResult()
     rule = override or service.runtime.settings.retention
-    for flow, retention in declared(service, rule).items():
+    for flow, retention in declared_retention(service, rule).items():
         done = await apply(service, retention, flow=flow, since=since)
         total.runs += done.runs
         total.records += done.records
@@ -292,7 +292,7 @@ async def make_room(
     return total
 
 
-async def make_room_at_once(service: RunService) -> Cleaned:
+async def make_room_at_once(service: RunService) -> CleanupResult:
     """For a store that is full. A sweep leaves the room to the store, which sees to it in its own time."""
     done = await make_room(service)
     if done.runs or done.records:
@@ -309,9 +309,9 @@ async def collect_blobs(service: RunService, *, grace: float = GRACE) -> int:
 
     Condemned first, then the object, then the row: a settle that names one meanwhile puts it again.
     """
-    from holdfast.holds.forms.attached_files import let_go_unused
+    from holdfast.holds.forms.attached_files import release_unused_files
 
-    await let_go_unused(service.store)
+    await release_unused_files(service.store)
     older_than = service.store.now() - int(grace * 1e6)
     objects = service.runtime.desk.objects
     collected = 0
@@ -339,7 +339,7 @@ EVERY = 3600.0
 FIRST = 60.0
 
 
-class Keeper:
+class RetentionSweep:
     """Applies the retention of the flows that its process carries; `retention` overrides them all.
 
     Any number of workers may do this at once: each run is pruned in one transaction that looks again
@@ -355,7 +355,7 @@ class Keeper:
         # When the last sweep began; what has not changed since then was looked after.
         self._swept: int | None = None
 
-    async def sweep(self) -> Cleaned:
+    async def sweep(self) -> CleanupResult:
         began = self.service.store.now()
         total = await make_room(self.service, self.retention, self._swept)
         self._swept = began

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint import Blob, TypeRegistry, pack, record_digest, seal, spill, unpack, unseal
+from holdfast.checkpoint import Blob, TypeRegistry, pack, record_digest, encode_body, spill, unpack, decode_body
 from holdfast.checkpoint.envelope import MAX_SIZE, encode_packed
 from holdfast.checkpoint.shapes import kind_of
 from holdfast.errors import CheckpointCorruptError, SchemaTooNewError, ValueTooLargeError
@@ -22,7 +22,7 @@ from holdfast.model.record_bodies import (
     StepBody,
     SubstepBody,
 )
-from holdfast.model.secrets import Paths, learn
+from holdfast.model.secrets import Paths, register_secrets
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
 from holdfast.types.record import Body, Kind, Op, Record, Side
@@ -49,7 +49,7 @@ def is_as_written(record: Record) -> bool:
     )
 
 
-class Sealer:
+class RecordCodec:
     """Seals and opens bodies with one registry of types."""
 
     def __init__(self, registry: TypeRegistry, secrets: Paths = ()) -> None:
@@ -107,7 +107,7 @@ class Sealer:
     def seal(self, record: Record, body: Any, term: int) -> list[Blob]:
         """Fill in payload, digest, term and event count. Answers the blobs to put before the record."""
         if self.secrets:
-            learn(body_parts(body), self.secrets)
+            register_secrets(body_parts(body), self.secrets)
         blobs: list[Blob] = []
         # The common step has short plain values only.
         is_packed = self.plain is not None and body.__class__ is StepBody and body.ops is self.plain
@@ -115,7 +115,7 @@ class Sealer:
             packed = self._packed(record, body, blobs)
         else:
             packed = body
-        record.payload = payload = seal(packed)
+        record.payload = payload = encode_body(packed)
         record.term = term
         record.events = count_events(record.kind, body, listed=record.listed)
         record.digest = record_digest(
@@ -219,9 +219,9 @@ class Sealer:
                 hint="A newer version wrote it: upgrade before you go on with this run.",
                 seq=record.seq,
             )
-        body = self.unpack_body(unseal(record.payload, BODY_TYPES[record.kind]))
+        body = self.unpack_body(decode_body(record.payload, BODY_TYPES[record.kind]))
         if self.secrets:
-            learn(body_parts(body), self.secrets)
+            register_secrets(body_parts(body), self.secrets)
         return body
 
     def unpack_body(self, body: Any) -> Any:
@@ -267,7 +267,7 @@ def log_records(run: RunId, records: list[Record]) -> None:
         log.debug("%s recorded", kind_name(record), extra={**about, **more})
 
 
-Opener = Callable[[Record], Any]
+RecordDecoder = Callable[[Record], Any]
 
 
 def kind_name(record: Record) -> str:

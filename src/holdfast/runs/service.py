@@ -19,10 +19,10 @@ from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs import create, retention
-from holdfast.runs.admission import InLine
+from holdfast.runs.admission import QueuedRun
 from holdfast.runs.create import break_places
 from holdfast.runs.driver.runtime import Runtime
-from holdfast.runs.events import reader_of, tell_events
+from holdfast.runs.events import reader_of, read_events
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
 from holdfast.runs.resume_events import Progress
 from holdfast.store.lost_history import require_whole
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from holdfast.runs.dead_letters import DeadRun
     from holdfast.runs.history.replay import Replay
     from holdfast.runs.history.story import Story
-    from holdfast.runs.migrate.check import Verdict
+    from holdfast.runs.migrate.check import MigrationReport
     from holdfast.types.terms import Actor
 
 
@@ -78,7 +78,7 @@ class RunService:
 
     async def start(
         self, program: Program, given: Any, **options: Any
-    ) -> tuple[Claim, Position] | InLine | RunRow:
+    ) -> tuple[Claim, Position] | QueuedRun | RunRow:
         """Create a run and claim it in one transaction, for a caller who drives it at once. Where limits let
         no more go on it is in line, for `lining.take_turn`. Where the idempotency key names an earlier run:
         that run's row."""
@@ -94,12 +94,12 @@ class RunService:
         if not fresh:
             return row
         if row.worker is None:
-            return InLine(row)
+            return QueuedRun(row)
         return Claim(Lease(row.id, row.key, row.term, self.runtime.worker), row), pos
 
     async def keep_flow(self, program: Program) -> None:
         """Store the graph, so that runs can be read without code, and what the code consists of (D-34)."""
-        await create.keep_flow(self, program)
+        await create.store_flow(self, program)
 
     # ------------------------------------------------------------------ looking
     async def get(self, run: str, *, tenant: str | None = None) -> RunRow:
@@ -166,7 +166,7 @@ class RunService:
         once."""
         from holdfast.runs import text_answers
 
-        return await text_answers.say(self, run, content, hold=hold, by=by, actor=actor, key=key)
+        return await text_answers.answer_text(self, run, content, hold=hold, by=by, actor=actor, key=key)
 
     async def cancel(self, run: str, *, reason: str = "cancelled", by: str = "user:local") -> RunRow:
         """Ask a run to stop. Whoever holds it does; with no holder any worker claims it and does the same."""
@@ -264,7 +264,7 @@ class RunService:
         """(run, None) where `ref` (and `checkpoint`) mean the run as it stands; else (run, seq)."""
         from holdfast.runs.history import checkpoints
 
-        return await checkpoints.standing(self, ref, checkpoint)
+        return await checkpoints.resolve_run(self, ref, checkpoint)
 
     async def find(self, ref: str) -> tuple[RunRow, int]:
         """The run and record that a person's words mean: a checkpoint's id, RUN, RUN@12 or RUN@node."""
@@ -284,7 +284,7 @@ class RunService:
         """What happened, visit by visit: attempts, sub-steps, questions, what changed in the state."""
         from holdfast.runs.history import story_loader
 
-        return await story_loader.recount(self, await self.get(run), upto)
+        return await story_loader.load_story(self, await self.get(run), upto)
 
     async def replay(
         self, run: str, *, upto: int | None = None, against: Graph | None = None, version: str = ""
@@ -330,7 +330,7 @@ class RunService:
         )
 
     # ------------------------------------------------------------------ versions
-    async def check(self, program: Program) -> list[Verdict]:
+    async def check(self, program: Program) -> list[MigrationReport]:
         """Each live run of this flow on another version: whether it would fit this one, and why not."""
         from holdfast.runs.migrate import check
 
@@ -338,7 +338,7 @@ class RunService:
 
     async def migrate(
         self, program: Program, *, runs: Sequence[str] = (), dry_run: bool = False, force: bool = False
-    ) -> list[Verdict]:
+    ) -> list[MigrationReport]:
         """Move runs (default: all that live on another version) to this one; those that do not fit stay."""
         from holdfast.runs.migrate import check
 
@@ -364,11 +364,11 @@ class RunService:
 
     async def clean(
         self, *, keep: int = retention.KEEP, older_than: float | None = None, flow: str | None = None
-    ) -> retention.Cleaned:
+    ) -> retention.CleanupResult:
         """Retention by count and by age (seconds since the end) over ended runs."""
         return await retention.clean(self, keep=keep, older_than=older_than, flow=flow)
 
-    async def make_room(self) -> retention.Cleaned:
+    async def make_room(self) -> retention.CleanupResult:
         """What the retention of the flows that are carried here takes, now; its room is free at once."""
         return await retention.make_room_at_once(self)
 
@@ -379,7 +379,7 @@ class RunService:
     # ------------------------------------------------------------------ events
     async def events(self, run: str, *, after: int = 0, limit: int = 1000) -> list[Event]:
         """The stored log from a cursor: nothing twice, nothing missing (D-3)."""
-        return await tell_events(self, await self.get(run), after=after, limit=limit)
+        return await read_events(self, await self.get(run), after=after, limit=limit)
 
     async def stream(self, run: str, *, after: int = 0, poll: float = 0.5) -> AsyncIterator[Event]:
         """Events as they commit, until the run ends or parks for good with nothing more to tell."""

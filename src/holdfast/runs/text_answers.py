@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.types.terms import Actor
 
 
-async def say(
+async def answer_text(
     service: RunService,
     run: str,
     content: str | Mapping[str, Any],
@@ -33,7 +33,7 @@ async def say(
     none is named, HoldNotFoundError where none is, HoldDecidedError where somebody was first.
     """
     row = await service.get(run)
-    said_before = None if actor is None or key is None else await said_under(service, row.id, actor, key)
+    said_before = None if actor is None or key is None else await answered_under_key(service, row.id, actor, key)
     asked = said_before or await _question(service, row.id, hold)
     if actor is not None:
         # Whether they may see it comes first: what its answers are is told to nobody else.
@@ -47,7 +47,7 @@ async def say(
     return await service.answer(asked.id, _decision(asked, content), by=by)
 
 
-async def said_under(service: RunService, run: RunId, actor: Actor, key: str) -> HoldRow | None:
+async def answered_under_key(service: RunService, run: RunId, actor: Actor, key: str) -> HoldRow | None:
     """The question of a run that this actor has answered under that key."""
     for hold in await service.holds(run, open_only=False):
         if hold.resolved_by is not None and await service.store.hold_key(hold.id, actor.id, key):

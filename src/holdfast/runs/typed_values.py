@@ -15,7 +15,7 @@ from holdfast.model.record_bodies import ErrorInfo
 from holdfast.model.reducers import CUSTOM
 from holdfast.model.values import MISSING
 from holdfast.types.record import Op
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 _GIVES = {
     NodeKind.hold: "the answer to {}",
@@ -25,8 +25,8 @@ _GIVES = {
 }
 
 
-class Fitting:
-    """Implements `holdfast.engine.decision.Fits`."""
+class TypedValues:
+    """Implements `holdfast.engine.decision.ValueChecker`."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -40,7 +40,7 @@ class Fitting:
             return found
         except InputError as error:
             node = node_of(decision.graph, decision.pos, execution)
-            return _misfit(_GIVES.get(node.kind, "{}").format(repr(node.id)), error)
+            return _type_error(_GIVES.get(node.kind, "{}").format(repr(node.id)), error)
 
     def _taken(self, program: Program, scope: Scope, execution: Exec, op: Op) -> Op:
         _, name, _, value = op
@@ -61,9 +61,9 @@ class Fitting:
                 for name, value in as_input(given).items():
                     schema.fit(name, value)
             except InputError as error:
-                return _misfit(which, error)
+                return _type_error(which, error)
         return None
 
 
-def _misfit(what: str, error: InputError) -> ErrorInfo:
-    return ErrorInfo(StateError.code, "StateError", told(f"{what} does not fit the state: {error}"))
+def _type_error(what: str, error: InputError) -> ErrorInfo:
+    return ErrorInfo(StateError.code, "StateError", clean_text(f"{what} does not fit the state: {error}"))

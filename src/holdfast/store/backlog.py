@@ -9,14 +9,14 @@ from typing import Final
 
 import msgspec
 
-from holdfast.store.limits import Porter
+from holdfast.store.limits import Admission
 from holdfast.types.fleet import LaneFigures
 
-MOST_LINES: Final = 5000
+MAX_QUEUES: Final = 5000
 """Lines of a lane that are looked at, the longest first. Who is behind so many others counts as in line."""
 
 
-class Lane(msgspec.Struct, frozen=True):
+class LaneBacklog(msgspec.Struct, frozen=True):
     """What stands there: `free` runs at no gate, `lined` at one."""
 
     name: str
@@ -26,7 +26,7 @@ class Lane(msgspec.Struct, frozen=True):
     running: int
 
 
-class Lined(msgspec.Struct, frozen=True):
+class LimitBacklog(msgspec.Struct, frozen=True):
     """Ready runs of a lane at one gate."""
 
     lane: str
@@ -36,7 +36,7 @@ class Lined(msgspec.Struct, frozen=True):
     since: int
 
 
-def told(lanes: Sequence[Lane], lined: Iterable[Lined], porter: Porter | None, now: int) -> list[LaneFigures]:
+def lane_figures(lanes: Sequence[LaneBacklog], lined: Iterable[LimitBacklog], porter: Admission | None, now: int) -> list[LaneFigures]:
     """`porter` None: nobody stands at a gate."""
     passing: Counter[str] = Counter()
     oldest = {lane.name: lane.since for lane in lanes if lane.since is not None}
@@ -57,5 +57,5 @@ def told(lanes: Sequence[Lane], lined: Iterable[Lined], porter: Porter | None, n
     ]
 
 
-def _since(line: Lined) -> tuple[int, str]:
+def _since(line: LimitBacklog) -> tuple[int, str]:
     return line.since, line.gate

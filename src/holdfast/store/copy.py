@@ -18,25 +18,25 @@ from holdfast.errors import StoreBusyError, StoreError, StoreFillingError, Store
 Values = tuple[Any, ...]
 Counters = Mapping[str, int]
 
-State = Literal["closing", "sealed", "moved", "filling"]
+MovePhase = Literal["closing", "sealed", "moved", "filling"]
 """Of a source: it gives no run to workers; it takes no write; it was moved. Of a target: not whole."""
 
 BATCH: Final = 1000
 BLOB_BYTES: Final = 8 << 20  # of blobs in one batch, though never fewer than one
 
 
-class Mark(msgspec.Struct, frozen=True, kw_only=True):
+class MoveMark(msgspec.Struct, frozen=True, kw_only=True):
     """What a half says of the move that it is part of. `token` names the move, `peer` the other half (without
     a password), `anew`: positions of the feed are given anew."""
 
-    state: State
+    state: MovePhase
     token: str
     peer: str
     at: int
     anew: bool = False
 
 
-class Held(msgspec.Struct, frozen=True):
+class WorkerLeases(msgspec.Struct, frozen=True):
     """Runs that one worker has, and until when."""
 
     worker: str
@@ -44,7 +44,7 @@ class Held(msgspec.Struct, frozen=True):
     until: int
 
 
-class Reached(msgspec.Struct, frozen=True):
+class CopyProgress(msgspec.Struct, frozen=True):
     """How far the copy of one table came."""
 
     after: Values | None = None
@@ -52,7 +52,7 @@ class Reached(msgspec.Struct, frozen=True):
     done: bool = False
 
 
-class Rule(msgspec.Struct, frozen=True):
+class CopyRule(msgspec.Struct, frozen=True):
     """What becomes of a table."""
 
     table: str
@@ -61,7 +61,7 @@ class Rule(msgspec.Struct, frozen=True):
     placed: bool = False  # it names positions of the feed, and stays behind where those are given anew
 
 
-class Shape(msgspec.Struct, frozen=True):
+class TableShape(msgspec.Struct, frozen=True):
     """A table as its rows travel: by the primary key, in batches; the columns sorted."""
 
     table: str
@@ -74,37 +74,37 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 RULES: Final = (
-    Rule("flows"),
-    Rule("codes"),
-    Rule("documents"),
+    CopyRule("flows"),
+    CopyRule("codes"),
+    CopyRule("documents"),
     # A condemned blob is named by nobody, and its bytes may be gone.
-    Rule("blobs", where="NOT condemned"),
-    Rule("runs"),
-    Rule("journal"),
-    Rule("events"),
-    Rule("blob_refs"),
-    Rule("inbox"),
-    Rule("timers"),
-    Rule("late_reports"),
-    Rule("deaths"),
-    Rule("holds"),
-    Rule("hold_notes"),
-    Rule("hold_keys"),
-    Rule("hold_links"),
-    Rule("outbox"),
-    Rule("audit"),
-    Rule("audit_heads", checked=True),
-    Rule("memories"),
-    Rule("schedules"),
-    Rule("gates"),
-    Rule("gate_starts"),
-    Rule("turns"),
-    Rule("projections"),
-    Rule("feed"),
-    Rule("feed_marks", placed=True),
+    CopyRule("blobs", where="NOT condemned"),
+    CopyRule("runs"),
+    CopyRule("journal"),
+    CopyRule("events"),
+    CopyRule("blob_refs"),
+    CopyRule("inbox"),
+    CopyRule("timers"),
+    CopyRule("late_reports"),
+    CopyRule("deaths"),
+    CopyRule("holds"),
+    CopyRule("hold_notes"),
+    CopyRule("hold_keys"),
+    CopyRule("hold_links"),
+    CopyRule("outbox"),
+    CopyRule("audit"),
+    CopyRule("audit_heads", checked=True),
+    CopyRule("memories"),
+    CopyRule("schedules"),
+    CopyRule("gates"),
+    CopyRule("gate_starts"),
+    CopyRule("turns"),
+    CopyRule("projections"),
+    CopyRule("feed"),
+    CopyRule("feed_marks", placed=True),
 )
 
-LEFT: Final = {
+NOT_COPIED: Final = {
     "migrations": "each store has its own",
     "halves": "likewise",
     "timelines": "which servers PostgreSQL was found on",
@@ -116,17 +116,17 @@ LEFT: Final = {
 }
 """Tables that do not travel, and why. A test finds those that are neither here nor in RULES."""
 
-OWN: Final[Mapping[str, frozenset[str]]] = {
+GENERATED_COLUMNS: Final[Mapping[str, frozenset[str]]] = {
     "runs": frozenset({"urgency", "feed_pos"}),
     "holds": frozenset({"urgency", "due", "shared"}),
 }
 """Columns that a store makes of the others, or for itself."""
 
-LISTS: Final = {("holds", "tags")}
+JSON_LIST_COLUMNS: Final = {("holds", "tags")}
 """Columns with a list: JSON in SQLite, an array in PostgreSQL."""
 
 
-class Half(Protocol):
+class MoveEndpoint(Protocol):
     """One end of a move, on a connection of its own."""
 
     where: str
@@ -143,15 +143,15 @@ class Half(Protocol):
         """The same for two addresses of the same store."""
         ...
 
-    async def mark(self) -> Mark | None: ...
+    async def mark(self) -> MoveMark | None: ...
 
-    async def shapes(self) -> dict[str, Shape]:
+    async def shapes(self) -> dict[str, TableShape]:
         """Of each table that may travel."""
         ...
 
-    async def count(self, rule: Rule) -> int: ...
+    async def count(self, rule: CopyRule) -> int: ...
 
-    async def rows(self, shape: Shape, after: Values | None) -> list[Values]:
+    async def rows(self, shape: TableShape, after: Values | None) -> list[Values]:
         """The next batch in the order of the key; none at the end."""
         ...
 
@@ -160,12 +160,12 @@ class Half(Protocol):
     async def close(self) -> None: ...
 
 
-class Source(Half, Protocol):
-    async def leases(self) -> list[Held]:
+class MoveSource(MoveEndpoint, Protocol):
+    async def leases(self) -> list[WorkerLeases]:
         """Who still works, by the store's own time."""
         ...
 
-    async def stop_claims(self, mark: Mark) -> None:
+    async def stop_claims(self, mark: MoveMark) -> None:
         """From now on no worker gets a run; those that are under way may end."""
         ...
 
@@ -186,18 +186,18 @@ class Source(Half, Protocol):
         ...
 
 
-class Target(Half, Protocol):
+class MoveTarget(MoveEndpoint, Protocol):
     async def feed_floor(self) -> int | None:
         """Positions of the feed below it can be kept; None: any."""
         ...
 
-    async def begin(self, mark: Mark) -> None:
+    async def begin(self, mark: MoveMark) -> None:
         """From now on nobody else writes there."""
         ...
 
-    async def reached(self) -> dict[str, Reached]: ...
+    async def reached(self) -> dict[str, CopyProgress]: ...
 
-    async def put(self, shape: Shape, batch: Sequence[Values], was: Reached, now: Reached) -> bool:
+    async def put(self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress) -> bool:
         """The rows, and how far it came, in one transaction. False: somebody else was faster."""
         ...
 
@@ -210,11 +210,11 @@ class Target(Half, Protocol):
         ...
 
 
-class Movable(Source, Target, Protocol):
+class Movable(MoveSource, MoveTarget, Protocol):
     """Every store that can be moved can also be moved to: there is a way back."""
 
 
-def select(shape: Shape, table: str, *, begun: bool) -> str:
+def select(shape: TableShape, table: str, *, begun: bool) -> str:
     """The statement of `rows`: after the key's values (if begun), the limit."""
     keys = ", ".join(shape.key)
     beyond = f"AND ({keys}) > ({', '.join('?' * len(shape.key))})" if begun else ""
@@ -222,7 +222,7 @@ def select(shape: Shape, table: str, *, begun: bool) -> str:
     return f"SELECT {columns} FROM {table} WHERE {shape.where} {beyond} ORDER BY {keys} LIMIT ?"
 
 
-def fitting(sizes: Iterable[int], room: int) -> int:
+def batch_size(sizes: Iterable[int], room: int) -> int:
     """How many of them are read at once; one at least."""
     count = 0
     for size in sizes:
@@ -233,16 +233,16 @@ def fitting(sizes: Iterable[int], room: int) -> int:
     return max(count, 1)
 
 
-def reached_at(after: bytes | None, rows: int, done: object) -> Reached:
+def copy_progress(after: bytes | None, rows: int, done: object) -> CopyProgress:
     key = None if after is None else tuple(msgspec.msgpack.decode(after, type=list[Any]))
-    return Reached(key, rows, bool(done))
+    return CopyProgress(key, rows, bool(done))
 
 
-class Tally:
+class TableDigest:
     """Rows of one table, counted and hashed. The sum of all rows' SHA-256 does not depend on their order:
     a text with a NUL sorts differently in the two dialects."""
 
-    def __init__(self, shape: Shape, *, anew: bool) -> None:
+    def __init__(self, shape: TableShape, *, anew: bool) -> None:
         self.rows = 0
         self._sum = 0
         # Where positions are given anew, their order is what must be the same.
@@ -263,7 +263,7 @@ class Tally:
 _encoder = msgspec.msgpack.Encoder()
 
 
-def require_state(mark: Mark | None, *states: State | None) -> None:
+def require_state(mark: MoveMark | None, *states: MovePhase | None) -> None:
     """Asked in a transaction that changes a half. Raises StoreBusyError where somebody else changed it."""
     if (None if mark is None else mark.state) not in states:
         raise StoreBusyError(
@@ -273,16 +273,16 @@ def require_state(mark: Mark | None, *states: State | None) -> None:
 
 
 # What the triggers of a half say when somebody writes. A driver's error carries it as it is.
-_SAID: Final = "holdfast-move"
+_BARRIER_PREFIX: Final = "holdfast-move"
 
 
-def said(state: State, peer: str) -> str:
-    return f"{_SAID} {state} {peer}"
+def barrier_message(state: MovePhase, peer: str) -> str:
+    return f"{_BARRIER_PREFIX} {state} {peer}"
 
 
-def refusal(message: str, where: str) -> StoreError | None:
+def barrier_error_for(message: str, where: str) -> StoreError | None:
     """What a driver's error means, if such a trigger spoke."""
-    _, found, rest = message.partition(f"{_SAID} ")
+    _, found, rest = message.partition(f"{_BARRIER_PREFIX} ")
     if not found:
         return None
     state, _, peer = rest.partition(" ")

@@ -12,7 +12,7 @@ from holdfast.types.status import HoldStatus
 NO_DEADLINE = (1 << 63) - 1
 Place = tuple[Any, ...]
 Range = tuple[tuple[str, str] | None, HoldStatus]
-SHARED = ("", "")
+SHARED_ASSIGNEE = ("", "")
 """In place of an assignee: what waits for others, and for one of those too (`HoldTerms.also_for`)."""
 
 
@@ -41,6 +41,6 @@ def _is_number(part: Any) -> bool:
 
 def ranges(where: HoldFilter) -> list[Range]:
     """(assignee, status): each is one stretch of an index, and what is asked for is all of them, merged."""
-    assignees = [None] if where.assignees is None else [*dict.fromkeys(where.assignees), SHARED]
+    assignees = [None] if where.assignees is None else [*dict.fromkeys(where.assignees), SHARED_ASSIGNEE]
     statuses = where.status or tuple(HoldStatus)
     return [(assignee, status) for assignee in assignees for status in dict.fromkeys(statuses)]

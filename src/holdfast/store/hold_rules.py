@@ -16,17 +16,17 @@ from msgspec.structs import replace
 from holdfast.errors import BlobMissingError, StoreError
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS
-from holdfast.types.hold import HoldChange, HoldRow, NewHold, Unchanged, facts_digest
+from holdfast.types.hold import HoldChange, HoldRow, NewHold, ChangeRefusal, facts_digest
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.status import HoldStatus
 
 ENGINE = "system:engine"
 BREAKPOINT = "debug_breakpoint"
 HEAD_START = 35 * MICROS  # a judge has 30 seconds, unless its rule says otherwise
-DELETED = "the run was deleted"
+RUN_DELETED_REASON = "the run was deleted"
 
 
-def opened(hold: NewHold, run: str, now: int) -> list[NewAudit]:
+def opened_entries(hold: NewHold, run: str, now: int) -> list[NewAudit]:
     """That it was asked, and what of it had no value (TP-3) or could not be worked out."""
     about = {
         "node": hold.node,
@@ -42,7 +42,7 @@ def opened(hold: NewHold, run: str, now: int) -> list[NewAudit]:
     return [created, _entry("warned", hold.id, run, now, {"missing": list(hold.terms.warnings)})]
 
 
-def to_tell_of(hold: NewHold) -> OutboxMessage | None:
+def created_message(hold: NewHold) -> OutboxMessage | None:
     """Nobody is told of a breakpoint: whoever debugs looks (BP-8). Where a policy may decide, people are told
     a little later: nobody likes to open a question that is answered already."""
     if hold.type == BREAKPOINT:
@@ -52,11 +52,11 @@ def to_tell_of(hold: NewHold) -> OutboxMessage | None:
     return OutboxMessage("hold.created", f"{hold.id}:hold.created:1", canonical(about), hold.id, due)
 
 
-def closed(hold: str, run: str, now: int, *, status: str, reason: str) -> NewAudit:
+def closed_entry(hold: str, run: str, now: int, *, status: str, reason: str) -> NewAudit:
     return _entry(status, hold, run, now, {"reason": reason})
 
 
-def to_withdraw(hold: str, kind: str, epoch: int, *, status: str) -> OutboxMessage | None:
+def withdrawal_message(hold: str, kind: str, epoch: int, *, status: str) -> OutboxMessage | None:
     """Whatever was sent about it is to be closed too."""
     if kind == BREAKPOINT:
         return None
@@ -107,15 +107,15 @@ def require_blob(digest: bytes, *, standing: bool) -> None:
         )
 
 
-def refusal_of(row: HoldRow, change: HoldChange) -> Unchanged | None:
+def refusal_of(row: HoldRow, change: HoldChange) -> ChangeRefusal | None:
     """Why the change cannot be made to this row. One that changes no field asks for no version."""
     if row.read_only:
-        return Unchanged.read_only
+        return ChangeRefusal.read_only
     if not change.fields:
         return None
     final = row.status is not HoldStatus.pending
     if row.version != change.version or (final and not _only_resumes(row, change)):
-        return Unchanged.stale
+        return ChangeRefusal.stale
     return None
 
 
@@ -123,7 +123,7 @@ def _only_resumes(row: HoldRow, change: HoldChange) -> bool:
     return change.fields.keys() == RESUMED and row.resumed_at is None
 
 
-def changed(row: HoldRow, change: HoldChange, now: int) -> HoldRow:
+def changed_row(row: HoldRow, change: HoldChange, now: int) -> HoldRow:
     """Raises StoreError for an outcome that is not whole (CP-14)."""
     if not change.fields:
         return row

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from holdfast.store.protocols import Claim
-from holdfast.types.limit_rows import EACH, Gate, path_of, root_of
+from holdfast.types.limit_rows import EACH_KEY, LimitRow, path_of, root_of
 from holdfast.types.record import RunBatch
 from holdfast.types.status import ENDED
 
-LAST = "\U0010ffff"
-_PAST = 100_000  # microseconds
+LAST_KEY = "\U0010ffff"
+_EXPIRY_MARGIN = 100_000  # microseconds
 _SOON = 0.01  # seconds
 
 
@@ -26,7 +26,7 @@ class Window(msgspec.Struct, frozen=True):
     since: int
 
 
-class Start(msgspec.Struct, frozen=True):
+class CountedStart(msgspec.Struct, frozen=True):
     """A start that a rate counts, until it is out of the window."""
 
     gate: str
@@ -34,7 +34,7 @@ class Start(msgspec.Struct, frozen=True):
     until: int
 
 
-class Taken(msgspec.Struct, frozen=True):
+class ClaimResult(msgspec.Struct, frozen=True):
     """What a claim took, and whom a gate kept out: then whoever waits hears of places that come free."""
 
     claims: list[Claim]
@@ -42,12 +42,12 @@ class Taken(msgspec.Struct, frozen=True):
     opens_at: int | None = None  # when a rate lets the next one start
 
 
-class Porter:
-    def __init__(self, gates: Iterable[Gate], now: int) -> None:
+class Admission:
+    def __init__(self, gates: Iterable[LimitRow], now: int) -> None:
         self.now = now
         # When a rate lets somebody in again whom it kept out just now.
         self.opens_at: int | None = None
-        self._gates: dict[str, Gate] = {}
+        self._gates: dict[str, LimitRow] = {}
         for gate in gates:
             if gate.fixed or gate.name not in self._gates:
                 self._gates[gate.name] = gate
@@ -66,9 +66,9 @@ class Porter:
         found: list[Window] = []
         for gate in self._gates.values():
             if gate.rate is not None:
-                each = gate.name.endswith(f"/{EACH}")
-                low = gate.name.removesuffix(EACH) if each else gate.name
-                found.append(Window(low, low + LAST if each else low, self.now - gate.per))
+                each = gate.name.endswith(f"/{EACH_KEY}")
+                low = gate.name.removesuffix(EACH_KEY) if each else gate.name
+                found.append(Window(low, low + LAST_KEY if each else low, self.now - gate.per))
         return found
 
     def started(self, window: Window, name: str, count: int, oldest: int) -> None:
@@ -79,21 +79,21 @@ class Porter:
             self._oldest[name] = oldest
 
     # ------------------------------------------------------------------ asking
-    def gate(self, name: str) -> Gate | None:
+    def gate(self, name: str) -> LimitRow | None:
         """What holds there."""
         own = self._gates.get(name)
         if own is None and "/" in name:
-            return self._gates.get(f"{root_of(name)}/{EACH}")
+            return self._gates.get(f"{root_of(name)}/{EACH_KEY}")
         return own
 
     def names(self) -> list[str]:
         return list(self._gates)
 
-    def seen(self, name: str) -> Gate:
+    def seen(self, name: str) -> LimitRow:
         """As it is shown, also a key without a gate of its own."""
         own, gate = self._gates.get(name), self.gate(name)
         if own is not None or gate is None:
-            return own or Gate(name=name)
+            return own or LimitRow(name=name)
         return msgspec.structs.replace(gate, name=name, updated_at=0)
 
     def passes(self, name: str, *, starts: bool) -> bool:
@@ -120,7 +120,7 @@ class Porter:
         """Where an operator stopped each key (a concurrency of 0): the keys with a gate of their own, and
         who has no key. None where nobody is stopped in that way: then `shut` says enough."""
         root = line[1:]
-        each = self._gates.get(f"{root}/{EACH}")
+        each = self._gates.get(f"{root}/{EACH_KEY}")
         if each is None or each.concurrency != 0:
             return None
         return sorted({root, *(name for name in self._gates if root_of(name) == root)} - {each.name})
@@ -152,60 +152,60 @@ class Porter:
                 self._started[place] += passing
         return passing
 
-    def enter(self, name: str, *, starts: bool) -> list[Start]:
+    def enter(self, name: str, *, starts: bool) -> list[CountedStart]:
         """A run was taken. Answers what has to be written down of it."""
         self.holds(name)
         return self._count(name) if starts else []
 
-    def _count(self, name: str) -> list[Start]:
-        found: list[Start] = []
+    def _count(self, name: str) -> list[CountedStart]:
+        found: list[CountedStart] = []
         for place in path_of(name):
             gate = self.gate(place)
             if gate is not None and gate.rate is not None:
                 self._started[place] += 1
                 self._oldest.setdefault(place, self.now)
-                found.append(Start(place, self.now, self.now + gate.per))
+                found.append(CountedStart(place, self.now, self.now + gate.per))
         return found
 
-    def leave(self, name: str, starts: Sequence[Start]) -> None:
+    def leave(self, name: str, starts: Sequence[CountedStart]) -> None:
         """It was not taken after all."""
         self.holds(name, -1)
         for start in starts:
             self._started[start.gate] -= 1
 
 
-def line_of(gate: str, *, starts: bool) -> str:
+def queue_of(gate: str, *, starts: bool) -> str:
     """What runs have in common that the same first gate lets pass or not, as the SQL stores' indexes have it:
     the gate's name after a sign that tells first starts from others. '' for runs at no gate."""
     return f"{'+' if starts else '-'}{root_of(gate)}" if gate else ""
 
 
-def lets_go(batch: RunBatch) -> bool:
+def releases_lease(batch: RunBatch) -> bool:
     """Whether the run gives its place back with it."""
     if batch.park is not None:
         return True
     return any(record.side is not None and record.side.status in ENDED for record in batch.records)
 
 
-def until_open(timeout: float, opens_at: int | None, now: int) -> float:
+def wait_until_open(timeout: float, opens_at: int | None, now: int) -> float:
     """How long to wait for a change, where a rate lets the next run start by itself. Whoever waits without
     looking for work in between is not woken again and again for what is past."""
-    if opens_at is None or opens_at < now - _PAST:
+    if opens_at is None or opens_at < now - _EXPIRY_MARGIN:
         return timeout
     return min(timeout, max((opens_at - now) / 1e6 + 0.001, _SOON))
 
 
-def overview(
-    gates: Iterable[Gate],
+def limit_overview(
+    gates: Iterable[LimitRow],
     leased: Mapping[str, int],
     ready: Mapping[str, int],
     *,
     prefix: str,
     after: str,
     limit: int,
-) -> list[tuple[Gate, int, int]]:
+) -> list[tuple[LimitRow, int, int]]:
     """`Gates.gates`, out of all gates and of how many runs stand at each."""
-    porter = Porter(gates, 0)
+    porter = Admission(gates, 0)
     inside, waiting = _summed(leased), _summed(ready)
     names = {*porter.names(), *(name for name in (*leased, *ready) if "/" in name)}
     wanted = sorted(name for name in names if name.startswith(prefix) and name > after)
@@ -218,5 +218,5 @@ def _summed(counts: Mapping[str, int]) -> Counter[str]:
         for gate in path_of(name):
             total[gate] += count
         if "/" in name:
-            total[f"{root_of(name)}/{EACH}"] += count
+            total[f"{root_of(name)}/{EACH_KEY}"] += count
     return total

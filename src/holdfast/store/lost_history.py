@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from holdfast.errors import HistoryLostError
-from holdfast.types.acknowledged import Acknowledged
+from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.clock import iso
 from holdfast.types.event import EventRow
 from holdfast.types.status import RunStatus
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from holdfast.store.protocols import RunRow
 
 LOST_EVENT: Final = "run.history_lost"
-_BEGINNING: Final = "History lost: "
+_PREFIX: Final = "History lost: "
 
 
 def is_lost(error: str | None) -> bool:
     """Whether it is what `complaint` made."""
-    return error is not None and error.startswith(_BEGINNING)
+    return error is not None and error.startswith(_PREFIX)
 
 
 def require_whole(row: RunRow) -> None:
@@ -37,7 +37,7 @@ def require_whole(row: RunRow) -> None:
         )
 
 
-def complaint(known: Acknowledged, head: int) -> str:
+def loss_message(known: AcknowledgedState, head: int) -> str:
     """For the run's `error`: the evidence, and what it means."""
     if known.hold is not None:
         what = f"version {known.version} of hold {known.hold}"
@@ -46,12 +46,12 @@ def complaint(known: Acknowledged, head: int) -> str:
     else:
         what = f"record {known.head}"
     return (
-        f"{_BEGINNING}{what} was acknowledged to {known.worker or 'a process'} at {iso(known.at)}, and the "
+        f"{_PREFIX}{what} was acknowledged to {known.worker or 'a process'} at {iso(known.at)}, and the "
         f"store does not have it; its newest record is {head}. What was lost may have had effects outside."
     )
 
 
-def told(known: Acknowledged, head: int, at: int) -> EventRow:
+def loss_event(known: AcknowledgedState, head: int, at: int) -> EventRow:
     data = {
         "acknowledged": known.head,
         "head": head,

@@ -57,23 +57,23 @@ async def _open_sqlite(path: str, given: dict[str, Any], clock: Clock | None) ->
 
 
 def _sqlite_settings(path: str, given: dict[str, Any]) -> Any:
-    from holdfast.store.sql.sqlite import Settings
+    from holdfast.store.sql.sqlite import SqliteSettings
 
     if not path or path.startswith(":"):
         raise SettingsError(f"{path!r} is not the path of a database file.", hint=FORMS)
     if "path" in given:
         raise SettingsError("The path stands in the address.", hint=FORMS)
     try:
-        return msgspec.convert({**given, "path": path}, Settings, strict=False)
+        return msgspec.convert({**given, "path": path}, SqliteSettings, strict=False)
     except msgspec.ValidationError as error:
         raise SettingsError(f"A setting of {path} means nothing: {error}.", hint=FORMS) from error
 
 
 async def _open_postgres(address: str, given: dict[str, Any], clock: Clock | None) -> Store:
     _require_driver()
-    from holdfast.store.sql.postgres import PostgresStore, settings_of
+    from holdfast.store.sql.postgres import PostgresStore, settings_for
 
-    return await PostgresStore.open(settings_of(address, given, FORMS), clock)
+    return await PostgresStore.open(settings_for(address, given, FORMS), clock)
 
 
 def _require_driver() -> None:
@@ -86,17 +86,17 @@ def _require_driver() -> None:
         ) from error
 
 
-def half_of_move(address: str) -> Movable:
+def move_endpoint(address: str) -> Movable:
     """The store at that address as one half of a move; nothing is opened yet. Raises SettingsError."""
     if address.startswith(("postgresql://", "postgres://")):
         _require_driver()
-        from holdfast.store.sql.postgres import settings_of
-        from holdfast.store.sql.postgres.copy import PostgresHalf
+        from holdfast.store.sql.postgres import settings_for
+        from holdfast.store.sql.postgres.copy import PostgresMoveEndpoint
 
-        return PostgresHalf(settings_of(address, {}, FORMS))
+        return PostgresMoveEndpoint(settings_for(address, {}, FORMS))
     if address.startswith("sqlite:") or (address.endswith(".db") and ":" not in address):
-        from holdfast.store.sql.sqlite.copy import SqliteHalf
+        from holdfast.store.sql.sqlite.copy import SqliteMoveEndpoint
 
         path, _, query = address.removeprefix("sqlite:").partition("?")
-        return SqliteHalf(_sqlite_settings(path, dict(parse_qsl(query, keep_blank_values=True))))
+        return SqliteMoveEndpoint(_sqlite_settings(path, dict(parse_qsl(query, keep_blank_values=True))))
     raise SettingsError(f"{address!r} is not a store that can be moved.", hint=FORMS)

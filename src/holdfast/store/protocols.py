@@ -25,9 +25,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.types.acknowledged import Acknowledged
+from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.audit import AuditRow, NewAudit
-from holdfast.types.ciphertext import KeptRow
+from holdfast.types.ciphertext import StoredRow
 from holdfast.types.document import Document
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
@@ -40,10 +40,10 @@ from holdfast.types.hold import (
     HoldOrder,
     HoldRow,
     Note,
-    Unchanged,
+    ChangeRefusal,
 )
 from holdfast.types.ids import HoldId, RunId
-from holdfast.types.limit_rows import Gate
+from holdfast.types.limit_rows import LimitRow
 from holdfast.types.memory import Memory
 from holdfast.types.outbox import OutboxRow, OutboxState
 from holdfast.types.projection import Projection
@@ -52,19 +52,19 @@ from holdfast.types.schedule import ScheduleRow
 from holdfast.types.status import HoldStatus, RunStatus
 
 
-class Gates(Protocol):
+class LimitRows(Protocol):
     """Claims respect gates, however a run is claimed: any, by name, or as it is created. More runs than the
     gate's `concurrency` never have a lease (one that lapsed counts until it is reclaimed), and in no span of
     `per` do more than `rate` runs start, which is: are claimed while they are pending."""
 
-    async def put_gate(self, gate: Gate) -> Gate:
+    async def put_gate(self, gate: LimitRow) -> LimitRow:
         """What a flow declares, or what an operator fixed; the two do not change each other. With a fixed
         gate of a whole flow its live runs that stand at none come to it."""
         ...
 
     async def gates(
         self, *, prefix: str = "", after: str = "", limit: int = 1000
-    ) -> list[tuple[Gate, int, int]]:
+    ) -> list[tuple[LimitRow, int, int]]:
         """By name, as they hold, each with how many of its runs have a lease and how many are ready. With the
         keys that runs stand at just now, though they have no gate of their own (`updated_at` 0)."""
         ...
@@ -124,11 +124,11 @@ class Workers(Protocol):
         ...
 
 
-class Figures(Protocol):
+class FleetStatistics(Protocol):
     async def figures(self, *, ages: tuple[int, ...]) -> FleetFigures: ...
 
 
-class Fleet(Gates, Schedules, Workers, Figures, Protocol):
+class Fleet(LimitRows, Schedules, Workers, FleetStatistics, Protocol):
     """All of it."""
 
 
@@ -161,7 +161,7 @@ class Holds(Protocol):
         """How many there are; counting ends at the limit."""
         ...
 
-    async def change_hold(self, change: HoldChange) -> HoldRow | Unchanged:
+    async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
         """All of it or nothing. The row as it is afterwards. Audit rows join their tenant's chain."""
         ...
 
@@ -281,7 +281,7 @@ class NewRun(msgspec.Struct, kw_only=True):
     # line, pending. `gates` are what its flow declares, written with the run. A run at no gate comes to that
     # of its flow (`types.gate.flow_gate`) where an operator fixed one.
     gate: str = ""
-    gates: list[Gate] = []
+    gates: list[LimitRow] = []
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -423,7 +423,7 @@ class Runs(Protocol):
         that is no death."""
         ...
 
-    async def lost_history(self, known: Acknowledged) -> RunRow | None:
+    async def lost_history(self, known: AcknowledgedState) -> RunRow | None:
         """Somebody was told that the run had come to `known`, and the store may not have it any more: it was
         put back, or lost its last commits in a failover. Where that is so the run stops, since what is
         missing may have had effects: a term above both, no lease, failed (one that has ended keeps its
@@ -539,7 +539,7 @@ class Inbox(Protocol):
     async def late_reports(self, run: RunId) -> list[tuple[int, bytes]]: ...
 
 
-class Moving(Protocol):
+class RunTransfer(Protocol):
     """Whole runs, on their way from one store to another (D-36)."""
 
     async def history(self, run: RunId) -> RunHistory | None:
@@ -630,15 +630,15 @@ class Projections(Protocol):
         ...
 
 
-class Resealing(Protocol):
+class Reencryption(Protocol):
     """Rows as they lie, for whoever encrypts them anew. Tables: journal, events, inbox, holds, hold_notes,
     hold_keys, late_reports, outbox, documents, schedules, runs, memories, blobs. The audit never changes."""
 
-    async def kept(self, table: str, *, after: int, limit: int) -> list[KeptRow]:
+    async def kept(self, table: str, *, after: int, limit: int) -> list[StoredRow]:
         """By their numbers, from the one after `after` on."""
         ...
 
-    async def rewrite(self, table: str, changes: Sequence[tuple[KeptRow, dict[str, Any]]]) -> int:
+    async def rewrite(self, table: str, changes: Sequence[tuple[StoredRow, dict[str, Any]]]) -> int:
         """Other values for those rows that are still as they were read. Answers for how many."""
         ...
 
@@ -677,7 +677,7 @@ class StoreFacts(msgspec.Struct, frozen=True, kw_only=True):
     unfinished: list[int] = []  # migrations whose second half is still to come
 
 
-class Examined(Protocol):
+class Inspection(Protocol):
     async def examine(self, *, deep: bool) -> StoreFacts:
         """Changes nothing. `deep`: the store's own structure and each blob's place are looked at too, which
         may take as long as reading all of it."""
@@ -689,7 +689,7 @@ class Examined(Protocol):
 
 
 class Store(
-    Examined,
+    Inspection,
     Runs,
     Journal,
     Inbox,
@@ -698,12 +698,12 @@ class Store(
     Outbox,
     Documents,
     Fleet,
-    Moving,
+    RunTransfer,
     Flows,
     BlobRows,
     Memories,
     Projections,
-    Resealing,
+    Reencryption,
     Protocol,
 ):
     """A whole store, opened by `store.open`."""

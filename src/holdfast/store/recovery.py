@@ -18,16 +18,16 @@ from holdfast.types.record import Kind
 
 # Records that say that something got done. An attempt or an intent only says that it was begun again.
 PROGRESS: Final = (Kind.substep, Kind.asked, Kind.step)
-LONGEST: Final = 16
+MAX_DELAY_FACTOR: Final = 16
 SHOWN: Final = 10
 
 
-def pause(recoveries: int, backoff: int) -> int:
+def recovery_delay(recoveries: int, backoff: int) -> int:
     """Before the run may be taken up for the `recoveries`-th time in a row: 0, 1, 2, 4 .. 16 x `backoff`."""
-    return 0 if recoveries < 2 else backoff * min(1 << (recoveries - 2), LONGEST)
+    return 0 if recoveries < 2 else backoff * min(1 << (recoveries - 2), MAX_DELAY_FACTOR)
 
 
-def told(death: Death, recoveries: int, ready_at: int | None) -> EventRow:
+def death_event(death: Death, recoveries: int, ready_at: int | None) -> EventRow:
     """For the run's stream. `ready_at` None: it is given up."""
     data = {
         "worker": death.worker,
@@ -41,7 +41,7 @@ def told(death: Death, recoveries: int, ready_at: int | None) -> EventRow:
     return EventRow(0, death.at, "run.recovered", msgspec.json.encode({**data, "ready_at": ready_at}))
 
 
-def evidence(deaths: Sequence[Death], bound: int) -> str:
+def death_summary(deaths: Sequence[Death], bound: int) -> str:
     """`deaths`: those in a row, the oldest first."""
     last = [f"{death.worker} at {iso(death.lease_until)} (record {death.head})" for death in deaths[-SHOWN:]]
     more = "" if len(deaths) <= SHOWN else f"{len(deaths) - SHOWN} earlier, "

@@ -22,7 +22,7 @@ _NUMBERS = re.compile(r"\d+")
 _SHOWN = 5
 
 
-class Step(msgspec.Struct, frozen=True):
+class UpgradeStep(msgspec.Struct, frozen=True):
     """One number of the schema. `does`: the statements of the half that is to come."""
 
     number: int
@@ -36,8 +36,8 @@ class Upgrade(msgspec.Struct, frozen=True):
 
     shared: bool
     number: int
-    to_begin: list[Step] = []
-    to_finish: list[Step] = []
+    to_begin: list[UpgradeStep] = []
+    to_finish: list[UpgradeStep] = []
     older: list[str] = []
 
 
@@ -45,7 +45,7 @@ def is_shared(address: str) -> bool:
     return address.startswith(("postgresql://", "postgres://"))
 
 
-async def look(address: str) -> Upgrade:
+async def read_upgrade(address: str) -> Upgrade:
     """Changes nothing."""
     if not is_shared(address):
         store = await open_store(address)
@@ -53,19 +53,19 @@ async def look(address: str) -> Upgrade:
             return Upgrade(shared=False, number=(await store.examine(deep=False)).schema)
         finally:
             await store.close()
-    from holdfast.store.sql.postgres import settings_of
-    from holdfast.store.sql.postgres.upgrade import looked
+    from holdfast.store.sql.postgres import settings_for
+    from holdfast.store.sql.postgres.upgrade import read_upgrade
 
-    return await looked(settings_of(address, {}, FORMS))
+    return await read_upgrade(settings_for(address, {}, FORMS))
 
 
-async def bring_up(address: str) -> Upgrade:
+async def begin_upgrade(address: str) -> Upgrade:
     """Whoever opens a store adds what its version needs."""
     await (await open_store(address)).close()
-    return await look(address)
+    return await read_upgrade(address)
 
 
-async def finish(address: str, *, anyway: bool = False) -> Upgrade:
+async def finish_upgrade(address: str, *, anyway: bool = False) -> Upgrade:
     """Close what was begun: from then on older versions are refused. `anyway`: although one seems to be at
     work. Raises OlderWorkerError, SettingsError where there is nothing of that kind."""
     if not is_shared(address):
@@ -79,14 +79,14 @@ async def finish(address: str, *, anyway: bool = False) -> Upgrade:
         outdated = [row for row in await store.workers() if row.until > now and is_older(row)]
     finally:
         await store.close()
-    upgrade = await look(address)
+    upgrade = await read_upgrade(address)
     older = [f"worker {row.name} ({row.release})" for row in outdated] + upgrade.older
     if older and not anyway:
         raise OlderWorkerError(_refusal(older), hint="Stop them, or update them first, then call again.")
-    from holdfast.store.sql.postgres import settings_of
-    from holdfast.store.sql.postgres.upgrade import finished
+    from holdfast.store.sql.postgres import settings_for
+    from holdfast.store.sql.postgres.upgrade import finish_upgrade
 
-    return await finished(settings_of(address, {}, FORMS))
+    return await finish_upgrade(settings_for(address, {}, FORMS))
 
 
 def is_older(row: WorkerRow, than: str = __version__) -> bool:

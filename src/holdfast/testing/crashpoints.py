@@ -30,7 +30,7 @@ EXIT_CODE: Final = 137
 
 # A dead worker's tasks are kept as they are: collecting them would run their `finally` blocks, and the
 # dead run nothing.
-_graveyard: list[asyncio.Task[Any]] = []
+_abandoned_tasks: list[asyncio.Task[Any]] = []
 
 
 class Crash(BaseException):
@@ -89,7 +89,7 @@ def until_crash(
     At the point everything of that worker stops for good, as in a process that died: its tasks are never
     run again, and what it still holds of the store refuses. The store itself goes on: its leases lapse.
     """
-    mortal = _Mortal(store)
+    mortal = _CrashableStore(store)
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda _loop, _context: None)
 
@@ -109,24 +109,24 @@ def until_crash(
             return Crash(name)
         finally:
             if point.reached:
-                _bury({task, *asyncio.all_tasks(loop)})
+                _abandon({task, *asyncio.all_tasks(loop)})
                 loop.close()
             else:
                 _finish(loop)
     return Crash(name) if point.reached else result
 
 
-def _bury(tasks: set[asyncio.Task[Any]]) -> None:
-    if not _graveyard:
+def _abandon(tasks: set[asyncio.Task[Any]]) -> None:
+    if not _abandoned_tasks:
         atexit.register(_clear)
     for task in tasks:
         task._log_destroy_pending = False  # type: ignore[attr-defined]
-    _graveyard.extend(tasks)
+    _abandoned_tasks.extend(tasks)
 
 
 def _clear() -> None:
     """At the end of the process Python would complain about each of them."""
-    for task in _graveyard:
+    for task in _abandoned_tasks:
         with suppress(BaseException):
             cast("Coroutine[Any, Any, Any]", task.get_coro()).close()
 
@@ -141,7 +141,7 @@ def _finish(loop: asyncio.AbstractEventLoop) -> None:
     loop.close()
 
 
-class _Mortal:
+class _CrashableStore:
     """A worker's hold on a store, which ends with the worker."""
 
     def __init__(self, store: Store) -> None:

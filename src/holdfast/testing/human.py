@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from holdfast.testing.recorded_effects import DECIDING, NO, YES, Reply, Somebody, perform
+from holdfast.testing.recorded_effects import DECIDING, NO, YES, PlannedAction, ActingPerson, perform
 from holdfast.types.clock import micros
 from holdfast.types.duration import parse_duration
 from holdfast.types.status import HoldStatus, RunStatus
@@ -37,8 +37,8 @@ class Human:
     def __init__(self, hf: Holdfast, clock: FakeClock, *, name: str = "user:human") -> None:
         self.hf = hf
         self.clock = clock
-        self.who = Somebody(name=name)
-        self.promised: list[Reply] = []
+        self.who = ActingPerson(name=name)
+        self.promised: list[PlannedAction] = []
         self.asked: list[HoldRow] = []  # what was shown, in the order of the answers
 
     @property
@@ -56,7 +56,7 @@ class Human:
         """Somebody else in the same house and the same order of promises, with these rights and no others.
         Where the house has a directory, what that says they belong to counts instead."""
         other = Human(self.hf, self.clock)
-        other.who = Somebody(
+        other.who = ActingPerson(
             name=name,
             every=False,
             groups=frozenset(groups),
@@ -142,7 +142,7 @@ class Human:
 
     def _promise(self, do: str, says: Sequence[str], within: Duration, to: str | None, **more: Any) -> None:
         after = parse_duration(within, allow_zero=True)
-        self.promised.append(Reply(do=do, says=tuple(says), within=after, to=to, by=self.who, **more))
+        self.promised.append(PlannedAction(do=do, says=tuple(says), within=after, to=to, by=self.who, **more))
 
     # ------------------------------------------------------------------ runs
     async def runs(self, flow: Flow, given: Any = None, **options: Any) -> Result:
@@ -216,7 +216,7 @@ class Human:
                 return True
         return False
 
-    async def _give(self, reply: Reply, hold: HoldRow, store: Store) -> None:
+    async def _give(self, reply: PlannedAction, hold: HoldRow, store: Store) -> None:
         if reply.do in DECIDING:
             self.asked.append(hold)
         await self._wait(store, self.clock.now() + micros(reply.within))

@@ -18,7 +18,7 @@ YES: Final = ("approve", "approved", "yes", "accept", "ok")
 NO: Final = ("reject", "rejected", "no", "decline", "deny")
 
 
-class Somebody(msgspec.Struct, frozen=True, kw_only=True):
+class ActingPerson(msgspec.Struct, frozen=True, kw_only=True):
     """Who acts. `every`: with every right, as whoever works on the store itself; else with what is said here
     and what the house's directory says of them."""
 
@@ -36,7 +36,7 @@ class Somebody(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedAction(msgspec.Struct, frozen=True, kw_only=True):
     """One deed to come, `within` after the hold was asked. A decision is the first of `says` that the hold
     offers; of other deeds it is what is said, or to whom."""
 
@@ -45,7 +45,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     to: str | None
     data: Any = None
     comment: str | None = None
-    by: Somebody
+    by: ActingPerson
     do: str = "answer"
 
     @property
@@ -53,22 +53,22 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         return self.says[0]
 
 
-async def perform(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+async def perform(reply: PlannedAction, hold: HoldRow, holds: HoldService) -> None:
     """Raises what the service raises: a test says only what people may do, or expects the error."""
-    await _DEEDS[reply.do](reply, hold, holds)
+    await _ACTIONS[reply.do](reply, hold, holds)
 
 
-def word(reply: Reply, hold: HoldRow) -> str:
+def word(reply: PlannedAction, hold: HoldRow) -> str:
     """Of the words for yes or no, the one that this hold offers."""
     offered = [option.id for option in hold.options or ()]
     return next((each for each in reply.says if each in offered), reply.text)
 
 
-def _body(reply: Reply, hold: HoldRow) -> dict[str, Any]:
+def _body(reply: PlannedAction, hold: HoldRow) -> dict[str, Any]:
     return {"decision": word(reply, hold), "response_data": reply.data, "comment": reply.comment}
 
 
-async def _answer(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+async def _answer(reply: PlannedAction, hold: HoldRow, holds: HoldService) -> None:
     if reply.by.every:
         said = word(reply, hold)
         await holds.answer(hold.id, said, data=reply.data, comment=reply.comment, by=reply.by.name)
@@ -76,43 +76,43 @@ async def _answer(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
         await holds.resolve(reply.by.at(hold), hold.id, _body(reply, hold))
 
 
-async def _place(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+async def _place(reply: PlannedAction, hold: HoldRow, holds: HoldService) -> None:
     await holds.place(reply.by.at(hold), hold.id, _body(reply, hold))
 
 
-async def _undo(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+async def _undo(reply: PlannedAction, hold: HoldRow, holds: HoldService) -> None:
     await holds.undo(reply.by.at(hold), hold.id)
 
 
-async def _comment(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+async def _comment(reply: PlannedAction, hold: HoldRow, holds: HoldService) -> None:
     await holds.comment(reply.by.at(hold), hold.id, reply.text)
 
 
-async def _claim(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+async def _claim(reply: PlannedAction, hold: HoldRow, holds: HoldService) -> None:
     await holds.claim(reply.by.at(hold), hold.id)
 
 
-async def _release(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+async def _release(reply: PlannedAction, hold: HoldRow, holds: HoldService) -> None:
     await holds.release(reply.by.at(hold), hold.id)
 
 
-async def _reassign(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+async def _reassign(reply: PlannedAction, hold: HoldRow, holds: HoldService) -> None:
     await holds.reassign(reply.by.at(hold), hold.id, reply.text)
 
 
-async def _ask_back(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+async def _ask_back(reply: PlannedAction, hold: HoldRow, holds: HoldService) -> None:
     await holds.ask_back(reply.by.at(hold), hold.id, reply.text, to=reply.says[1])
 
 
-async def _tell(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+async def _answer_question(reply: PlannedAction, hold: HoldRow, holds: HoldService) -> None:
     await holds.reply(reply.by.at(hold), hold.id, reply.text)
 
 
-async def _cancel(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+async def _cancel(reply: PlannedAction, hold: HoldRow, holds: HoldService) -> None:
     await holds.cancel(reply.by.at(hold), hold.id, reason=reply.text)
 
 
-_DEEDS: Final[dict[str, Callable[[Reply, HoldRow, HoldService], Awaitable[None]]]] = {
+_ACTIONS: Final[dict[str, Callable[[PlannedAction, HoldRow, HoldService], Awaitable[None]]]] = {
     "answer": _answer,
     "place": _place,
     "undo": _undo,
@@ -121,7 +121,7 @@ _DEEDS: Final[dict[str, Callable[[Reply, HoldRow, HoldService], Awaitable[None]]
     "release": _release,
     "reassign": _reassign,
     "ask_back": _ask_back,
-    "tell": _tell,
+    "tell": _answer_question,
     "cancel": _cancel,
 }
 DECIDING: Final[Sequence[str]] = ("answer", "place")

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast
 import msgspec
 
 from holdfast.errors import InputError
-from holdfast.torture.trial_log import Begun, CallId, Ended, Note
+from holdfast.torture.trial_log import CallBegun, CallId, CallEnded, Note
 from holdfast.types.hold import HoldRow
 
 IN_DOUBT: Final = "in_doubt"
@@ -16,13 +16,13 @@ Policy = Literal["truth", "happened", "not_happened", "fail"]
 POLICIES: Final = ("truth", "happened", "not_happened", "fail")
 
 
-class Reply(msgspec.Struct, frozen=True):
+class TrialAnswer(msgspec.Struct, frozen=True):
     decision: str
     data: Any = None
     comment: str | None = None
 
 
-Answers = dict[str, list[Reply | None]]
+Answers = dict[str, list[TrialAnswer | None]]
 """By node: the first time it asks, the second, ...; the last one stands for all further. None: it expires."""
 
 
@@ -31,20 +31,20 @@ def read_answers(given: Mapping[str, Any]) -> Answers:
     return {node: _replies(node, said) for node, said in given.items()}
 
 
-def _replies(node: str, said: Any) -> list[Reply | None]:
+def _replies(node: str, said: Any) -> list[TrialAnswer | None]:
     many = cast("list[Any]", said) if isinstance(said, list) else [said]
     if not many:
         raise _wrong(node, "an empty list")
     return [_reply(node, one) for one in many]
 
 
-def _reply(node: str, said: Any) -> Reply | None:
+def _reply(node: str, said: Any) -> TrialAnswer | None:
     if said is None:
         return None
     if isinstance(said, str):
-        return Reply(said)
+        return TrialAnswer(said)
     try:
-        return msgspec.convert(said, Reply)
+        return msgspec.convert(said, TrialAnswer)
     except msgspec.ValidationError as error:
         raise _wrong(node, str(error)) from error
 
@@ -56,7 +56,7 @@ def _wrong(node: str, why: str) -> InputError:
     )
 
 
-def reply_to(hold: HoldRow, answers: Answers, before: int) -> Reply | Literal["nobody"] | None:
+def reply_to(hold: HoldRow, answers: Answers, before: int) -> TrialAnswer | Literal["nobody"] | None:
     """`before`: how many questions of this node came earlier. "nobody": the user said nothing about it."""
     replies = answers.get(hold.node) or answers.get("*")
     if not replies:
@@ -69,22 +69,22 @@ def doubted_call(hold: HoldRow, notes: Sequence[Note]) -> CallId:
     asked: dict[str, Any] = msgspec.json.decode(hold.context)
     name = asked.get("step") or ""
     for note in reversed(notes):
-        if isinstance(note, Begun) and _same(note.call, hold, name):
+        if isinstance(note, CallBegun) and _is_same_call(note.call, hold, name):
             return note.call
     return CallId(hold.scope, hold.node, hold.visit, name=name)
 
 
-def _same(call: CallId, hold: HoldRow, name: str) -> bool:
+def _is_same_call(call: CallId, hold: HoldRow, name: str) -> bool:
     return (call.scope, call.node, call.visit, call.name) == (hold.scope, hold.node, hold.visit, name)
 
 
-def resolve_doubt(call: CallId, notes: Sequence[Note], policy: Policy) -> Reply:
+def resolve_doubt(call: CallId, notes: Sequence[Note], policy: Policy) -> TrialAnswer:
     """By `truth` an effect whose call ended has happened, with what it returned; else it has not."""
-    ended = [n for n in notes if isinstance(n, Ended) and n.call == call and n.done]
+    ended = [n for n in notes if isinstance(n, CallEnded) and n.call == call and n.done]
     if policy == "fail":
-        return Reply("fail")
+        return TrialAnswer("fail")
     if policy == "not_happened" or (policy == "truth" and not ended):
-        return Reply("not_happened")
+        return TrialAnswer("not_happened")
     value = ended[-1].value if ended else None
     as_update = isinstance(value, dict) and not call.step
-    return Reply("happened", {"update": value} if as_update else {"value": value})
+    return TrialAnswer("happened", {"update": value} if as_update else {"value": value})

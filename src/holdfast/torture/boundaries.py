@@ -63,7 +63,7 @@ class Point(msgspec.Struct, frozen=True):
         return MEANING.get(self.name, self.name)
 
 
-class Recording:
+class RecordingWatcher:
     """Counts all boundaries as they are reached, and tells each."""
 
     def __init__(self, tell: Callable[[Point], None]) -> None:
@@ -83,7 +83,7 @@ class Recording:
         self._index += 1
 
 
-class Tripwire:
+class KillingWatcher:
     """Ends the process at one point, at once and with no clean-up."""
 
     def __init__(self, point: Point) -> None:
@@ -99,7 +99,7 @@ class Tripwire:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Quiet:
+class NullWatcher:
     """A life that nobody watches."""
 
     def __init__(self) -> None:
@@ -109,4 +109,4 @@ class Quiet:
         pass
 
 
-Watcher = Recording | Tripwire | Quiet
+Watcher = RecordingWatcher | KillingWatcher | NullWatcher

@@ -13,13 +13,13 @@ import msgspec
 from holdfast.checkpoint.json_view import jsonable
 from holdfast.errors import NotDone
 from holdfast.model.graph import Node
-from holdfast.model.program import Handler, Program
+from holdfast.model.program import NodeHandler, Program
 from holdfast.runs.context.context import Context
-from holdfast.runs.context.substeps import Step
+from holdfast.runs.context.substeps import SubstepCall
 from holdfast.runs.context.threads import Suspended
-from holdfast.telemetry import on_substep, place
+from holdfast.telemetry import on_substep, current_place
 from holdfast.torture.boundaries import AFTER, BEFORE, Watcher
-from holdfast.torture.trial_log import Begun, CallId, Ended, Notebook
+from holdfast.torture.trial_log import CallBegun, CallId, CallEnded, TrialLog
 from holdfast.torture.undeclared_effects import current
 
 Fn = Callable[..., Any]
@@ -29,7 +29,7 @@ KeyOf = Callable[[CallId, Node], str | None]
 class Calls:
     """Wraps what the program calls, in this process only."""
 
-    def __init__(self, notebook: Notebook, life: int, watcher: Watcher, key_of: KeyOf) -> None:
+    def __init__(self, notebook: TrialLog, life: int, watcher: Watcher, key_of: KeyOf) -> None:
         self._notebook = notebook
         self._life = life
         self._watcher = watcher
@@ -47,29 +47,29 @@ class Calls:
         for child in program.children.values():
             self._watch_handlers(child)
 
-    def _handler(self, handler: Handler, node: Node) -> Handler:
-        def begin(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Begun:
-            at = place()
+    def _handler(self, handler: NodeHandler, node: Node) -> NodeHandler:
+        def begin(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> CallBegun:
+            at = current_place()
             assert at is not None
             call = CallId(at.scope, at.node, at.visit)
             effect = "script" if node.script else str(node.effect)
             key = self._key_of(call, node) if node.idempotency_key else None
-            return Begun(call, effect, self._life, key, _digest(_data(args)))
+            return CallBegun(call, effect, self._life, key, _digest(_data(args)))
 
         return msgspec.structs.replace(handler, fn=self._wrapped(handler.fn, begin))
 
-    def _substep(self, fn: Fn, step: Step, key: str | None) -> Fn:
-        at = place()
+    def _substep(self, fn: Fn, step: SubstepCall, key: str | None) -> Fn:
+        at = current_place()
         assert at is not None
         call = CallId(at.scope, at.node, at.visit, step.ordinal, step.name)
         known = key or ("idempotent" if step.idempotent else None)
 
-        def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Begun:
-            return Begun(call, str(step.effect), self._life, known, _digest([_data(args), kwargs]))
+        def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallBegun:
+            return CallBegun(call, str(step.effect), self._life, known, _digest([_data(args), kwargs]))
 
         return self._wrapped(fn, begin)
 
-    def _wrapped(self, fn: Fn, begin: Callable[[tuple[Any, ...], dict[str, Any]], Begun]) -> Fn:
+    def _wrapped(self, fn: Fn, begin: Callable[[tuple[Any, ...], dict[str, Any]], CallBegun]) -> Fn:
         if inspect.iscoroutinefunction(fn):
 
             @functools.wraps(fn)
@@ -92,7 +92,7 @@ class Calls:
 class _Call:
     """One call: noted before it begins and after it ended, each with a boundary beside it."""
 
-    def __init__(self, notebook: Notebook, watcher: Watcher, begun: Begun) -> None:
+    def __init__(self, notebook: TrialLog, watcher: Watcher, begun: CallBegun) -> None:
         self._notebook = notebook
         self._watcher = watcher
         self._begun = begun
@@ -112,7 +112,7 @@ class _Call:
         done = not isinstance(error, NotDone)
         text = None if error is None else f"{type(error).__name__}: {error}"
         value = _plain(self.value)
-        self._notebook.write(Ended(self._begun.call, self._begun.life, done, text, value))
+        self._notebook.write(CallEnded(self._begun.call, self._begun.life, done, text, value))
         self._watcher.passed(AFTER)
 
 

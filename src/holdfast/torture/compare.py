@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.torture.trial import Seen
-from holdfast.torture.trial_log import Begun, CallId, Doubt, Ended
+from holdfast.torture.trial import TrialResult
+from holdfast.torture.trial_log import CallBegun, CallId, Doubt, CallEnded
 
 OUTSIDE: Final = frozenset({"write", "external"})
 _SHOWN = 120
@@ -19,7 +19,7 @@ _UNSTEADY = "what is told differently each time"
 KINDS: Final = ("stuck", "twice", "extra", "missing", "arguments", "asked", "status", "state", "artifacts")
 
 
-class Difference(msgspec.Struct, frozen=True):
+class TrialDifference(msgspec.Struct, frozen=True):
     """`kind` is one of KINDS, the gravest first."""
 
     kind: str
@@ -27,7 +27,7 @@ class Difference(msgspec.Struct, frozen=True):
     text: str
 
 
-class Deeds(msgspec.Struct):
+class EffectCounts(msgspec.Struct):
     """How often each effect may have happened: calls that ended, and calls that a kill cut off."""
 
     counts: Counter[CallId]
@@ -35,9 +35,9 @@ class Deeds(msgspec.Struct):
     given: dict[CallId, set[str]]
 
 
-def deeds(seen: Seen) -> Deeds:
-    begun = [n for n in seen.notes if isinstance(n, Begun) and n.effect in OUTSIDE]
-    ended = [n for n in seen.notes if isinstance(n, Ended)]
+def effect_counts(seen: TrialResult) -> EffectCounts:
+    begun = [n for n in seen.notes if isinstance(n, CallBegun) and n.effect in OUTSIDE]
+    ended = [n for n in seen.notes if isinstance(n, CallEnded)]
     undone = Counter((n.call, n.life) for n in ended if not n.done)
     counts: Counter[CallId] = Counter()
     for note in begun:
@@ -51,17 +51,17 @@ def deeds(seen: Seen) -> Deeds:
         keys.setdefault(note.call, set()).add(note.key)
         if note.given is not None:
             given.setdefault(note.call, set()).add(note.given)
-    return Deeds(counts, keys, given)
+    return EffectCounts(counts, keys, given)
 
 
-class Steady(msgspec.Struct, frozen=True):
+class Baseline(msgspec.Struct, frozen=True):
     """What two undisturbed runs show: where they differ anyway, and what doubles tell alike in both."""
 
     ignored: frozenset[tuple[str, str]] = frozenset()
     lines: frozenset[str] | None = None
 
     @classmethod
-    def of(cls, calm: Seen, again: Seen, found: Sequence[Difference]) -> Steady:
+    def of(cls, calm: TrialResult, again: TrialResult, found: Sequence[TrialDifference]) -> Baseline:
         alike = frozenset(calm.outside.keys() & again.outside.keys())
         same = calm.outside.keys() == again.outside.keys()
         return cls(frozenset((d.kind, d.what) for d in found), None if same else alike)
@@ -76,82 +76,82 @@ class Steady(msgspec.Struct, frozen=True):
         return folded
 
 
-def differences(calm: Seen, seen: Seen, steady: Steady | None = None) -> list[Difference]:
+def differences(calm: TrialResult, seen: TrialResult, steady: Baseline | None = None) -> list[TrialDifference]:
     """Without those that two undisturbed runs show as well."""
-    steady = steady or Steady()
+    steady = steady or Baseline()
     found = [d for d in set(_all(calm, seen, steady)) if (d.kind, d.what) not in steady.ignored]
     return sorted(found, key=lambda d: (KINDS.index(d.kind), d.what))
 
 
-def _all(calm: Seen, seen: Seen, steady: Steady) -> Iterator[Difference]:
+def _all(calm: TrialResult, seen: TrialResult, steady: Baseline) -> Iterator[TrialDifference]:
     if seen.ending is None or calm.ending is None:
-        yield Difference("stuck", "run", f"the run could not go on: {seen.trouble or calm.trouble}")
+        yield TrialDifference("stuck", "run", f"the run could not go on: {seen.trouble or calm.trouble}")
         return
-    yield from _deeds(calm, seen)
+    yield from _effect_differences(calm, seen)
     yield from _outside(steady.fold(calm.outside), steady.fold(seen.outside))
     yield from _asked(calm.ending.holds, seen.ending.holds)
     was, now = calm.ending, seen.ending
     if (was.status, was.error) != (now.status, now.error):
-        text = f"it ends {_said(now.status, now.error)} instead of {_said(was.status, was.error)}"
-        yield Difference("status", "run", text)
+        text = f"it ends {_status_text(now.status, now.error)} instead of {_status_text(was.status, was.error)}"
+        yield TrialDifference("status", "run", text)
     if not person_decided(seen):
         yield from _values("state", was.state, now.state)
         yield from _values("artifacts", was.artifacts, now.artifacts)
 
 
-def person_decided(seen: Seen) -> bool:
+def person_decided(seen: TrialResult) -> bool:
     """Where a person said that an effect happened, what came of it is what that person said."""
     return any(isinstance(n, Doubt) and n.answer == "happened" for n in seen.notes)
 
 
-def repeated_under_key(calm: Seen, seen: Seen) -> int:
-    was, now = deeds(calm), deeds(seen)
+def repeated_under_key(calm: TrialResult, seen: TrialResult) -> int:
+    was, now = effect_counts(calm), effect_counts(seen)
     return sum(1 for call, n in now.counts.items() if n > was.counts[call] and None not in now.keys[call])
 
 
-def _deeds(calm: Seen, seen: Seen) -> Iterator[Difference]:
-    was, now = deeds(calm), deeds(seen)
+def _effect_differences(calm: TrialResult, seen: TrialResult) -> Iterator[TrialDifference]:
+    was, now = effect_counts(calm), effect_counts(seen)
     asked = {note.call for note in seen.notes if isinstance(note, Doubt)}
     for call in sorted(was.counts | now.counts):
         before, after = was.counts[call], now.counts[call]
         if after < before:
             text = f"{call} happened {_times(after)}, and {_times(before)} without the crash"
-            yield Difference("missing", str(call), text)
+            yield TrialDifference("missing", str(call), text)
         elif before == 0:
-            yield Difference("extra", str(call), f"{call} was done, and without the crash it is not")
+            yield TrialDifference("extra", str(call), f"{call} was done, and without the crash it is not")
         elif after > before and call not in asked:
             yield from _repeated(call, after, now)
 
 
-def _repeated(call: CallId, times: int, now: Deeds) -> Iterator[Difference]:
+def _repeated(call: CallId, times: int, now: EffectCounts) -> Iterator[TrialDifference]:
     keys = now.keys[call]
     if None in keys:
         text = f"{call} was done {_times(times)}, in silence: it has no idempotency key, and nobody was asked"
-        yield Difference("twice", str(call), text)
+        yield TrialDifference("twice", str(call), text)
     elif len(keys) > 1:
-        yield Difference("twice", str(call), f"{call} was done {_times(times)} under different keys")
+        yield TrialDifference("twice", str(call), f"{call} was done {_times(times)} under different keys")
     elif len(now.given.get(call, ())) > 1:
         text = f"{call} was done {_times(times)} under one key, with different arguments"
-        yield Difference("arguments", str(call), text)
+        yield TrialDifference("arguments", str(call), text)
 
 
-def _outside(was: Counter[str], now: Counter[str]) -> Iterator[Difference]:
+def _outside(was: Counter[str], now: Counter[str]) -> Iterator[TrialDifference]:
     for what in sorted(was.keys() | now.keys()):
         if now[what] != was[what]:
             kind = "missing" if now[what] < was[what] else "twice" if was[what] else "extra"
             text = f"outside: {what!r} {_times(now[what])} instead of {_times(was[what])}"
-            yield Difference(kind, what, text)
+            yield TrialDifference(kind, what, text)
 
 
-def _asked(was: list[str], now: list[str]) -> Iterator[Difference]:
+def _asked(was: list[str], now: list[str]) -> Iterator[TrialDifference]:
     before, after = Counter(was), Counter(now)
     for question in sorted(before | after):
         if before[question] != after[question]:
             text = f"asked {_times(after[question])} instead of {_times(before[question])}: {question}"
-            yield Difference("asked", question, text)
+            yield TrialDifference("asked", question, text)
 
 
-def _values(where: str, was: Any, now: Any) -> Iterator[Difference]:
+def _values(where: str, was: Any, now: Any) -> Iterator[TrialDifference]:
     if type(was) is type(now) is dict:
         old, new = cast("dict[str, Any]", was), cast("dict[str, Any]", now)
         for key in sorted((old.keys() | new.keys()) - _times_in(old)):
@@ -160,7 +160,7 @@ def _values(where: str, was: Any, now: Any) -> Iterator[Difference]:
             else:
                 yield _absent(where, key, old, new)
     elif was != now:
-        yield Difference(where.partition(".")[0], where, f"{where} is {_short(now)} instead of {_short(was)}")
+        yield TrialDifference(where.partition(".")[0], where, f"{where} is {_short(now)} instead of {_short(was)}")
 
 
 def _times_in(value: dict[str, Any]) -> set[str]:
@@ -168,11 +168,11 @@ def _times_in(value: dict[str, Any]) -> set[str]:
     return {"resolved_at"} if {"decision", "resolved_by"} <= value.keys() else set()
 
 
-def _absent(where: str, key: str, old: dict[str, Any], new: dict[str, Any]) -> Difference:
+def _absent(where: str, key: str, old: dict[str, Any], new: dict[str, Any]) -> TrialDifference:
     """It counts as a difference of what it would be in: names that are new each time are not steady."""
     text = f"{where}.{key} is {_short(new[key])}, and absent" if key in new else f"{where}.{key} is absent"
     kept = f"{text} without the crash" if key in new else f"{text} instead of {_short(old[key])}"
-    return Difference(where.partition(".")[0], where, kept)
+    return TrialDifference(where.partition(".")[0], where, kept)
 
 
 def _short(value: Any) -> str:
@@ -184,5 +184,5 @@ def _times(n: int) -> str:
     return {0: "not at all", 1: "once", 2: "twice"}.get(n, f"{n} times")
 
 
-def _said(status: str, error: str | None) -> str:
+def _status_text(status: str, error: str | None) -> str:
     return f"{status} ({error})" if error else status

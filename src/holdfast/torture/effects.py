@@ -18,7 +18,7 @@ import msgspec
 ENVIRONMENT = "HOLDFAST_TORTURE_LOG"
 
 
-class Line(msgspec.Struct, frozen=True):
+class EffectLine(msgspec.Struct, frozen=True):
     what: str
     key: str | None = None
 
@@ -29,7 +29,7 @@ def record(what: str, *, key: str | None = None) -> None:
     if place:
         file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            os.write(file, msgspec.json.encode(Line(what, key)) + b"\n")
+            os.write(file, msgspec.json.encode(EffectLine(what, key)) + b"\n")
         finally:
             os.close(file)
 
@@ -55,9 +55,9 @@ def _lines(file: Path) -> list[str]:
         return []
 
 
-def _line(text: str) -> Line:
+def _line(text: str) -> EffectLine:
     """Ours, or anybody's text."""
     try:
-        return msgspec.json.decode(text, type=Line)
+        return msgspec.json.decode(text, type=EffectLine)
     except msgspec.DecodeError:
-        return Line(text.strip())
+        return EffectLine(text.strip())

@@ -16,13 +16,13 @@ from holdfast.app.flow import Flow
 from holdfast.errors import InputError
 from holdfast.torture.answers import POLICIES, Policy, read_answers
 from holdfast.torture.boundaries import NAMES, Point
-from holdfast.torture.compare import Steady, differences, repeated_under_key
-from holdfast.torture.forks import Lives, Pool
+from holdfast.torture.compare import Baseline, differences, repeated_under_key
+from holdfast.torture.forks import ChildSequence, Pool
 from holdfast.torture.process_run import Task
-from holdfast.torture.report import Report, Verdict
+from holdfast.torture.report import Report, PointVerdict
 from holdfast.torture.sample import spread
-from holdfast.torture.trial import Seen, Theatre
-from holdfast.torture.trial_log import Doubt, Suspect
+from holdfast.torture.trial import TrialResult, TrialRunner
+from holdfast.torture.trial_log import Doubt, UndeclaredEffect
 from holdfast.types.clock import SystemClock
 
 Progress = Callable[[int, int], None]
@@ -35,7 +35,7 @@ _DECLARED = {
 }
 
 
-class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+class ExplorerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`points`: names or patterns (`after_*`, `after_settle:3`); `most`: at most so many, spread evenly.
     `kills`: 2 to kill the process that recovers, too; that is tried besides, at as many boundaries."""
 
@@ -66,7 +66,7 @@ def torture(
     node, what its holds are answered. The other options are those of `Wishes`. Raises InputError where the
     undisturbed run itself cannot be made.
     """
-    wanted = _wishes(wishes)
+    wanted = _options(wishes)
     task = Task(
         given={} if given is None else given,
         answers=read_answers(answers or {}),
@@ -75,7 +75,7 @@ def torture(
     )
     copies = [_existing(name) for name in wanted.copies]
     folder = Path(tempfile.mkdtemp(prefix="holdfast-torture-"))
-    theatre = Theatre(
+    theatre = TrialRunner(
         flow=flow,
         task=task,
         folder=folder,
@@ -89,8 +89,8 @@ def torture(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wishes(given: dict[str, Any]) -> Wishes:
-    wishes = Wishes(**given)
+def _options(given: dict[str, Any]) -> ExplorerOptions:
+    wishes = ExplorerOptions(**given)
     if wishes.in_doubt not in POLICIES:
         raise InputError(f"in_doubt {wishes.in_doubt!r} is none of {', '.join(POLICIES)}.")
     if wishes.kills not in (1, 2):
@@ -109,7 +109,7 @@ def _existing(name: str) -> Path:
 
 
 class _Exploration:
-    def __init__(self, theatre: Theatre, wishes: Wishes, progress: Progress) -> None:
+    def __init__(self, theatre: TrialRunner, wishes: ExplorerOptions, progress: Progress) -> None:
         self._theatre = theatre
         self._wishes = wishes
         self._progress = progress
@@ -121,7 +121,7 @@ class _Exploration:
     def report(self) -> Report:
         calm, again = self._undisturbed()
         unsteady = differences(calm, again)
-        steady = Steady.of(calm, again, unsteady)
+        steady = Baseline.of(calm, again, unsteady)
         verdicts = list(self._tried(self._chosen([(point,) for point in calm.points]), calm, steady))
         verdicts += self._tried(self._chosen(self._further), calm, steady)
         verdicts.sort(key=lambda verdict: verdict.order)
@@ -139,7 +139,7 @@ class _Exploration:
             folder=str(self._theatre.folder) if self._wishes.keep else "",
         )
 
-    def _undisturbed(self) -> tuple[Seen, Seen]:
+    def _undisturbed(self) -> tuple[TrialResult, TrialResult]:
         for _ in Pool[None](1, self._wishes.life_limit, self._now).run([self._theatre.prepare()]):
             pass
         works = [
@@ -156,7 +156,7 @@ class _Exploration:
                 )
         return calm, again
 
-    def _pool(self) -> Pool[Seen]:
+    def _pool(self) -> Pool[TrialResult]:
         return Pool(self._wishes.jobs, self._wishes.life_limit, self._now)
 
     def _chosen(self, tries: list[Kills]) -> list[Kills]:
@@ -166,7 +166,7 @@ class _Exploration:
         ]
         return spread(wanted, self._wishes.most, _names, _places)
 
-    def _tried(self, tries: list[Kills], calm: Seen, steady: Steady) -> Iterator[Verdict]:
+    def _tried(self, tries: list[Kills], calm: TrialResult, steady: Baseline) -> Iterator[PointVerdict]:
         if not tries:
             return
         self._progress(0, len(tries))
@@ -178,7 +178,7 @@ class _Exploration:
             if not self._wishes.keep:
                 shutil.rmtree(seen.folder, ignore_errors=True)
 
-    def _trials(self, tries: list[Kills]) -> Iterator[Lives[Seen]]:
+    def _trials(self, tries: list[Kills]) -> Iterator[ChildSequence[TrialResult]]:
         """No more are begun when the time is over; the report says how many were tried."""
         for kills in tries:
             if self._now() - self._began > self._wishes.total_limit:
@@ -186,9 +186,9 @@ class _Exploration:
             name = "-".join(f"{point.index:04}-{point.name}" for point in kills)
             yield self._theatre.trial(name, kills, record=len(kills) < self._wishes.kills)
 
-    def _judged(self, calm: Seen, seen: Seen, steady: Steady) -> Verdict:
+    def _judged(self, calm: TrialResult, seen: TrialResult, steady: Baseline) -> PointVerdict:
         point, *again = seen.kills
-        return Verdict(
+        return PointVerdict(
             point=point,
             again=again[0] if again else None,
             reached=seen.reached,
@@ -219,6 +219,6 @@ def _fits(point: Point, pattern: str) -> bool:
     return fnmatch(str(point), pattern) or fnmatch(point.name, pattern)
 
 
-def _suspects(calm: Seen) -> list[str]:
-    found = [note for note in calm.notes if isinstance(note, Suspect)]
+def _suspects(calm: TrialResult) -> list[str]:
+    found = [note for note in calm.notes if isinstance(note, UndeclaredEffect)]
     return [f"{note.call} {_DECLARED[note.effect]}, and {note.did}" for note in found]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-Lives = Generator[int, int | None, T]
+ChildSequence = Generator[int, int | None, T]
 """Yields the id of a child that it started; is sent its exit code (negative: a signal; None: too slow)."""
 
 _TICK = 0.02  # seconds between two looks where the system cannot tell that a child has ended
@@ -30,11 +30,11 @@ def start(work: Callable[[], None]) -> int:
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        _live(work)
+        _run_child(work)
     return child
 
 
-def _live(work: Callable[[], None]) -> None:
+def _run_child(work: Callable[[], None]) -> None:
     code = 70
     try:
         os.setsid()
@@ -103,9 +103,9 @@ class Pool(Generic[T]):
         self._jobs = jobs
         self._limit = limit
         self._now = now
-        self._busy: dict[Lives[T], _Child] = {}
+        self._busy: dict[ChildSequence[T], _Child] = {}
 
-    def run(self, works: Iterable[Lives[T]]) -> Iterator[T]:
+    def run(self, works: Iterable[ChildSequence[T]]) -> Iterator[T]:
         """The results as they come. Children that are left when the caller stops are ended."""
         rest = iter(works)
         done: list[T] = []
@@ -127,7 +127,7 @@ class Pool(Generic[T]):
                 child.end()
             self._busy.clear()
 
-    def _go_on(self, work: Lives[T], code: int | None, *, first: bool = False) -> list[T]:
+    def _go_on(self, work: ChildSequence[T], code: int | None, *, first: bool = False) -> list[T]:
         try:
             pid = next(work) if first else work.send(code)
         except StopIteration as over:
@@ -141,8 +141,8 @@ class Pool(Generic[T]):
         pause = max(0.0, soonest) if len(handles) == len(self._busy) else _TICK
         select.select(handles, [], [], pause)
 
-    def _ended(self) -> list[tuple[Lives[T], int | None]]:
-        found: list[tuple[Lives[T], int | None]] = []
+    def _ended(self) -> list[tuple[ChildSequence[T], int | None]]:
+        found: list[tuple[ChildSequence[T], int | None]] = []
         for work, child in list(self._busy.items()):
             code = child.ended()
             late = code is None and self._now() > child.until

@@ -17,11 +17,11 @@ from holdfast.model.graph import Node
 from holdfast.runs.driver.runtime import RunSettings
 from holdfast.runs.service import RunService
 from holdfast.torture import undeclared_effects
-from holdfast.torture.answers import IN_DOUBT, Answers, Policy, Reply, doubted_call, reply_to, resolve_doubt
-from holdfast.torture.boundaries import Point, Quiet, Recording, Tripwire, Watcher
+from holdfast.torture.answers import IN_DOUBT, Answers, Policy, TrialAnswer, doubted_call, reply_to, resolve_doubt
+from holdfast.torture.boundaries import Point, NullWatcher, RecordingWatcher, KillingWatcher, Watcher
 from holdfast.torture.call_log import Calls
 from holdfast.torture.clock import TrialClock
-from holdfast.torture.trial_log import Broken, CallId, Doubt, Ending, Notebook, Passed
+from holdfast.torture.trial_log import TrialError, CallId, Doubt, Ending, TrialLog, BoundaryPassed
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import HoldStatus, RunStatus
@@ -40,7 +40,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, Any] = {}
 
 
-class Stage(msgspec.Struct, frozen=True, kw_only=True):
+class TrialSetup(msgspec.Struct, frozen=True, kw_only=True):
     """Where and when a trial takes place."""
 
     folder: Path
@@ -48,8 +48,8 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     began: float  # the same moment on the machine's monotonic clock
 
     @property
-    def notebook(self) -> Notebook:
-        return Notebook(self.folder / "notes.jsonl")
+    def notebook(self) -> TrialLog:
+        return TrialLog(self.folder / "notes.jsonl")
 
     @property
     def store(self) -> Path:
@@ -64,11 +64,11 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder / "work"
 
 
-class Life:
+class TrialProcess:
     """`kill`: where it ends. `record`: note the boundaries."""
 
     def __init__(
-        self, flow: Flow, task: Task, stage: Stage, number: int, *, kill: Point | None, record: bool
+        self, flow: Flow, task: Task, stage: TrialSetup, number: int, *, kill: Point | None, record: bool
     ) -> None:
         self._program = flow.program()
         self._task = task
@@ -84,10 +84,10 @@ class Life:
         try:
             await self._live()
         except AnswerInvalidError as error:
-            self._notebook.write(Broken(str(error), given=True))
+            self._notebook.write(TrialError(str(error), given=True))
         except HoldfastError as error:
             self._notebook.write(
-                Broken(str(error), given=isinstance(error, InputError) and self._number == 1)
+                TrialError(str(error), given=isinstance(error, InputError) and self._number == 1)
             )
 
     async def _live(self) -> None:
@@ -104,11 +104,11 @@ class Life:
             self._notebook.write(await self._ending(service, result))
 
     def _watch(self, service: RunService) -> None:
-        watcher: Watcher = Quiet()
+        watcher: Watcher = NullWatcher()
         if self._kill is not None:
-            watcher = Tripwire(self._kill)
+            watcher = KillingWatcher(self._kill)
         elif self._record:
-            watcher = Recording(lambda point: self._notebook.write(Passed(point)))
+            watcher = RecordingWatcher(lambda point: self._notebook.write(BoundaryPassed(point)))
             undeclared_effects.watch(self._notebook)
         Calls(self._notebook, self._number, watcher, lambda c, n: _key(service, c, n)).watch(self._program)
 
@@ -152,7 +152,7 @@ class Life:
 
     async def _reply(self, service: RunService, hold: HoldRow) -> bool:
         if hold.type == IN_DOUBT:
-            reply: Reply | None = self._settle_doubt(hold)
+            reply: TrialAnswer | None = self._settle_doubt(hold)
         else:
             said = reply_to(hold, self._task.answers, await _asked_before(service, hold))
             if said == "nobody":
@@ -165,7 +165,7 @@ class Life:
         )
         return True
 
-    def _settle_doubt(self, hold: HoldRow) -> Reply:
+    def _settle_doubt(self, hold: HoldRow) -> TrialAnswer:
         notes = self._notebook.read()
         call = doubted_call(hold, notes)
         reply = resolve_doubt(call, notes, self._task.in_doubt)

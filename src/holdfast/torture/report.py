@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from holdfast.torture.boundaries import Point
-from holdfast.torture.compare import Difference
+from holdfast.torture.compare import TrialDifference
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class PointVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """One boundary; `again`: where the process that recovered from that was killed too. `doubts`: how often a
     person was asked whether an effect happened."""
 
@@ -19,7 +19,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     doubts: int
     repeated_under_key: int
-    differences: list[Difference]
+    differences: list[TrialDifference]
     folder: str = ""
     again: Point | None = None
 
@@ -46,14 +46,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
     waits: list[str]
     points: int
-    verdicts: list[Verdict]
+    verdicts: list[PointVerdict]
     unsteady: list[str]
     suspects: list[str]
     seconds: float
     folder: str = ""
 
     @property
-    def unsafe(self) -> list[Verdict]:
+    def unsafe(self) -> list[PointVerdict]:
         return [verdict for verdict in self.verdicts if not verdict.safe]
 
     @property
@@ -61,7 +61,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return not self.unsafe
 
     @property
-    def smallest(self) -> Verdict | None:
+    def smallest(self) -> PointVerdict | None:
         """The first boundary at which a crash is not made good."""
         return next(iter(self.unsafe), None)
 

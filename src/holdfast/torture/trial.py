@@ -18,9 +18,9 @@ from holdfast.app.flow import Flow
 from holdfast.app.holdfast import Holdfast
 from holdfast.torture import effects
 from holdfast.torture.boundaries import Point
-from holdfast.torture.forks import Lives, silence, start
-from holdfast.torture.process_run import Life, Stage, Task, address_of
-from holdfast.torture.trial_log import Broken, Ending, Note, Passed
+from holdfast.torture.forks import ChildSequence, silence, start
+from holdfast.torture.process_run import TrialProcess, TrialSetup, Task, address_of
+from holdfast.torture.trial_log import TrialError, Ending, Note, BoundaryPassed
 from holdfast.types.clock import SystemClock
 
 _SECOND_DAY = 1_893_456_000_000_000  # 2030-01-01, microseconds
@@ -37,7 +37,7 @@ _LOADED_LATE = (
 )
 
 
-class Seen(msgspec.Struct, kw_only=True):
+class TrialResult(msgspec.Struct, kw_only=True):
     """What one trial left behind. `ending` is None where it came to no end; `trouble` then says why."""
 
     kills: Sequence[Point]
@@ -53,10 +53,10 @@ class Seen(msgspec.Struct, kw_only=True):
     @property
     def points(self) -> list[Point]:
         """Those that its last life passed, where that was to note them."""
-        return [note.point for note in self.notes if isinstance(note, Passed)]
+        return [note.point for note in self.notes if isinstance(note, BoundaryPassed)]
 
 
-class Theatre(msgspec.Struct, frozen=True, kw_only=True):
+class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
     """What all trials share. `copies` are put into the working folder of each; `files` are read there."""
 
     flow: Flow
@@ -65,7 +65,7 @@ class Theatre(msgspec.Struct, frozen=True, kw_only=True):
     copies: Sequence[Path] = ()
     files: Sequence[str] = ()
 
-    def prepare(self) -> Lives[None]:
+    def prepare(self) -> ChildSequence[None]:
         """An empty store, made once: copying it is ten times as quick as making one for each trial."""
         for name in _LOADED_LATE:
             import_module(name)
@@ -73,7 +73,7 @@ class Theatre(msgspec.Struct, frozen=True, kw_only=True):
 
     def trial(
         self, name: str, kills: Sequence[Point] = (), *, later: bool = False, record: bool = False
-    ) -> Lives[Seen]:
+    ) -> ChildSequence[TrialResult]:
         """`kills`: where the first life ends, and the next. `later`: on another day, so that what depends on
         the time shows itself. `record`: the last life notes its boundaries."""
         stage = self._stage(name, later=later)
@@ -85,9 +85,9 @@ class Theatre(msgspec.Struct, frozen=True, kw_only=True):
             reached += here is not None and code == -signal.SIGKILL
         return self._seen(stage, kills, number, code, reached=reached == len(kills) > 0)
 
-    def _stage(self, name: str, *, later: bool) -> Stage:
+    def _stage(self, name: str, *, later: bool) -> TrialSetup:
         folder = self.folder / name
-        stage = Stage(
+        stage = TrialSetup(
             folder=folder,
             start=_SECOND_DAY + (_LATER if later else 0),
             began=SystemClock().monotonic(),
@@ -103,23 +103,23 @@ class Theatre(msgspec.Struct, frozen=True, kw_only=True):
                 shutil.copy2(source, stage.work)
         return stage
 
-    def _live(self, stage: Stage, number: int, kill: Point | None, *, record: bool) -> None:
+    def _live(self, stage: TrialSetup, number: int, kill: Point | None, *, record: bool) -> None:
         silence(stage.folder / "output.txt")
         # A flow that was found by its module's name finds its neighbours where they are, later too.
         sys.path[:] = [place or str(Path.cwd()) for place in sys.path]
         os.chdir(stage.work)
         os.environ[effects.ENVIRONMENT] = str(stage.effects)
         os.environ.pop("HOLDFAST_STORE", None)
-        asyncio.run(Life(self.flow, self.task, stage, number, kill=kill, record=record).live())
+        asyncio.run(TrialProcess(self.flow, self.task, stage, number, kill=kill, record=record).live())
 
     def _seen(
-        self, stage: Stage, kills: Sequence[Point], lives: int, code: int | None, *, reached: bool
-    ) -> Seen:
+        self, stage: TrialSetup, kills: Sequence[Point], lives: int, code: int | None, *, reached: bool
+    ) -> TrialResult:
         notes = stage.notebook.read()
         ending = next((n for n in reversed(notes) if isinstance(n, Ending)), None)
-        broken = next((n for n in reversed(notes) if isinstance(n, Broken)), None)
-        trouble = "" if ending is not None else _trouble(broken, code, stage)
-        return Seen(
+        broken = next((n for n in reversed(notes) if isinstance(n, TrialError)), None)
+        trouble = "" if ending is not None else _failure_text(broken, code, stage)
+        return TrialResult(
             kills=kills,
             folder=stage.folder,
             lives=lives,
@@ -137,7 +137,7 @@ async def _make_store(place: Path) -> None:
         await hf.open()
 
 
-def _trouble(broken: Broken | None, code: int | None, stage: Stage) -> str:
+def _failure_text(broken: TrialError | None, code: int | None, stage: TrialSetup) -> str:
     if broken is not None:
         return broken.text
     if code is None:

@@ -29,7 +29,7 @@ class CallId(msgspec.Struct, frozen=True, order=True):
         return f"{self.scope}{self.node}{step}{again}"
 
 
-class Begun(msgspec.Struct, frozen=True, tag="begun"):
+class CallBegun(msgspec.Struct, frozen=True, tag="begun"):
     call: CallId
     effect: str
     life: int
@@ -37,7 +37,7 @@ class Begun(msgspec.Struct, frozen=True, tag="begun"):
     given: str | None = None  # a digest of the arguments, where they can be written down
 
 
-class Ended(msgspec.Struct, frozen=True, tag="ended"):
+class CallEnded(msgspec.Struct, frozen=True, tag="ended"):
     """`done` is False where the code said that nothing happened (NotDone)."""
 
     call: CallId
@@ -47,7 +47,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
     value: Any = None
 
 
-class Passed(msgspec.Struct, frozen=True, tag="passed"):
+class BoundaryPassed(msgspec.Struct, frozen=True, tag="passed"):
     point: Point
 
 
@@ -58,7 +58,7 @@ class Doubt(msgspec.Struct, frozen=True, tag="doubt"):
     answer: str
 
 
-class Suspect(msgspec.Struct, frozen=True, tag="suspect"):
+class UndeclaredEffect(msgspec.Struct, frozen=True, tag="suspect"):
     """Code that is declared to touch nothing, and was seen to do this."""
 
     call: CallId
@@ -77,18 +77,18 @@ class Ending(msgspec.Struct, frozen=True, tag="ending"):
     waits: list[str]
 
 
-class Broken(msgspec.Struct, frozen=True, tag="broken"):
+class TrialError(msgspec.Struct, frozen=True, tag="broken"):
     """The life could not go on; `given`: because of what the user said, not of what the flow did."""
 
     text: str
     given: bool = False
 
 
-Note = Begun | Ended | Passed | Doubt | Suspect | Ending | Broken
+Note = CallBegun | CallEnded | BoundaryPassed | Doubt | UndeclaredEffect | Ending | TrialError
 _DECODER: msgspec.json.Decoder[Note] = msgspec.json.Decoder(Note)
 
 
-class Notebook:
+class TrialLog:
     """One file; appended by lives, read by judges."""
 
     def __init__(self, path: Path) -> None:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from holdfast.torture.effects import ENVIRONMENT
-from holdfast.torture.trial_log import CallId, Notebook, Suspect
+from holdfast.torture.trial_log import CallId, TrialLog, UndeclaredEffect
 
 current: ContextVar[tuple[CallId, str] | None] = ContextVar("the call that is being made", default=None)
 
@@ -24,7 +24,7 @@ REPEATED: Final = ("pure", "read", "script")
 _OWN: Final = ("__pycache__", "/dev/null", "/dev/tty")
 
 
-def watch(notebook: Notebook) -> None:
+def watch(notebook: TrialLog) -> None:
     """For the rest of this process. Each thing is noted once."""
     seen: set[tuple[CallId, str]] = set()
 
@@ -32,15 +32,15 @@ def watch(notebook: Notebook) -> None:
         call = current.get()
         if call is None or call[1] not in REPEATED:
             return
-        did = _did(event, args, call[1])
+        did = _effect_text(event, args, call[1])
         if did is not None and (call[0], did) not in seen:
             seen.add((call[0], did))
-            notebook.write(Suspect(call[0], call[1], did))
+            notebook.write(UndeclaredEffect(call[0], call[1], did))
 
     sys.addaudithook(hook)
 
 
-def _did(event: str, args: tuple[Any, ...], effect: str) -> str | None:
+def _effect_text(event: str, args: tuple[Any, ...], effect: str) -> str | None:
     if event == "open":
         return _opened(*args[:3])
     if event in _CHANGES:

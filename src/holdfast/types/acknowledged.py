@@ -7,7 +7,7 @@ import msgspec
 from holdfast.types.ids import HoldId, RunId
 
 
-class Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
+class AcknowledgedState(msgspec.Struct, frozen=True, kw_only=True):
     """The newest that a process knows of a run. `term` and `at` are those of record `head`: together they
     tell it from another record that has its number by now."""
 

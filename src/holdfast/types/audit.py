@@ -40,7 +40,7 @@ class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
         return sha256(self.data if self.sealed is None else self.sealed).hexdigest()
 
 
-def chained(tenant: str, seq: int, prev: bytes, new: NewAudit) -> AuditRow:
+def next_row(tenant: str, seq: int, prev: bytes, new: NewAudit) -> AuditRow:
     """The row that follows the one whose hash is `prev`."""
     row = AuditRow(tenant=tenant, seq=seq, prev=prev, hash=b"", **msgspec.structs.asdict(new))
     return msgspec.structs.replace(row, hash=hash_of(row))
@@ -49,19 +49,19 @@ def chained(tenant: str, seq: int, prev: bytes, new: NewAudit) -> AuditRow:
 def hash_of(row: AuditRow) -> bytes:
     """sha256(prev || canonical JSON): sorted keys, no spaces, UTF-8; `data` by its own digest, so that its
     bytes may be destroyed without breaking the chain."""
-    return sha256(row.prev + said_of(row)).digest()
+    return sha256(row.prev + hashed_bytes(row)).digest()
 
 
-def said_of(row: AuditRow) -> bytes:
+def hashed_bytes(row: AuditRow) -> bytes:
     """The bytes that the hash is of, behind those of the record before."""
-    return canonical(_said(row))
+    return canonical(_hashed_fields(row))
 
 
 def canonical(value: Any) -> bytes:
     return msgspec.json.encode(value, order="deterministic")
 
 
-def _said(row: AuditRow) -> dict[str, Any]:
+def _hashed_fields(row: AuditRow) -> dict[str, Any]:
     return {
         "tenant": row.tenant,
         "seq": row.seq,

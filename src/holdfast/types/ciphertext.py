@@ -9,7 +9,7 @@ import msgspec
 MAGIC: Final = b"\xc1HF"
 """Never the first bytes of text, JSON, MessagePack or an envelope of ours."""
 
-TEXT: Final = "\ue0c1HF:"
+TEXT_PREFIX: Final = "\ue0c1HF:"
 """Before ciphertext in a column of text: a private character, with which no text of people begins."""
 
 
@@ -18,10 +18,10 @@ def is_encrypted(data: bytes | None) -> bool:
 
 
 def is_encrypted_text(text: str | None) -> bool:
-    return text is not None and text.startswith(TEXT)
+    return text is not None and text.startswith(TEXT_PREFIX)
 
 
-class KeptRow(msgspec.Struct, frozen=True, kw_only=True):
+class StoredRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row with the columns that encryption is about, as they lie in the store.
 
     `place` is what the row is known by, apart from its run: a seq, an id, an instant and a type.

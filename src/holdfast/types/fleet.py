@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-REMEMBERED: Final = 24 * 3600 * 1_000_000
+WORKER_ROW_RETENTION: Final = 24 * 3600 * 1_000_000
 """Microseconds for which a worker that fell silent is still told of."""
 
 

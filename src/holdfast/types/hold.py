@@ -59,7 +59,7 @@ class NewHold(msgspec.Struct, frozen=True, kw_only=True):
     terms: HoldTerms = HoldTerms()
 
 
-_written = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
+_canonical_json = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
 
 
 def facts_of(hold: NewHold) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def facts_of(hold: NewHold) -> dict[str, Any]:
 
 def facts_digest(hold: NewHold) -> str:
     """By Python's own writer, so that a script without our libraries finds the same."""
-    return sha256(_written(facts_of(hold)).encode()).hexdigest()
+    return sha256(_canonical_json(facts_of(hold)).encode()).hexdigest()
 
 
 class HoldFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +143,7 @@ class HoldRow(NewHold, frozen=True, kw_only=True):
         return self.deployment or f"flow:{self.flow}"
 
 
-OF_OPEN_ONES = (
+OPEN_ONLY_FIELDS = (
     "claimed_by", "claim_until", "placed", "placed_by", "placed_until", "paused_at", "remind_at",
 )  # fmt: skip
 """What only an open hold has; whoever closes one empties them."""
@@ -197,7 +197,7 @@ class HoldChange(msgspec.Struct, frozen=True, kw_only=True):
     let_go: tuple[bytes, ...] = ()  # of what it refers to no longer
 
 
-class Unchanged(StrEnum):
+class ChangeRefusal(StrEnum):
     """Why a change was not made; nothing of it was written."""
 
     unknown = "unknown"

@@ -7,7 +7,7 @@ from holdfast.types.clock import to_datetime
 _LARGE = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
-def lasting(micros: int) -> str:
+def human_duration(micros: int) -> str:
     """Two units at most: `0.02 ms`, `13.8 ms`, `3.2 s`, `4 min 5 s`, `2 d 3 h`."""
     if micros < 1_000_000:
         return _millis(max(micros, 0) / 1_000)
@@ -34,7 +34,7 @@ def clock_time(micros: int | None) -> str:
 
 def ago(micros: int, now: int) -> str:
     return (
-        f"{lasting(max(now - micros, 0) // 1_000_000 * 1_000_000)} ago"
+        f"{human_duration(max(now - micros, 0) // 1_000_000 * 1_000_000)} ago"
         if now - micros >= 1_000_000
         else "now"
     )

@@ -6,12 +6,12 @@ from hashlib import sha256
 
 import msgspec
 
-EACH = "*"
+EACH_KEY = "*"
 _LONGEST = 200
-_SPELLED = str.maketrans({"%": "%25", "/": "%2F", "*": "%2A"})
+_ESCAPES = str.maketrans({"%": "%25", "/": "%2F", "*": "%2A"})
 
 
-class Gate(msgspec.Struct, frozen=True, kw_only=True):
+class LimitRow(msgspec.Struct, frozen=True, kw_only=True):
     """A run stands at one gate at most, and passes that one and the one around it: names are paths, so that
     who stands at `flow:refund/acme` passes `flow:refund` too. `flow:refund/*` says what holds for each key
     that has no gate of its own.
@@ -30,34 +30,34 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return root_of(self.name)
 
 
-def flow_gate(flow: str) -> str:
+def flow_limit(flow: str) -> str:
     """The gate of all runs of a flow, whosever they are."""
-    return f"flow:{flow.translate(_SPELLED)}"
+    return f"flow:{flow.translate(_ESCAPES)}"
 
 
 def flow_of(name: str) -> str | None:
     """Whose gate it is, where it is that of a whole flow."""
     if not name.startswith("flow:") or "/" in name:
         return None
-    return _read(name[5:])
+    return _unescape(name[5:])
 
 
-def _read(spelled: str) -> str:
+def _unescape(spelled: str) -> str:
     return spelled.replace("%2A", "*").replace("%2F", "/").replace("%25", "%")
 
 
-def key_gate(flow: str, key: str) -> str:
+def key_limit(flow: str, key: str) -> str:
     """The gate of the flow's runs with this key. A long one is known by its digest."""
     if len(key) > _LONGEST:
         key = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{flow_gate(flow)}/{key.translate(_SPELLED)}"
+    return f"{flow_limit(flow)}/{key.translate(_ESCAPES)}"
 
 
-def as_spelled(name: str) -> str:
+def normalized_name(name: str) -> str:
     """The gate that is meant by somebody who wrote a key as it is, or too long."""
     root, _, key = name.partition("/")
     flow = flow_of(root)
-    return name if flow is None or key in ("", EACH) else key_gate(flow, _read(key))
+    return name if flow is None or key in ("", EACH_KEY) else key_limit(flow, _unescape(key))
 
 
 def root_of(name: str) -> str:

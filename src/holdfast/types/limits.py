@@ -9,14 +9,14 @@ import msgspec
 
 from holdfast.errors import SettingsError
 from holdfast.types.duration import DurationError, parse_duration
-from holdfast.types.limit_rows import EACH, Gate, flow_gate
+from holdfast.types.limit_rows import EACH_KEY, LimitRow, flow_limit
 
 _RATE = re.compile(r"\s*([0-9]+)\s*(?:/|per\s)\s*(.+?)\s*", re.IGNORECASE)
 _UNITS = {
     "s": "1s", "sec": "1s", "second": "1s", "m": "1m", "min": "1m", "minute": "1m",
     "h": "1h", "hour": "1h", "d": "1d", "day": "1d",
 }  # fmt: skip
-_SPELLED = (("day", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000))
+_UNIT_NAMES = (("day", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000))
 _MOST = 1_000_000_000
 _EXAMPLES = 'Write "100/min", "5/s", "1000/h" or "20/30s".'
 
@@ -62,18 +62,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
                 "limits limit nothing.", hint="Give concurrency=, rate=, or key= and per_key=."
             )
 
-    def gates(self, flow: str) -> list[Gate]:
+    def gates(self, flow: str) -> list[LimitRow]:
         """What is declared for that flow: its own gate, and that of each key."""
-        own = flow_gate(flow)
-        found = [_gate(own, self.concurrency, self.rate)]
+        own = flow_limit(flow)
+        found = [_limit_row(own, self.concurrency, self.rate)]
         if self.key is not None:
-            found.append(_gate(f"{own}/{EACH}", self.per_key, self.key_rate))
+            found.append(_limit_row(f"{own}/{EACH_KEY}", self.per_key, self.key_rate))
         return found
 
 
-def _gate(name: str, concurrency: int | None, rate: str | None) -> Gate:
+def _limit_row(name: str, concurrency: int | None, rate: str | None) -> LimitRow:
     count, per = (None, 0) if rate is None else parse_rate(rate)
-    return Gate(name=name, concurrency=concurrency, rate=count, per=per)
+    return LimitRow(name=name, concurrency=concurrency, rate=count, per=per)
 
 
 def parse_rate(text: Any, what: str = "rate ") -> tuple[int, int]:
@@ -96,7 +96,7 @@ def rate_text(rate: int | None, per: int) -> str:
     """As `parse_rate` reads it."""
     if rate is None:
         return ""
-    for unit, micros in _SPELLED:
+    for unit, micros in _UNIT_NAMES:
         if per % micros == 0:
             many = per // micros
             return f"{rate}/{unit}" if many == 1 else f"{rate}/{many}{unit[0]}"

@@ -38,7 +38,7 @@ class NewTimer(msgspec.Struct, frozen=True):
     fire_at: int
 
 
-class Migrated(msgspec.Struct, frozen=True, kw_only=True):
+class VersionChange(msgspec.Struct, frozen=True, kw_only=True):
     """From the record `seq` on the run is one of another version; its holds are called as they are there."""
 
     seq: int
@@ -62,7 +62,7 @@ class Side(msgspec.Struct, kw_only=True):
     outbox: list[OutboxMessage] = []
     blobs: list[bytes] = []
     memories: list[Memory] = []
-    migrated: Migrated | None = None
+    migrated: VersionChange | None = None
     resumed_holds: list[HoldId] = []  # whose outcome the run takes in with this record
 
 

@@ -12,8 +12,8 @@ from threading import Lock
 from typing import Any, Final, cast
 
 MASK: Final = "***"
-SHORTEST: Final = 6
-MOST: Final = 2_000
+MIN_SECRET_LENGTH: Final = 6
+MAX_SECRETS: Final = 2_000
 
 
 class Secret:
@@ -24,7 +24,7 @@ def is_secret_mark(extra: Any) -> bool:
     return extra is Secret or isinstance(extra, Secret)
 
 
-class Veil:
+class Redactor:
     """Grows by what it is told; over a bound the oldest values go."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Veil:
         if fresh:
             with self._lock:
                 self._values.update(dict.fromkeys(fresh))
-                for oldest in list(self._values)[: max(0, len(self._values) - MOST)]:
+                for oldest in list(self._values)[: max(0, len(self._values) - MAX_SECRETS)]:
                     del self._values[oldest]
                 self._by_length = tuple(sorted(self._values, key=len, reverse=True))
 
@@ -62,10 +62,10 @@ class Veil:
 
 def _texts(value: Any) -> Iterable[str]:
     if isinstance(value, str):
-        if len(value) >= SHORTEST:
+        if len(value) >= MIN_SECRET_LENGTH:
             yield value
     elif isinstance(value, int) and not isinstance(value, bool):
-        if abs(value) >= 10 ** (SHORTEST - 1) and value.bit_length() < 4096:
+        if abs(value) >= 10 ** (MIN_SECRET_LENGTH - 1) and value.bit_length() < 4096:
             yield str(value)
     elif isinstance(value, (bytes, bytearray)):
         yield from _texts(bytes(value).decode("utf-8", "replace"))
@@ -77,5 +77,5 @@ def _texts(value: Any) -> Iterable[str]:
             yield from _texts(part)
 
 
-veil: Final = Veil()
+redactor: Final = Redactor()
 """That of this process."""

@@ -56,10 +56,10 @@ class SkillPin(msgspec.Struct, frozen=True):
 
 
 def digest_of(skill: Skill) -> str:
-    return "sha256:" + sha256(said_by(skill)).hexdigest()
+    return "sha256:" + sha256(hashed_content(skill)).hexdigest()
 
 
-def said_by(skill: Skill) -> bytes:
+def hashed_content(skill: Skill) -> bytes:
     """The bytes that the digest is of: what a skill does, and not who published it or when."""
     return canonical(
         (skill.name, skill.version, skill.instructions, skill.tools, skill.description, skill.data)

@@ -66,7 +66,7 @@ class Effect(StrEnum):
 REPEATABLE = frozenset({Effect.pure, Effect.read})
 
 
-class Outcome(StrEnum):
+class NodeOutcome(StrEnum):
     success = "success"
     partial_success = "partial_success"
     retry = "retry"

@@ -64,7 +64,7 @@ class Rung(msgspec.Struct, frozen=True, omit_defaults=True):
     after: str = ""
 
 
-class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class ApprovalTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How many people it takes. `any`: one; `quorum`: `need` of those in `of`; `sequential`: one of each in
     `of`, in this order. `veto`: whose no ends it. `exclude`: initiator, earlier_approvers, last_editor, or an
     assignee; they cannot decide."""
@@ -81,7 +81,7 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What governs a hold beyond its columns. Kept with the row as JSON; the flow's later edits do not change
     an open hold."""
 
-    approval: Approval = Approval()
+    approval: ApprovalTerms = ApprovalTerms()
     ladder: tuple[Rung, ...] = ()
     final_action: str | None = None  # after the last rung: cancel, default_option; none: expired
     default_option: str | None = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.errors import InputError
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 
-MAX_TOLD = 10_000
+MAX_TEXT = 10_000
 
 
 def require_text(value: Any, what: str, *, hint: str | None = None) -> str:
@@ -25,13 +25,13 @@ def require_text(value: Any, what: str, *, hint: str | None = None) -> str:
     return value
 
 
-def told(value: Any, limit: int = MAX_TOLD) -> str:
+def clean_text(value: Any, limit: int = MAX_TEXT) -> str:
     """What somebody's object says of itself, as text that can always be stored."""
     try:
         text = str(value)
     except Exception as error:
         text = f"(its text cannot be had: {type(error).__name__})"
-    text = veil.hide(text)
+    text = redactor.hide(text)
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text):,} characters)"
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -28,14 +28,14 @@ def refuses(decision: str) -> bool:
     return decision.casefold() in NO
 
 
-def refusal(options: Sequence[Option] | None) -> str | None:
+def refusing_answer(options: Sequence[Option] | None) -> str | None:
     """The answer that says no, where one is offered. Without options any text is one."""
     if not options:
         return "reject"
     return next((option.id for option in options if refuses(option.id)), None)
 
 
-def consent(options: Sequence[Option] | None) -> str | None:
+def approving_answer(options: Sequence[Option] | None) -> str | None:
     """The answer that says yes, where one is offered."""
     if not options:
         return "approve"

@@ -23,7 +23,7 @@ from typing import Any  # noqa: E402
 from uuid import UUID  # noqa: E402
 
 from holdfast import Holdfast, HoldfastError, StoreError, operator  # noqa: E402
-from holdfast.runs.schedules.service import Schedules  # noqa: E402
+from holdfast.runs.schedules.service import ScheduleService  # noqa: E402
 from holdfast.runs.service import RunService  # noqa: E402
 from holdfast.types.clock import MICROS, to_datetime  # noqa: E402
 from holdfast.types.hold import HoldRow  # noqa: E402
@@ -78,7 +78,7 @@ class People:
         end = begin + int(seconds) * MICROS
         while True:
             try:
-                await Schedules(self.service.store).put(
+                await ScheduleService(self.service.store).put(
                     "ticking", flows.FLOWS[flows.SCHEDULED], every="1s", missed="all", overlap="allow",
                     stamp="moment", start=to_datetime(begin), end=to_datetime(end),
                 )  # fmt: skip

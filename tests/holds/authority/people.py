@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.holds.directory.base import Away, Circle, Memberships, Person
-from holdfast.holds.directory.file import Book
-from holdfast.holds.permissions.actor import standing_of
-from holdfast.holds.permissions.check import Past, Verdict, can
+from holdfast.holds.directory.file import TenantDirectory
+from holdfast.holds.permissions.actor import memberships_for
+from holdfast.holds.permissions.check import PermissionFacts, PermissionVerdict, can
 from holdfast.types.hold import HoldRow
-from holdfast.types.terms import Actor, Approval, HoldTerms
+from holdfast.types.terms import Actor, ApprovalTerms, HoldTerms
 from tests.holds.time.rows import a_row
 
 NOW = 1_000_000
@@ -54,12 +54,12 @@ class Firm:
     async def stands_in_for(self, tenant: str, ref: str, now: int) -> list[Person]:
         return list(self._book(tenant).stands_in_for(ref, now))
 
-    def _book(self, tenant: str) -> Book:
+    def _book(self, tenant: str) -> TenantDirectory:
         if tenant != self.tenant:
-            return Book()
+            return TenantDirectory()
         groups = [Circle(key=key, members=members) for key, members in self.groups.items()]
         roles = [Circle(key=key, members=members) for key, members in self.roles.items()]
-        return Book(self.people.values(), groups, roles)
+        return TenantDirectory(self.people.values(), groups, roles)
 
 
 def hold_for(kind: str, value: str = "", **fields: Any) -> HoldRow:
@@ -67,7 +67,7 @@ def hold_for(kind: str, value: str = "", **fields: Any) -> HoldRow:
     names = set(HoldTerms.__struct_fields__)
     terms = {name: fields.pop(name) for name in list(fields) if name in names}
     if isinstance(terms.get("approval"), dict):
-        terms["approval"] = Approval(**terms["approval"])
+        terms["approval"] = ApprovalTerms(**terms["approval"])
     return a_row(assignee_type=kind, assignee_value=value, terms=HoldTerms(**terms), **fields)
 
 
@@ -76,8 +76,8 @@ def actor(name: str, *rights: str, **fields: Any) -> Actor:
 
 
 async def judge(
-    firm: Any, who: Actor, action: str, hold: HoldRow, past: Past | None = None, now: int = NOW, **more: Any
-) -> Verdict:
+    firm: Any, who: Actor, action: str, hold: HoldRow, past: PermissionFacts | None = None, now: int = NOW, **more: Any
+) -> PermissionVerdict:
     delegations = more.pop("delegations", None)
-    standing = await standing_of(who, firm, now, delegations=delegations)
+    standing = await memberships_for(who, firm, now, delegations=delegations)
     return can(standing, action, hold, now, past, **more)

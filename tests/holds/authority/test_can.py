@@ -9,8 +9,8 @@ from holdfast.errors import (
     HoldNotFoundError,
     NotAssignedError,
 )
-from holdfast.holds.permissions.actor import snapshot, standing_of
-from holdfast.holds.permissions.check import ACTIONS, Past, Verdict, can, excluded_target, require
+from holdfast.holds.permissions.actor import snapshot, memberships_for
+from holdfast.holds.permissions.check import ACTIONS, PermissionFacts, PermissionVerdict, can, excluded_target, require
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Assignee, operator
 from tests.holds.authority.people import LATER, NOW, Firm, actor, hold_for, judge
 
@@ -152,7 +152,7 @@ async def test_claim_keeps_nobody_from_voting() -> None:
 
 @pytest.mark.covers("RA-5")
 async def test_assignee_admin_and_owner_reassign_and_nobody_else() -> None:
-    past = Past(owners=frozenset({"user:kim"}))
+    past = PermissionFacts(owners=frozenset({"user:kim"}))
     assert (await judge(Firm(), SAM, "reassign", FINANCE, past)).authority == "assignee"
     assert (await judge(Firm(), actor("user:admin", MANAGE), "reassign", FINANCE, past)).authority == "manage"
     assert (await judge(Firm(), KIM, "reassign", FINANCE, past)).authority == "owner"
@@ -161,7 +161,7 @@ async def test_assignee_admin_and_owner_reassign_and_nobody_else() -> None:
 
 
 async def test_owner_arranges_and_does_not_decide() -> None:
-    past = Past(owners=frozenset({"user:kim"}))
+    past = PermissionFacts(owners=frozenset({"user:kim"}))
     for action in ("view", "cancel", "extend", "reassign"):
         assert (await judge(Firm(), KIM, action, FINANCE, past)).allowed, action
     assert not (await judge(Firm(), KIM, "resolve", FINANCE, past)).allowed
@@ -177,13 +177,13 @@ async def test_cancelling_and_extending_is_for_those_who_manage() -> None:
 @pytest.mark.covers("RA-6")
 async def test_hold_does_not_go_to_somebody_who_is_excluded() -> None:
     hold = hold_for("group", "finance", approval={"exclude": ("initiator",)}, started_by="user:Sam@acme")
-    assert excluded_target(Assignee("user", "sam@acme"), hold, Past()) is not None
-    assert excluded_target(Assignee("user", "dana@acme"), hold, Past()) is None
-    assert excluded_target(Assignee("group", "finance"), hold, Past()) is None
+    assert excluded_target(Assignee("user", "sam@acme"), hold, PermissionFacts()) is not None
+    assert excluded_target(Assignee("user", "dana@acme"), hold, PermissionFacts()) is None
+    assert excluded_target(Assignee("group", "finance"), hold, PermissionFacts()) is None
 
 
 async def test_whoever_was_asked_back_sees_and_replies_and_decides_nothing() -> None:
-    past = Past(asked=frozenset({"user:kim@acme"}))
+    past = PermissionFacts(asked=frozenset({"user:kim@acme"}))
     assert (await judge(Firm(), KIM, "view", FINANCE, past)).authority == "asked"
     assert (await judge(Firm(), KIM, "reply", FINANCE, past)).allowed
     assert not (await judge(Firm(), KIM, "resolve", FINANCE, past)).allowed
@@ -212,7 +212,7 @@ async def test_delegated_hold_is_whosever_the_delegation_is_at_that_moment() -> 
     core.to = "sam@acme"
     assert not (await judge(Firm(), DANA, "resolve", hold, delegations=core)).allowed
     assert (await judge(Firm(), SAM, "view", hold, delegations=core)).allowed
-    core.to, revoked = None, Past(astray=True)
+    core.to, revoked = None, PermissionFacts(astray=True)
     assert not (await judge(Firm(), SAM, "resolve", hold, revoked, delegations=core)).allowed
     assert not (await judge(Firm(), actor("user:api", RESOLVE), "view", hold, revoked)).allowed
     assert (await judge(Firm(), actor("user:admin", MANAGE), "view", hold, revoked)).allowed
@@ -254,14 +254,14 @@ async def test_act_that_nobody_has_heard_of_is_refused() -> None:
 )
 def test_refusal_is_an_error_that_says_why(code: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        require(Verdict(allowed=False, code=code, why="it is so"), FINANCE, "resolve")
+        require(PermissionVerdict(allowed=False, code=code, why="it is so"), FINANCE, "resolve")
 
 
 @pytest.mark.covers("HOLD-AUTH-11", "HOLD-SEC-09")
 async def test_snapshot_tells_what_somebody_belonged_to_when_they_decided() -> None:
     firm = Firm()
     firm.away("dana", "kim")
-    standing = await standing_of(KIM, firm, NOW)
+    standing = await memberships_for(KIM, firm, NOW)
     verdict = can(standing, "resolve", FINANCE, NOW)
     found = snapshot(standing, verdict.matched, NOW)
     assert (found["person"], found["matched"]) == ("user:kim@acme", "group:finance")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.holds.permissions.actor import Capacity, Standing
-from holdfast.holds.permissions.check import ACTIONS, AGENT_CHANNELS, Past, can
+from holdfast.holds.permissions.actor import Capacity, ActorMemberships
+from holdfast.holds.permissions.check import ACTIONS, AGENT_CHANNELS, PermissionFacts, can
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Actor
 from tests.holds.authority.people import NOW, hold_for
 
@@ -32,7 +32,7 @@ actors = st.builds(
     channel=st.sampled_from(["api", "inbox", "agent", "link"]),
 )
 standings = st.builds(
-    Standing, actor=actors, own=capacities, others=st.lists(capacities, max_size=1).map(tuple)
+    ActorMemberships, actor=actors, own=capacities, others=st.lists(capacities, max_size=1).map(tuple)
 )
 holds = st.builds(
     lambda to, tenant, approval, **terms: hold_for(
@@ -72,7 +72,7 @@ DECIDING = ("resolve", "vote", "place")
 @pytest.mark.covers("HOLD-AUTH-04", "RS-8", "HOLD-SEC-09")
 @given(standings, holds, st.sampled_from(sorted(ACTIONS)), st.fixed_dictionaries(asks))
 def test_nobody_of_another_tenant_ever_may_and_never_learns_that_it_is_there(
-    standing: Standing, hold: Any, action: str, asked: dict[str, Any]
+    standing: ActorMemberships, hold: Any, action: str, asked: dict[str, Any]
 ) -> None:
     found = can(standing, action, hold, NOW, **asked)
     if standing.actor.tenant != hold.tenant:
@@ -84,9 +84,9 @@ def test_nobody_of_another_tenant_ever_may_and_never_learns_that_it_is_there(
 @pytest.mark.covers("HOLD-AUTH-08", "HOLD-SEC-12")
 @given(standings, holds, st.sampled_from(DECIDING), st.fixed_dictionaries(asks))
 def test_nobody_decides_what_they_are_excluded_from_or_started_as_a_service(
-    standing: Standing, hold: Any, action: str, asked: dict[str, Any]
+    standing: ActorMemberships, hold: Any, action: str, asked: dict[str, Any]
 ) -> None:
-    past = Past(last_editor="user:sam")
+    past = PermissionFacts(last_editor="user:sam")
     if not can(standing, action, hold, NOW, past, **asked).allowed:
         return
     actor, terms = standing.actor, hold.terms
@@ -103,7 +103,7 @@ def test_nobody_decides_what_they_are_excluded_from_or_started_as_a_service(
 @pytest.mark.covers("HOLD-AUTH-04", "RS-8", "HOLD-AUTH-10")
 @given(standings, holds, st.sampled_from(DECIDING), st.fixed_dictionaries(asks))
 def test_whoever_decides_has_a_place_a_right_or_a_reason(
-    standing: Standing, hold: Any, action: str, asked: dict[str, Any]
+    standing: ActorMemberships, hold: Any, action: str, asked: dict[str, Any]
 ) -> None:
     found = can(standing, action, hold, NOW, **asked)
     if not found.allowed:
@@ -125,7 +125,7 @@ def test_whoever_decides_has_a_place_a_right_or_a_reason(
 @pytest.mark.covers("AS-10", "HOLD-SEC-09")
 @given(standings, holds, st.fixed_dictionaries(asks))
 def test_whoever_has_a_place_in_a_decision_also_sees_it(
-    standing: Standing, hold: Any, asked: dict[str, Any]
+    standing: ActorMemberships, hold: Any, asked: dict[str, Any]
 ) -> None:
     found = can(standing, "resolve", hold, NOW, **asked)
     seen = can(standing, "view", hold, NOW)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from holdfast.holds.permissions.actor import assignees_of, standing_of
-from holdfast.holds.permissions.check import Past
+from holdfast.holds.permissions.actor import assignees_of, memberships_for
+from holdfast.holds.permissions.check import PermissionFacts
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE
 from tests.holds.authority.people import LATER, NOW, Firm, actor, hold_for, judge
 
@@ -25,16 +25,16 @@ FINANCE = hold_for("group", "finance")
     [
         (
             {"approval": {"exclude": ("initiator",)}, "starter_in": ("group:finance",)},
-            Past(initiator="user:dana"),
+            PermissionFacts(initiator="user:dana"),
         ),
-        ({"approval": {"exclude": ("earlier_approvers",)}}, Past(approvers=frozenset({"user:DANA@acme"}))),
-        ({"approval": {"exclude": ("last_editor",)}}, Past(last_editor="user:dana@acme")),
-        ({"approval": {"exclude": ("role:cfo",)}}, Past()),
-        ({"excluded": ("user:dana@acme",)}, Past()),
+        ({"approval": {"exclude": ("earlier_approvers",)}}, PermissionFacts(approvers=frozenset({"user:DANA@acme"}))),
+        ({"approval": {"exclude": ("last_editor",)}}, PermissionFacts(last_editor="user:dana@acme")),
+        ({"approval": {"exclude": ("role:cfo",)}}, PermissionFacts()),
+        ({"excluded": ("user:dana@acme",)}, PermissionFacts()),
     ],
     ids=["initiator", "earlier_approvers", "last_editor", "role", "by_name"],
 )
-async def test_excluded_person_cannot_decide_with_any_right(terms: dict[str, object], past: Past) -> None:
+async def test_excluded_person_cannot_decide_with_any_right(terms: dict[str, object], past: PermissionFacts) -> None:
     firm, hold = Firm(), hold_for("group", "finance", **terms)
     firm.roles["cfo"] = ("dana",)
     mighty = actor("user:dana@acme", RESOLVE, MANAGE, OVERRIDE)
@@ -85,7 +85,7 @@ async def test_substitute_acts_in_every_place_of_whoever_is_away_and_only_then()
         assert (found.authority, found.on_behalf_of) == ("substitute", "user:dana")
         assert not (await judge(firm, KIM, "resolve", hold, now=NOW - 1)).allowed
         assert not (await judge(firm, KIM, "resolve", hold, now=LATER)).allowed
-    standing = await standing_of(KIM, firm, NOW)
+    standing = await memberships_for(KIM, firm, NOW)
     assert ("user", "dana@acme") in assignees_of(standing)
     assert ("group", "finance") in assignees_of(standing)
 

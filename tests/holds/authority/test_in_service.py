@@ -21,7 +21,7 @@ from holdfast.errors import (
     NotAssignedError,
 )
 from holdfast.holds.actions.answers import Submission
-from holdfast.holds.permissions.check import Verdict
+from holdfast.holds.permissions.check import PermissionVerdict
 from holdfast.holds.service import HoldService
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
@@ -243,9 +243,9 @@ async def test_every_act_asks_the_one_function(place: Place, monkeypatch: pytest
     row = await place.asks("user:dana@acme")
     asked: list[str] = []
 
-    def nobody(standing: Any, action: str, *_: Any, **__: Any) -> Verdict:
+    def nobody(standing: Any, action: str, *_: Any, **__: Any) -> PermissionVerdict:
         asked.append(action)
-        return Verdict(allowed=False, code="forbidden", why="nobody may")
+        return PermissionVerdict(allowed=False, code="forbidden", why="nobody may")
 
     monkeypatch.setattr("holdfast.holds.actions.context.can", nobody)
     holds, who = place.holds, actor("user:dana@acme", RESOLVE, MANAGE, OVERRIDE)

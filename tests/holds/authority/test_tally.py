@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.holds.permissions.approvals import Vote, has_voted, rejection, rejects, tally, turn_of
 from holdfast.types.hold import HoldRow, Option
-from holdfast.types.terms import Approval, Assignee
+from holdfast.types.terms import ApprovalTerms, Assignee
 from tests.holds.authority.people import hold_for
 
 SEAT = "group:finance"
@@ -89,9 +89,9 @@ def test_sequential_sign_off_ends_with_the_first_no() -> None:
 def test_person_votes_once_unless_seats_need_not_be_distinct_people() -> None:
     cast = [Vote(person="user:Dana@acme", decision="approve", at=1, seats=(SEAT, "role:cfo"))]
     again = msgspec.structs.replace(cast[0], person="user:dana@ACME", at=2)
-    assert has_voted(Approval(mode="quorum"), cast, again)
-    assert not has_voted(Approval(mode="quorum"), cast, msgspec.structs.replace(again, person="user:sam"))
-    loose = Approval(mode="quorum", distinct_people=False)
+    assert has_voted(ApprovalTerms(mode="quorum"), cast, again)
+    assert not has_voted(ApprovalTerms(mode="quorum"), cast, msgspec.structs.replace(again, person="user:sam"))
+    loose = ApprovalTerms(mode="quorum", distinct_people=False)
     assert not has_voted(loose, cast, again)
     assert has_voted(loose, cast * 2, again)
 

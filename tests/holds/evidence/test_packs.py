@@ -18,7 +18,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.errors import ForbiddenError, HoldNotFoundError, InputError
 from holdfast.holds.queries.audit import sign_head
-from holdfast.holds.queries.evidence import make_pack, sealed
+from holdfast.holds.queries.evidence import make_pack, signed_pack
 from holdfast.types.terms import Actor
 from tests.holds.evidence.conftest import a_flow, decide
 
@@ -198,11 +198,11 @@ async def test_a_pack_that_was_made_to_look_right_again_does_not_hold(
         hold = await decide(hf)
         pack = await make_pack(await hf.open(), hold.id)
     content = json.loads(pack)["content"]
-    assert sealed(content) == pack
+    assert signed_pack(content) == pack
 
     forge(content)
 
-    said = list(problems(sealed(content)))
+    said = list(problems(signed_pack(content)))
     assert any(FORGERIES[forge] in each for each in said), said
 
 
@@ -221,7 +221,7 @@ def forged_anew(content: Any) -> bytes:
         prev = row["hash"]
     if content["audit"]["head"] is not None:
         content["audit"]["head"]["hash"] = prev
-    return sealed(content, b"another key that is not ours")
+    return signed_pack(content, b"another key that is not ours")
 
 
 @pytest.mark.covers("HOLD-AUDIT-03")

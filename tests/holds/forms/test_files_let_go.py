@@ -12,7 +12,7 @@ from holdfast.checkpoint.codec import pack
 from holdfast.checkpoint.registry import EMPTY
 from holdfast.checkpoint.spill import spill
 from holdfast.errors import StoreUnavailableError
-from holdfast.holds.forms.attached_files import files_of, let_go_unused
+from holdfast.holds.forms.attached_files import files_of, release_unused_files
 from holdfast.runs.retention import collect_blobs
 from holdfast.types.hold import HoldRow
 from tests.holds.forms.signing import PDF, asks, contract
@@ -34,7 +34,7 @@ async def test_file_is_kept_while_its_hold_is_open_and_let_go_when_that_ends_wit
     assert await collect_blobs(service) == 1
     assert [each.file for each in await scene.holds.files(DANA, row.id)] == [used]
     assert (await scene.goes_on(row)).state["read"] == PDF
-    assert await let_go_unused(service.store) == 0
+    assert await release_unused_files(service.store) == 0
 
 
 @pytest.mark.covers("HOLD-FORM-03")

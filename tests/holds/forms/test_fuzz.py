@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import InputError
-from holdfast.holds.forms.file_types import agrees, named, sniffed
+from holdfast.holds.forms.file_types import agrees, media_type_for_name, sniff_media_type
 from holdfast.holds.forms.fill import fill
 from holdfast.model.expr import mapping_resolver
 from holdfast.model.forms.compile import compile_form
 from holdfast.model.forms.field_kinds import KINDS
 from holdfast.model.forms.json_schema import KEY, schema_of, sections_of
 from holdfast.model.forms.render import render_form
-from holdfast.model.hold_rendering import MAX_RENDERED, MAX_SHOWN, Showing, UnshowableError
+from holdfast.model.hold_rendering import MAX_RENDERED, MAX_SHOWN, PlaceholderRenderer, UnshowableError
 from holdfast.model.template import TemplateSyntaxError, as_text, compile_template, json_bytes
 from tests.holds.life.scene import DANA
 
@@ -85,7 +85,7 @@ def test_placeholders_are_replaced_once_and_never_read_again(
 )
 def test_nothing_that_is_shown_exceeds_its_limits(texts: list[str], size: int, telling: bool) -> None:
     state = {"big": "x\u202e" * (size // 4), "small": "y" * 1000, "tree": [{"k": "z" * 500}] * 20}
-    showing = Showing(mapping_resolver(state), telling=telling)
+    showing = PlaceholderRenderer(mapping_resolver(state), telling=telling)
     total = 0
     try:
         for index in range(0, len(texts), 3):
@@ -261,9 +261,9 @@ def test_answer_decides_a_hold_exactly_when_it_fits() -> None:
 @pytest.mark.covers("HOLD-SEC-14", "HOLD-PROOF-07")
 @given(st.binary(max_size=60) | st.text(max_size=20).map(str.encode), st.text(max_size=12))
 def test_content_has_one_type_that_agrees_with_itself(content: bytes, name: str) -> None:
-    found = sniffed(content)
+    found = sniff_media_type(content)
     assert agrees(found, found)
-    said = named(name)
+    said = media_type_for_name(name)
     assert said is None or "/" in said
     assert not agrees("image/png", found) or content.startswith(b"\x89PNG")
     assert not agrees("application/pdf", found) or content.startswith(b"%PDF-")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import Flow, Holdfast
-from holdfast.cli.commands.hold_actor import Desk
-from holdfast.cli.inbox.program import Inbox
+from holdfast.cli.commands.hold_actor import HoldSession
+from holdfast.cli.inbox.program import InboxProgram
 from holdfast.cli.inbox.screen import frame
 from holdfast.cli.inbox.service_calls import Actions
-from holdfast.cli.inbox.state import State
+from holdfast.cli.inbox.state import InboxState
 from holdfast.cli.inbox.text_spans import plain
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
@@ -32,7 +32,7 @@ FORM = [
 class Screen:
     """Somebody's inbox, and the others who work at the same time."""
 
-    def __init__(self, hf: Holdfast, clock: FakeClock, inbox: Inbox, desk: Desk) -> None:
+    def __init__(self, hf: Holdfast, clock: FakeClock, inbox: InboxProgram, desk: HoldSession) -> None:
         self.hf = hf
         self.clock = clock
         self.inbox = inbox
@@ -40,7 +40,7 @@ class Screen:
         self.width, self.height = 80, 30
 
     @property
-    def state(self) -> State:
+    def state(self) -> InboxState:
         return self.inbox.state
 
     async def press(self, *keys: str) -> list[str]:
@@ -88,6 +88,6 @@ async def ask(hf: Holdfast, amount: int = 250, **asked: Any) -> str:
 async def screen(
     hf: Holdfast, clock: FakeClock, *, actor: Actor = DANA, view: str = "mine", limit: int = 200
 ) -> Screen:
-    desk = Desk(hf, await hf.holds(), actor)
-    state = State(me=actor.id, view=view, limit=limit, now=desk.now)
-    return Screen(hf, clock, Inbox(desk, await Actions(desk).reader.load(state)), desk)
+    desk = HoldSession(hf, await hf.holds(), actor)
+    state = InboxState(me=actor.id, view=view, limit=limit, now=desk.now)
+    return Screen(hf, clock, InboxProgram(desk, await Actions(desk).reader.load(state)), desk)

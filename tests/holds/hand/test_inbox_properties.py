@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from holdfast.cli.inbox.keys import press
 from holdfast.cli.inbox.screen import SPLIT, frame
-from holdfast.cli.inbox.state import Act, Sheet, State
+from holdfast.cli.inbox.state import Act, HoldDetails, InboxState
 from holdfast.cli.inbox.text_spans import plain
 from holdfast.types.hold import Option
 from tests.holds.time.rows import a_row
@@ -35,13 +35,13 @@ ROWS = tuple(
 )
 
 
-def follow(state: State, act: Act | None) -> State:
+def follow(state: InboxState, act: Act | None) -> InboxState:
     """What the program would do, as far as the next key depends on it."""
     if act is None:
         return state
     row = next((row for row in state.rows if row.id in act.holds), None)
     if act.do == "look" and row is not None:
-        return msgspec.structs.replace(state, sheet=Sheet(row=row))
+        return msgspec.structs.replace(state, sheet=HoldDetails(row=row))
     if act.do == "bulk" and not act.sure:
         return msgspec.structs.replace(state, sure=act.holds, armed=act.decision)
     return state
@@ -49,7 +49,7 @@ def follow(state: State, act: Act | None) -> State:
 
 @given(st.lists(st.sampled_from(LIKELY), max_size=40), st.sampled_from([20, 40, 80, 120]))
 def test_nothing_is_decided_but_by_two_keys_in_a_row(keys: list[str], width: int) -> None:
-    state = State(rows=ROWS, view="all", split=width >= SPLIT, sheet=Sheet(row=ROWS[0]))
+    state = InboxState(rows=ROWS, view="all", split=width >= SPLIT, sheet=HoldDetails(row=ROWS[0]))
     pressed: list[str] = []
     for key in keys:
         pressed.append(key)

@@ -20,7 +20,7 @@ from holdfast.errors import (
     TooManyPendingError,
 )
 from holdfast.holds.interactions.builders import approval, clarification, escalation, review
-from holdfast.holds.queries.feedback import KEPT, Feedback, FeedbackBook
+from holdfast.holds.queries.feedback import KEPT, Feedback, FeedbackLog
 from holdfast.testing.clock import FakeClock
 from holdfast.types.terms import operator
 
@@ -212,7 +212,7 @@ async def test_feedback_is_found_by_agent_time_and_type(hf: Holdfast, clock: Fak
 @pytest.mark.covers("G-46")
 async def test_the_oldest_feedback_gives_way(clock: FakeClock) -> None:
     async with Holdfast("memory:", clock=clock) as hf:
-        book = FeedbackBook(await hf.open())
+        book = FeedbackLog(await hf.open())
         for n in range(KEPT + 3):
             await book.give(Feedback(text=str(n), at=n + 1))
         found = await book.query(limit=2000)

@@ -18,7 +18,7 @@ from holdfast.holds.interactions.builders import (
     progress,
     review,
 )
-from holdfast.holds.interactions.question import KINDS, Question
+from holdfast.holds.interactions.question import KINDS, InteractionQuestion
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.terms import operator
@@ -47,7 +47,7 @@ def hf(clock: FakeClock) -> Holdfast:
     return Holdfast("memory:", clock=clock)
 
 
-def inside(question: Question) -> Flow:
+def inside(question: InteractionQuestion) -> Flow:
     flow = Flow("inside")
 
     @flow.script
@@ -58,7 +58,7 @@ def inside(question: Question) -> Flow:
     return flow
 
 
-def outside(question: Question) -> Flow:
+def outside(question: InteractionQuestion) -> Flow:
     flow = Flow("outside", effect="pure")
     flow.hold("asks", **question.for_hold())
 
@@ -144,7 +144,7 @@ async def test_each_question_is_asked_and_answered_with_a_type(hf: Holdfast, kin
     ],
 )
 async def test_each_question_is_as_urgent_as_its_rule_says(
-    hf: Holdfast, question: Question, priority: str
+    hf: Holdfast, question: InteractionQuestion, priority: str
 ) -> None:
     result = await inside(question).run({}, on=hf)
     assert result.holds[0].priority == priority
@@ -200,7 +200,7 @@ async def test_a_review_that_nobody_makes_leaves_the_text_as_it_was(
 
 @pytest.mark.covers("G-46", "HOLD-LIFE-14")
 @pytest.mark.parametrize("question", [QUESTIONS["escalation"], QUESTIONS["progress"]])
-async def test_some_questions_wait_for_ever(hf: Holdfast, clock: FakeClock, question: Question) -> None:
+async def test_some_questions_wait_for_ever(hf: Holdfast, clock: FakeClock, question: InteractionQuestion) -> None:
     flow = inside(question)
     result = await flow.run({}, on=hf)
     assert result.holds[0].expires_at is None

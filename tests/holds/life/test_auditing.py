@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import InputError
 from holdfast.holds.queries.audit import check_head, sign_head, verify_audit
-from holdfast.types.audit import GENESIS, AuditRow, NewAudit, chained
+from holdfast.types.audit import GENESIS, AuditRow, NewAudit, next_row
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +39,7 @@ def chain(count: int = 5, word: str = "done") -> list[AuditRow]:
     rows: list[AuditRow] = []
     for seq in range(1, count + 1):
         prev = rows[-1].hash if rows else GENESIS
-        rows.append(chained("t", seq, prev, NewAudit(at=seq, actor="user:a", action=word, hold="h")))
+        rows.append(next_row("t", seq, prev, NewAudit(at=seq, actor="user:a", action=word, hold="h")))
     return rows
 
 
@@ -57,7 +57,7 @@ def removed(rows: list[AuditRow]) -> list[AuditRow]:
 
 def renumbered(rows: list[AuditRow]) -> list[AuditRow]:
     """One is taken out, and the others close ranks with hashes of their own."""
-    return [*rows[:2], *(chained("t", row.seq - 1, row.prev, _as_new(row)) for row in rows[3:])]
+    return [*rows[:2], *(next_row("t", row.seq - 1, row.prev, _as_new(row)) for row in rows[3:])]
 
 
 def swapped(rows: list[AuditRow]) -> list[AuditRow]:
@@ -66,8 +66,8 @@ def swapped(rows: list[AuditRow]) -> list[AuditRow]:
 
 
 def swapped_with_hashes(rows: list[AuditRow]) -> list[AuditRow]:
-    third = chained("t", 3, rows[3].prev, _as_new(rows[3]))
-    return [*rows[:2], third, chained("t", 4, rows[2].prev, _as_new(rows[2])), rows[4]]
+    third = next_row("t", 3, rows[3].prev, _as_new(rows[3]))
+    return [*rows[:2], third, next_row("t", 4, rows[2].prev, _as_new(rows[2])), rows[4]]
 
 
 def _as_new(row: AuditRow) -> NewAudit:

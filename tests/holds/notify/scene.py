@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast import Flow, Holdfast
-from holdfast.holds.notify.channel import Delivery, Scope
+from holdfast.holds.notify.channel import Delivery, ChannelScope
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.notice import Notice
@@ -28,7 +28,7 @@ class Diary:
 
     name: str = "diary"
     personal: bool = True
-    scope: Scope = field(default_factory=Scope)
+    scope: ChannelScope = field(default_factory=ChannelScope)
     notices: list[Notice] = field(default_factory=list)
     answers: dict[str, list[Delivery]] = field(default_factory=dict)
     people: dict[str, Sequence[str]] = field(default_factory=dict)

@@ -11,9 +11,9 @@ import pytest
 from holdfast.errors import SettingsError
 from holdfast.holds.directory.base import Away, Circle, Person
 from holdfast.holds.egress import Egress
-from holdfast.holds.notify.apprise_bridge import Bridge
+from holdfast.holds.notify.apprise_bridge import AppriseChannel
 from holdfast.holds.notify.slack import Slack
-from holdfast.holds.notify.smtp import Server, Smtp
+from holdfast.holds.notify.smtp import MailServer, Smtp
 from holdfast.holds.notify.teams import Teams
 from holdfast.holds.notify.webhook import Webhook, is_signed, secret_of
 from holdfast.testing.clock import FakeClock
@@ -32,7 +32,7 @@ NEW = f"whsec_{b64encode(b'n' * 32).decode()}"
 
 
 def smtp(server, **options) -> Smtp:
-    plain = Server(host="127.0.0.1", port=server.port, security="none")
+    plain = MailServer(host="127.0.0.1", port=server.port, security="none")
     return Smtp("mail", plain, "Holdfast <holdfast@acme.example>", **options)
 
 
@@ -165,7 +165,7 @@ async def test_smtp_logs_in_by_tls_with_a_server_that_it_trusts(security, tmp_pa
     certificate = Certificate.of("127.0.0.1")
     (tmp_path / "ca.pem").write_bytes(certificate.file)
     async with smtp_server(certificate, later=security == "starttls") as server:
-        known = Server(
+        known = MailServer(
             host="127.0.0.1", port=server.port, security=security, user="u", password="s3cr3tword",
             ca=str(tmp_path / "ca.pem"),
         )  # fmt: skip
@@ -180,14 +180,14 @@ async def test_smtp_logs_in_by_tls_with_a_server_that_it_trusts(security, tmp_pa
 
 async def test_smtp_sends_nothing_when_the_server_has_no_starttls():
     async with smtp_server() as server:
-        wary = Server(host="127.0.0.1", port=server.port, user="u", password="s3cr3tword")
+        wary = MailServer(host="127.0.0.1", port=server.port, user="u", password="s3cr3tword")
         delivery = await Smtp("mail", wary, "h@acme.example").send(a_notice())
     assert (delivery.accepted, server.logins, server.mails) == (False, [], [])
 
 
 def test_smtp_sends_no_password_in_the_clear():
     with pytest.raises(SettingsError, match="in the clear"):
-        Smtp("mail", Server(host="h", security="none", user="u", password="p"), "a@b")
+        Smtp("mail", MailServer(host="h", security="none", user="u", password="p"), "a@b")
 
 
 # ---------------------------------------------------------------------- webhooks
@@ -303,7 +303,7 @@ async def test_chat_cards_stay_small_when_a_prompt_is_long(kind):
 async def test_bridge_sends_by_the_library_when_it_is_there():
     pytest.importorskip("apprise")
     async with http_server() as server:
-        channel = Bridge("all", [f"json://127.0.0.1:{server.port}/hook"])
+        channel = AppriseChannel("all", [f"json://127.0.0.1:{server.port}/hook"])
         delivery = await channel.send(a_notice())
         server.says(500)
         failed = await channel.send(a_notice())
@@ -318,10 +318,10 @@ async def test_bridge_sends_by_the_library_when_it_is_there():
 def test_bridge_says_which_address_is_none():
     pytest.importorskip("apprise")
     with pytest.raises(SettingsError, match=r"all\.urls\[1\]"):
-        Bridge("all", ["json://localhost", "nonsense"])
+        AppriseChannel("all", ["json://localhost", "nonsense"])
 
 
 def test_bridge_says_what_is_missing_when_the_library_is(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "apprise", None)
     with pytest.raises(SettingsError, match="not installed"):
-        Bridge("all", [])
+        AppriseChannel("all", [])

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast import Worker
-from holdfast.holds.notify.channel import Scope
+from holdfast.holds.notify.channel import ChannelScope
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.recipients import recipients_of
 from holdfast.holds.notify.settings import NotifySettings
@@ -16,7 +16,7 @@ from holdfast.holds.notify.slack import Slack
 from holdfast.types.clock import MICROS
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import HoldStatus
-from holdfast.types.terms import Actor, Approval, Assignee, operator
+from holdfast.types.terms import Actor, ApprovalTerms, Assignee, operator
 from tests.holds.notify.scene import FAILS, REFUSED, Diary, scene
 from tests.holds.notify.servers import http_server
 
@@ -240,7 +240,7 @@ async def test_deliverer_tells_of_the_end_when_a_run_is_cancelled():
 
 async def test_next_signer_is_told_when_it_is_their_turn():
     diary = Diary()
-    signers = Approval(mode="sequential", of=("user:a@x", "user:b@x"))
+    signers = ApprovalTerms(mode="sequential", of=("user:a@x", "user:b@x"))
     async with scene(diary, approval=signers) as it:
         row = await it.ask()
         await it.deliverer.deliver()
@@ -255,7 +255,7 @@ async def test_deliverer_closes_every_channel_when_one_has_won(store):
     mail, chat, deaf = (
         Diary("mail"),
         Diary("chat", personal=False),
-        Diary("deaf", scope=Scope(outcomes=False)),
+        Diary("deaf", scope=ChannelScope(outcomes=False)),
     )
     chat.people = {"user:Dana@acme.example": ("chat",)}
     async with scene(mail, chat, deaf, store=store) as it:
@@ -327,7 +327,7 @@ async def test_asked_back_goes_to_whoever_was_asked():
 
 async def test_every_seat_is_told_when_several_have_to_agree():
     diary = Diary()
-    async with scene(diary, approval=Approval(mode="quorum", need=2, of=("user:a@x", "user:b@x"))) as it:
+    async with scene(diary, approval=ApprovalTerms(mode="quorum", need=2, of=("user:a@x", "user:b@x"))) as it:
         await it.ask()
         await it.deliverer.deliver()
     assert sorted(notice.to for notice in diary.notices) == ["a@x", "b@x"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.holds.notify.escape import for_html, for_slack, one_line, shown
+from holdfast.holds.notify.escape import for_html, for_slack, one_line, clean_text
 from tests.holds.notify.making import a_notice
 
 ANY = st.text(st.characters(codec=None, exclude_categories=()), max_size=300)
@@ -31,7 +31,7 @@ HIDDEN = {
 @pytest.mark.covers("HOLD-SEC-07", "HOLD-SEC-08")
 @given(ANY)
 def test_text_shows_everything_that_is_in_it(text):
-    found = shown(text)
+    found = clean_text(text)
     assert not HIDDEN & set(found)
     assert all(letter in "\n\t" or unicodedata.category(letter) != "Cc" for letter in found)
     found.encode()
@@ -51,13 +51,13 @@ def test_marks_of_a_target_lose_their_meaning(text):
     assert not {"<", ">"} & set(for_slack(text))
     plain = for_html(text).replace("<br>\n", "")
     assert not {"<", ">", '"', "'"} & set(plain)
-    assert html.unescape(for_html(text).replace("<br>\n", "\n")) == html.unescape(html.escape(shown(text)))
+    assert html.unescape(for_html(text).replace("<br>\n", "\n")) == html.unescape(html.escape(clean_text(text)))
 
 
 @pytest.mark.covers("HOLD-SEC-07")
 def test_text_is_cut_when_it_is_long():
-    assert len(shown("x" * 10**6)) < 16_100
-    assert shown("x" * 10**6).endswith("… (1,000,000 characters)")
+    assert len(clean_text("x" * 10**6)) < 16_100
+    assert clean_text("x" * 10**6).endswith("… (1,000,000 characters)")
 
 
 @pytest.mark.covers("HOLD-SEC-08")
@@ -73,4 +73,4 @@ def test_text_is_cut_when_it_is_long():
     ],
 )
 def test_what_would_be_read_otherwise_is_spelled_out(text, seen):
-    assert shown(text) == seen
+    assert clean_text(text) == seen

@@ -19,12 +19,12 @@ from holdfast.errors import (
 )
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.conflicts import resolution_of
-from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.links import tokens
 from holdfast.holds.links.open import Links
-from holdfast.holds.links.tokens import Grant, LinkKey, keys_from_environment, mint, new_key, read, written
+from holdfast.holds.links.tokens import LinkGrant, LinkKey, keys_from_environment, mint, new_key, read, key_text
 from holdfast.types.clock import MICROS
-from holdfast.types.hold import HoldChange, Unchanged
+from holdfast.types.hold import HoldChange, ChangeRefusal
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, operator
 from tests.holds.notify.making import a_row
@@ -44,7 +44,7 @@ APPROVE = Submission(decision="approve")
 @pytest.mark.covers("HOLD-SEC-01", "HOLD-NOTE-06")
 def test_token_says_what_it_is_for():
     row = a_row(epoch=3)
-    token = mint(row, Grant(to=DANA, purpose="decide", decisions=("approve",)), KEY, NOW)
+    token = mint(row, LinkGrant(to=DANA, purpose="decide", decisions=("approve",)), KEY, NOW)
     claims = read(token, [KEY], NOW)
     assert token.startswith("v1.")
     assert (claims.hold, claims.tenant, claims.to, claims.purpose) == (row.id, "default", DANA, "decide")
@@ -56,7 +56,7 @@ def test_token_says_what_it_is_for():
 @pytest.mark.covers("HOLD-SEC-01")
 def test_token_ends_with_the_deadline_when_that_comes_before():
     row = a_row(expires_at=NOW + 60 * MICROS)
-    token = mint(row, Grant(to=DANA), KEY, NOW)
+    token = mint(row, LinkGrant(to=DANA), KEY, NOW)
     assert read(token, [KEY], NOW + 59 * MICROS).exp == (NOW + 60 * MICROS) // MICROS
     with pytest.raises(LinkInvalidError, match="too old"):
         read(token, [KEY], NOW + 60 * MICROS)
@@ -85,7 +85,7 @@ def _with(token: str, **changes: object) -> str:
     ],
 )
 def test_token_is_forged_when_anything_in_it_was_changed(changes):
-    token = mint(a_row(), Grant(to=DANA, decisions=("reject",)), KEY, NOW)
+    token = mint(a_row(), LinkGrant(to=DANA, decisions=("reject",)), KEY, NOW)
     with pytest.raises(LinkInvalidError, match="not a link that was made here"):
         read(_with(token, **changes), [KEY], NOW)
 
@@ -109,7 +109,7 @@ def test_token_is_forged_when_anything_in_it_was_changed(changes):
     ],
 )
 def test_token_is_forged_when_it_is_spelled_otherwise(spoil):
-    token = mint(a_row(), Grant(to=DANA), KEY, NOW)
+    token = mint(a_row(), LinkGrant(to=DANA), KEY, NOW)
     with pytest.raises(LinkInvalidError):
         read(spoil(token), [KEY], NOW)
 
@@ -118,7 +118,7 @@ def test_token_is_forged_when_it_is_spelled_otherwise(spoil):
 def test_token_is_compared_in_constant_time(monkeypatch):
     compared = []
     monkeypatch.setattr(hmac, "compare_digest", lambda a, b: compared.append((a, b)) or a == b)
-    token = mint(a_row(), Grant(to=DANA), KEY, NOW)
+    token = mint(a_row(), LinkGrant(to=DANA), KEY, NOW)
     read(token, [KEY], NOW)
     with pytest.raises(LinkInvalidError):
         read(token, [], NOW)
@@ -128,8 +128,8 @@ def test_token_is_compared_in_constant_time(monkeypatch):
 @pytest.mark.covers("HOLD-SEC-01", "HOLD-NOTE-06")
 def test_keys_rotate_by_their_names(monkeypatch):
     old, new = new_key(), new_key()
-    token = mint(a_row(), Grant(to=DANA), old, NOW)
-    monkeypatch.setenv("HOLDFAST_LINK_KEYS", f"{written(new)}, {written(old)}")
+    token = mint(a_row(), LinkGrant(to=DANA), old, NOW)
+    monkeypatch.setenv("HOLDFAST_LINK_KEYS", f"{key_text(new)}, {key_text(old)}")
     both = keys_from_environment()
     assert both == (new, old)
     assert read(token, both, NOW).key == old.id
@@ -149,8 +149,8 @@ def test_keys_that_are_none_are_refused_without_being_shown(text):
 
 
 async def _scene_link(it, row, **grant):
-    doors = Links(Office(it.store))
-    return doors, await doors.make(row, Grant(**{"to": DANA, "purpose": "decide", **grant}))
+    doors = Links(HoldContext(it.store))
+    return doors, await doors.make(row, LinkGrant(**{"to": DANA, "purpose": "decide", **grant}))
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -208,7 +208,7 @@ async def test_link_is_named_in_the_very_change_that_it_was_used_for(store):
             hold=other.id, version=other.version, at=it.clock.now(), fields={"claim_until": 1}, link=used
         )
         await doors.decide(token, APPROVE)
-        assert await it.store.change_hold(change) is Unchanged.link_used
+        assert await it.store.change_hold(change) is ChangeRefusal.link_used
         assert await it.row(other) == other
 
 
@@ -308,10 +308,10 @@ async def test_link_of_one_tenant_opens_nothing_of_another():
         row = await it.ask()
         doors, token = await _scene_link(it, row)
         foreign = await doors.keys.rotate("other")
-        forged = mint(msgspec.structs.replace(row, tenant="other"), Grant(to=DANA), foreign, it.clock.now())
+        forged = mint(msgspec.structs.replace(row, tenant="other"), LinkGrant(to=DANA), foreign, it.clock.now())
         with pytest.raises(LinkInvalidError, match="void"):
             await doors.look(forged)
-        stolen = mint(row, Grant(to=DANA), foreign, it.clock.now())
+        stolen = mint(row, LinkGrant(to=DANA), foreign, it.clock.now())
         with pytest.raises(LinkInvalidError, match="not a link"):
             await doors.look(stolen)
         assert (await doors.look(token)).way == "decide"

@@ -10,9 +10,9 @@ import pytest
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import EgressError, SettingsError
 from holdfast.holds.actions.answers import Submission
-from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.links.open import Links
-from holdfast.holds.notify.channel import Scope
+from holdfast.holds.notify.channel import ChannelScope
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.digest import Digest
 from holdfast.holds.notify.settings import (
@@ -26,7 +26,7 @@ from holdfast.holds.notify.settings import (
 from holdfast.testing.clock import FakeClock
 from holdfast.types.document import Document
 from holdfast.types.hold import HoldRow
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 from tests.holds.notify.making import a_notice
 from tests.holds.notify.scene import Diary, scene
 from tests.holds.notify.servers import http_server, smtp_server
@@ -77,7 +77,7 @@ async def test_secrets_come_from_the_environment_and_are_never_shown(tmp_path, m
     async with scene(settings=read_settings(file)) as it:
         (channel,) = await it.deliverer.channels.of("default")
     assert "verysecret" not in repr(channel)
-    assert veil.hide("see https://hooks.slack.example/services/T0/B0/verysecret") == "see ***"
+    assert redactor.hide("see https://hooks.slack.example/services/T0/B0/verysecret") == "see ***"
 
 
 @pytest.mark.covers("HOLD-SEC-06")
@@ -126,9 +126,9 @@ async def test_what_the_operator_allows_is_not_allowed_to_tenants():
 
 
 async def test_channel_is_told_only_what_it_is_for():
-    finance = Diary("finance", scope=Scope(assignees=("group:finance",)), people={"group:finance": ("f@x",)})
-    urgent = Diary("urgent", scope=Scope(priorities=("critical",)), people={"group:finance": ("u@x",)})
-    reminders = Diary("late", scope=Scope(topics=("hold.reminded",)), people={"group:finance": ("l@x",)})
+    finance = Diary("finance", scope=ChannelScope(assignees=("group:finance",)), people={"group:finance": ("f@x",)})
+    urgent = Diary("urgent", scope=ChannelScope(priorities=("critical",)), people={"group:finance": ("u@x",)})
+    reminders = Diary("late", scope=ChannelScope(topics=("hold.reminded",)), people={"group:finance": ("l@x",)})
     async with scene(finance, urgent, reminders, assignee="group:finance") as it:
         await it.ask()
         await it.deliverer.deliver()
@@ -172,9 +172,9 @@ async def test_mail_of_a_worker_leads_to_a_decision_by_its_link(tmp_path):
             text = server.mails[0].message.get_body(("plain",)).get_content()
             token = text.partition("https://holdfast.example/l/")[2].split()[0]
             store = await hf.open()
-            looked = await Links(Office(store)).look(token)
+            looked = await Links(HoldContext(store)).look(token)
             assert isinstance(looked.row, HoldRow)
-            await Links(Office(store)).decide(token, Submission(decision="approve"))
+            await Links(HoldContext(store)).decide(token, Submission(decision="approve"))
             await worker.run_until_idle()
             done = await flow.resume(waiting.run_id, on=hf)
             await worker.close()

@@ -12,7 +12,7 @@ import pytest
 from holdfast import Holdfast, Interactions, Judgement, RunStatus
 from holdfast.errors import SettingsError
 from holdfast.holds.interactions import approval
-from holdfast.holds.notify.channel import Delivery, Scope
+from holdfast.holds.notify.channel import Delivery, ChannelScope
 from holdfast.holds.notify.notice import Notice
 from holdfast.holds.notify.slack import Slack
 from holdfast.holds.policies.policy import Policy
@@ -88,7 +88,7 @@ class Eager:
     """A channel whose other side says yes to everything."""
 
     name = "eager"
-    scope = Scope()
+    scope = ChannelScope()
     personal = False
 
     def __init__(self) -> None:

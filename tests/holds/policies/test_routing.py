@@ -17,7 +17,7 @@ from holdfast.holds.timing.stored_calendars import Calendars
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
-from holdfast.types.terms import Approval, Rung
+from holdfast.types.terms import ApprovalTerms, Rung
 from tests.holds.policies.conftest import MakeHoldfast
 from tests.holds.policies.flows import decide, given, hold_of, refund
 from tests.holds.time.places import NINE_TO_FIVE, at
@@ -64,7 +64,7 @@ rules:
 
 
 def in_code() -> Policy:
-    quorum = Approval(mode="quorum", need=2, of=("role:cfo", "group:board"))
+    quorum = ApprovalTerms(mode="quorum", need=2, of=("role:cfo", "group:board"))
     return Policy(
         "refunds",
         Rule(name="large", when=lambda facts: facts["context"]["amount"] >= 1000, assign="role:cfo",
@@ -255,8 +255,8 @@ def test_a_file_that_is_no_policy_is_refused(tmp_path: Path, name: str, text: st
         Rule(name="r", when="amount >"),
         Rule(name="r", decide="approve", judge="j"),
         Rule(name="r", judge="nobody"),
-        Rule(name="r", decide="approve", approval=Approval(mode="quorum", need=2)),
-        Rule(name="r", decide="approve", approval=Approval(exclude=("initiator",))),
+        Rule(name="r", decide="approve", approval=ApprovalTerms(mode="quorum", need=2)),
+        Rule(name="r", decide="approve", approval=ApprovalTerms(exclude=("initiator",))),
         Rule(name="r", on_timeout="cancel"),
         Rule(name="r", threshold=1.5),
         Rule(name="r", ladder=(Rung("", "soon"),)),

@@ -16,7 +16,7 @@ from holdfast.holds.policies.rules import Rule
 from holdfast.holds.policies.simulate import simulate
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
-from holdfast.types.terms import Approval
+from holdfast.types.terms import ApprovalTerms
 from tests.holds.policies.conftest import MakeHoldfast
 from tests.holds.policies.flows import decide, given, refund
 
@@ -42,7 +42,7 @@ async def test_a_changed_rule_shows_what_would_have_gone_otherwise(make_hf: Make
         "new",
         Rule(name="small", when="amount < 50", decide="approve"),
         Rule(name="large", when="amount > 1000", assign="role:cfo", priority="high", timeout="4h",
-             approval=Approval(mode="quorum", need=2, of=("role:cfo",))),
+             approval=ApprovalTerms(mode="quorum", need=2, of=("role:cfo",))),
     )  # fmt: skip
     store = await hf.open()
     before = await store.audit_head("default")

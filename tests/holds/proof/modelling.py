@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import HoldfastError
-from holdfast.holds.actions.resolve import Resolved
+from holdfast.holds.actions.resolve import ResolveResult
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.service import HoldService
@@ -137,7 +137,7 @@ class World:
 
 
 def told(value: Any) -> Any:
-    if isinstance(value, Resolved):
+    if isinstance(value, ResolveResult):
         return value.row, value.replay
     # What has a random name is the same but for that.
     return value if isinstance(value, HoldRow) else type(value)

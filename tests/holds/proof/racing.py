@@ -24,7 +24,7 @@ from holdfast.holds.service import HoldService
 from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.audit import AuditRow
-from holdfast.types.hold import HoldChange, HoldRow, Note, Unchanged
+from holdfast.types.hold import HoldChange, HoldRow, Note, ChangeRefusal
 from holdfast.types.ids import HoldId
 from holdfast.types.status import RunStatus
 
@@ -78,7 +78,7 @@ class Poised:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def change_hold(self, change: HoldChange) -> HoldRow | Unchanged:
+    async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
         # Blocking is meant: the loop of this thread has nothing else to run.
         self._gate.wait(self._number)
         return await self._store.change_hold(change)

@@ -14,13 +14,13 @@ from holdfast.errors import (
     HoldReassignedError,
 )
 from holdfast.holds.actions.answers import Submission
-from holdfast.holds.actions.context import Office
-from holdfast.holds.actions.resolve import Resolved
+from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.resolve import ResolveResult
 from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.open import Links
-from holdfast.holds.links.tokens import Grant, LinkKey, mint
+from holdfast.holds.links.tokens import LinkGrant, LinkKey, mint
 from holdfast.holds.service import HoldService
-from holdfast.holds.timing.sweeper import Swept
+from holdfast.holds.timing.sweeper import SweepCounts
 from holdfast.store.protocols import Store
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
@@ -57,7 +57,7 @@ async def test_decision_or_reassignment_comes_first_and_the_other_sees_it(arena:
         told = (await arena.topics(row)).count("hold.assigned")
         assert is_consistent(after)
         if after.status is HoldStatus.resolved:
-            assert isinstance(answer, Resolved), answer
+            assert isinstance(answer, ResolveResult), answer
             assert isinstance(moved, HoldDecidedError), moved
             assert (after.assignee, told, await arena.effective(row)) == ("group:finance", 0, ["resolved"])
             assert (await arena.goes_on(row)).completed
@@ -117,7 +117,7 @@ async def test_two_sweeps_have_one_effect(arena: Arena, action: str) -> None:
     effect = {"cancel": "cancelled", "default": "resolved"}.get(action, "escalated")
 
     async def judge(row: HoldRow, done: Sequence[Any]) -> str:
-        assert all(isinstance(each, Swept) for each in done), done
+        assert all(isinstance(each, SweepCounts) for each in done), done
         assert sorted(each.expired for each in done) == [0, 1]
         after = await arena.row(row.id)
         assert await arena.effective(row) == [effect]
@@ -182,7 +182,7 @@ async def test_a_link_is_used_once_and_shows_the_outcome_after_that(arena: Arena
 
     def posts(decision: str) -> Act:
         async def act(store: Store, row: HoldRow) -> Any:
-            links = Links(Office(store), LinkKeys(store, [KEY]))
+            links = Links(HoldContext(store), LinkKeys(store, [KEY]))
             return await links.decide(tokens[row.id], Submission(decision=decision))
 
         return act
@@ -190,11 +190,11 @@ async def test_a_link_is_used_once_and_shows_the_outcome_after_that(arena: Arena
     tokens: dict[str, str] = {}
 
     async def minted(row: HoldRow) -> None:
-        tokens[row.id] = mint(row, Grant(to=DANA.id, purpose="decide"), KEY, arena.clock.now())
+        tokens[row.id] = mint(row, LinkGrant(to=DANA.id, purpose="decide"), KEY, arena.clock.now())
 
     async def judge(row: HoldRow, done: Sequence[Any]) -> str:
         after = await arena.row(row.id)
-        (won,) = [each for each in done if isinstance(each, Resolved)]
+        (won,) = [each for each in done if isinstance(each, ResolveResult)]
         (lost,) = [each for each in done if isinstance(each, Exception)]
         assert won.row == after
         assert isinstance(lost, HoldDecidedError), lost
@@ -226,7 +226,7 @@ async def test_a_placed_decision_is_made_or_taken_back_when_its_time_is_up(arena
 
     async def judge(row: HoldRow, done: Sequence[Any]) -> str:
         after, (taken_back, swept) = await arena.row(row.id), done
-        assert isinstance(swept, Swept), swept
+        assert isinstance(swept, SweepCounts), swept
         assert after.placed is None
         if after.status is HoldStatus.pending:
             assert (taken_back, await arena.mail(row)) == (after, [])

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Holdfast, RunBusyError
 from holdfast.errors import HoldNotFoundError
-from holdfast.holds.actions.resolve import Resolved
+from holdfast.holds.actions.resolve import ResolveResult
 from holdfast.holds.service import HoldService
 from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
@@ -66,7 +66,7 @@ async def test_a_sender_that_knocks_until_the_question_is_there_is_heard_once(ar
     async def judge(row: HoldRow, done: Sequence[Any]) -> str:
         asked, answer = done
         assert not isinstance(asked, Exception), asked
-        assert isinstance(answer, Resolved), answer
+        assert isinstance(answer, ResolveResult), answer
         try:
             assert (await arena.goes_on(row)).completed
         except RunBusyError:

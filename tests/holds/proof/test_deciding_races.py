@@ -9,8 +9,8 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import HoldDecidedError, HoldReassignedError
-from holdfast.holds.actions.resolve import Resolved
-from holdfast.holds.timing.sweeper import Swept
+from holdfast.holds.actions.resolve import ResolveResult
+from holdfast.holds.timing.sweeper import SweepCounts
 from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus, RunStatus
@@ -27,7 +27,7 @@ async def test_one_decision_counts_and_the_others_learn_whose_when_three_people_
 
     async def judge(row: HoldRow, done: Sequence[Any]) -> str:
         after = await arena.row(row.id)
-        (won,) = [each for each in done if isinstance(each, Resolved)]
+        (won,) = [each for each in done if isinstance(each, ResolveResult)]
         assert won.row == after
         assert await arena.effective(row) == ["resolved"]
         for who, error in zip(PEOPLE, done, strict=True):
@@ -68,13 +68,13 @@ async def test_the_deadline_or_the_decision_counts_and_never_both(arena: Arena, 
 
     async def judge(row: HoldRow, done: Sequence[Any]) -> str:
         after, (answer, swept) = await arena.row(row.id), done
-        assert isinstance(swept, Swept), swept
+        assert isinstance(swept, SweepCounts), swept
         by_hand = after.resolved_by == DANA.id
         assert await arena.effective(row) == [str(after.status)]
         assert (await arena.topics(row)).count("hold.closed") == 1
         assert len(await arena.mail(row)) == 1
         if by_hand:
-            assert (isinstance(answer, Resolved), swept.expired) == (True, 0), answer
+            assert (isinstance(answer, ResolveResult), swept.expired) == (True, 0), answer
             assert said(after)["late"] is True
         else:
             assert (after.status, swept.expired) == (status, 1)
@@ -97,9 +97,9 @@ async def test_the_old_assignee_is_told_and_keeps_a_draft_when_the_escalation_wa
 
     async def judge(row: HoldRow, done: Sequence[Any]) -> str:
         after, (answer, swept) = await arena.row(row.id), done
-        assert isinstance(swept, Swept), swept
+        assert isinstance(swept, SweepCounts), swept
         if after.status is HoldStatus.resolved:
-            assert (isinstance(answer, Resolved), swept.expired) == (True, 0)
+            assert (isinstance(answer, ResolveResult), swept.expired) == (True, 0)
             assert await arena.effective(row) == ["resolved"]
             assert (after.escalation_count, after.epoch, after.assignee) == (0, 1, "group:finance")
             assert (await arena.goes_on(row)).completed
@@ -161,7 +161,7 @@ async def test_a_cancelled_run_never_goes_on_when_its_hold_is_decided_meanwhile(
         assert await arena.effective(row) == [str(after.status)]
         assert (await arena.topics(row)).count("hold.closed") == 1
         if after.status is HoldStatus.resolved:
-            assert isinstance(answer, Resolved), answer
+            assert isinstance(answer, ResolveResult), answer
         else:
             assert after.status is HoldStatus.cancelled
             assert isinstance(answer, HoldDecidedError), answer
@@ -207,7 +207,7 @@ async def test_the_first_of_two_questions_is_enough_when_both_are_answered_at_on
     async def judge(rows: Any, done: Sequence[Any]) -> str:
         after = [await arena.row(row.id) for row in rows]
         for row, answer in zip(after, done, strict=True):
-            assert isinstance(answer, Resolved if row.status is HoldStatus.resolved else HoldDecidedError), (
+            assert isinstance(answer, ResolveResult if row.status is HoldStatus.resolved else HoldDecidedError), (
                 answer
             )
             assert await arena.effective(row) == [str(row.status)]

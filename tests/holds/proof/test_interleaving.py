@@ -16,10 +16,10 @@ import pytest
 
 from holdfast.errors import ConflictError, ForbiddenError, InputError, NotFoundError
 from holdfast.holds.actions.answers import Submission
-from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.open import Links
-from holdfast.holds.links.tokens import Grant, mint
+from holdfast.holds.links.tokens import LinkGrant, mint
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.queries.audit import verify_audit
@@ -75,8 +75,8 @@ class Interrupted:
 
 async def links(store: Store, row: HoldRow) -> Any:
     endless = msgspec.structs.replace(row, expires_at=None)
-    token = mint(endless, Grant(to=DANA.id, purpose="decide"), KEY, store.now())
-    return await Links(Office(store), LinkKeys(store, [KEY])).decide(token, Submission(decision="approve"))
+    token = mint(endless, LinkGrant(to=DANA.id, purpose="decide"), KEY, store.now())
+    return await Links(HoldContext(store), LinkKeys(store, [KEY])).decide(token, Submission(decision="approve"))
 
 
 async def delivers(store: Store, _row: HoldRow) -> Any:

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 )
 
 from holdfast import Holdfast
-from holdfast.holds.permissions.actor import Standing
+from holdfast.holds.permissions.actor import ActorMemberships
 from holdfast.holds.permissions.assignees import parse_assignee
 from holdfast.holds.queries.audit import verify_audit
 from holdfast.holds.queries.list import VIEWS
@@ -218,7 +218,7 @@ async def _listed(world: World, who: str, view: str) -> Any:
     return [row.id for row in found.rows]
 
 
-def _waits_for(row: HoldRow, standing: Standing) -> bool:
+def _waits_for(row: HoldRow, standing: ActorMemberships) -> bool:
     whose = [Assignee(row.assignee_type, row.assignee_value), *map(parse_assignee, row.terms.also_for)]
     return any(standing.own.fits(each) for each in whose)
 

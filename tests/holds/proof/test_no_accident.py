@@ -15,10 +15,10 @@ from holdfast import Flow, Holdfast
 from holdfast.errors import ConflictError, HoldfastError, InputError
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.links.open import Links
-from holdfast.holds.links.tokens import Grant
+from holdfast.holds.links.tokens import LinkGrant
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
-from holdfast.holds.policies.judge import read
+from holdfast.holds.policies.judge import read_judgement
 from holdfast.holds.timing.sweeper import HoldSweeper
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
@@ -118,7 +118,7 @@ def test_only_the_word_itself_approves_whatever_is_sent(options: Any) -> None:
 @given(VALUES | st.fixed_dictionaries({"approved": VALUES, "confidence": VALUES}))
 def test_a_judge_approves_only_where_it_says_so(said: Any) -> None:
     try:
-        found = read(said)
+        found = read_judgement(said)
     except (ValueError, TypeError, AttributeError):
         return
     assert 0 <= found.confidence <= 1
@@ -191,7 +191,7 @@ async def test_looking_decides_nothing_however_often(arena: Arena) -> None:
     arena.asking(assignee="user:dana@acme")
     row = await arena.asked()
     links = Links(arena.holds.office)
-    token = await links.make(row, Grant(to="user:dana@acme", purpose="decide", decisions=("approve",)))
+    token = await links.make(row, LinkGrant(to="user:dana@acme", purpose="decide", decisions=("approve",)))
     for _ in range(20):
         assert (await links.look(token)).way == "decide"
     dana = Actor(id="user:dana@acme")

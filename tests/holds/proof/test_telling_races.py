@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.holds.actions.resolve import Resolved
+from holdfast.holds.actions.resolve import ResolveResult
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.recipients import recipients_of
@@ -104,7 +104,7 @@ async def test_nobody_is_reminded_of_what_is_decided_but_by_a_ping_that_was_unde
 
     async def judge(row: HoldRow, done: Sequence[Any]) -> str:
         _, answer = done
-        assert isinstance(answer, Resolved), answer
+        assert isinstance(answer, ResolveResult), answer
         sent = post.pings(row)
         known = [each for each in await recipients_of(arena.store, row.id) if each.topic == REMINDED]
         order = [each.action for each in await arena.audit(row) if each.action in ("reminded", "resolved")]

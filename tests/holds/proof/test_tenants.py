@@ -21,7 +21,7 @@ from holdfast.holds.directory.base import Person
 from holdfast.holds.directory.stored import TableDirectory
 from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.open import Links
-from holdfast.holds.links.tokens import Grant, mint
+from holdfast.holds.links.tokens import LinkGrant, mint
 from holdfast.holds.queries.audit import verify_audit
 from holdfast.holds.queries.list import VIEWS
 from holdfast.holds.service import HoldService
@@ -236,7 +236,7 @@ async def test_links_of_one_tenant_open_nothing_of_another(town: Town) -> None:
     row, own = await town.asks("home"), await town.asks("away")
     links, keys = Links(town.holds.office), LinkKeys(town.store, [])
     home, away = await keys.signing("home"), await keys.signing("away")
-    now, grant = town.clock.now(), Grant(to=HOME.id, purpose="decide")
+    now, grant = town.clock.now(), LinkGrant(to=HOME.id, purpose="decide")
     forged = [
         mint(row, grant, away, now),
         mint(msgspec.structs.replace(row, tenant="away"), grant, away, now),
@@ -256,7 +256,7 @@ async def test_links_of_one_tenant_open_nothing_of_another(town: Town) -> None:
 async def test_somebody_signed_in_elsewhere_decides_nothing_by_a_link_that_leaked(town: Town) -> None:
     row = await town.asks("home")
     links = Links(town.holds.office)
-    token = await links.make(row, Grant(to=HOME.id, purpose="decide"))
+    token = await links.make(row, LinkGrant(to=HOME.id, purpose="decide"))
     before = await town.everything("home")
     with pytest.raises(HoldNotFoundError):
         await links.decide(token, Submission(decision="approve"), actor=STRANGER)

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.holds.permissions.actor import Standing
+from holdfast.holds.permissions.actor import ActorMemberships
 from holdfast.holds.permissions.approvals import Vote, tally
 from holdfast.holds.permissions.check import can
 from holdfast.types.hold import Option
-from holdfast.types.terms import OVERRIDE, RESOLVE, Actor, Approval, HoldTerms
-from holdfast.types.yes_no import NO, YES, approves, consent, refusal, refuses
+from holdfast.types.terms import OVERRIDE, RESOLVE, Actor, ApprovalTerms, HoldTerms
+from holdfast.types.yes_no import NO, YES, approves, approving_answer, refusing_answer, refuses
 from tests.holds.time.rows import a_row
 
 OPTIONS = st.lists(
@@ -30,7 +30,7 @@ OPTIONS = st.lists(
 @pytest.mark.covers("HOLD-BAD-03", "HOLD-SEC-12")
 @given(OPTIONS)
 def test_what_speaks_for_an_agent_can_choose_nothing_but_a_no(options: list[Option]) -> None:
-    agent = Standing(actor=Actor(id="service:helper", rights=frozenset({RESOLVE, OVERRIDE}), channel="mcp"))
+    agent = ActorMemberships(actor=Actor(id="service:helper", rights=frozenset({RESOLVE, OVERRIDE}), channel="mcp"))
     row = a_row(options=tuple(options))
     for option in options:
         verdict = can(agent, "resolve", row, row.created_at, reason="because", decision=option.id)
@@ -40,7 +40,7 @@ def test_what_speaks_for_an_agent_can_choose_nothing_but_a_no(options: list[Opti
 @pytest.mark.covers("HOLD-BAD-03")
 @given(OPTIONS)
 def test_the_answer_that_is_put_in_place_of_a_yes_is_a_no(options: list[Option]) -> None:
-    found = refusal(options)
+    found = refusing_answer(options)
     assert found is None or (found not in YES and not approves(found, options))
 
 
@@ -53,7 +53,7 @@ def test_whatever_fewer_votes_than_it_takes_come_to_is_a_no(
     options: list[Option], cast: list[tuple[int, int, bool]], mode: str, electorate: int | None
 ) -> None:
     seats = tuple(f"user:p{n}" for n in range(2))
-    approval = Approval(mode=mode, need=2, of=seats if mode == "sequential" else ("group:g",))
+    approval = ApprovalTerms(mode=mode, need=2, of=seats if mode == "sequential" else ("group:g",))
     row = a_row(options=tuple(options), terms=HoldTerms(approval=approval))
     votes = [
         Vote(
@@ -76,10 +76,10 @@ def test_who_has_a_veto_and_says_anything_but_yes_ends_it(
     options: list[Option], cast: list[tuple[int, int, bool]]
 ) -> None:
     words = [option.id for option in options]
-    if consent(options) is None:
+    if approving_answer(options) is None:
         return  # which of them is the yes is not known
     row = a_row(
-        options=tuple(options), terms=HoldTerms(approval=Approval(mode="quorum", need=1, of=("group:g",)))
+        options=tuple(options), terms=HoldTerms(approval=ApprovalTerms(mode="quorum", need=1, of=("group:g",)))
     )
     votes = [
         Vote(person=f"user:p{n}", decision=words[choice % len(words)], at=n, seats=("group:g",), veto=veto)

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast import Flow, Holdfast, Registrar
 from holdfast.holds.links.open import Links
-from holdfast.holds.notify.channel import Delivery, Scope
+from holdfast.holds.notify.channel import Delivery, ChannelScope
 from holdfast.holds.notify.notice import Notice
 from holdfast.holds.service import HoldService
 from holdfast.testing.clock import FakeClock
@@ -20,7 +20,7 @@ class Channel:
 
     name = "pager"
     personal = True
-    scope = Scope()
+    scope = ChannelScope()
 
     def __init__(self) -> None:
         self.told: list[Notice] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.holds.queries.evidence import make_pack, sealed
+from holdfast.holds.queries.evidence import make_pack, signed_pack
 from holdfast.types.terms import operator
 from tests.holds.evidence.test_packs import problems
 from tests.holds.review.firm import Firm, person
@@ -35,7 +35,7 @@ async def test_changed_fact_of_a_hold_is_found(firm: Firm, change: dict[str, Any
         await firm.holds.reassign(operator(), row.id, "user:kim")
     await firm.holds.resolve(person("kim" if moved else "dana"), row.id, "approve")
     content = json.loads(await make_pack(firm.holds.store, row.id))["content"]
-    assert list(problems(sealed(content))) == []
+    assert list(problems(signed_pack(content))) == []
     content["hold"] |= change
-    (problem,) = problems(sealed(content))
+    (problem,) = problems(signed_pack(content))
     assert problem.startswith("the audit tells")

@@ -9,7 +9,7 @@ import pytest
 from holdfast import FileDirectory, Lookups, OutsideDirectory, Person
 from holdfast.errors import DirectoryUnavailableError, HoldReassignedError, InputError, SettingsError
 from holdfast.holds.actions.audit_entries import entry
-from holdfast.holds.links.tokens import Grant
+from holdfast.holds.links.tokens import LinkGrant
 from holdfast.types.terms import operator
 from tests.holds.review.firm import Firm, person
 
@@ -44,7 +44,7 @@ async def test_question_that_a_directory_stumbles_over_does_not_shut_everybody_o
 async def test_link_for_a_purpose_that_there_is_none_is_not_made(firm: Firm) -> None:
     row = await firm.asks(assignee="user:dana")
     with pytest.raises(InputError, match="not for 'everything'"):
-        await firm.links.make(row, Grant(to="user:dana", purpose="everything"))
+        await firm.links.make(row, LinkGrant(to="user:dana", purpose="everything"))
 
 
 @pytest.mark.covers("HOLD-AUTH-01")

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import NotAssignedError
-from holdfast.holds.preparation import Desk
+from holdfast.holds.preparation import HoldPreparation
 from holdfast.holds.timing.reschedule import change_calendar
 from holdfast.holds.timing.stored_calendars import Calendars
 from holdfast.runs.hold_preparation import Preparer
@@ -42,7 +42,7 @@ class Broken:
 @pytest.mark.covers("AS-10")
 async def test_hold_whose_rules_could_not_be_asked_is_for_admins(anyio_backend: str) -> None:
     async with Holdfast("memory:") as hf:
-        (await hf.service()).runtime.preparer = Preparer(Desk(policies=Broken()))
+        (await hf.service()).runtime.preparer = Preparer(HoldPreparation(policies=Broken()))
         flow = Flow("refund", effect="pure")
         flow.hold("approve", prompt="Pay?", options=["yes", "no"], assignee="user:dana")
         (hold,) = (await flow.run({}, on=hf)).holds

@@ -17,7 +17,7 @@ from holdfast.errors import (
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.directory.base import Away, Memberships, Person
 from holdfast.holds.directory.stored import TableDirectory
-from holdfast.holds.links.tokens import Grant
+from holdfast.holds.links.tokens import LinkGrant
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import MANAGE, OVERRIDE, Actor, operator
 from tests.holds.review.firm import Firm, person
@@ -69,7 +69,7 @@ async def test_hold_does_not_go_to_who_is_excluded_under_another_name(firm: Firm
 @pytest.mark.covers("HOLD-SEC-03")
 async def test_link_to_an_address_is_good_for_its_owner_who_signs_in_by_id(firm: Firm) -> None:
     row = await firm.asks(assignee="user:dana@acme", links="login_required")
-    token = await firm.links.make(row, Grant(to="user:dana@acme", purpose="decide"))
+    token = await firm.links.make(row, LinkGrant(to="user:dana@acme", purpose="decide"))
     with pytest.raises(LinkInvalidError, match="somebody else"):
         await firm.links.decide(token, Submission(decision="approve"), actor=person("kim"))
     done = await firm.links.decide(token, Submission(decision="approve"), actor=person("dana"))

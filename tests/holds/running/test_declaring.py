@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Context, Flow, FlowInvalidError, RunStatus
 from holdfast.types.hold import Option
-from holdfast.types.terms import Approval, Rung
+from holdfast.types.terms import ApprovalTerms, Rung
 from tests.flows.places import Place
 
 pytestmark = pytest.mark.anyio
@@ -87,7 +87,7 @@ async def test_every_term_reaches_the_row_when_a_flow_or_a_handler_asks(place: P
     assert (hold.expiry_action, hold.escalation_target) == ("escalate", "role:lead")
     assert terms.ladder == (Rung("role:lead", "2h"), Rung("role:cfo", "1d"), Rung("role:ceo"))
     assert (terms.final_action, terms.default_option) == ("default_option", "reject")
-    exclude = Approval(mode="quorum", need=2, of=("group:finance",), exclude=("initiator",))
+    exclude = ApprovalTerms(mode="quorum", need=2, of=("group:finance",), exclude=("initiator",))
     assert terms.approval == exclude
     assert (terms.strict_assignee, terms.late_resolution, terms.on_cancel) == (True, "reject", "raise")
     assert (terms.bulk, terms.undo, terms.links, terms.allow_services) == (False, 8, "view_only", True)

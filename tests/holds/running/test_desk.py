@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from holdfast import Context, Flow, Holdfast, RunStatus
-from holdfast.holds.preparation import Desk, assigned
+from holdfast.holds.preparation import HoldPreparation, assigned
 from holdfast.runs.hold_preparation import Preparer
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.ids import RunId
@@ -39,7 +39,7 @@ class Step:
 
 async def furnished(place: Place, **steps: Step) -> Holdfast:
     hf = await place.hf()
-    (await hf.service()).runtime.preparer = Preparer(Desk(**steps))
+    (await hf.service()).runtime.preparer = Preparer(HoldPreparation(**steps))
     return hf
 
 
@@ -147,9 +147,9 @@ def test_a_hold_without_anything_to_look_up_is_ready_at_once() -> None:
         assignee="group:finance", priority="normal", context=b"{}", schema=None, created_at=5,
         expires_at=None, expiry_action=None, request_hash="", reminder_interval=60,
     )  # type: ignore[arg-type]  # fmt: skip
-    found = Desk().prepare_now(hold, facts)
+    found = HoldPreparation().prepare_now(hold, facts)
     assert found is not None
     assert (found.assignee_type, found.assignee_value) == ("group", "finance")
     assert found.remind_at == 5 + 3600 * 1_000_000
-    assert Desk(policies=Step()).prepare_now(hold, facts) is None
+    assert HoldPreparation(policies=Step()).prepare_now(hold, facts) is None
     assert assigned(found).assignee_value == "finance"

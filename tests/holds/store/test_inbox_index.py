@@ -9,9 +9,9 @@ import apsw
 import pytest
 
 from bench.inbox import INBOX, filled
-from holdfast.store.hold_order import SHARED
+from holdfast.store.hold_order import SHARED_ASSIGNEE
 from holdfast.store.sql.sqlite import hold_dues, hold_lists
-from holdfast.store.sql.sqlite.connect import Settings, connect
+from holdfast.store.sql.sqlite.connect import SqliteSettings, connect
 from holdfast.types.hold import Due, HoldFilter, HoldOrder
 from holdfast.types.status import HoldStatus
 
@@ -26,7 +26,7 @@ class Watched:
     """A connection that counts what its statements look at."""
 
     def __init__(self, file: str) -> None:
-        self.conn = connect(Settings(path=file))
+        self.conn = connect(SqliteSettings(path=file))
         self.seen: dict[str, int] = {}
         cast("apsw.Connection", self.conn).trace_v2(apsw.SQLITE_TRACE_PROFILE, self._note)
 
@@ -44,7 +44,7 @@ class Watched:
     ) -> list[str]:
         cur, told = self.conn.cursor(), []
         for each, of in hold_lists.stretches(cur, where):
-            if (of[0] == SHARED) is not shared:
+            if (of[0] == SHARED_ASSIGNEE) is not shared:
                 continue
             sql, args = hold_lists.places(each, order, after, 50, of)
             told += [row[-1] for row in cur.execute("EXPLAIN QUERY PLAN " + sql, args).fetchall()]

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.store.open import open_store
 from holdfast.store.sql.sqlite import outbox
-from holdfast.store.sql.sqlite.connect import Settings, connect
+from holdfast.store.sql.sqlite.connect import SqliteSettings, connect
 from holdfast.types.outbox import OutboxState
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +28,7 @@ VALUES ('default', 1, 'hold.judge', 'j', 5, x'')"""
 async def test_claim_looks_only_at_its_topics(tmp_path: Path) -> None:
     file = tmp_path / "h.db"
     await (await open_store(str(file))).close()
-    conn = connect(Settings(path=str(file)))
+    conn = connect(SqliteSettings(path=str(file)))
     conn.execute(_MANY)
     conn.execute(_ONE)
     steps: list[int] = []

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.holds.timing.deadlines import after, armed, length_at, with_ladder
-from holdfast.holds.timing.expire import SWEEP_INTERVAL, Ahead, lapse
+from holdfast.holds.timing.expire import SWEEP_INTERVAL, ExpiryFacts, expire
 from holdfast.model.hold_rules import default_of
 from holdfast.types.hold import HoldChange, HoldRow, Option
 from holdfast.types.status import HoldStatus
@@ -21,7 +21,7 @@ TO_LEADS: dict[str, Any] = {"expiry_action": "escalate", "escalation_target": "g
 
 
 def changed(row: HoldRow, now: int = DUE, **ahead: Any) -> HoldChange:
-    change = lapse(row, now, Ahead(**ahead))
+    change = expire(row, now, ExpiryFacts(**ahead))
     assert change is not None
     assert (change.hold, change.version, change.at) == (row.id, row.version, now)
     return change
@@ -47,7 +47,7 @@ def moved_on(row: HoldRow, change: HoldChange) -> HoldRow:
     ],
 )
 def test_a_hold_lapses_only_when_it_is_due(fields: dict[str, Any], now: int, is_due: bool) -> None:
-    assert (lapse(a_row(**fields), now, Ahead()) is not None) is is_due
+    assert (expire(a_row(**fields), now, ExpiryFacts()) is not None) is is_due
 
 
 @pytest.mark.covers("EX-4")
@@ -138,7 +138,7 @@ def test_an_escalation_gives_the_hold_to_somebody_else_with_a_deadline_ahead() -
     assert change.mail is None
     assert [message.key for message in change.outbox] == [f"{row.id}:hold.escalated:2"]
     assert msgspec.json.decode(change.audit[0].data)["from"] == "user:dana@acme"
-    assert lapse(after_it, DUE + HOUR, Ahead(assignee=LEADS)) is None
+    assert expire(after_it, DUE + HOUR, ExpiryFacts(assignee=LEADS)) is None
 
 
 @pytest.mark.covers("EX-6")
@@ -154,7 +154,7 @@ def test_an_escalation_ends_after_its_last_rung() -> None:
     terms = HoldTerms(ladder=(Rung("group:leads"), Rung("role:cfo", "1h"), Rung("role:cfo")))
     row, now, seen = with_ladder(a_row(terms=terms)), DUE, list[tuple[str | None, int]]()
     for _ in range(20):
-        change = lapse(row, now, Ahead(assignee=Assignee("role", "x")))
+        change = expire(row, now, ExpiryFacts(assignee=Assignee("role", "x")))
         if change is None:
             break
         row = moved_on(row, change)

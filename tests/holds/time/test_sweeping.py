@@ -13,11 +13,11 @@ import pytest
 from holdfast.errors import DirectoryUnavailableError, StoreBusyError
 from holdfast.holds.directory.base import Circle
 from holdfast.holds.policies.guardrails import Guardrails
-from holdfast.holds.timing.expire import Ahead, lapse
-from holdfast.holds.timing.sweeper import HoldSweeper, Swept
+from holdfast.holds.timing.expire import ExpiryFacts, expire
+from holdfast.holds.timing.sweeper import HoldSweeper, SweepCounts
 from holdfast.store.protocols import Store
 from holdfast.testing.conformance.kit import StoreKit
-from holdfast.types.hold import HoldChange, HoldRow, Unchanged
+from holdfast.types.hold import HoldChange, HoldRow, ChangeRefusal
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import HoldStatus
@@ -201,12 +201,12 @@ async def test_a_deadline_that_was_extended_first_beats_the_sweep(kit: StoreKit)
     row = await kit.hold(await asked(kit))
     kit.clock.advance(hours=2)
     now = kit.clock.now()
-    late = lapse(row, now, Ahead())
+    late = expire(row, now, ExpiryFacts())
     assert late is not None
     extended = HoldChange(hold=row.id, version=row.version, at=now, fields={"expires_at": now + HOUR})
 
     assert isinstance(await kit.store.change_hold(extended), HoldRow)
-    assert await kit.store.change_hold(late) is Unchanged.stale
+    assert await kit.store.change_hold(late) is ChangeRefusal.stale
     assert (await sweeper(kit).sweep()).expired == 0
     assert (await kit.hold(row.id)).status is HoldStatus.pending
 
@@ -289,7 +289,7 @@ async def test_a_serving_sweeper_looks_around_each_five_minutes(kit: StoreKit) -
     seen: list[int] = []
 
     class Counting(HoldSweeper):
-        async def sweep(self, run: RunId | None = None) -> Swept:
+        async def sweep(self, run: RunId | None = None) -> SweepCounts:
             seen.append(self.clock.now())
             return await super().sweep(run)
 

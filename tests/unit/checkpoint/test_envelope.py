@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.msgpack import Ext
 
-from holdfast.checkpoint import pack, record_digest, seal, unpack, unseal
-from holdfast.checkpoint.compress import MAX_DECOMPRESSED, WORTH_TRYING, expand, library, squeeze
+from holdfast.checkpoint import pack, record_digest, encode_body, unpack, decode_body
+from holdfast.checkpoint.compress import MAX_DECOMPRESSED, WORTH_TRYING, decompress, library, compress
 from holdfast.checkpoint.upcast import VERSION, upcast
 from holdfast.errors import (
     CheckpointCorruptError,
@@ -43,7 +43,7 @@ def step(value: Any) -> Step:
 
 @given(VALUES)
 def test_envelope_gives_back_body_and_values(value):
-    back = unseal(seal(step(value)), Step)
+    back = decode_body(encode_body(step(value)), Step)
     assert back.node == "think"
     assert same(unpack(back.ops[0][3], REGISTRY), value)
     assert same(unpack(back.output, REGISTRY), value)
@@ -51,68 +51,68 @@ def test_envelope_gives_back_body_and_values(value):
 
 def test_envelope_costs_one_byte_when_the_body_is_small():
     body = step("text")
-    assert seal(body) == b"A" + msgspec.msgpack.encode(body)
+    assert encode_body(body) == b"A" + msgspec.msgpack.encode(body)
 
 
 @pytest.mark.covers("CORE-CKPT-08", "R-51")
 def test_envelope_compresses_when_a_large_body_shrinks():
     value = freeze(["the same words again and again"] * 1000)
-    data = seal(step(value))
+    data = encode_body(step(value))
     assert data[:1] == b"a"
     assert len(data) < 1000
-    assert unpack(unseal(data, Step).output) == value
+    assert unpack(decode_body(data, Step).output) == value
 
 
 @pytest.mark.covers("CORE-CKPT-08")
 def test_envelope_does_not_compress_when_it_would_not_pay():
-    assert seal(Step("n", [], os.urandom(10_000)))[:1] == b"A"
-    assert seal(step("a" * (WORTH_TRYING // 2 - 100)))[:1] == b"A"
+    assert encode_body(Step("n", [], os.urandom(10_000)))[:1] == b"A"
+    assert encode_body(step("a" * (WORTH_TRYING // 2 - 100)))[:1] == b"A"
 
 
 def test_squeezing_is_refused_when_it_saves_a_tenth_or_less():
     noise = os.urandom(9_500)
-    assert squeeze(noise + b"\0" * 500) is None
-    assert squeeze(noise + b"\0" * 3000) is not None
+    assert compress(noise + b"\0" * 500) is None
+    assert compress(noise + b"\0" * 3000) is not None
 
 
 def test_body_reads_with_defaults_when_fields_were_added_later():
-    assert unseal(seal(step(1)), StepWithMore).added == 7
+    assert decode_body(encode_body(step(1)), StepWithMore).added == 7
 
 
 def test_body_reads_when_a_later_writer_added_fields():
-    assert unseal(seal(StepWithMore("n", [], 5)), Step).output == 5
+    assert decode_body(encode_body(StepWithMore("n", [], 5)), Step).output == 5
 
 
 @pytest.mark.covers("CORE-CKPT-05", "R-40")
 def test_reader_is_told_to_upgrade_when_the_version_is_newer():
-    data = bytes([seal(step(1))[0] + 1]) + seal(step(1))[1:]
+    data = bytes([encode_body(step(1))[0] + 1]) + encode_body(step(1))[1:]
     with pytest.raises(SchemaTooNewError, match=f"version {VERSION + 1}.*Upgrade"):
-        unseal(data, Step)
+        decode_body(data, Step)
 
 
 @pytest.mark.parametrize("data", [b"", b"A", b"a", b"@", b"\x93", b" {}", b"A\x91", b"a(\xb5/\xfd"])
 def test_reader_answers_corrupt_when_the_payload_is_none_of_ours(data):
     with pytest.raises(CheckpointCorruptError):
-        unseal(data, Step)
+        decode_body(data, Step)
 
 
 @pytest.mark.parametrize("value", ["short", freeze(["many words"] * 3000)])
 def test_reader_answers_corrupt_when_the_payload_is_cut_off_or_longer(value):
-    data = seal(step(value))
+    data = encode_body(step(value))
     for cut in (1, 2, 5, len(data) // 2, len(data) - 1):
         with pytest.raises(CheckpointCorruptError):
-            unseal(data[:cut], Step)
+            decode_body(data[:cut], Step)
     with pytest.raises(CheckpointCorruptError):
-        unseal(data + b"\x00", Step)
+        decode_body(data + b"\x00", Step)
 
 
 @given(st.sampled_from(["some text", freeze([[f"row {i}", (i, -i)] for i in range(900)])]), st.data())
 def test_reader_answers_with_a_typed_error_or_a_body_when_bytes_are_flipped(value, data):
-    broken = bytearray(seal(step(value)))
+    broken = bytearray(encode_body(step(value)))
     spot = data.draw(st.integers(0, len(broken) - 1))
     broken[spot] ^= data.draw(st.integers(1, 255))
     try:
-        unpack(unseal(bytes(broken), Step).output, REGISTRY)
+        unpack(decode_body(bytes(broken), Step).output, REGISTRY)
     except HoldfastError:
         return
 
@@ -121,52 +121,52 @@ def test_reader_answers_with_a_typed_error_or_a_body_when_bytes_are_flipped(valu
 def test_reader_answers_with_a_typed_error_when_the_bytes_are_noise(noise):
     for head in (b"A", b"a", b"A\x93\xa1n\x90"):
         try:
-            unpack(unseal(head + noise, Step).output, REGISTRY)
+            unpack(decode_body(head + noise, Step).output, REGISTRY)
         except HoldfastError:
             continue
 
 
 def test_reader_answers_corrupt_when_arrays_are_nested_without_end():
     with pytest.raises(CheckpointCorruptError):
-        unseal(b"A\x93\xa1n\x90" + b"\x91" * 100_000 + b"\x01", Step)
+        decode_body(b"A\x93\xa1n\x90" + b"\x91" * 100_000 + b"\x01", Step)
 
 
 def test_reader_refuses_a_bomb_by_what_it_claims():
     bomb = library().compress(b"\0" * (MAX_DECOMPRESSED + 1))
     with pytest.raises(CheckpointCorruptError, match="claims"):
-        expand(bomb)
+        decompress(bomb)
 
 
 def test_reader_refuses_a_frame_that_does_not_tell_its_size():
     squeezer = library().ZstdCompressor()
     untold = squeezer.compress(b"\0" * 10_000) + squeezer.flush()
     with pytest.raises(CheckpointCorruptError, match="None"):
-        expand(untold)
+        decompress(untold)
 
 
 def test_reader_refuses_a_second_frame_behind_the_first():
     with pytest.raises(CheckpointCorruptError, match="follows"):
-        expand(library().compress(b"\0" * 10_000) * 2)
+        decompress(library().compress(b"\0" * 10_000) * 2)
 
 
 def test_writer_is_told_the_limit_when_a_value_is_too_large():
     with pytest.raises(ValueTooLargeError, match=r"over the limit of 1,000.*reference"):
-        seal(step("a" * 600), limit=1000)
+        encode_body(step("a" * 600), limit=1000)
 
 
 def test_writer_is_told_the_place_when_a_body_has_a_lone_surrogate():
     with pytest.raises(ValueNotStorableError, match=r"Step\.ops\[1\]\[2\] "):
-        seal(Step("n", [("s", "a", "set", 1), ("s", "b", "\ud800", 1)]))
+        encode_body(Step("n", [("s", "a", "set", 1), ("s", "b", "\ud800", 1)]))
 
 
 def test_writer_answers_not_storable_when_a_value_was_not_packed():
     for value in (2**70, 1j, object()):
         with pytest.raises(ValueNotStorableError):
-            seal(Step("n", [], value))
+            encode_body(Step("n", [], value))
 
 
 def test_reading_an_envelope_needs_no_registry_when_its_values_are_of_own_types():
-    raw = unseal(seal(step(freeze((1, 2)))), Step).output
+    raw = decode_body(encode_body(step(freeze((1, 2)))), Step).output
     assert type(raw) is Ext
 
 
@@ -195,12 +195,12 @@ def test_upcast_goes_through_every_version_in_turn():
 
 @pytest.mark.covers("CORE-CKPT-05", "R-40")
 def test_envelope_reads_an_old_version_through_its_upcast(monkeypatch):
-    old = seal(Step("n", [], pack((1, 2))))
+    old = encode_body(Step("n", [], pack((1, 2))))
     monkeypatch.setattr("holdfast.checkpoint.envelope.VERSION", 2)
     monkeypatch.setattr(
         "holdfast.checkpoint.envelope.upcast",
         lambda body, raw, version: upcast(body, raw, version, {1: lambda _b, r: [r[0] + "!", *r[1:]]}, 2),
     )
-    back = unseal(old, Step)
+    back = decode_body(old, Step)
     assert back.node == "n!"
     assert unpack(back.output) == (1, 2)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.checkpoint.codec import pack, unpack
-from holdfast.checkpoint.envelope import decode_packed, encode_packed, wrap
+from holdfast.checkpoint.envelope import decode_packed, encode_packed, pack_envelope
 from holdfast.checkpoint.fold import History, fold, load_history
 from holdfast.checkpoint.read_untyped import LenientRegistry
 from holdfast.checkpoint.registry import TypeRegistry
@@ -83,10 +83,10 @@ def test_history_is_the_same_after_it_was_stored() -> None:
         (Kind.step, "a", StepBody([("scratch", "x", "set", 1)], [("F", "", 0, 0)], 7)),
         (Kind.asked, "b", asked),
     )
-    stored = wrap(encode_packed(pack(history.dump())))
+    stored = pack_envelope(encode_packed(pack(history.dump())))
     assert load_history(unpack(decode_packed(stored))) == history
 
 
 def test_value_of_an_unknown_type_is_shown_as_plain_data_when_the_code_is_missing() -> None:
-    stored = wrap(encode_packed(pack(FrozenDict({"at": Point(1, 2)}), TypeRegistry(Point))))
+    stored = pack_envelope(encode_packed(pack(FrozenDict({"at": Point(1, 2)}), TypeRegistry(Point))))
     assert unpack(decode_packed(stored), LenientRegistry()) == {"at": {"x": 1, "y": 2}}

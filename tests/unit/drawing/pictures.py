@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from holdfast.drawing import Look, Picture, PictureEdge, PictureNode, State
+from holdfast.drawing import EdgeStyle, Picture, PictureEdge, PictureNode, State
 
 
 def picture(*edges: tuple[str, ...], **states: str) -> Picture:
@@ -15,7 +15,7 @@ def picture(*edges: tuple[str, ...], **states: str) -> Picture:
 
 
 def _edge(source: str, target: str, label: str = "", look: str = "plain") -> PictureEdge:
-    return PictureEdge(source=source, target=target, label=label, look=Look(look))
+    return PictureEdge(source=source, target=target, label=label, look=EdgeStyle(look))
 
 
 def random_picture(seed: int, count: int = 0, reach: int = 0) -> Picture:

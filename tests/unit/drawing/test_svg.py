@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from holdfast.drawing import Look, Mark, Picture, PictureEdge, PictureNode, Shape, State, to_svg
+from holdfast.drawing import EdgeStyle, Highlight, Picture, PictureEdge, PictureNode, NodeShape, State, to_svg
 from tests.unit.drawing.pictures import picture, random_picture
 
 NS = "{http://www.w3.org/2000/svg}"
@@ -41,9 +41,9 @@ def test_edges_show_labels_loops_failures_and_marks() -> None:
     shown = Picture(
         nodes=tuple(PictureNode(id=name, label=name) for name in "abc"),
         edges=(
-            PictureEdge(source="a", target="b", label="amount > 100", look=Look.conditional, mark=Mark.taken),
-            PictureEdge(source="b", target="a", look=Look.loop),
-            PictureEdge(source="b", target="c", look=Look.failure),
+            PictureEdge(source="a", target="b", label="amount > 100", look=EdgeStyle.conditional, mark=Highlight.taken),
+            PictureEdge(source="b", target="a", look=EdgeStyle.loop),
+            PictureEdge(source="b", target="c", look=EdgeStyle.failure),
         ),
     )
     root = parsed(shown)
@@ -56,7 +56,7 @@ def test_edges_show_labels_loops_failures_and_marks() -> None:
 @pytest.mark.covers("TOOL-DRAW-03")
 def test_a_sub_flow_is_drawn_inside_its_node() -> None:
     inner = picture(("first", "second"))
-    root = parsed(Picture(nodes=(PictureNode(id="child", label="child", shape=Shape.subflow, inside=inner),)))
+    root = parsed(Picture(nodes=(PictureNode(id="child", label="child", shape=NodeShape.subflow, inside=inner),)))
 
     node = next(group for group in root.iter(f"{NS}g") if "subflow" in group.get("class", ""))
     assert {"child", "first", "second"} <= {"".join(t.itertext()) for t in node.iter(f"{NS}text")}
@@ -64,8 +64,8 @@ def test_a_sub_flow_is_drawn_inside_its_node() -> None:
 
 
 @pytest.mark.covers("TOOL-DRAW-03")
-@pytest.mark.parametrize("shape", [s for s in Shape if s not in (Shape.task, Shape.start, Shape.end)])
-def test_each_kind_of_node_has_an_icon_and_a_word_in_the_legend(shape: Shape) -> None:
+@pytest.mark.parametrize("shape", [s for s in NodeShape if s not in (NodeShape.task, NodeShape.start, NodeShape.end)])
+def test_each_kind_of_node_has_an_icon_and_a_word_in_the_legend(shape: NodeShape) -> None:
     root = parsed(Picture(nodes=(PictureNode(id="a", label="a", shape=shape),)))
 
     icons = [group for group in root.iter(f"{NS}g") if group.get("class") == "shape"]
@@ -127,9 +127,9 @@ def test_everything_lies_inside_the_view(seed: int) -> None:
 @pytest.mark.covers("TOOL-DRAW-03")
 def test_the_mark_of_a_box_colours_no_line_inside_it() -> None:
     inside = picture(("a", "b"))
-    svg = to_svg(Picture(nodes=(PictureNode(id="box", label="box", mark=Mark.added, inside=inside),)))
+    svg = to_svg(Picture(nodes=(PictureNode(id="box", label="box", mark=Highlight.added, inside=inside),)))
     sheet = svg[svg.index("<style>") : svg.index("</style>")]
 
     lines = [rule for rule in sheet.replace(",", "\n").splitlines() if ".line" in rule or ".head" in rule]
-    assert [rule for rule in lines if any(f".{mark} ." in rule for mark in Mark if mark)] == []
+    assert [rule for rule in lines if any(f".{mark} ." in rule for mark in Highlight if mark)] == []
     assert ".added>.line" in sheet

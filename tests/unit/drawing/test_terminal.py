@@ -7,12 +7,12 @@ from textwrap import dedent
 import pytest
 
 from holdfast.drawing import (
-    Look,
-    Mark,
+    EdgeStyle,
+    Highlight,
     Picture,
     PictureEdge,
     PictureNode,
-    Shape,
+    NodeShape,
     State,
     TextRuler,
     lay_out,
@@ -89,7 +89,7 @@ def test_loops_and_labels_are_drawn_in_ascii_too() -> None:
 def test_a_flow_within_is_drawn_inside_its_frame() -> None:
     inner = picture(("a", "b"))
     shown = Picture(
-        nodes=(PictureNode(id="child", label="child", shape=Shape.subflow, inside=inner),), title="outer"
+        nodes=(PictureNode(id="child", label="child", shape=NodeShape.subflow, inside=inner),), title="outer"
     )
 
     same(
@@ -114,8 +114,8 @@ def test_an_edge_to_the_node_itself_goes_round_it() -> None:
 
 @pytest.mark.covers("TOOL-DRAW-04")
 def test_plain_text_is_ascii_alone_when_asked() -> None:
-    node = PictureNode(id="a", label="größe ✓", state=State.asking, note="… \u00d7 \u2013", shape=Shape.hold)
-    shown = Picture(nodes=(node,), edges=(PictureEdge(source="a", target="a", label="→", look=Look.loop),))
+    node = PictureNode(id="a", label="größe ✓", state=State.asking, note="… \u00d7 \u2013", shape=NodeShape.hold)
+    shown = Picture(nodes=(node,), edges=(PictureEdge(source="a", target="a", label="→", look=EdgeStyle.loop),))
 
     for width in (100, 8):
         assert to_text(shown, width=width, ascii_only=True).plain.isascii()
@@ -168,9 +168,9 @@ def test_styles_are_words_that_the_caller_colours() -> None:
     shown = Picture(
         nodes=(
             PictureNode(id="a", label="a", state=State.failed),
-            PictureNode(id="b", label="b", mark=Mark.added),
+            PictureNode(id="b", label="b", mark=Highlight.added),
         ),
-        edges=(PictureEdge(source="a", target="b", mark=Mark.taken),),
+        edges=(PictureEdge(source="a", target="b", mark=Highlight.taken),),
     )
 
     styles = {span.style for line in to_text(shown).lines for span in line if span.text.strip()}

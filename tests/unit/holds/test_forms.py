@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.holds.forms.fill import MAX_DATA, Filled, fill
+from holdfast.holds.forms.fill import MAX_DATA, FilledForm, fill
 from holdfast.holds.forms.money import amount_of
 from holdfast.model.expr import mapping_resolver
-from holdfast.model.forms.compile import Compiled, compile_form
+from holdfast.model.forms.compile import CompiledForm, compile_form
 from holdfast.model.forms.field_kinds import KINDS
 from holdfast.model.forms.json_schema import KEY, schema_of, sections_of
 from holdfast.model.forms.render import confidence_of, render_form
-from holdfast.model.forms.visible_text import unmasked
+from holdfast.model.forms.visible_text import show_invisible
 from holdfast.model.hold_rendering import MAX_SHOWN, UnshowableError
 
 CHOICE = {
@@ -36,11 +36,11 @@ def field(**parts: Any) -> dict[str, Any]:
     return {"type": "input", "field": "x", **parts}
 
 
-def answer(form: dict[str, Any], data: Any, decision: str = "approve", **context: Any) -> Filled:
+def answer(form: dict[str, Any], data: Any, decision: str = "approve", **context: Any) -> FilledForm:
     return fill(form, context, decision, data)
 
 
-def codes(filled: Filled) -> list[tuple[str, str]]:
+def codes(filled: FilledForm) -> list[tuple[str, str]]:
     return [(error.field, error.code) for error in filled.errors]
 
 
@@ -317,10 +317,10 @@ def test_form_is_refused_when_it_has_more_than_can_be_shown(content: Any) -> Non
 
 
 def test_characters_that_nobody_sees_are_shown_by_their_number() -> None:
-    assert unmasked("pay \u202e001\u202c") == "pay \\u202e001\\u202c"
-    assert unmasked("a\u200bb") == "a\\u200bb"
-    assert unmasked("a\u200db") == "a\\u200db"
-    assert unmasked("👩\u200d🚀 नमस्ते é") == "👩\u200d🚀 नमस्ते é"
+    assert show_invisible("pay \u202e001\u202c") == "pay \\u202e001\\u202c"
+    assert show_invisible("a\u200bb") == "a\\u200bb"
+    assert show_invisible("a\u200db") == "a\\u200db"
+    assert show_invisible("👩\u200d🚀 नमस्ते é") == "👩\u200d🚀 नमस्ते é"
     assert rendered("{{a}}", a={"k": ["\ufeffx"]})["sections"][0]["content"] == {"k": ["\\ufeffx"]}
 
 
@@ -369,7 +369,7 @@ SECTIONS = st.lists(st.dictionaries(KEYS, WORDS | JSON | st.just(["a", "b"]), ma
 @settings(max_examples=150, deadline=2_000)
 @given(SECTIONS, JSON, st.dictionaries(st.sampled_from(["a", "b", "x"]), JSON, max_size=3))
 def test_nothing_that_is_written_or_answered_breaks_a_form(sections: Any, state: Any, data: Any) -> None:
-    found: Compiled = compile_form(sections)
+    found: CompiledForm = compile_form(sections)
     if found.problems:
         return
     form = msgspec.json.decode(msgspec.json.encode(render_form(found.form, mapping_resolver({"a": state}))))

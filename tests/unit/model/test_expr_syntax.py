@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model.expr import MAX_DEPTH, MAX_LENGTH, ExprSyntaxError, compile_expr, mapping_resolver
-from holdfast.model.expr.nodes import AllOf, AnyOf, Choose, Compare, Items, Literal, Name, Node, Not, spell
+from holdfast.model.expr.nodes import AllOf, AnyOf, Choose, Comparison, Items, Literal, Name, Node, Not, spell
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def _compound(nodes: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
         st.builds(Not, nodes),
         several.map(lambda operands: _flat(AllOf, operands)),
         several.map(lambda operands: _flat(AnyOf, operands)),
-        st.builds(Compare, st.sampled_from(_OPERATORS), nodes, nodes),
+        st.builds(Comparison, st.sampled_from(_OPERATORS), nodes, nodes),
         st.builds(Choose, nodes, nodes, nodes),
         st.lists(nodes, max_size=3).map(lambda items: Items(tuple(items))),
     )

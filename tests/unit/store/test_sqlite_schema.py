@@ -42,7 +42,7 @@ async def test_schema_equals_the_snapshot_when_all_migrations_ran(tmp_path: Path
 
 async def test_statements_are_compiled_once_whatever_is_bound_to_them(tmp_path: Path) -> None:
     """Otherwise SQLite makes new plans for many of them at every call, which takes longer than running."""
-    conn = connect(migrate.Settings(path=str(await _store_file(tmp_path))))
+    conn = connect(migrate.SqliteSettings(path=str(await _store_file(tmp_path))))
     assert conn.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) == 1
     conn.close()
 
@@ -93,7 +93,7 @@ async def test_migration_that_fails_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = migrate.migrations()
-    bad = migrate.Migration(len(good) + 1, "bad", "CREATE TABLE half (x INTEGER); CREATE TABLE runs (x)")
+    bad = migrate.SqliteMigration(len(good) + 1, "bad", "CREATE TABLE half (x INTEGER); CREATE TABLE runs (x)")
     file = await _store_file(tmp_path)
     before = _schema(file)
     monkeypatch.setattr(migrate, "migrations", lambda: [*good, bad])
@@ -106,7 +106,7 @@ async def test_later_migration_is_applied_to_a_file_of_today(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = migrate.migrations()
-    more = migrate.Migration(len(good) + 1, "more", "CREATE TABLE more (x INTEGER) STRICT")
+    more = migrate.SqliteMigration(len(good) + 1, "more", "CREATE TABLE more (x INTEGER) STRICT")
     file = await _store_file(tmp_path)
     monkeypatch.setattr(migrate, "migrations", lambda: [*good, more])
     await (await open_store(str(file))).close()
@@ -125,7 +125,7 @@ async def test_store_opens_when_its_creator_died_before_wal_was_switched_on(
     with monkeypatch.context() as patched:
         patched.setattr(migrate, "_switch_to_wal", die)
         with pytest.raises(KeyboardInterrupt):
-            migrate.prepare(migrate.Settings(path=str(file)))
+            migrate.prepare(migrate.SqliteSettings(path=str(file)))
     assert pragma(file, "journal_mode") == "delete"
     await (await open_store(str(file))).close()
     assert pragma(file, "journal_mode") == "wal"

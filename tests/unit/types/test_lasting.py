@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.types.human_time import lasting
+from holdfast.types.human_time import human_duration
 
 HOUR = 3_600_000_000
 
@@ -27,4 +27,4 @@ HOUR = 3_600_000_000
     ],
 )
 def test_a_duration_is_said_in_two_units_at_most(micros: int, said: str) -> None:
-    assert lasting(micros) == said
+    assert human_duration(micros) == said

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import SettingsError
-from holdfast.types.limit_rows import Gate, flow_gate, flow_of, key_gate, path_of
+from holdfast.types.limit_rows import LimitRow, flow_limit, flow_of, key_limit, path_of
 from holdfast.types.limits import Limits, parse_rate, rate_text
 
 MINUTE = 60_000_000
@@ -62,15 +62,15 @@ def test_limits_that_mean_nothing_are_refused(given: dict[str, Any], said: str) 
 def test_limits_are_the_gates_of_a_flow_and_of_each_key() -> None:
     limits = Limits(concurrency=20, rate="100/min", key="{{who}}", per_key=1, key_rate="5/s")
     assert limits.gates("refund") == [
-        Gate(name="flow:refund", concurrency=20, rate=100, per=MINUTE),
-        Gate(name="flow:refund/*", concurrency=1, rate=5, per=1_000_000),
+        LimitRow(name="flow:refund", concurrency=20, rate=100, per=MINUTE),
+        LimitRow(name="flow:refund/*", concurrency=1, rate=5, per=1_000_000),
     ]
     assert [gate.name for gate in Limits(concurrency=1).gates("a/b")] == ["flow:a%2Fb"]
 
 
 def test_names_of_gates_are_paths() -> None:
-    assert path_of(key_gate("refund", "acme")) == ("flow:refund", "flow:refund/acme")
-    assert path_of(flow_gate("refund")) == ("flow:refund",)
+    assert path_of(key_limit("refund", "acme")) == ("flow:refund", "flow:refund/acme")
+    assert path_of(flow_limit("refund")) == ("flow:refund",)
     for flow in ("refund", "a/b", "50%", "a%2Fb", "*"):
-        assert flow_of(flow_gate(flow)) == flow
-        assert flow_of(key_gate(flow, "k")) is None
+        assert flow_of(flow_limit(flow)) == flow
+        assert flow_of(key_limit(flow, "k")) is None

@@ -11,7 +11,7 @@ from holdfast.api.auth.principal import ROLES, Principal, Right, with_implied
 from holdfast.errors import ForbiddenError, InputError
 from holdfast.types.ids import DEFAULT_TENANT
 from holdfast.types.terms import Actor
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 SERVER: Final = "_server"
 """The tenant of what belongs to the server itself: credentials are looked up before their tenant is known."""
@@ -54,18 +54,18 @@ def checked(grant: Grant) -> Grant:
     kind, colon, name = grant.subject.partition(":")
     if not colon or kind not in ("user", "service") or not _is_name(name):
         raise InputError(
-            f"{told(repr(grant.subject), 80)} names nobody.",
+            f"{clean_text(repr(grant.subject), 80)} names nobody.",
             hint="Write user:NAME for a person, service:NAME for a program.",
         )
     if not _is_name(grant.tenant) or grant.tenant.startswith("_"):
         raise InputError(
-            f"{told(repr(grant.tenant), 80)} cannot be the name of a tenant.",
+            f"{clean_text(repr(grant.tenant), 80)} cannot be the name of a tenant.",
             hint="It is printable, has at most 200 characters and does not begin with an underscore.",
         )
     unknown = [role for role in grant.roles if role not in ROLES]
     if unknown:
         raise InputError(
-            f"there is no role {told(repr(unknown[0]), 80)}.", hint=f"There are {', '.join(ROLES)}."
+            f"there is no role {clean_text(repr(unknown[0]), 80)}.", hint=f"There are {', '.join(ROLES)}."
         )
     return grant
 

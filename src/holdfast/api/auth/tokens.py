@@ -22,7 +22,7 @@ from holdfast.store.protocols import Store
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 KIND: Final = "token"
 USED: Final = "token_used"
@@ -110,7 +110,7 @@ class Tokens:
         token = None if kept is None else msgspec.json.decode(kept.body, type=Token)
         if kept is None or token is None or (tenant is not None and token.grant.tenant != tenant):
             raise NotFoundError(
-                f"there is no token {told(repr(name), 80)}.", hint="`holdfast tokens list` lists them."
+                f"there is no token {clean_text(repr(name), 80)}.", hint="`holdfast tokens list` lists them."
             )
         if token.revoked_at is not None:
             return token

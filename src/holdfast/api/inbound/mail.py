@@ -14,13 +14,13 @@ from holdfast.api.inbound.mail_message import Letter, read_letter, said_in
 from holdfast.api.inbound.settings import MailWay
 from holdfast.errors import ForbiddenError, HoldfastError, LinkInvalidError, StoreError
 from holdfast.holds.actions.answers import Submission
-from holdfast.holds.actions.change import refuse
+from holdfast.holds.actions.change import record_refusal
 from holdfast.holds.actions.conflicts import require_open
-from holdfast.holds.actions.resolve import Terms, resolve
+from holdfast.holds.actions.resolve import ResolveConditions, resolve
 from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.reply_addresses import LENGTH, reference_in, require_reply
 from holdfast.holds.links.tokens import strength_of
-from holdfast.holds.notify.channel import tell
+from holdfast.holds.notify.channel import send_notice
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.notice import UNCLEAR, Notice
 from holdfast.holds.service import HoldService
@@ -80,13 +80,13 @@ class Replies:
             return MailTaken(outcome="refused", why="it is about no question of this tenant")
         if not letter.proven:
             why = "the mail server does not vouch for its sender"
-            await refuse(self.service.office, actor, row, "resolve", ForbiddenError(f"{why}."))
+            await record_refusal(self.service.office, actor, row, "resolve", ForbiddenError(f"{why}."))
             return MailTaken(outcome="refused", why=why, checkpoint_id=row.id)
         keys = await LinkKeys(self.service.store).all(row.tenant)
         try:
             require_reply(found, row, letter.sender, keys, self.service.office.now())
         except LinkInvalidError as error:
-            await refuse(self.service.office, actor, row, "resolve", error)
+            await record_refusal(self.service.office, actor, row, "resolve", error)
             raise
         return await self._decide(letter, token, row, actor)
 
@@ -101,7 +101,7 @@ class Replies:
                 await self._answer(letter, row, UNCLEAR_WORDS.format(words=words))
                 return MailTaken(outcome="unclear", why="no keyword stands alone in it", checkpoint_id=row.id)
             answer = Submission(decision=said.decision, comment=said.comment, request_hash=row.request_hash)
-            terms = Terms(link=f"reply:{token}", epoch=row.epoch)
+            terms = ResolveConditions(link=f"reply:{token}", epoch=row.epoch)
             done = (await resolve(self.service.office, actor, row.id, answer, terms)).row
         except StoreError:
             raise
@@ -139,7 +139,7 @@ class Replies:
             to=letter.sender,
             created_at=self.service.office.now(),
         )
-        delivery = await tell(mail, notice)
+        delivery = await send_notice(mail, notice)
         if not delivery.accepted:
             log.warning("the answer to a reply to hold %s was not sent: %s", row.id, delivery.detail)
 

@@ -34,11 +34,11 @@ import msgspec
 
 from holdfast.api.problems import HttpError
 from holdfast.errors import SettingsError
-from holdfast.holds.notify.settings import filled, toml_of
+from holdfast.holds.notify.settings import with_variables, toml_of
 from holdfast.holds.notify.webhook import secret_of
 from holdfast.holds.permissions.assignees import looks_like_email, parse_assignee
 from holdfast.types.ids import DEFAULT_TENANT
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 from holdfast.types.terms import MANAGE, RESOLVE
 
 VARIABLE: Final = "HOLDFAST_INBOUND"
@@ -108,7 +108,7 @@ def parse_settings(
     raw: Any, source: str = "the ways in", environment: Mapping[str, str] | None = None
 ) -> InboundSettings:
     """Raises SettingsError, which names the field."""
-    given = filled(raw, os.environ if environment is None else environment, "$", source)
+    given = with_variables(raw, os.environ if environment is None else environment, "$", source)
     try:
         found = msgspec.convert(given, InboundSettings)
     except msgspec.ValidationError as error:
@@ -139,7 +139,7 @@ def _check(way: Way, where: str) -> None:
 
 
 def _check_secret(way: Way, secret: str, where: str) -> None:
-    veil.learn(secret)
+    redactor.learn(secret)
     if not isinstance(way, SlackWay):
         secret_of(secret, where)
     elif len(secret) < SHORTEST:

@@ -25,7 +25,7 @@ from holdfast.errors import (
     StoreError,
 )
 from holdfast.holds.actions.answers import Submission
-from holdfast.holds.actions.resolve import Terms, resolve
+from holdfast.holds.actions.resolve import ResolveConditions, resolve
 from holdfast.holds.egress import Egress
 from holdfast.holds.notify.escape import for_slack, one_line
 from holdfast.holds.notify.http_post import post
@@ -143,7 +143,7 @@ class Clicks:
     async def _resolve(self, actor: Actor, click: Click, key: str) -> HoldRow:
         """By the same rule as anywhere: whether this person may, on what they were shown, at this moment."""
         said = Submission(decision=click.decision, request_hash=click.request_hash)
-        terms = Terms(idempotency_key=key, epoch=click.epoch)
+        terms = ResolveConditions(idempotency_key=key, epoch=click.epoch)
         return (await resolve(self.service.office, actor, click.hold, said, terms)).row
 
     async def _refused(self, actor: Actor, click: Click, error: HoldfastError) -> dict[str, Any]:

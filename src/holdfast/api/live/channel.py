@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.api.schemas.events import Told
 from holdfast.errors import HoldfastError
-from holdfast.runs.events import tell_events
+from holdfast.runs.events import read_events
 from holdfast.telemetry import log
 from holdfast.types.status import ENDED
 
@@ -141,5 +141,5 @@ class RunChannel:
         return self._recent[place : place + PAGE]
 
     async def _told(self, row: RunRow, after: int) -> list[Told]:
-        events = await tell_events(self._service, row, after=after, limit=PAGE)
+        events = await read_events(self._service, row, after=after, limit=PAGE)
         return [Told(event) for event in events]

@@ -16,8 +16,8 @@ from holdfast.types.ids import HoldId
 
 if TYPE_CHECKING:
     from holdfast.api.live.hub import Hub
-    from holdfast.holds.actions.context import Office
-    from holdfast.holds.permissions.actor import Standing
+    from holdfast.holds.actions.context import HoldContext
+    from holdfast.holds.permissions.actor import ActorMemberships
     from holdfast.holds.service import HoldService
     from holdfast.runs.service import RunService
     from holdfast.store.protocols import RunRow
@@ -112,7 +112,7 @@ async def _visible(people: HoldService, actor: Actor, rows: Sequence[AuditRow]) 
     return found
 
 
-async def _seen(office: Office, standing: Standing, hold: str, now: int) -> HoldRow | None:
+async def _seen(office: HoldContext, standing: ActorMemberships, hold: str, now: int) -> HoldRow | None:
     if standing.barred is not None:
         return None
     row = await office.store.hold(HoldId(hold))

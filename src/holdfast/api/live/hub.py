@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 from holdfast.api.live.channel import Bell, RunChannel
 from holdfast.api.problems import HttpError
 from holdfast.errors import HoldfastError
-from holdfast.runs.observer import together
+from holdfast.runs.observer import combine_observers
 from holdfast.telemetry import log
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Hub:
 
     # ------------------------------------------------------------------ runs of this process
     def _attend(self, service: RunService) -> None:
-        service.runtime.watch = together(service.runtime.watch, _Watch(self))
+        service.runtime.watch = combine_observers(service.runtime.watch, _Watch(self))
 
     def committed(self, run: RunId) -> None:
         if run in self._channels:

@@ -22,7 +22,7 @@ from holdfast.api.pages.render import page, see
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call
 from holdfast.errors import AnswerInvalidError, HoldfastError, LinkInvalidError
-from holdfast.holds.links.open import Links, Looked, bearer
+from holdfast.holds.links.open import Links, OpenedLink, link_actor
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Actor
 
@@ -77,7 +77,7 @@ async def decide_link_page(call: Call, hold: str) -> Response:
             403, "This was not sent from the page of the link.", code="csrf", hint="Open the link again."
         )
     signed_in = _signed_in(call)
-    said, draft = await submission(service, signed_in or bearer(claims), row, form)
+    said, draft = await submission(service, signed_in or link_actor(claims), row, form)
     try:
         if draft.wrong:
             raise AnswerInvalidError("a file was not taken.")
@@ -86,7 +86,7 @@ async def decide_link_page(call: Call, hold: str) -> Response:
         await links.decide(token, said, actor=signed_in)
     except HoldfastError as error:
         claims, row = await links.find(token)
-        looked = Looked(row=row, claims=claims, way="over" if row.status != "pending" else "decide")
+        looked = OpenedLink(row=row, claims=claims, way="over" if row.status != "pending" else "decide")
         return await _show(call, looked, token, refused_draft(draft, error), error)
     return see(f"/link/{row.id}?decided=1", call.request)
 
@@ -137,7 +137,7 @@ def _signed_in(call: Call) -> Actor | None:
 
 
 async def _show(
-    call: Call, looked: Looked, token: str, draft: Draft, error: HoldfastError | None = None
+    call: Call, looked: OpenedLink, token: str, draft: Draft, error: HoldfastError | None = None
 ) -> Response:
     service = await call.holds()
     row = looked.row

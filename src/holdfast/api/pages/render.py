@@ -19,7 +19,7 @@ from holdfast.holds.queries.summary import assignee_of, countdown, roughly, titl
 from holdfast.model.template import as_text
 from holdfast.types.clock import MICROS, iso, to_datetime
 from holdfast.types.hold import HoldRow
-from holdfast.types.human_time import lasting
+from holdfast.types.human_time import human_duration
 
 HERE: Final = Path(__file__).parent
 POLICY: Final = (
@@ -65,7 +65,7 @@ def _environment() -> Environment:
         {
             "moment": moment,
             "iso": iso,
-            "lasting": lasting,
+            "lasting": human_duration,
             "since": since,
             "text": as_text,
             "pretty": pretty,

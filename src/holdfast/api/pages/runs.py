@@ -19,13 +19,13 @@ from holdfast.drawing import to_svg
 from holdfast.errors import CheckpointNotFoundError, FlowNotFoundError, StoreError
 from holdfast.reports.run_graph import waiting_text
 from holdfast.runs.history.timeline import Timeline, make_timeline
-from holdfast.runs.history.visits import Visit
+from holdfast.runs.history.visits import NodeVisit
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunFilter, RunRow
 from holdfast.types.event import EVENTS
 from holdfast.types.hold import HoldFilter, HoldRow
-from holdfast.types.human_time import lasting
-from holdfast.types.redaction import veil
+from holdfast.types.human_time import human_duration
+from holdfast.types.redaction import redactor
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
 routes = pages()
@@ -129,7 +129,7 @@ async def run_drawing(call: Call, run: str) -> Response:
 
 def drawing(svg: str) -> Response:
     return Response(
-        veil.hide(svg), media_type="image/svg+xml", headers={"Content-Security-Policy": SVG_POLICY}
+        redactor.hide(svg), media_type="image/svg+xml", headers={"Content-Security-Policy": SVG_POLICY}
     )
 
 
@@ -162,14 +162,14 @@ async def _state(service: RunService, row: RunRow) -> dict[str, Any]:
     return {"input": msgspec.to_builtins(found.input), **msgspec.to_builtins(dict(found.state))}
 
 
-def _told(visit: Visit, now: int) -> dict[str, Any]:
+def _told(visit: NodeVisit, now: int) -> dict[str, Any]:
     error = visit.error or next((retry.error for retry in reversed(visit.retries)), "")
     return {
         "node": visit.label,
         "visit": visit.visit,
         "state": visit.state,
         "started_at": visit.started_at,
-        "took": lasting((visit.ended_at or now) - visit.started_at),
+        "took": human_duration((visit.ended_at or now) - visit.started_at),
         "ended": visit.ended_at is not None,
         "attempts": visit.attempts,
         "waited": waiting_text(visit, now),

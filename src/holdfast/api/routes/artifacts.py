@@ -21,7 +21,7 @@ from holdfast.errors import (
     NotFoundError,
     RunNotFoundError,
 )
-from holdfast.runs.transfer.export import open_parcel
+from holdfast.runs.transfer.export import read_archive
 
 routes = Routes("runs", aliases=("", "/v2"))
 
@@ -90,7 +90,7 @@ async def import_run(call: Call, query: ImportRun, body: bytes) -> Reply[RunDeta
 
     The same file again gives the same run."""
     service = await call.runs()
-    require_no_document(open_parcel(body).history.run.version, call.settings)
+    require_no_document(read_archive(body).history.run.version, call.settings)
     row = await service.import_run(body, as_new_run=query.as_new_run, tenant=call.tenant)
     if row.tenant != call.tenant:
         raise ConflictError("a run of this id is here already, and differs.")

@@ -14,7 +14,7 @@ from holdfast.api.schemas.holds import HoldWire, Name
 from holdfast.errors import InputError
 from holdfast.holds.actions import conflicts
 from holdfast.holds.links.open import Links
-from holdfast.holds.links.tokens import Grant, strength_of
+from holdfast.holds.links.tokens import LinkGrant, strength_of
 from holdfast.holds.permissions.assignees import parse_assignee
 
 routes = Routes("holds")
@@ -49,7 +49,7 @@ async def make_link(call: Call, hold: str, body: NewLink) -> LinkWire:
     row = await service.get(call.actor, hold)
     conflicts.require_open(row)
     purpose = "decide" if body.decide else "view"
-    grant = Grant(to=str(whom), purpose=purpose, lifetime=body.seconds)
+    grant = LinkGrant(to=str(whom), purpose=purpose, lifetime=body.seconds)
     token = await Links(service.office).make(row, grant)
     strength = {"view_only": "view", "login_required": "login"}.get(strength_of(row), "decide")
     return LinkWire(token=token, path=f"/links#{token}", way=strength if body.decide else "view")

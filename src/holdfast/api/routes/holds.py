@@ -36,7 +36,7 @@ from holdfast.errors import (
     InputError,
 )
 from holdfast.holds.actions.answers import read_body
-from holdfast.holds.queries.metrics import Metrics
+from holdfast.holds.queries.metrics import HoldMetrics
 from holdfast.holds.queries.search import Query
 from holdfast.holds.service import HoldService
 from holdfast.holds.timing.stored_calendars import Calendars
@@ -85,7 +85,7 @@ async def count_holds(call: Call, query: Filters) -> Count:
 
 
 @routes.get("/holds/metrics", needs=Right.holds_read, raises=(InputError, ForbiddenError))
-async def hold_metrics(call: Call, query: Figures) -> Metrics:
+async def hold_metrics(call: Call, query: Figures) -> HoldMetrics:
     """Figures about the holds that you may see. Lengths are seconds, rates are shares of 1."""
     service = await call.holds()
     asked = query_of(query, call.actor, service.office.now())

@@ -18,7 +18,7 @@ from holdfast.api.routes.streams import chunks, patience_of, place_in_stream
 from holdfast.api.routing import Call, Routes
 from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.events import sse
-from holdfast.attractor.event_mapper import Teller
+from holdfast.attractor.event_mapper import EventMapper
 from holdfast.attractor.event_stream import stored_events
 from holdfast.attractor.events import PipelineEvent
 from holdfast.errors import RunNotFoundError
@@ -66,7 +66,7 @@ async def _framed(call: Call, service: RunService, row: RunRow, after: int) -> A
     """Told from the first stored event on, whatever was heard already: what an event means depends on those
     before it."""
     yield RETRY
-    teller, seen, heard = Teller((await reader_of(service, row)).graph), 0, _place(after)
+    teller, seen, heard = EventMapper((await reader_of(service, row)).graph), 0, _place(after)
     source = follow_run(hub_of(call.hf), service, row, 0, patience_of(call))
     async with aclosing(source):
         async for batch in source:

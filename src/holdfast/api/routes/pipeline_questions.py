@@ -22,7 +22,7 @@ from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 routes = Routes("pipelines", aliases=("",))
 
@@ -93,7 +93,7 @@ def _decision(asked: HoldRow, gate: Gate | None, answer: Answer) -> str:
     if decision is None:
         ids = [option.id for option in asked.options or ()]
         hint = f"Choose one of: {', '.join(ids)}." if ids else "Send `text`."
-        message = f"{told(repr(said), 80)} is none of the answers to {asked.prompt!r}."
+        message = f"{clean_text(repr(said), 80)} is none of the answers to {asked.prompt!r}."
         raise AnswerInvalidError(message, hint=hint, options=ids)
     return decision
 

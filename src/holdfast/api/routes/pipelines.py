@@ -17,10 +17,10 @@ from holdfast.api.schemas.input_guard import require_outside
 from holdfast.api.schemas.pipelines import CancelPipeline, PipelineWire, SubmitPipeline, pipeline_wire
 from holdfast.api.schemas.runs import etag_of
 from holdfast.attractor.backends.select import SIMULATION
-from holdfast.attractor.directory_sync import Scribe
+from holdfast.attractor.directory_sync import JournalFollower
 from holdfast.attractor.picture import picture_of_run
 from holdfast.attractor.prepare import input_of
-from holdfast.attractor.progress import take_picture
+from holdfast.attractor.progress import read_progress
 from holdfast.attractor.stored_source import pipeline_of
 from holdfast.checkpoint.json_view import jsonable
 from holdfast.drawing.svg import to_svg
@@ -116,7 +116,7 @@ async def get_pipeline_checkpoint(call: Call, run: str) -> dict[str, Any]:
     """Where the pipeline stands, as its `checkpoint.json` has it."""
     service, row = await find_pipeline(call, run)
     reader = await reader_of(service, row)
-    scribe = Scribe(service.store, service.runtime.desk, reader.sealer, reader.graph, row)
+    scribe = JournalFollower(service.store, service.runtime.desk, reader.sealer, reader.graph, row)
     return msgspec.json.decode((await scribe.read_on()).checkpoint())
 
 
@@ -128,4 +128,4 @@ async def get_pipeline_context(call: Call, run: str) -> dict[str, Any]:
 
 
 async def _told(service: RunService, row: RunRow, found: tuple[Diagnostic, ...] = ()) -> PipelineWire:
-    return pipeline_wire(row, await take_picture(service, row.id), await service.holds(row.id), found)
+    return pipeline_wire(row, await read_progress(service, row.id), await service.holds(row.id), found)

@@ -33,7 +33,7 @@ from holdfast.api.schemas.runs import (
     run_detail,
     run_wire,
 )
-from holdfast.app.flow import until_rest
+from holdfast.app.flow import wait_until_idle
 from holdfast.checkpoint.json_view import jsonable
 from holdfast.errors import (
     AnswerInvalidError,
@@ -152,7 +152,7 @@ async def start(call: Call, body: CreateRun, *, thread: str | None = None) -> Re
     if not fresh and key is not None:
         await require_same(service, row, program, given, key)
     if body.wait:
-        await until_rest(service, row.id, body.wait)
+        await wait_until_idle(service, row.id, body.wait)
         row = await service.get(row.id, tenant=call.tenant)
     return await told(call, service, row, new=fresh)
 
@@ -206,7 +206,7 @@ async def get_run_result(call: Call, run: str, query: Waiting) -> RunResult:
     """What a run came to. `wait`: so many seconds, until it has ended or waits for a person."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    await until_rest(service, row.id, query.wait)
+    await wait_until_idle(service, row.id, query.wait)
     row = await service.get(row.id, tenant=call.tenant)
     picture = (await service.checkpoint(row.id, row.head)).shown()
     return RunResult(

@@ -20,7 +20,7 @@ from holdfast.errors import (
     KeyReusedError,
 )
 from holdfast.runs.service import RunService
-from holdfast.runs.text_answers import said_under
+from holdfast.runs.text_answers import answered_under_key
 from holdfast.store.protocols import RunFilter, RunRow
 from holdfast.types.status import RunStatus
 
@@ -96,7 +96,7 @@ async def _said_before(call: Call, service: RunService, thread: str) -> RunRow |
         return None
     where = RunFilter(tenant=call.tenant, thread=thread)
     for row in await service.store.list_runs(where, after=None, limit=RECENT):
-        if await said_under(service, row.id, call.actor, call.key) is not None:
+        if await answered_under_key(service, row.id, call.actor, call.key) is not None:
             return row
     return None
 

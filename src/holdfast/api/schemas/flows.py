@@ -10,7 +10,7 @@ from holdfast.api.schemas.common import Name, moment
 from holdfast.model.diagnostics import Problem as Diagnosis
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
-from holdfast.runs.migrate.check import Verdict
+from holdfast.runs.migrate.check import MigrationReport
 from holdfast.store.protocols import FlowRow
 from holdfast.types.status import RunStatus
 
@@ -124,7 +124,7 @@ def diagnosed(problem: Diagnosis) -> Diagnosed:
     )
 
 
-def verdict_wire(verdict: Verdict) -> VerdictWire:
+def verdict_wire(verdict: MigrationReport) -> VerdictWire:
     return VerdictWire(
         run_id=verdict.run,
         status=verdict.status,

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.api.schemas.common import moment
 from holdfast.checkpoint.checkpoint import Checkpoint, CheckpointMeta, PendingInput
 from holdfast.checkpoint.json_view import jsonable
-from holdfast.runs.history.visits import NodeSum, Visit, Wait
+from holdfast.runs.history.visits import NodeSum, NodeVisit, Wait
 from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import CheckpointStatus
@@ -241,7 +241,7 @@ class TimelineWire(msgspec.Struct, kw_only=True):
     damage: str = ""
 
 
-def visit_wire(visit: Visit, run: str) -> VisitWire:
+def visit_wire(visit: NodeVisit, run: str) -> VisitWire:
     return VisitWire(
         node=visit.node,
         scope=visit.scope,

@@ -13,9 +13,9 @@ import msgspec
 from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.hold_query import Filters, Instant
 from holdfast.holds.actions.answers import Submission
-from holdfast.holds.actions.bulk import Bulk
-from holdfast.holds.actions.resolve import Resolved
-from holdfast.holds.forms.attached_files import Kept
+from holdfast.holds.actions.bulk import BulkResult
+from holdfast.holds.actions.resolve import ResolveResult
+from holdfast.holds.forms.attached_files import AttachedFile
 from holdfast.holds.queries.checkpoint_view import as_interface
 from holdfast.holds.queries.summary import countdown, title_of, why_of
 from holdfast.types.hold import HoldRow, Note
@@ -100,7 +100,7 @@ def hold_wire(row: HoldRow, now: int, *, replay: bool = False) -> HoldWire:
     return msgspec.convert({**as_interface(row, replay=replay), **said}, HoldWire)
 
 
-def resolved_wire(done: Resolved, now: int) -> HoldWire:
+def resolved_wire(done: ResolveResult, now: int) -> HoldWire:
     return hold_wire(done.row, now, replay=done.replay)
 
 
@@ -186,7 +186,7 @@ class FileWire(msgspec.Struct, kw_only=True):
     file: dict[str, Any]
 
 
-def file_wire(kept: Kept) -> FileWire:
+def file_wire(kept: AttachedFile) -> FileWire:
     return FileWire(field=kept.field, file=kept.file)
 
 
@@ -208,7 +208,7 @@ class BulkWire(msgspec.Struct, kw_only=True):
     items: list[BulkItemWire]
 
 
-def bulk_wire(found: Bulk) -> BulkWire:
+def bulk_wire(found: BulkResult) -> BulkWire:
     items = [
         BulkItemWire(
             hold=each.hold,

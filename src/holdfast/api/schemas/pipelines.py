@@ -9,8 +9,8 @@ import msgspec
 
 from holdfast.api.schemas.common import Name, moment
 from holdfast.attractor.gates import Gate
-from holdfast.attractor.progress import Picture
-from holdfast.attractor.required_access import Brought
+from holdfast.attractor.progress import RunProgress
+from holdfast.attractor.required_access import RequiredAccess
 from holdfast.frontends.dot.diagnostics import Diagnostic
 from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldRow
@@ -130,7 +130,7 @@ def diagnostic_wire(found: Diagnostic) -> DiagnosticWire:
     )
 
 
-def brought_wire(found: Brought) -> DiagnosticWire:
+def brought_wire(found: RequiredAccess) -> DiagnosticWire:
     return DiagnosticWire(
         rule="code_not_allowed",
         severity="error",
@@ -142,7 +142,7 @@ def brought_wire(found: Brought) -> DiagnosticWire:
 
 
 def pipeline_wire(
-    row: RunRow, picture: Picture, holds: Iterable[HoldRow], found: Iterable[Diagnostic] = ()
+    row: RunRow, picture: RunProgress, holds: Iterable[HoldRow], found: Iterable[Diagnostic] = ()
 ) -> PipelineWire:
     reason = str(picture.context.get("failure_reason") or "") or row.error or ""
     return PipelineWire(

@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 import msgspec
 
 from holdfast.agents.messages import Message
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.outcome import StageOutcome
 
 if TYPE_CHECKING:
     from holdfast.attractor.context import PipelineContext
-    from holdfast.attractor.conversations import Turn
-    from holdfast.attractor.handler import Visit
+    from holdfast.attractor.conversations import ConversationTurn
+    from holdfast.attractor.handler import StageVisit
     from holdfast.frontends.dot.document import Stage
 
-Answer = str | Outcome
+BackendAnswer = str | StageOutcome
 
 
-class Asking(msgspec.Struct, frozen=True, kw_only=True):
+class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One prompt, with what the stage's fidelity carries over: a preamble, or the turns of a conversation."""
 
-    visit: Visit
+    visit: StageVisit
     prompt: str
     preamble: str = ""
     thread: str = ""
     """The conversation's key; empty where it is a fresh one."""
-    turns: tuple[Turn, ...] = ()
-    refuses: Callable[[Visit], str] | None = None
+    turns: tuple[ConversationTurn, ...] = ()
+    refuses: Callable[[StageVisit], str] | None = None
     """Says why a command of the document may not run here, or nothing."""
     equipped: bool = True
     """False: words alone are wanted, and no tools are used."""
@@ -40,7 +40,7 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.preamble}\n\n{self.prompt}" if self.preamble else self.prompt
 
 
-class Spoken(msgspec.Struct, frozen=True, kw_only=True):
+class BackendReply(msgspec.Struct, frozen=True, kw_only=True):
     """An answer in words. `messages`: what was added to the conversation. `status`: what the stage said of
     itself, as fields of a status file; `fault`: why that cannot be used."""
 
@@ -55,24 +55,24 @@ class CodergenBackend(Protocol):
     """The specification's interface: text or an Outcome, sync or async; an exception is a failure of the
     stage. It may run again after a crash, so what it does outside belongs into tools of its own."""
 
-    def run(self, node: Stage, prompt: str, context: PipelineContext) -> Answer | Awaitable[Answer]: ...
+    def run(self, node: Stage, prompt: str, context: PipelineContext) -> BackendAnswer | Awaitable[BackendAnswer]: ...
 
 
 class DurableBackend(Protocol):
     """One that records what it does by `visit.ctx`: after a crash it goes on where it was."""
 
-    async def answer(self, visit: Visit, prompt: str) -> Answer: ...
+    async def answer(self, visit: StageVisit, prompt: str) -> BackendAnswer: ...
 
 
 class ConversingBackend(DurableBackend, Protocol):
     """One that also takes part in conversations, and tells what was said in them."""
 
-    async def converse(self, asking: Asking) -> Spoken | Outcome: ...
+    async def converse(self, asking: PromptRequest) -> BackendReply | StageOutcome: ...
 
 
 AnyBackend = CodergenBackend | DurableBackend
 
-OFFERED: Final = frozenset({"preamble", "session"})
+OPTIONAL_PARAMETERS: Final = frozenset({"preamble", "session"})
 """What a plain backend gets if it has parameters of these names."""
 
 
@@ -80,45 +80,45 @@ def is_durable(backend: Any) -> bool:
     return callable(getattr(backend, "answer", None))
 
 
-def converses(backend: Any) -> bool:
+def is_conversing(backend: Any) -> bool:
     return callable(getattr(backend, "converse", None))
 
 
-def durably(backend: AnyBackend) -> DurableBackend:
+def as_durable(backend: AnyBackend) -> DurableBackend:
     return cast("DurableBackend", backend)
 
 
-def conversing(backend: AnyBackend) -> ConversingBackend:
+def as_conversing(backend: AnyBackend) -> ConversingBackend:
     return cast("ConversingBackend", backend)
 
 
-def plainly(backend: AnyBackend) -> CodergenBackend:
+def as_codergen(backend: AnyBackend) -> CodergenBackend:
     return cast("CodergenBackend", backend)
 
 
-def wanted_by(fn: Callable[..., Any]) -> frozenset[str]:
+def optional_parameters_of(fn: Callable[..., Any]) -> frozenset[str]:
     try:
-        return frozenset(OFFERED & inspect.signature(fn).parameters.keys())
+        return frozenset(OPTIONAL_PARAMETERS & inspect.signature(fn).parameters.keys())
     except (TypeError, ValueError):
         return frozenset()
 
 
-def offered(backend: AnyBackend, asking: Asking) -> dict[str, Any]:
+def optional_arguments(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
     """Of what was carried over, what this backend asks for."""
-    given: dict[str, Any] = {"preamble": asking.preamble, "session": said_before(asking)}
-    return {name: given[name] for name in wants_of(backend)}
+    given: dict[str, Any] = {"preamble": asking.preamble, "session": session_messages(asking)}
+    return {name: given[name] for name in backend_parameters(backend)}
 
 
-def wants_of(backend: AnyBackend) -> frozenset[str]:
+def backend_parameters(backend: AnyBackend) -> frozenset[str]:
     found: Any = getattr(backend, "wants", None)
-    return cast("frozenset[str]", found) if isinstance(found, frozenset) else wanted_by(plainly(backend).run)
+    return cast("frozenset[str]", found) if isinstance(found, frozenset) else optional_parameters_of(as_codergen(backend).run)
 
 
 def takes_preamble(backend: AnyBackend) -> bool:
-    return converses(backend) or is_durable(backend) or "preamble" in wants_of(backend)
+    return is_conversing(backend) or is_durable(backend) or "preamble" in backend_parameters(backend)
 
 
-def said_before(asking: Asking) -> list[dict[str, str]]:
+def session_messages(asking: PromptRequest) -> list[dict[str, str]]:
     """A conversation as plain data: who said what."""
     messages = (message for turn in asking.turns for message in turn.messages)
     return [{"role": message.role, "text": message.text} for message in messages if message.text]

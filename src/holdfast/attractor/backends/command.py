@@ -22,10 +22,10 @@ import msgspec
 
 from holdfast.agents.messages import Message
 from holdfast.attractor import run_files
-from holdfast.attractor.backends.base import Answer, Asking, Spoken, said_before
-from holdfast.attractor.handler import Visit
+from holdfast.attractor.backends.base import BackendAnswer, PromptRequest, BackendReply, session_messages
+from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import ToolHandler
-from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.status_file import outcome_of
 from holdfast.errors import InputError
 from holdfast.frontends.dot.model_choice import model_choice
@@ -105,11 +105,11 @@ class CommandBackend:
         self._named = named
         self._tool = ToolHandler()
 
-    async def answer(self, visit: Visit, prompt: str) -> Answer:
-        said = await self.converse(Asking(visit=visit, prompt=prompt))
-        return said if isinstance(said, Outcome) else said.text
+    async def answer(self, visit: StageVisit, prompt: str) -> BackendAnswer:
+        said = await self.converse(PromptRequest(visit=visit, prompt=prompt))
+        return said if isinstance(said, StageOutcome) else said.text
 
-    async def converse(self, asking: Asking) -> Spoken | Outcome:
+    async def converse(self, asking: PromptRequest) -> BackendReply | StageOutcome:
         visit = asking.visit
         request = visit.folder / FILE
         whole = self._whole(asking)
@@ -118,16 +118,16 @@ class CommandBackend:
         # The command has the stage's timeout for itself: it is stopped, and not only left.
         with visit.ctx.patience:
             ended = await self._tool.once(visit, command)
-        return _said(visit, ended, asking)
+        return _reply_for(visit, ended, asking)
 
-    def _whole(self, asking: Asking) -> str:
+    def _whole(self, asking: PromptRequest) -> str:
         """An agent that keeps sessions itself has the conversation already."""
         if "session" in self._named or not asking.turns:
             return asking.whole
-        said = "\n\n".join(f"[{each['role']}]\n{each['text']}" for each in said_before(asking))
+        said = "\n\n".join(f"[{each['role']}]\n{each['text']}" for each in session_messages(asking))
         return f"The conversation so far:\n\n{said}\n\n[user]\n{asking.prompt}"
 
-    def _command(self, asking: Asking, request: Path, whole: str) -> str:
+    def _command(self, asking: PromptRequest, request: Path, whole: str) -> str:
         fields = self._fields(asking, request, whole)
         words = [_word(word, fields) for word in self._words]
         line = f"exec {shlex.join(words)}"
@@ -135,7 +135,7 @@ class CommandBackend:
             return line
         return f"{line} <{shlex.quote(str(request.resolve()))}"
 
-    def _fields(self, asking: Asking, request: Path, whole: str) -> dict[str, str]:
+    def _fields(self, asking: PromptRequest, request: Path, whole: str) -> dict[str, str]:
         visit = asking.visit
         choice = model_choice(visit.stage, visit.pipeline)
         thread = asking.thread or f"{visit.stage.id}#{visit.ctx.visit}.{visit.ctx.attempt}"
@@ -170,7 +170,7 @@ def _filled(found: re.Match[str], fields: Mapping[str, str]) -> str:
     return text[0] if text in ("{{", "}}") else fields[found.group(1)]
 
 
-def _said(visit: Visit, ended: dict[str, Any], asking: Asking) -> Spoken | Outcome:
+def _reply_for(visit: StageVisit, ended: dict[str, Any], asking: PromptRequest) -> BackendReply | StageOutcome:
     """Its standard output is its answer. What it wrote as its status counts, but no success of a process that
     failed."""
     status, out = ended.get("status"), str(ended["stdout"])
@@ -182,14 +182,14 @@ def _said(visit: Visit, ended: dict[str, Any], asking: Asking) -> Spoken | Outco
         if written is not None and written.status not in (StageStatus.SUCCESS, StageStatus.PARTIAL_SUCCESS):
             return written
         run_files.write(visit.folder / "response.md", out)
-        return Outcome(status=StageStatus.FAIL, failure_reason=_reason(visit, ended))
+        return StageOutcome(status=StageStatus.FAIL, failure_reason=_reason(visit, ended))
     text = out.strip() if told is None else told.text
     if told is not None and told.failed:
         run_files.write(visit.folder / "response.md", text)
-        return Outcome(
+        return StageOutcome(
             status=StageStatus.FAIL, failure_reason=f"the agent says that it failed: {text[:_LAST]}"
         )
-    return Spoken(
+    return BackendReply(
         text=text,
         messages=(Message("user", asking.prompt), Message("assistant", text)),
         status=status,
@@ -197,7 +197,7 @@ def _said(visit: Visit, ended: dict[str, Any], asking: Asking) -> Spoken | Outco
     )
 
 
-def _reason(visit: Visit, ended: dict[str, Any]) -> str:
+def _reason(visit: StageVisit, ended: dict[str, Any]) -> str:
     if ended["why"] == "timeout":
         return f"timeout: the agent took longer than {visit.stage.text('timeout')} and was stopped"
     if ended["why"]:

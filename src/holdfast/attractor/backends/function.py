@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from holdfast.attractor.backends.base import OFFERED, Answer, wanted_by
+from holdfast.attractor.backends.base import OPTIONAL_PARAMETERS, BackendAnswer, optional_parameters_of
 from holdfast.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ class CallableBackend:
             raise InputError("a backend must be callable or have `run`.", hint="backend=my_function")
         self._fn = fn
         self._count = _parameters(fn)
-        self.wants = wanted_by(fn)
+        self.wants = optional_parameters_of(fn)
 
     def run(
         self, node: Stage, prompt: str, context: PipelineContext, **more: Any
-    ) -> Answer | Awaitable[Answer]:
+    ) -> BackendAnswer | Awaitable[BackendAnswer]:
         if self._count == 1:
             return self._fn(prompt, **more)
         if self._count == 2:
@@ -45,4 +45,4 @@ def _parameters(fn: Callable[..., Any]) -> int:
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         return 3
     needed = (p for p in parameters if p.kind in _POSITIONAL and p.default is inspect.Parameter.empty)
-    return sum(1 for p in needed if p.name not in OFFERED)
+    return sum(1 for p in needed if p.name not in OPTIONAL_PARAMETERS)

@@ -10,12 +10,12 @@ from holdfast.agents.agent import Agent
 from holdfast.agents.http import require_library
 from holdfast.agents.model import Model
 from holdfast.agents.tools import Tool, as_tool
-from holdfast.attractor.backends.base import Answer, Asking, Spoken
+from holdfast.attractor.backends.base import BackendAnswer, PromptRequest, BackendReply
 from holdfast.attractor.backends.outcome_block import instructions, status_in
 from holdfast.attractor.backends.tools import KITS, check_kits, shell_environment, wanted_kits
 from holdfast.attractor.conversations import history_of
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.providers import Providers
 from holdfast.attractor.tool_hooks import POST, PRE, Hooks, command_of
 from holdfast.errors import HoldfastError, InputError
@@ -46,16 +46,16 @@ class ModelBackend:
         self._tools = tuple(as_tool(each) for each in tools)
         self._max_turns = max_turns or self.providers.settings.max_turns
 
-    def _turns(self, visit: Visit) -> int:
+    def _turns(self, visit: StageVisit) -> int:
         """The stage's own number, else the graph's, else that of the settings."""
         of_graph = visit.pipeline.integer("max_turns", self._max_turns)
         return max(1, visit.stage.integer("max_turns", of_graph))
 
-    async def answer(self, visit: Visit, prompt: str) -> Answer:
-        said = await self.converse(Asking(visit=visit, prompt=prompt, equipped=False))
-        return said if isinstance(said, Outcome) else said.text
+    async def answer(self, visit: StageVisit, prompt: str) -> BackendAnswer:
+        said = await self.converse(PromptRequest(visit=visit, prompt=prompt, equipped=False))
+        return said if isinstance(said, StageOutcome) else said.text
 
-    async def converse(self, asking: Asking) -> Spoken | Outcome:
+    async def converse(self, asking: PromptRequest) -> BackendReply | StageOutcome:
         visit = asking.visit
         model = self._model or self.providers.model_for(visit.stage, visit.pipeline)
         tools = self._equipped(asking)
@@ -73,9 +73,9 @@ class ModelBackend:
             visit.ctx.emit(f"the answer of {visit.stage.id} was cut at its limit ({said.stopped})", "log")
         status, fault = status_in(text)
         new = [m for m in said.messages if m.role != "system"][len(history) :]
-        return Spoken(text=text, messages=tuple(new), model=model.name, status=status, fault=fault)
+        return BackendReply(text=text, messages=tuple(new), model=model.name, status=status, fault=fault)
 
-    def _equipped(self, asking: Asking) -> list[Tool]:
+    def _equipped(self, asking: PromptRequest) -> list[Tool]:
         """Where commands of a document may not run, a prompt of it brings none either, and no hooks."""
         visit = asking.visit
         if not asking.equipped:

@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.status_file import StatusFault, outcome_of
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.status_file import StatusFileError, outcome_of
 
 _BLOCK: Final = re.compile(r"```(?:json)?[ \t]*\n(\{.*?\})\s*```\s*\Z", re.DOTALL)
 
@@ -28,17 +28,17 @@ def status_in(text: str) -> tuple[Mapping[str, Any] | None, str]:
         return None, ""
     try:
         outcome_of(cast("dict[str, Any]", fields))
-    except StatusFault as fault:
+    except StatusFileError as fault:
         return None, f"the status at the end of the answer: {fault}"
     return cast("dict[str, Any]", fields), ""
 
 
-def asks_for_status(visit: Visit) -> bool:
+def asks_for_status(visit: StageVisit) -> bool:
     """Where more than one way leads on, or a goal hangs on it."""
     return len(visit.pipeline.outgoing.get(visit.stage.id, ())) > 1 or visit.stage.flag("goal_gate")
 
 
-def instructions(visit: Visit) -> str:
+def instructions(visit: StageVisit) -> str:
     """What the model is told of its place in the pipeline."""
     told = [f"You do one stage of a pipeline, {visit.stage.label}. Do what the prompt asks; report on it."]
     if asks_for_status(visit):

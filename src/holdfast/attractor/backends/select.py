@@ -14,7 +14,7 @@ from holdfast.attractor.backends.base import AnyBackend
 from holdfast.attractor.backends.command import PREFIX, CommandBackend
 from holdfast.attractor.backends.function import CallableBackend
 from holdfast.attractor.backends.model import NAME, ModelBackend
-from holdfast.attractor.handler import Visit
+from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.providers import VARIABLE as MODELS
 from holdfast.attractor.providers import Providers
 from holdfast.errors import SettingsError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.frontends.dot.document import Stage
 
 
-class Simulation:
+class SimulationBackend:
     async def run(self, node: Stage, prompt: str, context: PipelineContext) -> str:
         return f"[Simulated] Response for stage: {node.id}"
 
@@ -49,13 +49,13 @@ class Backends:
         default: AnyBackend | None = None,
         named: Mapping[str, AnyBackend] | None = None,
         *,
-        refuses: Callable[[Visit], str] | None = None,
+        refuses: Callable[[StageVisit], str] | None = None,
     ) -> None:
         self.default = default
-        self.named: dict[str, AnyBackend] = {SIMULATION: Simulation(), **(named or {})}
+        self.named: dict[str, AnyBackend] = {SIMULATION: SimulationBackend(), **(named or {})}
         self.refuses = refuses
 
-    def of(self, visit: Visit) -> AnyBackend:
+    def of(self, visit: StageVisit) -> AnyBackend:
         """Raises SettingsError, which says what to do."""
         wanted = str(visit.given.get(KEY) or "")
         if model_choice(visit.stage, visit.pipeline).provider == SIMULATION:
@@ -87,7 +87,7 @@ def backend_named(spec: str, what: str = "--backend") -> AnyBackend:
     if spec == NAME:
         return ModelBackend()
     if spec == SIMULATION:
-        return Simulation()
+        return SimulationBackend()
     if spec.startswith(PREFIX):
         return CommandBackend(spec.removeprefix(PREFIX))
     return backend_of(load_object(spec, what))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 from holdfast.agents.sandbox import Folder
 from holdfast.agents.tools import Tool, ToolError, tool
-from holdfast.attractor.handler import Visit
+from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import WORKDIR, environment
 from holdfast.errors import InputError
 
@@ -20,12 +20,12 @@ _LISTED: Final = 500
 _PASSED: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TERM", "USER")
 
 
-def workdir_of(visit: Visit) -> Path:
+def workdir_of(visit: StageVisit) -> Path:
     said = visit.stage.text("cwd") or visit.pipeline.text("workdir") or str(visit.given.get(WORKDIR) or "")
     return Path(said or ".").resolve()
 
 
-def shell_of(visit: Visit) -> list[Tool]:
+def shell_of(visit: StageVisit) -> list[Tool]:
     """Confines nothing: it runs as this user. Its environment has no keys."""
     folder = Folder(workdir_of(visit), shell_environment(visit))
 
@@ -41,13 +41,13 @@ def shell_of(visit: Visit) -> list[Tool]:
     return [tool(shell)]
 
 
-def shell_environment(visit: Visit) -> dict[str, str]:
+def shell_environment(visit: StageVisit) -> dict[str, str]:
     passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
     ours = {key: value for key, value in environment(visit).items() if os.environ.get(key) != value}
     return {**passed, **ours}
 
 
-def files_of(visit: Visit) -> list[Tool]:
+def files_of(visit: StageVisit) -> list[Tool]:
     """The text files of the working folder and below it."""
     root = workdir_of(visit)
 
@@ -99,7 +99,7 @@ def _inside(root: Path, path: str) -> Path:
     return found
 
 
-KITS: Final[Mapping[str, Callable[[Visit], list[Tool]]]] = {"shell": shell_of, "files": files_of}
+KITS: Final[Mapping[str, Callable[[StageVisit], list[Tool]]]] = {"shell": shell_of, "files": files_of}
 
 
 def check_kits(names: tuple[str, ...]) -> None:
@@ -108,7 +108,7 @@ def check_kits(names: tuple[str, ...]) -> None:
         raise InputError(f"there are no tools {unknown[0]!r}.", hint=f"There are: {', '.join(KITS)}.")
 
 
-def wanted_kits(visit: Visit, allowed: tuple[str, ...]) -> list[str]:
+def wanted_kits(visit: StageVisit, allowed: tuple[str, ...]) -> list[str]:
     """Those that are allowed; a stage or the graph may want fewer (`tools="files"`, or `none`)."""
     key = "tools"
     said = visit.stage.text(key) if key in visit.stage.attrs else visit.pipeline.text(key)

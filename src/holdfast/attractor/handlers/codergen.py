@@ -10,31 +10,31 @@ from typing import Any
 
 import msgspec
 
-from holdfast.agents.messages import Message, restored, stored
+from holdfast.agents.messages import Message, message_from_plain, message_to_plain
 from holdfast.attractor import fidelity, run_files
 from holdfast.attractor.backends.base import (
     AnyBackend,
-    Asking,
-    Spoken,
-    converses,
-    conversing,
-    durably,
+    PromptRequest,
+    BackendReply,
+    is_conversing,
+    as_conversing,
+    as_durable,
     is_durable,
-    offered,
-    plainly,
+    optional_arguments,
+    as_codergen,
     takes_preamble,
 )
 from holdfast.attractor.backends.select import Backends
-from holdfast.attractor.conversations import Turn, keep_turn, turns_of
+from holdfast.attractor.conversations import ConversationTurn, keep_turn, turns_of
 from holdfast.attractor.failures import CLASS_KEY, TERMINAL, failure_of, raise_if_ours
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.preamble import preamble
 from holdfast.attractor.stage_history import CALLS
 from holdfast.attractor.status_file import (
     AUTO_NOTE,
     NAME,
-    StatusFault,
+    StatusFileError,
     forget_status,
     outcome_of,
     read_status,
@@ -51,12 +51,12 @@ class CodergenHandler:
     def __init__(self, backends: Backends) -> None:
         self._backends = backends
 
-    async def perform(self, visit: Visit) -> Outcome:
+    async def perform(self, visit: StageVisit) -> StageOutcome:
         prompt = prompt_of(visit.stage, visit.pipeline)
         run_files.write(visit.folder / "prompt.md", prompt)
         backend = self._backends.of(visit)
         asking = self._asking(visit, prompt, backend)
-        if converses(backend):
+        if is_conversing(backend):
             said = await _conversed(backend, asking)
         elif is_durable(backend):
             said = await _answered(backend, asking)
@@ -68,7 +68,7 @@ class CodergenHandler:
             keep_turn(visit, asking.thread, _turn(asking, said))
         return _outcome(visit, said)
 
-    def _asking(self, visit: Visit, prompt: str, backend: AnyBackend) -> Asking:
+    def _asking(self, visit: StageVisit, prompt: str, backend: AnyBackend) -> PromptRequest:
         """With what the stage's fidelity carries over: built now, of what is known now."""
         found = fidelity.fidelity_of(visit)
         fidelity.note(visit, found)
@@ -76,7 +76,7 @@ class CodergenHandler:
         if before:
             run_files.write(visit.folder / PREAMBLE, before)
         turns = tuple(turns_of(visit.context, found.thread)) if found.thread else ()
-        return Asking(
+        return PromptRequest(
             visit=visit,
             prompt=prompt,
             preamble=before,
@@ -86,54 +86,54 @@ class CodergenHandler:
         )
 
 
-async def _answer(backend: AnyBackend, asking: Asking) -> dict[str, Any]:
+async def _answer(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
     """As it is recorded: who comes back after a crash finds it and does not ask again."""
     visit = asking.visit
     _forget_status(visit)
     before = visit.context.changes()
     try:
-        said = told_of(await call_backend(backend, visit, asking.prompt, asking))
+        said = answer_fields(await call_backend(backend, visit, asking.prompt, asking))
     except Exception as error:
         return _failure(error)
     changes = {k: v for k, v in visit.context.changes().items() if before.get(k, ...) != v}
     return {"prompt": asking.prompt, **said, **_status(visit), "changes": changes}
 
 
-async def _answered(backend: AnyBackend, asking: Asking) -> dict[str, Any]:
+async def _answered(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
     visit = asking.visit
     await visit.ctx.step("begin", _forget_status, visit, effect="read", key="begin")
     try:
-        said = told_of(await durably(backend).answer(visit, asking.whole))
+        said = answer_fields(await as_durable(backend).answer(visit, asking.whole))
     except Exception as error:
         raise_if_ours(error)
         return _failure(error)
-    return {**said, **await visit.ctx.step("status", _ended, asking, said, effect="read", key="status")}
+    return {**said, **await visit.ctx.step("status", _with_exchange, asking, said, effect="read", key="status")}
 
 
-async def _conversed(backend: AnyBackend, asking: Asking) -> dict[str, Any]:
+async def _conversed(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
     """What it wrote as its status counts before what it says at the end of its answer."""
     visit = asking.visit
     await visit.ctx.step("begin", _forget_status, visit, effect="read", key="begin")
     try:
-        said = await conversing(backend).converse(asking)
+        said = await as_conversing(backend).converse(asking)
     except Exception as error:
         raise_if_ours(error)
         return _failure(error)
-    if isinstance(said, Outcome):
-        return told_of(said)
-    found = _spoken(said)
-    return {**found, **await visit.ctx.step("status", _ended, asking, found, effect="read", key="status")}
+    if isinstance(said, StageOutcome):
+        return answer_fields(said)
+    found = _reply_fields(said)
+    return {**found, **await visit.ctx.step("status", _with_exchange, asking, found, effect="read", key="status")}
 
 
-def _ended(asking: Asking, said: Mapping[str, Any]) -> dict[str, Any]:
+def _with_exchange(asking: PromptRequest, said: Mapping[str, Any]) -> dict[str, Any]:
     """The last record of a conversation tells what was asked and answered: the directory is made of it."""
     text = {"text": said["text"]} if "text" in said else {}
     return {"prompt": asking.prompt, **text, **_status(asking.visit)}
 
 
-def _spoken(said: Spoken) -> dict[str, Any]:
+def _reply_fields(said: BackendReply) -> dict[str, Any]:
     found: dict[str, Any] = {"text": said.text, "model": said.model}
-    found["messages"] = [stored(message) for message in said.messages]
+    found["messages"] = [message_to_plain(message) for message in said.messages]
     if said.fault:
         found["fault"] = said.fault
     if said.status is not None:
@@ -141,7 +141,7 @@ def _spoken(said: Spoken) -> dict[str, Any]:
     return found
 
 
-def _note_calls(visit: Visit, said: Mapping[str, Any]) -> None:
+def _note_calls(visit: StageVisit, said: Mapping[str, Any]) -> None:
     """For summaries: which tools the model called, and how often."""
     counts = Counter(call["name"] for each in said.get("messages", ()) for call in each.get("calls", ()))
     if counts:
@@ -149,17 +149,17 @@ def _note_calls(visit: Visit, said: Mapping[str, Any]) -> None:
         visit.context.set(CALLS, {"stage": visit.stage.id, "calls": calls})
 
 
-def _turn(asking: Asking, said: Mapping[str, Any]) -> Turn:
-    messages = tuple(restored(plain) for plain in said.get("messages", ()))
+def _turn(asking: PromptRequest, said: Mapping[str, Any]) -> ConversationTurn:
+    messages = tuple(message_from_plain(plain) for plain in said.get("messages", ()))
     if not messages:
         messages = (Message("user", asking.prompt), Message("assistant", str(said["text"])))
-    return Turn(asking.visit.stage.id, messages, str(said.get("model", "")))
+    return ConversationTurn(asking.visit.stage.id, messages, str(said.get("model", "")))
 
 
-def _outcome(visit: Visit, said: Mapping[str, Any]) -> Outcome:
+def _outcome(visit: StageVisit, said: Mapping[str, Any]) -> StageOutcome:
     """The backend's own outcome, else what the stage wrote as its status, else success (AT-A15)."""
     if "failed" in said:
-        return Outcome(
+        return StageOutcome(
             status=StageStatus.FAIL,
             failure_reason=said["failed"],
             terminal=said["class"] == TERMINAL,
@@ -175,11 +175,11 @@ def _outcome(visit: Visit, said: Mapping[str, Any]) -> Outcome:
     if "status" in said:
         written = outcome_of(said["status"])
         return replaced(written, context_updates={**noted, **written.context_updates})
-    if wants_proof(visit.stage, visit.pipeline):
+    if is_fail_closed(visit.stage, visit.pipeline):
         return _unproven(noted)
     auto = visit.stage.flag("auto_status")
     notes = AUTO_NOTE if auto else f"Stage completed: {visit.stage.id}"
-    return Outcome(notes=notes, context_updates=noted)
+    return StageOutcome(notes=notes, context_updates=noted)
 
 
 def prompt_of(stage: Stage, pipeline: Pipeline) -> str:
@@ -187,30 +187,30 @@ def prompt_of(stage: Stage, pipeline: Pipeline) -> str:
     return (stage.prompt or stage.label).replace("$goal", pipeline.goal)
 
 
-async def call_backend(backend: AnyBackend, visit: Visit, prompt: str, asking: Asking | None = None) -> Any:
+async def call_backend(backend: AnyBackend, visit: StageVisit, prompt: str, asking: PromptRequest | None = None) -> Any:
     """A sync one is called in a thread of its own, so that it holds nobody up."""
-    run: Any = plainly(backend).run
-    more = offered(backend, asking or Asking(visit=visit, prompt=prompt))
+    run: Any = as_codergen(backend).run
+    more = optional_arguments(backend, asking or PromptRequest(visit=visit, prompt=prompt))
     if inspect.iscoroutinefunction(run):
         return await run(visit.stage, prompt, visit.context, **more)
     found = await asyncio.to_thread(run, visit.stage, prompt, visit.context, **more)
     return await found if inspect.isawaitable(found) else found
 
 
-def told_of(answer: Any) -> dict[str, Any]:
-    if isinstance(answer, Outcome):
+def answer_fields(answer: Any) -> dict[str, Any]:
+    if isinstance(answer, StageOutcome):
         return {"outcome": status_fields(answer)}
     return {"text": "" if answer is None else str(answer)}
 
 
-def wants_proof(stage: Stage, pipeline: Pipeline) -> bool:
+def is_fail_closed(stage: Stage, pipeline: Pipeline) -> bool:
     """Fail closed: `auto_status=false` written on a goal gate, or `fail_closed=true` on the graph."""
     if not stage.flag("goal_gate") or stage.flag("auto_status"):
         return False
     return "auto_status" in stage.attrs or pipeline.flag("fail_closed")
 
 
-def replaced(outcome: Outcome, **changes: Any) -> Outcome:
+def replaced(outcome: StageOutcome, **changes: Any) -> StageOutcome:
     return msgspec.structs.replace(outcome, **changes)
 
 
@@ -219,23 +219,23 @@ def _failure(error: BaseException) -> dict[str, Any]:
     return {"failed": failed.failure_reason, "class": failed.context_updates[CLASS_KEY]}
 
 
-def _unusable(fault: str, noted: dict[str, Any]) -> Outcome:
-    return Outcome(status=StageStatus.FAIL, failure_reason=fault, context_updates=noted)
+def _unusable(fault: str, noted: dict[str, Any]) -> StageOutcome:
+    return StageOutcome(status=StageStatus.FAIL, failure_reason=fault, context_updates=noted)
 
 
-def _unproven(noted: dict[str, Any]) -> Outcome:
+def _unproven(noted: dict[str, Any]) -> StageOutcome:
     reason = f"no {NAME} was written, and prose is no proof: this goal gate is fail-closed"
-    return Outcome(status=StageStatus.FAIL, failure_reason=reason, context_updates=noted)
+    return StageOutcome(status=StageStatus.FAIL, failure_reason=reason, context_updates=noted)
 
 
-def _forget_status(visit: Visit) -> None:
+def _forget_status(visit: StageVisit) -> None:
     forget_status(visit.folder)
 
 
-def _status(visit: Visit) -> dict[str, Any]:
+def _status(visit: StageVisit) -> dict[str, Any]:
     """What the stage wrote about itself, to be recorded."""
     try:
         found = read_status(visit.folder)
-    except StatusFault as fault:
+    except StatusFileError as fault:
         return {"fault": str(fault)}
     return {} if found is None else {"status": status_fields(found)}

@@ -9,35 +9,35 @@ A fan-out without branches: nothing to do. One with branches is the engine's own
 
 from __future__ import annotations
 
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.frontends.dot.document import Stage
 
 
 class StartHandler:
-    def at_once(self, _stage: Stage) -> Outcome:
-        return Outcome()
+    def at_once(self, _stage: Stage) -> StageOutcome:
+        return StageOutcome()
 
-    async def perform(self, visit: Visit) -> Outcome:
+    async def perform(self, visit: StageVisit) -> StageOutcome:
         return self.at_once(visit.stage)
 
 
 class ConditionalHandler:
-    def at_once(self, stage: Stage) -> Outcome:
-        return Outcome(notes=f"Conditional node evaluated: {stage.id}")
+    def at_once(self, stage: Stage) -> StageOutcome:
+        return StageOutcome(notes=f"Conditional node evaluated: {stage.id}")
 
-    async def perform(self, visit: Visit) -> Outcome:
+    async def perform(self, visit: StageVisit) -> StageOutcome:
         return self.at_once(visit.stage)
 
 
 class ExitHandler:
-    def at_once(self, _stage: Stage) -> Outcome:
-        return Outcome()
+    def at_once(self, _stage: Stage) -> StageOutcome:
+        return StageOutcome()
 
-    async def perform(self, visit: Visit) -> Outcome:
+    async def perform(self, visit: StageVisit) -> StageOutcome:
         return self.at_once(visit.stage)
 
 
 class ParallelHandler:
-    async def perform(self, visit: Visit) -> Outcome:
-        return Outcome(notes=f"No branches: {visit.stage.id}")
+    async def perform(self, visit: StageVisit) -> StageOutcome:
+        return StageOutcome(notes=f"No branches: {visit.stage.id}")

@@ -9,12 +9,12 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.attractor import run_files
-from holdfast.attractor.backends.base import AnyBackend, durably, is_durable
+from holdfast.attractor.backends.base import AnyBackend, as_durable, is_durable
 from holdfast.attractor.backends.select import Backends
 from holdfast.attractor.failures import failure_of, raise_if_ours
-from holdfast.attractor.handler import Visit
+from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import call_backend, prompt_of
-from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.outcome import StageOutcome, StageStatus
 
 RESULTS = "parallel.results"
 BEST_ID = "parallel.fan_in.best_id"
@@ -26,7 +26,7 @@ class FanInHandler:
     def __init__(self, backends: Backends) -> None:
         self._backends = backends
 
-    async def perform(self, visit: Visit) -> Outcome:
+    async def perform(self, visit: StageVisit) -> StageOutcome:
         results = candidates(visit.context.get(RESULTS))
         if not results:
             return _failed("No parallel results to evaluate")
@@ -40,19 +40,19 @@ class FanInHandler:
             except Exception as error:
                 raise_if_ours(error)
                 return failure_of(error)
-            chosen = named_in(said, living)
+            chosen = candidate_named_in(said, living)
             best = chosen or best
             how = "" if chosen else " (the answer named no candidate: chosen by rank)"
-        return Outcome(
+        return StageOutcome(
             context_updates={BEST_ID: best["id"], BEST_OUTCOME: best["outcome"]},
             notes=f"Selected best candidate: {best['id']}{how}",
         )
 
-    async def _ask(self, visit: Visit, living: Sequence[Mapping[str, Any]]) -> str:
+    async def _ask(self, visit: StageVisit, living: Sequence[Mapping[str, Any]]) -> str:
         folder = visit.folder
         prompt = ranking_prompt(prompt_of(visit.stage, visit.pipeline), living)
         run_files.write(folder / "prompt.md", prompt)
-        said = await asked_of(self._backends.of(visit), visit, prompt, "rank")
+        said = await ask_backend(self._backends.of(visit), visit, prompt, "rank")
 
         def kept() -> dict[str, str]:
             """As a model's answer is recorded: a directory that is made anew has it too."""
@@ -63,10 +63,10 @@ class FanInHandler:
         return said
 
 
-async def asked_of(backend: AnyBackend, visit: Visit, prompt: str, name: str) -> str:
+async def ask_backend(backend: AnyBackend, visit: StageVisit, prompt: str, name: str) -> str:
     """An answer in words, recorded under this name where the backend records nothing itself."""
     if is_durable(backend):
-        return text_of(await durably(backend).answer(visit, prompt))
+        return text_of(await as_durable(backend).answer(visit, prompt))
 
     async def answer() -> str:
         return text_of(await call_backend(backend, visit, prompt))
@@ -106,7 +106,7 @@ def ranking_prompt(asked: str, living: Sequence[Mapping[str, Any]]) -> str:
     return f"{asked}\n\nThe candidates:\n{listed}\n\nAnswer with the id of the best one: {ids}."
 
 
-def named_in(said: str, living: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def candidate_named_in(said: str, living: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The candidate that the answer is, else the only one, or the last one, that it names."""
     by_id = {each["id"]: each for each in living if each["id"]}
     exact = by_id.get(said.strip().strip("`\"'."))
@@ -118,10 +118,10 @@ def named_in(said: str, living: Sequence[Mapping[str, Any]]) -> Mapping[str, Any
 
 
 def text_of(answer: Any) -> str:
-    if isinstance(answer, Outcome):
+    if isinstance(answer, StageOutcome):
         return str(answer.context_updates.get(BEST_ID) or answer.preferred_label or answer.notes)
     return "" if answer is None else str(answer)
 
 
-def _failed(reason: str) -> Outcome:
-    return Outcome(status=StageStatus.FAIL, failure_reason=reason)
+def _failed(reason: str) -> StageOutcome:
+    return StageOutcome(status=StageStatus.FAIL, failure_reason=reason)

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.attractor.gates import Choice, Gate, gate_of
-from holdfast.attractor.handler import Visit
+from holdfast.attractor.gates import GateChoice, Gate, gate_of
+from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.interview import interview
 from holdfast.attractor.interviewers import (
     Answer,
@@ -21,7 +21,7 @@ from holdfast.attractor.interviewers import (
     Interviewer,
     QuestionType,
 )
-from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.errors import HoldCancelledError, HoldExpiredError
 from holdfast.runs.context.questions import Reply
 
@@ -36,24 +36,24 @@ class HumanHandler:
     def __init__(self, interviewer: Interviewer | None = None) -> None:
         self._interviewer = interviewer
 
-    async def perform(self, visit: Visit) -> Outcome:
+    async def perform(self, visit: StageVisit) -> StageOutcome:
         gate = gate_of(visit.stage, visit.pipeline)
         if not gate.choices:
-            return Outcome(status=StageStatus.FAIL, failure_reason=NO_EDGES, terminal=True)
+            return StageOutcome(status=StageStatus.FAIL, failure_reason=NO_EDGES, terminal=True)
         asking = asyncio.ensure_future(_ask(visit, gate))
         asked = asyncio.ensure_future(self._interview(visit, gate, asking))
         try:
             reply = await asking
         except HoldExpiredError:
-            return timed_out(gate)
+            return timeout_outcome(gate)
         except HoldCancelledError:
             said = await asked
-            return timed_out(gate) if said == AnswerValue.TIMEOUT else _skipped()
+            return timeout_outcome(gate) if said == AnswerValue.TIMEOUT else _skipped_outcome()
         finally:
             await _end(asking, asked)
-        return answered(gate, reply)
+        return reply_outcome(gate, reply)
 
-    async def _interview(self, visit: Visit, gate: Gate, asking: asyncio.Future[Reply]) -> str:
+    async def _interview(self, visit: StageVisit, gate: Gate, asking: asyncio.Future[Reply]) -> str:
         """What the interviewer said: recorded, so that one that is gone by the next entry has said it."""
         who = AutoApproveInterviewer() if visit.given.get(AUTO_KEY) else self._interviewer
         if who is None and visit.ctx.recorded(INTERVIEWED) is None:
@@ -64,7 +64,7 @@ class HumanHandler:
         return msgspec.convert(found, Answer).value
 
 
-async def _ask(visit: Visit, gate: Gate) -> Reply:
+async def _ask(visit: StageVisit, gate: Gate) -> Reply:
     return await visit.ctx.ask(
         gate.text,
         options=gate.options(),
@@ -76,7 +76,7 @@ async def _ask(visit: Visit, gate: Gate) -> Reply:
     )
 
 
-def _shown(visit: Visit, gate: Gate) -> dict[str, Any]:
+def _shown(visit: StageVisit, gate: Gate) -> dict[str, Any]:
     """What a person sees beside the question."""
     shown: dict[str, Any] = {"stage": gate.stage, "question_type": str(gate.type)}
     if visit.pipeline.goal:
@@ -93,7 +93,7 @@ async def _end(*tasks: asyncio.Future[Any]) -> None:
             await task
 
 
-def answered(gate: Gate, reply: Reply) -> Outcome:
+def reply_outcome(gate: Gate, reply: Reply) -> StageOutcome:
     """As the hold was decided."""
     decision = str(reply.decision)
     chosen = gate.decided(decision)
@@ -102,16 +102,16 @@ def answered(gate: Gate, reply: Reply) -> Outcome:
         more["human.gate.text"] = decision
         if chosen is None:
             more |= {"human.gate.selected": "", "human.gate.label": ""}
-            return Outcome(context_updates=more, notes=f"answered: {decision[:200]}")
+            return StageOutcome(context_updates=more, notes=f"answered: {decision[:200]}")
     if chosen is None:
-        return Outcome(
+        return StageOutcome(
             status=StageStatus.FAIL, failure_reason="human answered no", context_updates=more, terminal=True
         )
-    return _along(chosen, more)
+    return _choice_outcome(chosen, more)
 
 
-def _along(choice: Choice, more: dict[str, Any] | None = None) -> Outcome:
-    return Outcome(
+def _choice_outcome(choice: GateChoice, more: dict[str, Any] | None = None) -> StageOutcome:
+    return StageOutcome(
         preferred_label=choice.label if choice.plain else "",
         suggested_next_ids=(choice.to,),
         context_updates={
@@ -122,11 +122,11 @@ def _along(choice: Choice, more: dict[str, Any] | None = None) -> Outcome:
     )
 
 
-def timed_out(gate: Gate) -> Outcome:
+def timeout_outcome(gate: Gate) -> StageOutcome:
     if gate.default is not None:
-        return _along(gate.default, {"human.gate.by": "timeout"})
-    return Outcome(status=StageStatus.RETRY, failure_reason=TIMED_OUT)
+        return _choice_outcome(gate.default, {"human.gate.by": "timeout"})
+    return StageOutcome(status=StageStatus.RETRY, failure_reason=TIMED_OUT)
 
 
-def _skipped() -> Outcome:
-    return Outcome(status=StageStatus.FAIL, failure_reason=SKIPPED, terminal=True)
+def _skipped_outcome() -> StageOutcome:
+    return StageOutcome(status=StageStatus.FAIL, failure_reason=SKIPPED, terminal=True)

@@ -15,13 +15,13 @@ import msgspec
 
 from holdfast.attractor import run_files
 from holdfast.attractor.backends.select import KEY, Backends
-from holdfast.attractor.child_runs import STARTING, Child, Seen
-from holdfast.attractor.handler import Visit
+from holdfast.attractor.child_runs import STARTING, Child, ChildState
+from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import prompt_of
-from holdfast.attractor.handlers.fan_in import asked_of
+from holdfast.attractor.handlers.fan_in import ask_backend
 from holdfast.attractor.handlers.human import AUTO_KEY
 from holdfast.attractor.handlers.tool import WORKDIR
-from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.processes import CHILD
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline
@@ -39,7 +39,7 @@ STEER_FILE = "intervention.md"
 PrepareChild = Callable[[Path], tuple[Pipeline, Program]]
 
 
-class Orders(msgspec.Struct, frozen=True, kw_only=True):
+class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the stage's attributes ask of its manager."""
 
     dotfile: str
@@ -52,7 +52,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     cooldown: float
 
     @classmethod
-    def of(cls, visit: Visit) -> Orders:
+    def of(cls, visit: StageVisit) -> ManagerOptions:
         stage, graph = visit.stage, visit.pipeline
         actions = stage.text("manager.actions", "observe,wait").split(",")
         return cls(
@@ -72,8 +72,8 @@ class ManagerHandler:
         self._backends = backends
         self._prepare = prepare
 
-    async def perform(self, visit: Visit) -> Outcome:
-        orders = Orders.of(visit)
+    async def perform(self, visit: StageVisit) -> StageOutcome:
+        orders = ManagerOptions.of(visit)
         if orders.autostart and not orders.dotfile:
             return _failed("No stack.child_dotfile specified")
         cycle = cycle_of(visit, orders) if orders.autostart else ""
@@ -88,7 +88,7 @@ class ManagerHandler:
         finally:
             await child.leave()
 
-    async def _started(self, visit: Visit, orders: Orders) -> str:
+    async def _started(self, visit: StageVisit, orders: ManagerOptions) -> str:
         if not orders.autostart:
             return await Child.named(visit, visit.context.get_string("context.stack.child.run_id"))
 
@@ -99,14 +99,14 @@ class ManagerHandler:
         # The store knows the run by its key: starting it again finds it.
         return await visit.ctx.step(STARTING, start, effect="external", idempotent=True)
 
-    async def _watch(self, visit: Visit, orders: Orders, child: Child) -> Outcome:
+    async def _watch(self, visit: StageVisit, orders: ManagerOptions, child: Child) -> StageOutcome:
         steered_at: float | None = None
         for cycle in range(1, orders.max_cycles + 1):
             found = await visit.ctx.step("observe", child.look, effect="read", key=f"observe.{cycle}")
-            seen = msgspec.convert(found, Seen)
+            seen = msgspec.convert(found, ChildState)
             if "observe" in orders.actions:
                 visit.context.apply_updates(seen.telemetry(cycle))
-            if "steer" in orders.actions and seen.active and _cooled(orders, seen, steered_at):
+            if "steer" in orders.actions and seen.active and _is_cooldown_over(orders, seen, steered_at):
                 steered_at = seen.at
                 await self._steer(visit, seen, cycle)
             verdict = _verdict(visit, orders, seen)
@@ -116,41 +116,41 @@ class ManagerHandler:
                 await child.wait(seen, orders.poll, cycle)
         return _failed("Max cycles exceeded")
 
-    async def _steer(self, visit: Visit, seen: Seen, cycle: int) -> None:
+    async def _steer(self, visit: StageVisit, seen: ChildState, cycle: int) -> None:
         """What the stage's prompt makes of the child's state, else its `manager.steer_text`, for whoever
         works in the child's active stage."""
         text = visit.stage.text("manager.steer_text")
         if visit.stage.prompt and not text:
             told = msgspec.json.format(msgspec.json.encode(seen.telemetry(cycle)), indent=2).decode()
             prompt = f"{prompt_of(visit.stage, visit.pipeline)}\n\nThe child pipeline:\n{told}"
-            text = await asked_of(self._backends.of(visit), visit, prompt, "steer")
+            text = await ask_backend(self._backends.of(visit), visit, prompt, "steer")
         if text:
             run_files.write(run_files.stage_dir(Path(seen.logs), seen.active) / STEER_FILE, text)
 
 
-def child_path(visit: Visit, dotfile: str) -> Path:
+def child_path(visit: StageVisit, dotfile: str) -> Path:
     """Relative to the file that names it, else to where the worker runs."""
     path, source = Path(dotfile), str(visit.given.get(SOURCE) or visit.pipeline.path)
     beside = Path(source).parent / path
     return beside if source and beside.exists() else path
 
 
-def line_of(visit: Visit) -> list[str]:
+def ancestor_files(visit: StageVisit) -> list[str]:
     """The files of the pipelines that look after this one, and its own."""
     above: Any = visit.given.get(LINE) or ()
     own = visit.given.get(SOURCE)
     return [*map(str, above), *([str(own)] if own else [])]
 
 
-def cycle_of(visit: Visit, orders: Orders) -> str:
+def cycle_of(visit: StageVisit, orders: ManagerOptions) -> str:
     """A child that is one of those above it would start another, and so on without end."""
-    child, line = str(child_path(visit, orders.dotfile).resolve()), line_of(visit)
+    child, line = str(child_path(visit, orders.dotfile).resolve()), ancestor_files(visit)
     if child not in line:
         return ""
     return " -> ".join(Path(each).name for each in [*line[line.index(child) :], child])
 
 
-def child_input(visit: Visit, orders: Orders, pipeline: Pipeline) -> dict[str, Any]:
+def child_input(visit: StageVisit, orders: ManagerOptions, pipeline: Pipeline) -> dict[str, Any]:
     """It runs as its parent does: with the same backend, in the same folder, below the same directory."""
     logs = visit.folder / f"{CHILD}{visit.ctx.visit}"
     kept = {key: visit.given[key] for key in (KEY, AUTO_KEY, WORKDIR) if key in visit.given}
@@ -161,27 +161,27 @@ def child_input(visit: Visit, orders: Orders, pipeline: Pipeline) -> dict[str, A
         **more,
         SOURCE: str(Path(pipeline.path).resolve()),
         run_files.LOGS_KEY: str(logs.resolve()),
-        LINE: line_of(visit),
+        LINE: ancestor_files(visit),
         "stack.parent.run_id": str(visit.ctx.run_id),
     }
 
 
-def _cooled(orders: Orders, seen: Seen, steered_at: float | None) -> bool:
+def _is_cooldown_over(orders: ManagerOptions, seen: ChildState, steered_at: float | None) -> bool:
     return steered_at is None or seen.at - steered_at >= orders.cooldown
 
 
-def _verdict(visit: Visit, orders: Orders, seen: Seen) -> Outcome | None:
+def _verdict(visit: StageVisit, orders: ManagerOptions, seen: ChildState) -> StageOutcome | None:
     if seen.status in ("completed", "failed"):
         if seen.outcome == StageStatus.SUCCESS:
-            return Outcome(notes="Child completed")
+            return StageOutcome(notes="Child completed")
         # One that completed without success would be watched for ever otherwise (AT-A32).
         return _failed("Child failed" + (f": {seen.reason}" if seen.reason else ""))
-    if orders.stop_condition and _holds(visit, orders.stop_condition, seen):
-        return Outcome(notes="Stop condition satisfied")
+    if orders.stop_condition and _is_condition_met(visit, orders.stop_condition, seen):
+        return StageOutcome(notes="Stop condition satisfied")
     return None
 
 
-def _holds(visit: Visit, condition: str, seen: Seen) -> bool:
+def _is_condition_met(visit: StageVisit, condition: str, seen: ChildState) -> bool:
     def resolve(path: tuple[str, ...]) -> object:
         if path == ("outcome",):
             return seen.outcome
@@ -197,5 +197,5 @@ def _seconds(text: str) -> float:
     return found / 1e6
 
 
-def _failed(reason: str, *, terminal: bool = False) -> Outcome:
-    return Outcome(status=StageStatus.FAIL, failure_reason=reason, terminal=terminal)
+def _failed(reason: str, *, terminal: bool = False) -> StageOutcome:
+    return StageOutcome(status=StageStatus.FAIL, failure_reason=reason, terminal=terminal)

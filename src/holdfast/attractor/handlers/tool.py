@@ -18,9 +18,9 @@ import msgspec
 
 from holdfast.attractor import processes
 from holdfast.attractor.failures import failure_of
-from holdfast.attractor.handler import Visit
-from holdfast.attractor.outcome import Outcome, StageStatus
-from holdfast.attractor.status_file import StatusFault, outcome_of, read_status, status_fields
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.outcome import StageOutcome, StageStatus
+from holdfast.attractor.status_file import StatusFileError, outcome_of, read_status, status_fields
 from holdfast.errors import InputError
 
 AGAIN, DONE, FAILED = "run again", "it succeeded", "it failed"
@@ -33,11 +33,11 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class ToolHandler:
-    def __init__(self, *, allowed: Callable[[Visit], str] | None = None) -> None:
+    def __init__(self, *, allowed: Callable[[StageVisit], str] | None = None) -> None:
         """`allowed`: says why a command may not run here, or nothing."""
         self._allowed = allowed
 
-    async def perform(self, visit: Visit) -> Outcome:
+    async def perform(self, visit: StageVisit) -> StageOutcome:
         command = visit.stage.text("tool_command")
         if not command:
             return _failed("No tool_command specified", terminal=True)
@@ -50,7 +50,7 @@ class ToolHandler:
             return failure_of(error)
         return _outcome(visit, command, ended)
 
-    async def once(self, visit: Visit, command: str) -> dict[str, Any]:
+    async def once(self, visit: StageVisit, command: str) -> dict[str, Any]:
         """Tried again only where somebody, or the stage's policy, says that it may be."""
         number = 1
         while True:
@@ -64,7 +64,7 @@ class ToolHandler:
                 return ended
             number += 1
 
-    async def _try(self, visit: Visit, command: str, number: int) -> dict[str, Any]:
+    async def _try(self, visit: StageVisit, command: str, number: int) -> dict[str, Any]:
         made: list[str] = []
 
         def place() -> dict[str, str]:
@@ -72,15 +72,15 @@ class ToolHandler:
             return _place(visit, number)
 
         where = await visit.ctx.step("place", place, effect="read")
-        work = Work(visit, command, Path(where["folder"]), same_machine=made or where["machine"] == machine())
+        work = CommandRun(visit, command, Path(where["folder"]), same_machine=made or where["machine"] == machine())
         # The callee deduplicates: it starts what has not begun, and otherwise waits for it.
         return await visit.ctx.step("run", work.run, effect="external", idempotent=True)
 
 
-class Work:
+class CommandRun:
     """One try at the command, in a folder of its own."""
 
-    def __init__(self, visit: Visit, command: str, folder: Path, *, same_machine: object) -> None:
+    def __init__(self, visit: StageVisit, command: str, folder: Path, *, same_machine: object) -> None:
         self.visit = visit
         self.command = command
         self.folder = folder
@@ -90,7 +90,7 @@ class Work:
         """Begin it unless it has begun, and wait for it."""
         if not self.same_machine or not (self.folder / processes.LOCK).exists():
             # Its files may be on a disk that machines share; else nobody here can tell.
-            return await self._record(await processes.end(self.folder, timeout=None))
+            return await self._record(await processes.wait_for_exit(self.folder, timeout=None))
         beginning = asyncio.ensure_future(asyncio.to_thread(self._begin))
         try:
             await asyncio.shield(beginning)
@@ -102,12 +102,12 @@ class Work:
                 processes.kill_now(self.folder)
             raise
 
-    async def _end(self) -> processes.Ended:
+    async def _end(self) -> processes.ProcessExit:
         limit = self.visit.stage.microseconds("timeout")
-        return await processes.end(self.folder, timeout=None if limit is None else limit / 1e6)
+        return await processes.wait_for_exit(self.folder, timeout=None if limit is None else limit / 1e6)
 
     def _begin(self) -> None:
-        if processes.began(self.folder):
+        if processes.has_begun(self.folder):
             return
         stage, pipeline = self.visit.stage, self.visit.pipeline
         cwd = stage.text("cwd") or pipeline.text("workdir") or str(self.visit.given.get(WORKDIR) or "")
@@ -120,24 +120,24 @@ class Work:
         env = environment(self.visit)
         processes.begin(self.folder, self.command, shell=found, cwd=Path(cwd) if cwd else None, env=env)
 
-    async def _record(self, ended: processes.Ended) -> dict[str, Any]:
+    async def _record(self, ended: processes.ProcessExit) -> dict[str, Any]:
         """What the journal keeps of it: the files are a convenience from here on."""
         folder = self.folder
         found: dict[str, Any] = {
             "code": ended.code,
             "why": ended.why,
             "seconds": round(ended.seconds, 3),
-            "stdout": processes.shown(folder / processes.STDOUT),
-            "stderr": processes.shown(folder / processes.STDERR),
+            "stdout": processes.stream_text(folder / processes.STDOUT),
+            "stderr": processes.stream_text(folder / processes.STDERR),
         }
         try:
             status = read_status(self.visit.folder)
-        except StatusFault as fault:
+        except StatusFileError as fault:
             return {**found, "fault": str(fault)}
         return found if status is None else {**found, "status": status_fields(status)}
 
 
-def environment(visit: Visit) -> dict[str, str]:
+def environment(visit: StageVisit) -> dict[str, str]:
     """Of the engine, what names this stage, and what the stage asks for: `env.NAME="text"`, or
     `env.NAME="context.key"` for a value of the context."""
     stage, ctx = visit.stage, visit.ctx
@@ -157,14 +157,14 @@ def environment(visit: Visit) -> dict[str, str]:
     return found
 
 
-def _value(visit: Visit, text: str) -> str:
+def _value(visit: StageVisit, text: str) -> str:
     if not text.startswith("context."):
         return text
     found = visit.context.get(text)
     return visit.context.get_string(text if found is not None else text.removeprefix("context."))
 
 
-def _place(visit: Visit, number: int) -> dict[str, str]:
+def _place(visit: StageVisit, number: int) -> dict[str, str]:
     """A folder that no earlier try has used."""
     stage_dir = visit.folder
     stage_dir.mkdir(parents=True, exist_ok=True)
@@ -190,7 +190,7 @@ def machine() -> str:
     return f"{platform.node()}/{boot}"
 
 
-async def _in_doubt(visit: Visit, command: str, number: int) -> str:
+async def _in_doubt(visit: StageVisit, command: str, number: int) -> str:
     stage = visit.stage
     policy = stage.text("in_doubt") or visit.pipeline.text("in_doubt")
     policy = policy or ("retry" if stage.flag("idempotent") else "ask")
@@ -208,23 +208,23 @@ async def _in_doubt(visit: Visit, command: str, number: int) -> str:
     return str(reply.decision)
 
 
-def _outcome(visit: Visit, command: str, ended: dict[str, Any]) -> Outcome:
+def _outcome(visit: StageVisit, command: str, ended: dict[str, Any]) -> StageOutcome:
     told = _context_of(ended)
     if ended["why"]:
-        return _failed(_why(visit, ended), context_updates=told)
+        return _failed(_failure_reason(visit, ended), context_updates=told)
     status = outcome_of(ended["status"]) if "status" in ended else None
     if ended["code"] != 0:
         if status is not None and status.status not in (StageStatus.SUCCESS, StageStatus.PARTIAL_SUCCESS):
-            return _with(status, told)
+            return _with_context(status, told)
         return _failed(_exit_text(ended), context_updates=told)
     if "fault" in ended:
         return _failed(ended["fault"], context_updates=told)
     if status is not None:
-        return _with(status, told)
-    return Outcome(context_updates=told, notes=f"Tool completed: {command}")
+        return _with_context(status, told)
+    return StageOutcome(context_updates=told, notes=f"Tool completed: {command}")
 
 
-def _with(status: Outcome, told: dict[str, Any]) -> Outcome:
+def _with_context(status: StageOutcome, told: dict[str, Any]) -> StageOutcome:
     return msgspec.structs.replace(status, context_updates={**told, **status.context_updates})
 
 
@@ -247,7 +247,7 @@ def _exit_text(ended: dict[str, Any]) -> str:
     return f"exit code {ended['code']}{': ' + last if last else ''}"
 
 
-def _why(visit: Visit, ended: dict[str, Any]) -> str:
+def _failure_reason(visit: StageVisit, ended: dict[str, Any]) -> str:
     if ended["why"] == "timeout":
         return f"timeout: the command took longer than {visit.stage.text('timeout')} and was stopped"
     if ended["why"] == "output":
@@ -255,8 +255,8 @@ def _why(visit: Visit, ended: dict[str, Any]) -> str:
     return "the command was started, and how it ended is not known"
 
 
-def _failed(reason: str, *, terminal: bool = False, context_updates: dict[str, Any] | None = None) -> Outcome:
-    return Outcome(
+def _failed(reason: str, *, terminal: bool = False, context_updates: dict[str, Any] | None = None) -> StageOutcome:
+    return StageOutcome(
         status=StageStatus.FAIL,
         failure_reason=reason,
         terminal=terminal,

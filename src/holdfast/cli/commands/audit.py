@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, run_async
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -38,9 +38,9 @@ def verify(
     json: Json = False,
 ) -> int:
     """Walk the chain from end to end. Exits with 4 where a record was edited, removed or moved."""
-    from holdfast.cli.commands.audit__auditing import verify
+    from holdfast.cli.commands.audit__auditing import verify_chain
 
-    return go(verify(tenant, against=against, key=key, store=store, json=json))
+    return run_async(verify_chain(tenant, against=against, key=key, store=store, json=json))
 
 
 @group.command(
@@ -59,7 +59,7 @@ def list_(
     """The records in their order, each with the hash that binds it to the one before."""
     from holdfast.cli.commands.audit__auditing import list_records
 
-    return go(list_records(tenant, hold=hold, after=after, limit=limit, store=store, json=json))
+    return run_async(list_records(tenant, hold=hold, after=after, limit=limit, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast audit head --tenant acme --key audit.key -o head.json")
@@ -73,4 +73,4 @@ def head(
     """Sign where the chain stands now. Kept elsewhere, it finds a chain that was cut off or written anew."""
     from holdfast.cli.commands.audit__auditing import write_head
 
-    return go(write_head(tenant, key=key, out=out, store=store, json=json))
+    return run_async(write_head(tenant, key=key, out=out, store=store, json=json))

@@ -8,15 +8,15 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import note, print_json, say, table
+from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
 from holdfast.errors import InputError
-from holdfast.holds.queries.audit import Audited, SignedHead, check_head, sign_head, verify_audit
+from holdfast.holds.queries.audit import AuditCheck, SignedHead, check_head, sign_head, verify_audit
 from holdfast.holds.queries.history import entry_of
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import iso
 
 
-async def verify(
+async def verify_chain(
     tenant: str | None, *, against: str | None, key: str | None, store: str | None, json: bool
 ) -> Exit:
     head = _head(against, key)
@@ -27,16 +27,16 @@ async def verify(
     if json:
         print_json(found)
     else:
-        _tell(found)
+        _print_findings(found)
     return Exit.ok if all(each.whole for each in found) else Exit.store_trouble
 
 
-def _tell(found: list[Audited]) -> None:
+def _print_findings(found: list[AuditCheck]) -> None:
     if not found:
-        say("Nothing was done to holds yet.")
+        print_line("Nothing was done to holds yet.")
     for each in found:
         state = "whole" if each.whole else f"NOT whole: {each.why}"
-        say(f"{each.tenant}: {each.records:,} records, {state}.")
+        print_line(f"{each.tenant}: {each.records:,} records, {state}.")
 
 
 async def list_records(
@@ -52,11 +52,11 @@ async def list_records(
             ]
         )
     elif not rows:
-        say("No records like that.")
+        print_line("No records like that.")
     else:
-        table(("seq", "when", "who", "did", "hold", "hash"), [_cells(row) for row in rows])
+        print_table(("seq", "when", "who", "did", "hold", "hash"), [_cells(row) for row in rows])
         if len(rows) == limit:
-            note(f"There may be more: --after {rows[-1].seq}")
+            print_note(f"There may be more: --after {rows[-1].seq}")
     return Exit.ok
 
 
@@ -90,7 +90,7 @@ async def write_head(tenant: str, *, key: str, out: str | None, store: str | Non
     if out is None or json:
         print_json(head)
     else:
-        say(f"The head of {tenant} at record {head.seq:,} is in {out}.")
+        print_line(f"The head of {tenant} at record {head.seq:,} is in {out}.")
     return Exit.ok
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, run_async
 
 group = typer.Typer(no_args_is_help=False, rich_markup_mode=app.rich_markup_mode)
 app.add_typer(group, name="breakpoints", short_help="List runs that stand at breakpoints; let them go on.")
@@ -30,7 +30,7 @@ def breakpoints(
         return 0
     from holdfast.cli.commands.breakpoints__breaking import list_breakpoints
 
-    return go(list_breakpoints(flow, run, store=store, json=json))
+    return run_async(list_breakpoints(flow, run, store=store, json=json))
 
 
 @group.command(
@@ -38,7 +38,7 @@ def breakpoints(
     epilog="Examples:  holdfast breakpoints continue 3fa9c1 --resume   ·   "
     "holdfast breakpoints continue --all --flow refund",
 )
-def go_on(
+def continue_(
     which: Annotated[
         Text, typer.Argument(help="A run (all its breakpoints) or one hold", metavar="RUN|HOLD")
     ] = None,
@@ -53,7 +53,7 @@ def go_on(
     json: Json = False,
 ) -> int:
     """Let runs go on that stand at breakpoints: one, those of a run, or all."""
-    from holdfast.cli.commands.breakpoints__breaking import Chosen, continue_breakpoints
+    from holdfast.cli.commands.breakpoints__breaking import BreakpointSelection, continue_breakpoints
 
-    chosen = Chosen(which, every, flow)
-    return go(continue_breakpoints(chosen, clear=clear, resume=resume, by=by, store=store, json=json))
+    chosen = BreakpointSelection(which, every, flow)
+    return run_async(continue_breakpoints(chosen, clear=clear, resume=resume, by=by, store=store, json=json))

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.cli.commands.run__running import Manner, resume_run
+from holdfast.cli.commands.run__running import OutputOptions, resume_run
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import clock_time, command, hold_json
-from holdfast.cli.output.screen import note, print_json, say, table
+from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
 from holdfast.errors import HoldDecidedError, HoldNotFoundError, InputError
 from holdfast.model.breakpoints import SUFFIX, TYPE, place_of
 from holdfast.runs.service import RunService
@@ -18,7 +18,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class BreakpointSelection(msgspec.Struct, frozen=True):
     """Which breakpoints a person means."""
 
     which: str | None
@@ -32,10 +32,10 @@ async def list_breakpoints(flow: str | None, run: str | None, *, store: str | No
     if json:
         print_json([hold_json(hold) for hold in found])
     elif not found:
-        say("No run stands at a breakpoint.")
+        print_line("No run stands at a breakpoint.")
     else:
-        table(("hold", "run", "flow", "before", "since"), [_cells(hold) for hold in found])
-        note(f"Go on with: {command('breakpoints continue', f'{found[0].run[:8]} --resume', store)}")
+        print_table(("hold", "run", "flow", "before", "since"), [_cells(hold) for hold in found])
+        print_note(f"Go on with: {command('breakpoints continue', f'{found[0].run[:8]} --resume', store)}")
     return Exit.ok
 
 
@@ -49,7 +49,7 @@ def _before(hold: HoldRow) -> str:
 
 
 async def continue_breakpoints(
-    chosen: Chosen, *, clear: bool, resume: bool, by: str, store: str | None, json: bool
+    chosen: BreakpointSelection, *, clear: bool, resume: bool, by: str, store: str | None, json: bool
 ) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         service = await hf.service()
@@ -60,21 +60,21 @@ async def continue_breakpoints(
         done = [hold for each in wanted if (hold := await _continue(service, each, by)) is not None]
     runs = list(dict.fromkeys(hold.run for hold in done))
     if resume:
-        return max([await resume_run(run, None, Manner(store, False, json)) for run in runs], default=Exit.ok)
+        return max([await resume_run(run, None, OutputOptions(store, False, json)) for run in runs], default=Exit.ok)
     if json:
         print_json([hold_json(hold) for hold in done])
         return Exit.ok
-    _tell(done, runs, store)
+    _print_continued(done, runs, store)
     return Exit.ok
 
 
-def _tell(done: list[HoldRow], runs: Sequence[str], store: str | None) -> None:
+def _print_continued(done: list[HoldRow], runs: Sequence[str], store: str | None) -> None:
     for hold in done:
-        say(f"Continued before {_before(hold)} of run {hold.run}.")
+        print_line(f"Continued before {_before(hold)} of run {hold.run}.")
     if not done:
-        say("No run stands at a breakpoint.")
+        print_line("No run stands at a breakpoint.")
     for run in runs[:1]:
-        note(f"A worker goes on with it, or you do: {command('resume', run[:8], store)}")
+        print_note(f"A worker goes on with it, or you do: {command('resume', run[:8], store)}")
 
 
 async def _continue(service: RunService, hold: HoldRow, by: str) -> HoldRow | None:
@@ -84,7 +84,7 @@ async def _continue(service: RunService, hold: HoldRow, by: str) -> HoldRow | No
         return None  # somebody was quicker: it goes on
 
 
-async def _find(service: RunService, chosen: Chosen) -> list[HoldRow]:
+async def _find(service: RunService, chosen: BreakpointSelection) -> list[HoldRow]:
     if (chosen.which is None) is not chosen.every:
         raise InputError("name a run or a hold, or say --all.", hint="`holdfast breakpoints` lists them.")
     if chosen.which is None:

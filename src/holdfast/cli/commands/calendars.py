@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, run_async
 
 calendars = typer.Typer(
     no_args_is_help=True,
@@ -26,7 +26,7 @@ def list_(tenant: Whose = None, store: Store = None, json: Json = False) -> int:
     """Which calendars there are."""
     from holdfast.cli.commands.calendars__scheduling import list_calendars
 
-    return go(list_calendars(tenant, store=store, json=json))
+    return run_async(list_calendars(tenant, store=store, json=json))
 
 
 @calendars.command(epilog="Example:  holdfast calendars show default --days 14")
@@ -34,7 +34,7 @@ def show(name: Name, days: Days = 7, tenant: Whose = None, store: Store = None, 
     """A calendar's rules, and when it is open in the coming days."""
     from holdfast.cli.commands.calendars__scheduling import show_calendar
 
-    return go(show_calendar(name, days, tenant, store=store, json=json))
+    return run_async(show_calendar(name, days, tenant, store=store, json=json))
 
 
 @calendars.command("set", epilog="Example:  holdfast calendars set default office.toml")
@@ -49,7 +49,7 @@ def set_(
     """Write a calendar. Deadlines of open holds that were counted by it are counted again."""
     from holdfast.cli.commands.calendars__scheduling import set_calendar
 
-    return go(set_calendar(name, file, by, tenant, store=store, json=json))
+    return run_async(set_calendar(name, file, by, tenant, store=store, json=json))
 
 
 @calendars.command(

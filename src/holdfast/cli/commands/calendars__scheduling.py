@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import fields, print_json, say, table
+from holdfast.cli.output.screen import print_fields, print_json, print_line, print_table
 from holdfast.errors import InputError
 from holdfast.holds.timing.calendars import Calendar, zone_of
 from holdfast.holds.timing.deadlines import after
@@ -28,9 +28,9 @@ async def list_calendars(tenant: str | None, *, store: str | None, json: bool) -
     if json:
         print_json(rows)
     elif not rows:
-        say("No calendars. Write one: holdfast calendars set default FILE")
+        print_line("No calendars. Write one: holdfast calendars set default FILE")
     else:
-        table(tuple(rows[0]), [[str(value) for value in row.values()] for row in rows])
+        print_table(tuple(rows[0]), [[str(value) for value in row.values()] for row in rows])
     return Exit.ok
 
 
@@ -53,9 +53,9 @@ async def show_calendar(name: str, days: int, tenant: str | None, *, store: str 
         opened = {day: [{"from": iso(a), "to": iso(b)} for a, b in spans] for day, spans in ahead}
         print_json({**_summary(calendar, now), "rules": rules, "days": opened})
         return Exit.ok
-    fields([(key.replace("_", " "), str(value)) for key, value in _summary(calendar, now).items()])
-    say()
-    table(("day", "open"), [(day, _hours(calendar, spans)) for day, spans in ahead])
+    print_fields([(key.replace("_", " "), str(value)) for key, value in _summary(calendar, now).items()])
+    print_line()
+    print_table(("day", "open"), [(day, _hours(calendar, spans)) for day, spans in ahead])
     return Exit.ok
 
 
@@ -82,9 +82,9 @@ async def set_calendar(
     if json:
         print_json({"name": name, "zone": calendar.zone, "moved": [row.id for row in moved]})
         return Exit.ok
-    say(f"Calendar {name} is set, in {calendar.zone}.")
+    print_line(f"Calendar {name} is set, in {calendar.zone}.")
     if moved:
-        say(f"{len(moved):,} open holds have another deadline now.")
+        print_line(f"{len(moved):,} open holds have another deadline now.")
     return Exit.ok
 
 
@@ -98,10 +98,10 @@ def check_calendar(file: str, length: str | None, start: str | None, *, json: bo
             {**_summary(calendar, begun), "from": iso(begun), "until": None if end is None else iso(end)}
         )
     elif end is None:
-        say(f"Good: {calendar.zone}, {_summary(calendar, begun)['hours_a_week']:g} hours a week.")
+        print_line(f"Good: {calendar.zone}, {_summary(calendar, begun)['hours_a_week']:g} hours a week.")
     else:
         local = to_datetime(end).astimezone(zone_of(calendar.zone))
-        say(f"{length} from {iso(begun)} is {iso(end)} ({local:%a %Y-%m-%d %H:%M} there).")
+        print_line(f"{length} from {iso(begun)} is {iso(end)} ({local:%a %Y-%m-%d %H:%M} there).")
     return Exit.ok
 
 

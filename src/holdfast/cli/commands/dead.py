@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import By, Json, Run, Store, Text, app, go
+from holdfast.cli.app import By, Json, Run, Store, Text, app, run_async
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -27,7 +27,7 @@ def list_(
     """Runs that nobody goes on with until somebody decides, newest first."""
     from holdfast.cli.commands.dead__burying import list_dead
 
-    return go(list_dead(tenant, limit, store=store, json=json))
+    return run_async(list_dead(tenant, limit, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast dead show 3fa9c1")
@@ -35,7 +35,7 @@ def show(run: Run, store: Store = None, json: Json = False) -> int:
     """Every worker that this run lost: when, at which record, and which nodes were under way."""
     from holdfast.cli.commands.dead__burying import show_dead
 
-    return go(show_dead(run, store=store, json=json))
+    return run_async(show_dead(run, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast dead retry 3fa9c1 --by user:dana")
@@ -43,7 +43,7 @@ def retry(run: Run, by: By = "user:local", store: Store = None, json: Json = Fal
     """What killed it is mended: a worker may go on where it stood. Its deaths stay on record."""
     from holdfast.cli.commands.dead__burying import retry_dead
 
-    return go(retry_dead(run, by, store=store, json=json))
+    return run_async(retry_dead(run, by, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast dead discard 3fa9c1 --reason 'the order was cancelled'")
@@ -61,4 +61,4 @@ def discard(
     its flow any more: --unread."""
     from holdfast.cli.commands.dead__burying import discard_dead
 
-    return go(discard_dead(run, reason, by, unread=unread, store=store, json=json))
+    return run_async(discard_dead(run, reason, by, unread=unread, store=store, json=json))

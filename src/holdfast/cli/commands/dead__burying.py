@@ -7,8 +7,8 @@ from typing import Any
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import fields, is_terminal, note, print_json, say, table
-from holdfast.runs.dead_letters import Autopsy, DeadRun
+from holdfast.cli.output.screen import print_fields, is_terminal, print_note, print_json, print_line, print_table
+from holdfast.runs.dead_letters import DeathReport, DeadRun
 from holdfast.store.protocols import RunRow
 from holdfast.types.clock import iso
 from holdfast.types.human_time import ago, clock_time
@@ -24,11 +24,11 @@ async def list_dead(tenant: str | None, limit: int, *, store: str | None, json: 
     if json:
         print_json([_as_json(each) for each in found])
     elif not found:
-        say("No dead letters: no run has killed its workers too often.")
+        print_line("No dead letters: no run has killed its workers too often.")
     else:
         heads = ("run", "flow", "deaths", "given up", "under way at most of them", "last worker")
-        table(heads, [_line(each, now) for each in found])
-        note(f"Look closer: {command('dead show', found[0].run.id[:8], store)}")
+        print_table(heads, [_line(each, now) for each in found])
+        print_note(f"Look closer: {command('dead show', found[0].run.id[:8], store)}")
     return Exit.ok
 
 
@@ -48,7 +48,7 @@ async def show_dead(run: str, *, store: str | None, json: bool) -> Exit:
         print_json(_as_json(found))
         return Exit.ok
     row = found.run
-    fields(
+    print_fields(
         [
             ("run", row.id),
             ("flow", f"{row.flow} ({row.version})"),
@@ -57,17 +57,17 @@ async def show_dead(run: str, *, store: str | None, json: bool) -> Exit:
             ("given up", clock_time(row.ended_at) if row.dead else ""),
         ]
     )
-    say()
+    print_line()
     if not found.deaths:
-        say("No worker of this run has died.")
+        print_line("No worker of this run has died.")
         return Exit.ok
     heads = ("term", "worker", "lease until", "found at", "record", "under way")
-    table(heads, [_death(autopsy) for autopsy in found.deaths])
+    print_table(heads, [_death_cells(autopsy) for autopsy in found.deaths])
     _advise(found, store)
     return Exit.ok
 
 
-def _death(autopsy: Autopsy) -> tuple[str, ...]:
+def _death_cells(autopsy: DeathReport) -> tuple[str, ...]:
     death = autopsy.death
     nodes = ", ".join(autopsy.nodes) or (f"not known: {autopsy.unknown}" if autopsy.unknown else "no node")
     times = clock_time(death.lease_until), clock_time(death.at)
@@ -76,25 +76,25 @@ def _death(autopsy: Autopsy) -> tuple[str, ...]:
 
 def _advise(found: DeadRun, store: str | None) -> None:
     row = found.run
-    say()
+    print_line()
     always = [node for node, count in found.suspects if count == len(found.deaths)]
     if always:
-        say(
+        print_line(
             f"{', '.join(always)} was under way at every death: look there first (memory, a native library, "
             "an endless loop that stops the heartbeat)."
         )
     else:
-        say("No one node was under way at every death: look at the machines of these workers too.")
+        print_line("No one node was under way at every death: look at the machines of these workers too.")
     if row.dead:
-        note(f"When it is mended: {command('dead retry', row.id[:8], store)}")
-        note(f"If it is not worth it: {command('dead discard', row.id[:8], store)}")
+        print_note(f"When it is mended: {command('dead retry', row.id[:8], store)}")
+        print_note(f"If it is not worth it: {command('dead discard', row.id[:8], store)}")
 
 
 async def retry_dead(run: str, by: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         row = await (await hf.service()).retry_dead(run, by=by)
     said = f"Run {row.id} may go on; a worker takes it up. What is settled is not done again."
-    return _tell(row, said, json=json)
+    return _print_run(row, said, json=json)
 
 
 async def discard_dead(
@@ -105,14 +105,14 @@ async def discard_dead(
     said = f"Run {row.id} is to be stopped: the next worker that carries {row.flow} ends it as cancelled."
     if row.status is RunStatus.cancelled:
         said = f"Run {row.id} is cancelled. It was not loaded: see outside what was under way."
-    return _tell(row, said, json=json)
+    return _print_run(row, said, json=json)
 
 
-def _tell(row: RunRow, said: str, *, json: bool) -> Exit:
+def _print_run(row: RunRow, said: str, *, json: bool) -> Exit:
     if json:
         print_json(row)
     else:
-        say(said)
+        print_line(said)
     return Exit.ok
 
 

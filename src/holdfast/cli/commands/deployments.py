@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, run_async
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -60,7 +60,7 @@ def create(
         "calendar": calendar, "timeout": timeout, "on_timeout": on_timeout, "reminder": reminder,
         "policies": policy or (),
     }  # fmt: skip
-    return go(create_deployment(name, flow, given, store=store, json=json))
+    return run_async(create_deployment(name, flow, given, store=store, json=json))
 
 
 @group.command("list", epilog="Example:  holdfast deployments list --json")
@@ -68,7 +68,7 @@ def list_(tenant: Whose = "default", store: Store = None, json: Json = False) ->
     """Every deployment, with its flow, skills and delegation."""
     from holdfast.cli.commands.deployments__deploying import list_deployments
 
-    return go(list_deployments(tenant, store=store, json=json))
+    return run_async(list_deployments(tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast deployments show desk")
@@ -76,7 +76,7 @@ def show(name: Name, tenant: Whose = "default", store: Store = None, json: Json 
     """One deployment, and the skill versions that a run would be pinned to now."""
     from holdfast.cli.commands.deployments__deploying import show_deployment
 
-    return go(show_deployment(name, tenant, store=store, json=json))
+    return run_async(show_deployment(name, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast deployments delegate desk user:dana@acme --until 30d")
@@ -92,7 +92,7 @@ def delegate(
     """From now on it works on behalf of WHO, to whom its holds for `delegated_user` go."""
     from holdfast.cli.commands.deployments__deploying import delegate_deployment
 
-    return go(delegate_deployment(name, to, until, by, tenant, store=store, json=json))
+    return run_async(delegate_deployment(name, to, until, by, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast deployments revoke desk")
@@ -102,4 +102,4 @@ def revoke(
     """Take the delegation back: its holds for `delegated_user` are unrouted until it is given again."""
     from holdfast.cli.commands.deployments__deploying import revoke_deployment
 
-    return go(revoke_deployment(name, by, tenant, store=store, json=json))
+    return run_async(revoke_deployment(name, by, tenant, store=store, json=json))

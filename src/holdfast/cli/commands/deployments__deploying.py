@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import fields, note, print_json, say, table
+from holdfast.cli.output.screen import print_fields, print_note, print_json, print_line, print_table
 from holdfast.types.deployment import Deployment
 from holdfast.types.duration import parse_duration
 from holdfast.types.human_time import clock_time
@@ -18,7 +18,7 @@ async def create_deployment(
 ) -> Exit:
     async with open_store_for_command(store, must_exist=False) as hf:
         made = await hf.deploy(name, flow, **given)
-    return _tell(made, json=json, said=f"Deployment {made.name} of flow {made.flow} is {made.id}.")
+    return _print_deployment(made, json=json, said=f"Deployment {made.name} of flow {made.flow} is {made.id}.")
 
 
 async def list_deployments(tenant: str, *, store: str | None, json: bool) -> Exit:
@@ -29,18 +29,18 @@ async def list_deployments(tenant: str, *, store: str | None, json: bool) -> Exi
     if json:
         print_json(found)
     elif not found:
-        say("No deployments.")
-        note("Make one: holdfast deployments create NAME --flow FLOW")
+        print_line("No deployments.")
+        print_note("Make one: holdfast deployments create NAME --flow FLOW")
     else:
-        table(("deployment", "flow", "mode", "skills", "on behalf of"), [_line(each, now) for each in found])
+        print_table(("deployment", "flow", "mode", "skills", "on behalf of"), [_line(each, now) for each in found])
     return Exit.ok
 
 
 def _line(each: Deployment, now: int) -> tuple[str, ...]:
-    return each.name, each.flow, each.mode, ", ".join(map(str, each.skills)), _behalf(each, now)
+    return each.name, each.flow, each.mode, ", ".join(map(str, each.skills)), _delegation_text(each, now)
 
 
-def _behalf(each: Deployment, now: int) -> str:
+def _delegation_text(each: Deployment, now: int) -> str:
     held = each.delegation
     if held is None:
         return ""
@@ -59,7 +59,7 @@ async def show_deployment(name: str, tenant: str, *, store: str | None, json: bo
     if json:
         print_json({"deployment": found, "pins": pins})
         return Exit.ok
-    fields([(what, value) for what, value in _facts(found, pins, now) if value])
+    print_fields([(what, value) for what, value in _facts(found, pins, now) if value])
     return Exit.ok
 
 
@@ -71,7 +71,7 @@ def _facts(each: Deployment, pins: list[SkillPin], now: int) -> list[tuple[str, 
         ("id", each.id),
         ("flow", f"{each.flow} {each.version}".strip()),
         ("mode", str(each.mode)),
-        ("on behalf of", _behalf(each, now)),
+        ("on behalf of", _delegation_text(each, now)),
         ("skills", ", ".join(f"{bound} (now {pin.version})" for bound, pin in chosen.items())),
         ("assignee", usual.assignee or ""),
         ("priority", usual.priority or ""),
@@ -90,18 +90,18 @@ async def delegate_deployment(
     async with open_store_for_command(store, must_exist=True) as hf:
         made = await (await hf.deployments()).delegate(name, to, until=lasts, by=by, tenant=tenant)
     assert made.delegation is not None
-    return _tell(made, json=json, said=f"{made.name} works on behalf of {made.delegation.to}.")
+    return _print_deployment(made, json=json, said=f"{made.name} works on behalf of {made.delegation.to}.")
 
 
 async def revoke_deployment(name: str, by: str, tenant: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         made = await (await hf.deployments()).revoke(name, by=by, tenant=tenant)
-    return _tell(made, json=json, said=f"{made.name} works on nobody's behalf now.")
+    return _print_deployment(made, json=json, said=f"{made.name} works on nobody's behalf now.")
 
 
-def _tell(made: Deployment, *, json: bool, said: str) -> Exit:
+def _print_deployment(made: Deployment, *, json: bool, said: str) -> Exit:
     if json:
         print_json(made)
     else:
-        say(said)
+        print_line(said)
     return Exit.ok

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.checkpoint.diff import Change, Changes, show_text
-from holdfast.checkpoint.diff_result import Diff, Moment, NodeDiff, Sides, Spent
+from holdfast.checkpoint.diff import Change, ChangeList, show_text
+from holdfast.checkpoint.diff_result import Diff, Moment, NodeDiff, Sides, RunUsage
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import draw, fields, is_plain, note, print_json, say, width
+from holdfast.cli.output.screen import print_drawing, print_fields, is_plain, print_note, print_json, print_line, width
 from holdfast.errors import InputError
 from holdfast.reports.differences import diff_picture
-from holdfast.types.human_time import clock_time, lasting
+from holdfast.types.human_time import clock_time, human_duration
 
 if TYPE_CHECKING:
     from holdfast.drawing import Picture
@@ -51,7 +51,7 @@ async def diff_moments(
     if json:
         print_json(_chosen(found.as_json(0 if whole else _ROOM), only))
     elif svg != "-":
-        _tell(found, set(only or PARTS), picture if graph else None, len(found.nodes) if whole else _NODES)
+        _print_diff(found, set(only or PARTS), picture if graph else None, len(found.nodes) if whole else _NODES)
     return Exit.ok
 
 
@@ -68,7 +68,7 @@ def _write_svg(picture: Picture, place: str) -> None:
         raise InputError(
             f"{place} cannot be written: {error.strerror}.", hint="Name another file."
         ) from error
-    note(f"Drawn in {place}.")
+    print_note(f"Drawn in {place}.")
 
 
 def _chosen(told: dict[str, Any], only: Sequence[str]) -> dict[str, Any]:
@@ -84,15 +84,15 @@ def _chosen(told: dict[str, Any], only: Sequence[str]) -> dict[str, Any]:
     return {name: value for name, value in told.items() if name in kept} | {"left_out": left_out}
 
 
-def _tell(found: Diff, parts: set[str], picture: Picture | None, visits: int) -> None:
-    fields([("A", _moment(found.a)), ("B", _moment(found.b)), ("they part", _parted(found))])
+def _print_diff(found: Diff, parts: set[str], picture: Picture | None, visits: int) -> None:
+    print_fields([("A", _moment(found.a)), ("B", _moment(found.b)), ("they part", _fork_point_text(found))])
     if found.a.version != found.b.version:
-        fields([("versions", f"{found.a.version} → {found.b.version}")])
+        print_fields([("versions", f"{found.a.version} → {found.b.version}")])
     if picture is not None:
         from holdfast.drawing import to_text
 
-        say()
-        draw(to_text(picture, width=width(), ascii_only=is_plain()))
+        print_line()
+        print_drawing(to_text(picture, width=width(), ascii_only=is_plain()))
     if "state" in parts:
         for name in ("input", "state", "artifacts"):
             _section(name, getattr(found, name))
@@ -103,7 +103,7 @@ def _tell(found: Diff, parts: set[str], picture: Picture | None, visits: int) ->
     if "cost" in parts:
         _spent(*found.spent)
     if found.same:
-        say("They are the same.", style="green")
+        print_line("They are the same.", style="green")
 
 
 def _moment(at: Moment) -> str:
@@ -111,7 +111,7 @@ def _moment(at: Moment) -> str:
     return f"{at.run[:8]}@{at.seq}{where}  {at.flow}  {at.status}  {clock_time(at.at)}"
 
 
-def _parted(found: Diff) -> str:
+def _fork_point_text(found: Diff) -> str:
     if found.relation == "same":
         return "one run, two moments"
     if found.parted is None:
@@ -120,14 +120,14 @@ def _parted(found: Diff) -> str:
     return f"after {found.parted.run[:8]}@{found.parted.seq}{where}"
 
 
-def _section(name: str, changes: Changes) -> None:
+def _section(name: str, changes: ChangeList) -> None:
     if not changes.shown:
         return
     _head(name)
     for change in changes.shown:
         _change(change, "  ")
     if changes.left_out:
-        say(f"  and {changes.left_out:,} more; --all tells them", style="dim")
+        print_line(f"  and {changes.left_out:,} more; --all tells them", style="dim")
 
 
 def _sides_of(name: str, sides: Sides) -> None:
@@ -135,21 +135,21 @@ def _sides_of(name: str, sides: Sides) -> None:
         _head(name)
         for kind, names in zip(("removed", "added"), sides, strict=True):
             for each in names:
-                say(f"  {_SIGNS[kind]} {each}", style=_COLOURS[kind])
+                print_line(f"  {_SIGNS[kind]} {each}", style=_COLOURS[kind])
 
 
 def _head(name: str) -> None:
-    say()
-    say(name, style="bold")
+    print_line()
+    print_line(name, style="bold")
 
 
 def _change(change: Change, indent: str) -> None:
     lines = _text_lines(change)
     told = "" if lines else _sides(change)
-    say(f"{indent}{_SIGNS[change.kind]} {change.path}  {told}".rstrip(), style=_COLOURS[change.kind])
+    print_line(f"{indent}{_SIGNS[change.kind]} {change.path}  {told}".rstrip(), style=_COLOURS[change.kind])
     for line in lines:
         style = "green" if line.startswith("+") else "red" if line.startswith("-") else "dim"
-        say(f"{indent}    {line}", style=style)
+        print_line(f"{indent}    {line}", style=style)
 
 
 def _sides(change: Change) -> str:
@@ -175,13 +175,13 @@ def _nodes(found: Diff, visits: int) -> None:
         return
     _head(f"nodes ({found.same_nodes} alike)")
     for node in found.nodes[:visits]:
-        say(f"  {_SIGNS[node.kind]} {_node(node)}".rstrip(), style=_COLOURS[node.kind])
+        print_line(f"  {_SIGNS[node.kind]} {_node(node)}".rstrip(), style=_COLOURS[node.kind])
         if node.kind == "changed":
             _all(node.changes, "      ")
         _all(_brief(node.calls), "      ")
         _all(_brief(node.asked), "      ")
     if len(found.nodes) > visits:
-        say(f"  and {len(found.nodes) - visits:,} more visits; --all tells them", style="dim")
+        print_line(f"  and {len(found.nodes) - visits:,} more visits; --all tells them", style="dim")
 
 
 def _all(changes: Iterable[Change], indent: str) -> None:
@@ -192,11 +192,11 @@ def _all(changes: Iterable[Change], indent: str) -> None:
 def _brief(changes: Iterable[Change]) -> list[Change]:
     """A whole call, or question, by what it came to."""
     return [
-        Change(path=c.path, kind=c.kind, before=_came_to(c.before), after=_came_to(c.after)) for c in changes
+        Change(path=c.path, kind=c.kind, before=_call_result(c.before), after=_call_result(c.after)) for c in changes
     ]
 
 
-def _came_to(side: Any) -> Any:
+def _call_result(side: Any) -> Any:
     told = cast("dict[str, Any]", side) if isinstance(side, dict) else {}
     if "prompt" in told:
         by = f" by {told['by']}" if told["by"] else ""
@@ -208,14 +208,14 @@ def _came_to(side: Any) -> Any:
 def _node(node: NodeDiff) -> str:
     visit = f" (visit {node.visit})" if node.visit > 1 else ""
     before, after = node.outcome
-    spent = node.b or node.a or Spent()
-    took = f"  {lasting(spent.duration)}" if spent.duration and node.kind != "changed" else ""
+    spent = node.b or node.a or RunUsage()
+    took = f"  {human_duration(spent.duration)}" if spent.duration and node.kind != "changed" else ""
     cost = f"  {_cost(spent)}" if node.kind != "changed" and (spent.tokens or spent.cost) else ""
     outcome = f"{before} → {after}" if node.kind == "changed" and before != after else after or before
     return f"{node.node}{visit}  {outcome}{took}{cost}"
 
 
-def _cost(spent: Spent) -> str:
+def _cost(spent: RunUsage) -> str:
     return ", ".join(
         part
         for part in (
@@ -226,7 +226,7 @@ def _cost(spent: Spent) -> str:
     )
 
 
-def _spent(a: Spent, b: Spent) -> None:
+def _spent(a: RunUsage, b: RunUsage) -> None:
     rows = [
         ("steps", a.steps, b.steps),
         ("tokens", a.tokens, b.tokens),
@@ -234,7 +234,7 @@ def _spent(a: Spent, b: Spent) -> None:
     ]
     told = [(name, f"{before:g} → {after:g}") for name, before, after in rows if before != after]
     if a.duration != b.duration:
-        told.append(("work", f"{lasting(a.duration)} → {lasting(b.duration)}"))
+        told.append(("work", f"{human_duration(a.duration)} → {human_duration(b.duration)}"))
     if told:
         _head("cost")
-        fields([(f"  {name}", text) for name, text in told])
+        print_fields([(f"  {name}", text) for name, text in told])

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, run_async
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -19,7 +19,7 @@ group = typer.Typer(
 app.add_typer(group, name="directory", short_help="People, groups and roles; who is away, and who stands in.")
 
 Who = Annotated[str, typer.Argument(help="A person, by id or address", metavar="WHO")]
-Circle = Annotated[str, typer.Argument(help="group:KEY or role:KEY", metavar="GROUP|ROLE")]
+CircleName = Annotated[str, typer.Argument(help="group:KEY or role:KEY", metavar="GROUP|ROLE")]
 Members = Annotated[list[str] | None, typer.Argument(help="People, by id or address", metavar="WHO")]
 Whose = Annotated[str, typer.Option("--tenant", help="Whose directory")]
 
@@ -29,7 +29,7 @@ def list_(tenant: Whose = "default", store: Store = None, json: Json = False) ->
     """Everybody, with what they belong to and who is away."""
     from holdfast.cli.commands.directory__directing import list_directory
 
-    return go(list_directory(tenant, store=store, json=json))
+    return run_async(list_directory(tenant, store=store, json=json))
 
 
 @group.command(epilog="Examples:  holdfast directory show dana@acme   ·   holdfast directory show role:cfo")
@@ -42,7 +42,7 @@ def show(
     """One person with all they belong to, or one group or role with its members."""
     from holdfast.cli.commands.directory__directing import show_entry
 
-    return go(show_entry(which, tenant, store=store, json=json))
+    return run_async(show_entry(which, tenant, store=store, json=json))
 
 
 @group.command(
@@ -60,19 +60,19 @@ def add_person(
     json: Json = False,
 ) -> int:
     """Somebody new, or with another address, name or state."""
-    from holdfast.cli.commands.directory__directing import add_person
+    from holdfast.cli.commands.directory__directing import save_person
     from holdfast.holds.directory.base import Person
 
     given = Person(id=person, email=email, name=name, active=not inactive)
-    return go(add_person(given, tenant, store=store, json=json))
+    return run_async(save_person(given, tenant, store=store, json=json))
 
 
 @group.command("drop-person", epilog="Example:  holdfast directory drop-person dana")
 def drop_person(who: Who, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Somebody leaves: gone from every group and role, at once."""
-    from holdfast.cli.commands.directory__directing import drop_person
+    from holdfast.cli.commands.directory__directing import delete_person
 
-    return go(drop_person(who, tenant, store=store, json=json))
+    return run_async(delete_person(who, tenant, store=store, json=json))
 
 
 @group.command("add-group", epilog="Example:  holdfast directory add-group finance dana sam@acme")
@@ -87,7 +87,7 @@ def add_group(
     """A group with exactly these members."""
     from holdfast.cli.commands.directory__directing import add_circle
 
-    return go(add_circle("group", key, members or (), name, tenant, store=store, json=json))
+    return run_async(add_circle("group", key, members or (), name, tenant, store=store, json=json))
 
 
 @group.command("add-role", epilog="Example:  holdfast directory add-role cfo kim")
@@ -102,33 +102,33 @@ def add_role(
     """A role that exactly these people have."""
     from holdfast.cli.commands.directory__directing import add_circle
 
-    return go(add_circle("role", key, members or (), name, tenant, store=store, json=json))
+    return run_async(add_circle("role", key, members or (), name, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast directory join group:finance dana")
-def join(circle: Circle, who: Who, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
+def join(circle: CircleName, who: Who, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Somebody joins a group or is given a role."""
     from holdfast.cli.commands.directory__directing import join_circle
 
-    return go(join_circle(circle, who, tenant, store=store, json=json))
+    return run_async(join_circle(circle, who, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast directory leave role:cfo kim")
 def leave(
-    circle: Circle, who: Who, tenant: Whose = "default", store: Store = None, json: Json = False
+    circle: CircleName, who: Who, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """Somebody leaves a group or loses a role: what waits for it is not theirs any more."""
     from holdfast.cli.commands.directory__directing import leave_circle
 
-    return go(leave_circle(circle, who, tenant, store=store, json=json))
+    return run_async(leave_circle(circle, who, tenant, store=store, json=json))
 
 
 @group.command("drop-group", epilog="Example:  holdfast directory drop-group group:finance")
-def drop_group(circle: Circle, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
+def drop_group(circle: CircleName, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """A group or a role goes: what waits for it is left to admins."""
     from holdfast.cli.commands.directory__directing import drop_circle
 
-    return go(drop_circle(circle, tenant, store=store, json=json))
+    return run_async(drop_circle(circle, tenant, store=store, json=json))
 
 
 @group.command(
@@ -149,14 +149,14 @@ def away(
     json: Json = False,
 ) -> int:
     """Somebody is out of office; their substitute may decide what waits for them."""
-    from holdfast.cli.commands.directory__directing import send_away
+    from holdfast.cli.commands.directory__directing import set_absence
 
-    return go(send_away(who, substitute, since, until, tenant, store=store, json=json))
+    return run_async(set_absence(who, substitute, since, until, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast directory back dana")
 def back(who: Who, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Somebody is there again."""
-    from holdfast.cli.commands.directory__directing import bring_back
+    from holdfast.cli.commands.directory__directing import clear_absence
 
-    return go(bring_back(who, tenant, store=store, json=json))
+    return run_async(clear_absence(who, tenant, store=store, json=json))

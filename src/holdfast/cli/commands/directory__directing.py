@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import fields, note, print_json, say, table
+from holdfast.cli.output.screen import print_fields, print_note, print_json, print_line, print_table
 from holdfast.errors import InputError, NotFoundError
 from holdfast.holds.directory.admin import Registrar
 from holdfast.holds.directory.base import Away, Circle, Memberships, Person
@@ -24,7 +24,7 @@ from holdfast.types.human_time import clock_time
 
 
 @asynccontextmanager
-async def _opened(store: str | None, *, must_exist: bool = True) -> AsyncGenerator[Store]:
+async def _open_store(store: str | None, *, must_exist: bool = True) -> AsyncGenerator[Store]:
     async with open_store_for_command(store, must_exist=must_exist) as hf:
         yield await hf.open()
 
@@ -33,7 +33,7 @@ async def _opened(store: str | None, *, must_exist: bool = True) -> AsyncGenerat
 
 
 async def list_directory(tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with _opened(store) as opened:
+    async with _open_store(store) as opened:
         found = TableDirectory(opened)
         people, groups, roles = (
             await found.people(tenant),
@@ -44,33 +44,33 @@ async def list_directory(tenant: str, *, store: str | None, json: bool) -> Exit:
     if json:
         print_json({"people": people, "groups": groups, "roles": roles})
     elif not people:
-        say("Nobody is in the directory.")
-        note("Add somebody: holdfast directory add-person dana --email dana@acme")
+        print_line("Nobody is in the directory.")
+        print_note("Add somebody: holdfast directory add-person dana --email dana@acme")
     else:
-        belongs = {each.id: _belongs(each.id, groups, roles) for each in people}
+        belongs = {each.id: _memberships_of(each.id, groups, roles) for each in people}
         rows = [(each.id, each.email, _texts(belongs[each.id]), _state(each, now)) for each in people]
-        table(("person", "address", "belongs to", ""), rows)
-        _tell_empty(groups, roles)
+        print_table(("person", "address", "belongs to", ""), rows)
+        _print_empty(groups, roles)
     return Exit.ok
 
 
-def _belongs(person: str, groups: Sequence[Circle], roles: Sequence[Circle]) -> Memberships:
+def _memberships_of(person: str, groups: Sequence[Circle], roles: Sequence[Circle]) -> Memberships:
     return Memberships(
         frozenset(each.key for each in groups if person in each.members),
         frozenset(each.key for each in roles if person in each.members),
     )
 
 
-def _tell_empty(groups: Sequence[Circle], roles: Sequence[Circle]) -> None:
+def _print_empty(groups: Sequence[Circle], roles: Sequence[Circle]) -> None:
     empty = [f"group:{each.key}" for each in groups if not each.members]
     empty += [f"role:{each.key}" for each in roles if not each.members]
     if empty:
-        note(f"Nobody is in {', '.join(empty)}.")
+        print_note(f"Nobody is in {', '.join(empty)}.")
 
 
 async def show_entry(which: str, tenant: str, *, store: str | None, json: bool) -> Exit:
     meant = parse_assignee(which)
-    async with _opened(store) as opened:
+    async with _open_store(store) as opened:
         found = TableDirectory(opened)
         if meant.type in ("group", "role"):
             circle = await (found.group if meant.type == "group" else found.role)(tenant, meant.value)
@@ -87,7 +87,7 @@ def _show_circle(circle: Circle | None, which: str, *, json: bool) -> Exit:
     if json:
         print_json(circle)
     else:
-        fields([(which, circle.name), ("members", ", ".join(circle.members) or "nobody")])
+        print_fields([(which, circle.name), ("members", ", ".join(circle.members) or "nobody")])
     return Exit.ok
 
 
@@ -117,7 +117,7 @@ def _show_person(
         ("state", _state(person, now)),
         ("stands in for", ", ".join(each.id for each in instead)),
     ]
-    fields([(what, value) for what, value in facts if value])
+    print_fields([(what, value) for what, value in facts if value])
     return Exit.ok
 
 
@@ -144,52 +144,52 @@ def _plain(value: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------------- changing
 
 
-async def add_person(person: Person, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with _opened(store, must_exist=False) as opened:
+async def save_person(person: Person, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with _open_store(store, must_exist=False) as opened:
         kept = await Registrar(opened).put_person(tenant, person)
-    _tell(kept, f"{kept.id} is in the directory.", json=json)
+    _print_entry(kept, f"{kept.id} is in the directory.", json=json)
     return Exit.ok
 
 
-async def drop_person(who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with _opened(store) as opened:
+async def delete_person(who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with _open_store(store) as opened:
         if not await Registrar(opened).drop_person(tenant, who):
             raise NotFoundError(f"the directory knows no {who!r}.", hint="`holdfast directory list`")
-    _tell({"dropped": who}, f"{who} is not in the directory any more.", json=json)
+    _print_entry({"dropped": who}, f"{who} is not in the directory any more.", json=json)
     return Exit.ok
 
 
 async def add_circle(
     kind: str, key: str, members: Sequence[str], name: str, tenant: str, *, store: str | None, json: bool
 ) -> Exit:
-    async with _opened(store, must_exist=False) as opened:
+    async with _open_store(store, must_exist=False) as opened:
         clerk = Registrar(opened)
         put = clerk.put_group if kind == "group" else clerk.put_role
         circle = await put(tenant, key, members, name=name)
-    return _tell_circle(f"{kind}:{circle.key}", circle, json=json)
+    return _print_circle(f"{kind}:{circle.key}", circle, json=json)
 
 
 async def join_circle(circle: str, who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with _opened(store) as opened:
+    async with _open_store(store) as opened:
         changed = await Registrar(opened).join(tenant, circle, who)
-    return _tell_circle(circle, changed, json=json)
+    return _print_circle(circle, changed, json=json)
 
 
 async def leave_circle(circle: str, who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with _opened(store) as opened:
+    async with _open_store(store) as opened:
         changed = await Registrar(opened).leave(tenant, circle, who)
-    return _tell_circle(circle, changed, json=json)
+    return _print_circle(circle, changed, json=json)
 
 
 async def drop_circle(circle: str, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with _opened(store) as opened:
+    async with _open_store(store) as opened:
         if not await Registrar(opened).drop_circle(tenant, circle):
             raise NotFoundError(f"the directory knows no {circle!r}.", hint="`holdfast directory list`")
-    _tell({"dropped": circle}, f"{circle} is not in the directory any more.", json=json)
+    _print_entry({"dropped": circle}, f"{circle} is not in the directory any more.", json=json)
     return Exit.ok
 
 
-async def send_away(
+async def set_absence(
     who: str,
     substitute: str,
     since: str | None,
@@ -199,20 +199,20 @@ async def send_away(
     store: str | None,
     json: bool,
 ) -> Exit:
-    async with _opened(store) as opened:
+    async with _open_store(store) as opened:
         now = opened.now()
         absent = Away(substitute=substitute, since=_instant(since, now), until=_instant(until, now))
         await Registrar(opened).put_away(tenant, who, absent)
         person = await TableDirectory(opened).person(tenant, who)
     assert person is not None
-    _tell(person, f"{person.id} is {_state(person, now)}.", json=json)
+    _print_entry(person, f"{person.id} is {_state(person, now)}.", json=json)
     return Exit.ok
 
 
-async def bring_back(who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
-    async with _opened(store) as opened:
+async def clear_absence(who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with _open_store(store) as opened:
         was_away = await Registrar(opened).back(tenant, who)
-    _tell({"was_away": was_away}, f"{who} {'is back' if was_away else 'was not away'}.", json=json)
+    _print_entry({"was_away": was_away}, f"{who} {'is back' if was_away else 'was not away'}.", json=json)
     return Exit.ok
 
 
@@ -233,13 +233,13 @@ def _instant(text: str | None, now: int) -> int | None:
     return to_micros(moment)
 
 
-def _tell_circle(which: str, circle: Circle, *, json: bool) -> Exit:
-    _tell(circle, f"In {which}: {', '.join(circle.members) or 'nobody'}.", json=json)
+def _print_circle(which: str, circle: Circle, *, json: bool) -> Exit:
+    _print_entry(circle, f"In {which}: {', '.join(circle.members) or 'nobody'}.", json=json)
     return Exit.ok
 
 
-def _tell(kept: Any, said: str, *, json: bool) -> None:
+def _print_entry(kept: Any, said: str, *, json: bool) -> None:
     if json:
         print_json(kept)
     else:
-        say(said)
+        print_line(said)

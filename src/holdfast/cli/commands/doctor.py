@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Store, app, go
+from holdfast.cli.app import Json, Store, app, run_async
 
 
 @app.command(
@@ -24,6 +24,6 @@ def doctor(
 
     Exit code 1 where something is wrong; what only deserves a look does not count.
     """
-    from holdfast.cli.commands.doctor__doctor import examine
+    from holdfast.cli.commands.doctor__doctor import run_doctor
 
-    return go(examine(store=store, deep=deep, json=json))
+    return run_async(run_doctor(store=store, deep=deep, json=json))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, run_async
 
 
 @app.command(
@@ -39,7 +39,7 @@ def evidence(
 
     `tools/verify_evidence.py` checks it offline, with Python alone.
     """
-    from holdfast.cli.commands.evidence__evidencing import Wanted, write_evidence
+    from holdfast.cli.commands.evidence__evidencing import EvidenceOptions, write_evidence
 
-    wanted = Wanted(which, out, page, key, short, by)
-    return go(write_evidence(wanted, store=store, json=json))
+    wanted = EvidenceOptions(which, out, page, key, short, by)
+    return run_async(write_evidence(wanted, store=store, json=json))

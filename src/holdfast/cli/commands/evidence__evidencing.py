@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 
-from holdfast.cli.commands.hold_actor import anywhere
+from holdfast.cli.commands.hold_actor import find_in_any_tenant
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import note, print_json, say
+from holdfast.cli.output.screen import print_note, print_json, print_line
 from holdfast.errors import InputError
 from holdfast.reports.evidence import page_of
 from holdfast.types.terms import operator
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class EvidenceOptions(msgspec.Struct, frozen=True):
     """The command line."""
 
     which: str
@@ -29,23 +29,23 @@ class Wanted(msgspec.Struct, frozen=True):
     by: str
 
 
-async def write_evidence(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
+async def write_evidence(wanted: EvidenceOptions, *, store: str | None, json: bool) -> Exit:
     require_one_output(wanted, json=json)
     key = None if wanted.key is None else _read(Path(wanted.key)).strip()
     async with open_store_for_command(store, must_exist=True) as hf:
-        hold = await anywhere(hf, wanted.which)
+        hold = await find_in_any_tenant(hf, wanted.which)
         actor = operator(wanted.by, tenant=hold.tenant, channel="cli")
         data = await (await hf.holds()).evidence(actor, hold.id, key=key, to_head=not wanted.short)
-    return hand_over(wanted, hold.id, data, json=json)
+    return write_pack(wanted, hold.id, data, json=json)
 
 
-def require_one_output(wanted: Wanted, *, json: bool) -> None:
+def require_one_output(wanted: EvidenceOptions, *, json: bool) -> None:
     """Raises InputError."""
     if wanted.out == "-" and json:
         raise InputError("--out - and --json both want stdout.", hint="Name a file, or leave --json out.")
 
 
-def hand_over(wanted: Wanted, hold: str, data: bytes, *, json: bool) -> Exit:
+def write_pack(wanted: EvidenceOptions, hold: str, data: bytes, *, json: bool) -> Exit:
     """The pack as a file, or on stdout, and its page."""
     form = "" if wanted.page is None else Path(wanted.page).suffix.removeprefix(".")
     pack: dict[str, Any] = jsons.loads(data)
@@ -60,8 +60,8 @@ def hand_over(wanted: Wanted, hold: str, data: bytes, *, json: bool) -> Exit:
     if json:
         print_json({"hold": hold, "file": str(file), "page": wanted.page, "digest": pack["digest"]})
         return Exit.ok
-    say(f"The evidence of hold {hold} is in {file}: {len(data):,} bytes, {pack['digest'][:19]}…")
-    note("Check it anywhere: python verify_evidence.py FILE (the script is tools/verify_evidence.py).")
+    print_line(f"The evidence of hold {hold} is in {file}: {len(data):,} bytes, {pack['digest'][:19]}…")
+    print_note("Check it anywhere: python verify_evidence.py FILE (the script is tools/verify_evidence.py).")
     return Exit.ok
 
 

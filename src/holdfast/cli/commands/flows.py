@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, run_async
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -33,7 +33,7 @@ def list_(
     """Flows and their versions in the store: runs by status, when they were used, where their code is."""
     from holdfast.cli.commands.flows__flows import list_flows
 
-    return go(list_flows(flow, store=store, json=json))
+    return run_async(list_flows(flow, store=store, json=json))
 
 
 @group.command(
@@ -46,7 +46,7 @@ def check(new: New, flow: Which = None, store: Store = None, json: Json = False)
     """
     from holdfast.cli.commands.flows__flows import check_flow
 
-    return go(check_flow(new, flow, store=store, json=json))
+    return run_async(check_flow(new, flow, store=store, json=json))
 
 
 @group.command(
@@ -73,6 +73,6 @@ def migrate(
 
     Holds keep their ids and answers. Exit code 1 where some run was not moved.
     """
-    from holdfast.cli.commands.flows__flows import Move, migrate_runs
+    from holdfast.cli.commands.flows__flows import FlowMigrateOptions, migrate_runs
 
-    return go(migrate_runs(Move(new, flow, run or [], dry_run, force), store=store, json=json))
+    return run_async(migrate_runs(FlowMigrateOptions(new, flow, run or [], dry_run, force), store=store, json=json))

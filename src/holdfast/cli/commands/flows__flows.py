@@ -9,15 +9,15 @@ import msgspec
 
 from holdfast.app.flow import Flow
 from holdfast.app.loader import address_in, load_flow
-from holdfast.cli.doctor.fleet import carried
+from holdfast.cli.doctor.fleet import served_versions
 from holdfast.cli.main import Exit
 from holdfast.cli.options.flow_sources import Sources
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.output.results import clock_time, command, version_text
-from holdfast.cli.output.screen import note, print_json, say, table
+from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
-from holdfast.runs.migrate.check import Verdict
+from holdfast.runs.migrate.check import MigrationReport
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunFilter
 from holdfast.types.status import ENDED, RunStatus
@@ -25,7 +25,7 @@ from holdfast.types.status import ENDED, RunStatus
 _BATCH = 500
 
 
-class Use(msgspec.Struct):
+class VersionUse(msgspec.Struct):
     """How a version was used."""
 
     statuses: Counter[RunStatus]
@@ -44,17 +44,17 @@ async def list_flows(flow: str | None, *, store: str | None, json: bool) -> Exit
     async with open_store_for_command(store, must_exist=True) as hf:
         service = await hf.service()
         rows = [row for row in await service.store.flows() if flow in (None, row.name)]
-        uses = await uses_of(service, flow)
+        uses = await version_uses(service, flow)
         names = await labels(service)
     sources = Sources(store)
     found = [_listed(row.name, row.version, row.created_at, names, uses, sources) for row in rows]
     if json:
         print_json(found)
     elif not found:
-        note("No flow was run on this store yet.")
+        print_note("No flow was run on this store yet.")
     else:
         heads = ("flow", "version", "runs", "first used", "last used", "code")
-        table(heads, [_cells(entry) for entry in found])
+        print_table(heads, [_cells(entry) for entry in found])
     return Exit.ok
 
 
@@ -63,10 +63,10 @@ def _listed(
     version: str,
     stored: int,
     names: dict[str, str],
-    uses: dict[tuple[str, str], Use],
+    uses: dict[tuple[str, str], VersionUse],
     sources: Sources,
 ) -> dict[str, Any]:
-    use = uses.get((name, version)) or Use(Counter(), stored, stored)
+    use = uses.get((name, version)) or VersionUse(Counter(), stored, stored)
     known = sources.of(version)
     return {
         "flow": name,
@@ -93,13 +93,13 @@ def _cells(entry: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-async def uses_of(service: RunService, flow: str | None = None) -> dict[tuple[str, str], Use]:
-    found: dict[tuple[str, str], Use] = {}
+async def version_uses(service: RunService, flow: str | None = None) -> dict[tuple[str, str], VersionUse]:
+    found: dict[tuple[str, str], VersionUse] = {}
     after: tuple[int, int] | None = None
     while rows := await service.store.list_runs(RunFilter(flow=flow), after=after, limit=_BATCH):
         after = (rows[-1].created_at, rows[-1].key)
         for row in rows:
-            use = found.setdefault((row.flow, row.version), Use(Counter(), row.created_at, row.updated_at))
+            use = found.setdefault((row.flow, row.version), VersionUse(Counter(), row.created_at, row.updated_at))
             use.statuses[row.status] += 1
             use.first, use.last = min(use.first, row.created_at), max(use.last, row.updated_at)
     return found
@@ -118,7 +118,7 @@ async def check_flow(new: str, name: str | None, *, store: str | None, json: boo
         service = await hf.service()
         verdicts = await service.check(flow.program())
         names = await labels(service)
-        versions = await carried(service)
+        versions = await served_versions(service)
     sources = Sources(store)
     for verdict in verdicts:
         verdict.served = sources.of(verdict.version).here or verdict.version in (versions or ())
@@ -126,13 +126,13 @@ async def check_flow(new: str, name: str | None, *, store: str | None, json: boo
     if json:
         print_json(_report(flow, verdicts, names))
     else:
-        _tell(flow, verdicts, names, tried=False)
-        _tell_sum(verdicts, breaks, new, store)
-        _tell_uncarried(verdicts, versions)
+        _print_verdicts(flow, verdicts, names, tried=False)
+        _print_totals(verdicts, breaks, new, store)
+        _print_unserved(verdicts, versions)
     return Exit.run_failed if breaks else Exit.ok
 
 
-class Move(msgspec.Struct, frozen=True):
+class FlowMigrateOptions(msgspec.Struct, frozen=True):
     """The command line of `flows migrate`."""
 
     new: str
@@ -142,7 +142,7 @@ class Move(msgspec.Struct, frozen=True):
     force: bool
 
 
-async def migrate_runs(move: Move, *, store: str | None, json: bool) -> Exit:
+async def migrate_runs(move: FlowMigrateOptions, *, store: str | None, json: bool) -> Exit:
     flow, dry_run = _flow(move.new, move.flow), move.dry_run
     async with open_store_for_command(store, must_exist=True) as hf:
         service = await hf.service()
@@ -154,13 +154,13 @@ async def migrate_runs(move: Move, *, store: str | None, json: bool) -> Exit:
     if json:
         print_json({**_report(flow, verdicts, names), "dry_run": dry_run})
     else:
-        _tell(flow, verdicts, names, tried=dry_run)
+        _print_verdicts(flow, verdicts, names, tried=dry_run)
         moved = sum(verdict.migrated for verdict in verdicts)
         would = "would be moved" if dry_run else "moved"
         count = len(verdicts) - len(stayed) if dry_run else moved
-        say(f"{count} of {len(verdicts)} runs {would} to {flow.name} {_name_of(flow)}.")
+        print_line(f"{count} of {len(verdicts)} runs {would} to {flow.name} {_name_of(flow)}.")
         if dry_run:
-            note("This was a dry run: nothing has changed.")
+            print_note("This was a dry run: nothing has changed.")
     return Exit.run_failed if stayed else Exit.ok
 
 
@@ -172,29 +172,29 @@ def _name_of(flow: Flow) -> str:
     return version_text(flow.label, flow.program().version)
 
 
-def _tell(flow: Flow, verdicts: list[Verdict], names: dict[str, str], *, tried: bool) -> None:
+def _print_verdicts(flow: Flow, verdicts: list[MigrationReport], names: dict[str, str], *, tried: bool) -> None:
     if not verdicts:
-        say(f"No live run of {flow.name} is on another version than {_name_of(flow)}.")
+        print_line(f"No live run of {flow.name} is on another version than {_name_of(flow)}.")
         return
     for verdict in verdicts:
         said, style = _word(verdict, tried=tried)
         was = version_text(names.get(verdict.version, ""), verdict.version)
-        say(f"{verdict.run[:8]}  {verdict.status:13}  {was}  {said}", style=style)
+        print_line(f"{verdict.run[:8]}  {verdict.status:13}  {was}  {said}", style=style)
         for misfit in verdict.misfits:
-            say(f"    {misfit.why}")
+            print_line(f"    {misfit.why}")
             if misfit.mend:
-                say(f"    -> {misfit.mend}", style="dim")
+                print_line(f"    -> {misfit.mend}", style="dim")
         forced = [f"forced, although {why}" for why in verdict.forced]
         for line in (verdict.refused, *forced, *verdict.next, *_renames(verdict)):
             if line:
-                say(f"    {line}")
+                print_line(f"    {line}")
 
 
-def _renames(verdict: Verdict) -> list[str]:
+def _renames(verdict: MigrationReport) -> list[str]:
     return [f"{old} is called {new}" for old, new in verdict.renamed.items()]
 
 
-def _word(verdict: Verdict, *, tried: bool) -> tuple[str, str]:
+def _word(verdict: MigrationReport, *, tried: bool) -> tuple[str, str]:
     if verdict.misfits:
         return "breaks", "red"
     if verdict.refused:
@@ -204,29 +204,29 @@ def _word(verdict: Verdict, *, tried: bool) -> tuple[str, str]:
     return ("would be moved" if tried else "fits"), "green"
 
 
-def _tell_sum(verdicts: list[Verdict], breaks: int, new: str, store: str | None) -> None:
+def _print_totals(verdicts: list[MigrationReport], breaks: int, new: str, store: str | None) -> None:
     if not verdicts:
         return
-    say()
+    print_line()
     if breaks:
-        say(f"{breaks} of {len(verdicts)} live runs would break. They go on with the code of their version.")
+        print_line(f"{breaks} of {len(verdicts)} live runs would break. They go on with the code of their version.")
     else:
-        say(f"All {len(verdicts)} live runs on other versions fit.")
+        print_line(f"All {len(verdicts)} live runs on other versions fit.")
     lost = sum(not verdict.served for verdict in verdicts)
     if lost:
-        say(f"{lost} are on a version whose code is not here: nobody here can go on with them.")
+        print_line(f"{lost} are on a version whose code is not here: nobody here can go on with them.")
     if breaks < len(verdicts):
-        note(f"Move what fits: {command('flows migrate', new, store)}")
+        print_note(f"Move what fits: {command('flows migrate', new, store)}")
 
 
-def _tell_uncarried(verdicts: list[Verdict], versions: set[str] | None) -> None:
+def _print_unserved(verdicts: list[MigrationReport], versions: set[str] | None) -> None:
     """Only where workers are alive: without, whoever has the code goes on."""
     count = sum(verdict.version not in (versions or ()) for verdict in verdicts)
     if versions is not None and count:
-        say(f"{count} are on a version that no live worker carries: they wait until one does.")
+        print_line(f"{count} are on a version that no live worker carries: they wait until one does.")
 
 
-def _report(flow: Flow, verdicts: list[Verdict], names: dict[str, str]) -> dict[str, Any]:
+def _report(flow: Flow, verdicts: list[MigrationReport], names: dict[str, str]) -> dict[str, Any]:
     return {
         "flow": flow.name,
         "version": flow.program().version,
@@ -236,7 +236,7 @@ def _report(flow: Flow, verdicts: list[Verdict], names: dict[str, str]) -> dict[
     }
 
 
-def _verdict(verdict: Verdict, names: dict[str, str]) -> dict[str, Any]:
+def _verdict(verdict: MigrationReport, names: dict[str, str]) -> dict[str, Any]:
     told = msgspec.to_builtins(verdict)
     run = told.pop("run")
     return {"run_id": run, **told, "label": names.get(verdict.version, "")}

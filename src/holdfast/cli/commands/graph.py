@@ -10,14 +10,14 @@ from holdfast.attractor.picture import picture_of_visits
 from holdfast.cli.commands.show__looking import graph_json
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, shown_address, store_exists
-from holdfast.cli.output.screen import busy, draw, is_plain, note, print_json, width
+from holdfast.cli.output.screen import busy, print_drawing, is_plain, print_note, print_json, width
 from holdfast.drawing import Picture, from_graph, to_svg, to_text
 from holdfast.errors import FlowNotFoundError, InputError, RunNotFoundError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.runs.history.timeline import make_timeline
 from holdfast.runs.service import RunService
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 from holdfast.types.status import ENDED
 
 PIPELINES = (".dot", ".gv")
@@ -27,11 +27,11 @@ _OTHERS = {".png", ".pdf", ".jpg", ".jpeg", ".gif", ".webp"}
 async def draw_graph(what: str, *, svg: str | None, expand: bool, store: str | None, json: bool) -> Exit:
     picture = await _picture(what, expand=expand or json, store=store)
     if svg is not None:
-        _write(veil.hide(to_svg(picture)), svg)
+        _write(redactor.hide(to_svg(picture)), svg)
     elif json:
         print_json(graph_json(picture))
     else:
-        draw(to_text(picture, width=width(), ascii_only=is_plain()))
+        print_drawing(to_text(picture, width=width(), ascii_only=is_plain()))
     return Exit.ok
 
 
@@ -49,7 +49,7 @@ def _write(drawn: str, place: str) -> None:
         raise InputError(
             f"{place} cannot be written: {error.strerror}.", hint="Name another file, or -."
         ) from None
-    note(f"Drawn to {place}.")
+    print_note(f"Drawn to {place}.")
 
 
 async def _picture(what: str, *, expand: bool, store: str | None) -> Picture:
@@ -93,5 +93,5 @@ async def _stored(service: RunService, name: str, *, expand: bool) -> Picture | 
         return None
     newest = max(found, key=lambda flow: (flow.created_at, flow.version))
     if len(found) > 1:
-        note(f"{len(found)} versions of {name} are stored; this is the newest, {newest.version}.")
+        print_note(f"{len(found)} versions of {name} are stored; this is the newest, {newest.version}.")
     return from_graph(Graph(decode_graph(newest.graph)), expand=expand)

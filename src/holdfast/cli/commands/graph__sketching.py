@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli.commands.validate import read_pipeline
-from holdfast.cli.output.screen import note
+from holdfast.cli.output.screen import print_note
 from holdfast.drawing import Picture
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.transforms import prepare
@@ -17,5 +17,5 @@ def picture_of_file(file: str, *, expand: bool) -> Picture:
     prepared = prepare(source, path=file)
     if prepared.errors:
         count = len(prepared.errors)
-        note(f"{file} has {count} error{'' if count == 1 else 's'}: holdfast validate {file} tells.")
+        print_note(f"{file} has {count} error{'' if count == 1 else 's'}: holdfast validate {file} tells.")
     return picture_of_pipeline(prepared.pipeline if expand else parse(source, path=file).pipeline)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Run, Store, Text, app, go
+from holdfast.cli.app import Json, Run, Store, Text, app, run_async
 
 Moment = Annotated[
     str,
@@ -46,7 +46,7 @@ def checkpoints(
     """List a run's checkpoints, newest first. No state is loaded."""
     from holdfast.cli.commands.history__travelling import list_checkpoints
 
-    return go(list_checkpoints(run, node, range_, limit, store=store, json=json))
+    return run_async(list_checkpoints(run, node, range_, limit, store=store, json=json))
 
 
 @app.command(
@@ -74,7 +74,7 @@ def diff(
     Of a long list only the beginning is told, with how much was left out."""
     from holdfast.cli.commands.diff import diff_moments
 
-    return go(diff_moments(a, b, only or (), svg, graph=graph, whole=whole, store=store, json=json))
+    return run_async(diff_moments(a, b, only or (), svg, graph=graph, whole=whole, store=store, json=json))
 
 
 @app.command(
@@ -91,10 +91,10 @@ def fork(
     json: Json = False,
 ) -> int:
     """Make a new run that begins where another one stood. The source stays as it is."""
-    from holdfast.cli.commands.history__branching import Branch, branch_off
+    from holdfast.cli.commands.history__branching import BranchOptions, create_branch
 
-    wanted = Branch(ref, patch, tuple(sets or ()), input_, resume, flow, rewinds=False)
-    return go(branch_off(wanted, store=store, json=json))
+    wanted = BranchOptions(ref, patch, tuple(sets or ()), input_, resume, flow, rewinds=False)
+    return run_async(create_branch(wanted, store=store, json=json))
 
 
 @app.command(
@@ -112,10 +112,10 @@ def rewind(
     json: Json = False,
 ) -> int:
     """A fork that takes its source's place: the old run ends as cancelled, its holds are closed."""
-    from holdfast.cli.commands.history__branching import Branch, branch_off
+    from holdfast.cli.commands.history__branching import BranchOptions, create_branch
 
-    wanted = Branch(ref, patch, tuple(sets or ()), input_, resume, flow, rewinds=True)
-    return go(branch_off(wanted, store=store, json=json))
+    wanted = BranchOptions(ref, patch, tuple(sets or ()), input_, resume, flow, rewinds=True)
+    return run_async(create_branch(wanted, store=store, json=json))
 
 
 @app.command(
@@ -135,7 +135,7 @@ def replay(
     """Make a run's decisions again from its journal: do they lead to the same place? No node runs."""
     from holdfast.cli.commands.history__travelling import replay_run
 
-    return go(replay_run(run, upto, against, flow, store=store, json=json))
+    return run_async(replay_run(run, upto, against, flow, store=store, json=json))
 
 
 @app.command(
@@ -153,6 +153,6 @@ def postmortem(
     json: Json = False,
 ) -> int:
     """Tell a run's whole story: each node in order, what it changed, what failed and how that was handled."""
-    from holdfast.cli.commands.postmortem import report
+    from holdfast.cli.commands.postmortem import write_postmortem
 
-    return go(report(run, form, out, visits, store=store, json=json))
+    return run_async(write_postmortem(run, form, out, visits, store=store, json=json))

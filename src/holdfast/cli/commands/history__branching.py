@@ -7,12 +7,12 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.app.loader import load_flow
-from holdfast.cli.commands.run__running import Manner, resume_run
+from holdfast.cli.commands.run__running import OutputOptions, resume_run
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.store import open_store_for_command, recall_source, remember_source
-from holdfast.cli.output.results import command, tell_holds
-from holdfast.cli.output.screen import fields, note, print_json
+from holdfast.cli.output.results import command, print_holds
+from holdfast.cli.output.screen import print_fields, print_note, print_json
 from holdfast.errors import FlowNotFoundError, InputError
 from holdfast.runs.branch.patch import PARTITIONS, Set, with_sets
 from holdfast.runs.history.versions import version_at
@@ -21,7 +21,7 @@ from holdfast.store.protocols import RunRow
 from holdfast.types.status import RunStatus
 
 
-class Branch(msgspec.Struct, frozen=True):
+class BranchOptions(msgspec.Struct, frozen=True):
     """The command line of `fork` and `rewind`."""
 
     ref: str
@@ -33,7 +33,7 @@ class Branch(msgspec.Struct, frozen=True):
     rewinds: bool
 
 
-async def branch_off(wanted: Branch, *, store: str | None, json: bool) -> Exit:
+async def create_branch(wanted: BranchOptions, *, store: str | None, json: bool) -> Exit:
     patch = _patch(read_json(wanted.patch, "--patch"))
     given = read_json(wanted.input, "--input")
     sets = [_set(text) for text in wanted.sets]
@@ -42,18 +42,18 @@ async def branch_off(wanted: Branch, *, store: str | None, json: bool) -> Exit:
         source, seq = await service.find(wanted.ref)
         _load_code(service, source.flow, await version_at(service, source, seq), wanted.flow, store)
         if sets:
-            patch = with_sets(patch, sets, await _held(service, source, seq))
+            patch = with_sets(patch, sets, await _checkpoint_parts(service, source, seq))
         make = service.rewind if wanted.rewinds else service.fork
         made = await make(source.id, seq, patch=patch, input=given)
         if not wanted.resume:
-            await _tell(service, await service.get(source.id), seq, made, wanted, store, json=json)
+            await _print_branch(service, await service.get(source.id), seq, made, wanted, store, json=json)
             return Exit.ok
     if not json:
-        note(f"{_verb(wanted)} run {source.id} after record {seq}.")
-    return await resume_run(made.id, wanted.flow, Manner(store, False, json))
+        print_note(f"{_verb(wanted)} run {source.id} after record {seq}.")
+    return await resume_run(made.id, wanted.flow, OutputOptions(store, False, json))
 
 
-def _verb(wanted: Branch) -> str:
+def _verb(wanted: BranchOptions) -> str:
     return "Rewound" if wanted.rewinds else "Forked"
 
 
@@ -93,17 +93,17 @@ def _load_code(service: RunService, flow: str, version: str, given: str | None, 
         service.runtime.carry(program)
 
 
-async def _held(service: RunService, source: RunRow, seq: int) -> dict[str, Any]:
+async def _checkpoint_parts(service: RunService, source: RunRow, seq: int) -> dict[str, Any]:
     there = await service.checkpoint(source.id, seq)
     return {"scratch": there.state, "input": there.input, "artifacts": there.artifacts, "diagnostics": {}}
 
 
-async def _tell(
+async def _print_branch(
     service: RunService,
     source: RunRow,
     seq: int,
     made: RunRow,
-    wanted: Branch,
+    wanted: BranchOptions,
     store: str | None,
     *,
     json: bool,
@@ -112,7 +112,7 @@ async def _tell(
         print_json({"run_id": made.id, "status": made.status, "source": source.id, "seq": seq,
                     "forked_from": made.forked_from, "superseded_by": source.superseded_by})  # fmt: skip
         return
-    fields(
+    print_fields(
         [
             ("run", made.id),
             ("status", str(made.status)),
@@ -121,7 +121,7 @@ async def _tell(
             ("superseded", f"{source.id} is {source.status}" if wanted.rewinds else ""),
         ]
     )
-    tell_holds(await service.holds(made.id), store)
+    print_holds(await service.holds(made.id), store)
     if source.status is RunStatus.completed and seq == source.head:
-        note("It stands where its source ended: nothing is left to do. Name an earlier moment: RUN@node.")
-    note(f"Go on with: {command('resume', made.id[:8], store)}")
+        print_note("It stands where its source ended: nothing is left to do. Name an earlier moment: RUN@node.")
+    print_note(f"Go on with: {command('resume', made.id[:8], store)}")

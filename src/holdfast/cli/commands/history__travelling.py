@@ -11,7 +11,7 @@ from holdfast.checkpoint.checkpoint import CheckpointMeta
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import fields, note, print_json, say, table
+from holdfast.cli.output.screen import print_fields, print_note, print_json, print_line, print_table
 from holdfast.errors import FlowNotFoundError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
@@ -35,11 +35,11 @@ async def list_checkpoints(
     if json:
         print_json(shown)
     elif not shown:
-        say("No checkpoints." if node is None and range_ is None else "No checkpoints like that.")
+        print_line("No checkpoints." if node is None and range_ is None else "No checkpoints like that.")
     else:
-        table(("checkpoint", "record", "time", "node", "status", "bytes"), [_cells(meta) for meta in shown])
+        print_table(("checkpoint", "record", "time", "node", "status", "bytes"), [_cells(meta) for meta in shown])
         if limit and len(found) == limit and shown[-1].seq > first:
-            note(f"There may be more: --limit 0 shows all, --range :{shown[-1].seq - 1} what is older.")
+            print_note(f"There may be more: --limit 0 shows all, --range :{shown[-1].seq - 1} what is older.")
     return Exit.ok
 
 
@@ -58,16 +58,16 @@ async def replay_run(
         row = await service.get(run)
         if flow is not None:
             service.runtime.carry(load_flow(flow).program())
-        graph, version = await _other(service, row, against)
+        graph, version = await _other_version(service, row, against)
         found = await service.replay(row.id, upto=upto, against=graph, version=version)
     if json:
-        print_json(_told(found))
+        print_json(_replay_json(found))
     else:
-        _tell(found, store)
+        _print_replay(found, store)
     return Exit.ok if found.same else Exit.run_failed
 
 
-async def _other(service: RunService, row: RunRow, against: str | None) -> tuple[Graph | None, str]:
+async def _other_version(service: RunService, row: RunRow, against: str | None) -> tuple[Graph | None, str]:
     """Another version: a flow's code, or one that the store keeps."""
     if against is None:
         return None, ""
@@ -84,17 +84,17 @@ async def _other(service: RunService, row: RunRow, against: str | None) -> tuple
     return program.graph, program.version
 
 
-def _told(found: Replay) -> dict[str, Any]:
+def _replay_json(found: Replay) -> dict[str, Any]:
     return {"same": found.same, **msgspec.structs.asdict(found)}
 
 
-def _tell(found: Replay, store: str | None) -> None:
+def _print_replay(found: Replay, store: str | None) -> None:
     difference = found.difference
     if difference is None:
-        _tell_same(found)
+        _print_same(found)
         return
-    say(f"Record {difference.seq} ({difference.kind}) would be another one.", style="bold red")
-    fields(
+    print_line(f"Record {difference.seq} ({difference.kind}) would be another one.", style="bold red")
+    print_fields(
         [
             ("run", found.run),
             ("against", found.against),
@@ -106,22 +106,22 @@ def _tell(found: Replay, store: str | None) -> None:
         ]
     )
     if not found.exact:
-        note("Values of the flow's own types were read as plain data; --flow FILE reads them as they are.")
+        print_note("Values of the flow's own types were read as plain data; --flow FILE reads them as they are.")
     seq = max(difference.seq - 1, 0)
-    note(f"Where it stood before: {command('show', f'{found.run[:8]} --checkpoint {seq}', store)}")
+    print_note(f"Where it stood before: {command('show', f'{found.run[:8]} --checkpoint {seq}', store)}")
 
 
-def _tell_same(found: Replay) -> None:
+def _print_same(found: Replay) -> None:
     if found.replayed is not None and not found.same:
-        say(f"{found.decisions} decisions are the same, but lead elsewhere.", style="bold red")
-        fields([("recorded", found.recorded), ("replayed", found.replayed)])
+        print_line(f"{found.decisions} decisions are the same, but lead elsewhere.", style="bold red")
+        print_fields([("recorded", found.recorded), ("replayed", found.replayed)])
         return
     if not found.decisions:
-        say("There is no decision to make again: the history begins where the run stands.")
+        print_line("There is no decision to make again: the history begins where the run stands.")
         return
     many = f"{found.decisions} {'decision' if found.decisions == 1 else 'decisions'}"
     where = f"on version {found.against}" if found.against else f"(digest {found.recorded})"
     ends = "are made again" if found.replayed is None else "lead to the same place"
-    say(f"{many} {ends} {where}.", style="green")
+    print_line(f"{many} {ends} {where}.", style="green")
     if found.given:
-        note(f"Of {found.records} records, {found.given} were read as the start or do not count.")
+        print_note(f"Of {found.records} records, {found.given} were read as the start or do not count.")

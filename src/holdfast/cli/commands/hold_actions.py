@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Store, Text, go
+from holdfast.cli.app import Json, Store, Text, run_async
 from holdfast.cli.commands.holds import As, Comment, Data, Hold, Whose, group
 
 Reason = Annotated[Text, typer.Option(help="Why; kept in the audit")]
@@ -30,11 +30,11 @@ def reassign(
     json: Json = False,
 ) -> int:
     """Give it to somebody else, who is told. Older links to it are void."""
-    from holdfast.cli.commands.hold_actions__arranging import reassign
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_actions__arranging import reassign_hold
+    from holdfast.cli.commands.hold_actor import ActorOptions
 
-    seat = Seat(as_=as_, tenant=tenant, store=store, json=json)
-    return go(reassign(hold, to, due=due, reason=reason, seat=seat))
+    seat = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
+    return run_async(reassign_hold(hold, to, due=due, reason=reason, seat=seat))
 
 
 @group.command(epilog="Examples:  holdfast holds claim 3fa9c1d2   ·   holdfast holds claim 3fa9c1d2 --for 1h")
@@ -48,11 +48,11 @@ def claim(
     json: Json = False,
 ) -> int:
     """Take it for a while, so that nobody else works on it. An unrouted one becomes yours."""
-    from holdfast.cli.commands.hold_actions__arranging import claim
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_actions__arranging import claim_hold
+    from holdfast.cli.commands.hold_actor import ActorOptions
 
-    seat = Seat(as_=as_, tenant=tenant, store=store, json=json)
-    return go(claim(hold, lasting=lasting, reason=reason, seat=seat))
+    seat = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
+    return run_async(claim_hold(hold, lasting=lasting, reason=reason, seat=seat))
 
 
 @group.command(epilog="Example:  holdfast holds release 3fa9c1d2")
@@ -60,10 +60,10 @@ def release(
     hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """Let go of what you claimed."""
-    from holdfast.cli.commands.hold_actions__arranging import release
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_actions__arranging import release_hold
+    from holdfast.cli.commands.hold_actor import ActorOptions
 
-    return go(release(hold, Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(release_hold(hold, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(
@@ -80,10 +80,10 @@ def extend(
     json: Json = False,
 ) -> int:
     """Give it a later deadline."""
-    from holdfast.cli.commands.hold_actions__arranging import extend
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_actions__arranging import extend_hold
+    from holdfast.cli.commands.hold_actor import ActorOptions
 
-    return go(extend(hold, until, reason=reason, seat=Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(extend_hold(hold, until, reason=reason, seat=ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(epilog="Example:  holdfast holds comment 3fa9c1d2 'The invoice is in the post.'")
@@ -96,10 +96,10 @@ def comment(
     json: Json = False,
 ) -> int:
     """Say something to all who see it; it stays open, or decided."""
-    from holdfast.cli.commands.hold_actions__arranging import comment
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_actions__arranging import add_comment
+    from holdfast.cli.commands.hold_actor import ActorOptions
 
-    return go(comment(hold, text, Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(add_comment(hold, text, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(
@@ -118,12 +118,12 @@ def draft(
     json: Json = False,
 ) -> int:
     """Keep what you have so far, unchecked and for you alone; without anything, show it."""
-    from holdfast.cli.commands.hold_actions__arranging import draft
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_actions__arranging import edit_draft
+    from holdfast.cli.commands.hold_actor import ActorOptions
     from holdfast.cli.options.json_input import read_json
 
-    seat = Seat(as_=as_, tenant=tenant, store=store, json=json)
-    return go(draft(hold, decision, data=read_json(data, "--data"), comment=comment, drop=drop, seat=seat))
+    seat = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
+    return run_async(edit_draft(hold, decision, data=read_json(data, "--data"), comment=comment, drop=drop, seat=seat))
 
 
 @group.command(
@@ -141,13 +141,13 @@ def snooze(
     json: Json = False,
 ) -> int:
     """Out of your own list for a while; its deadline stays."""
-    from holdfast.cli.commands.hold_actions__arranging import snooze
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_actions__arranging import snooze_hold
+    from holdfast.cli.commands.hold_actor import ActorOptions
     from holdfast.errors import InputError
 
     if off == (until is not None):
         raise InputError("say until when, or --off.", hint="Write 4h, 2d or 2030-01-31T09:00.")
-    return go(snooze(hold, until, Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(snooze_hold(hold, until, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(epilog="Examples:  holdfast holds watch 3fa9c1d2   ·   holdfast holds watch 3fa9c1d2 --off")
@@ -160,10 +160,10 @@ def watch(
     json: Json = False,
 ) -> int:
     """Keep an eye on it, whoever decides it: it is in the view `watching`."""
-    from holdfast.cli.commands.hold_actions__arranging import watch
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_actions__arranging import watch_hold
+    from holdfast.cli.commands.hold_actor import ActorOptions
 
-    return go(watch(hold, off=off, seat=Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(watch_hold(hold, off=off, seat=ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(
@@ -186,16 +186,16 @@ def ask_back(
     json: Json = False,
 ) -> int:
     """Ask for what you need to decide. The deadline stands still until the reply."""
-    from holdfast.cli.commands.hold_actions__arranging import ask_back, drop_question
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_actions__arranging import ask_question, withdraw_question
+    from holdfast.cli.commands.hold_actor import ActorOptions
     from holdfast.errors import InputError
 
-    seat = Seat(as_=as_, tenant=tenant, store=store, json=json)
+    seat = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
     if drop == (text is not None):
         raise InputError("ask something, or take it back by --drop.", hint="One of the two.")
     if text is None:
-        return go(drop_question(hold, question, seat))
-    return go(ask_back(hold, text, to=to, seat=seat))
+        return run_async(withdraw_question(hold, question, seat))
+    return run_async(ask_question(hold, text, to=to, seat=seat))
 
 
 @group.command(epilog="Example:  holdfast holds reply 3fa9c1d2 'Number 42.' --as user:ian@acme")
@@ -209,11 +209,11 @@ def reply(
     json: Json = False,
 ) -> int:
     """Answer what was asked back."""
-    from holdfast.cli.commands.hold_actions__arranging import reply
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_actions__arranging import answer_question
+    from holdfast.cli.commands.hold_actor import ActorOptions
 
-    seat = Seat(as_=as_, tenant=tenant, store=store, json=json)
-    return go(reply(hold, text, question=question, seat=seat))
+    seat = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
+    return run_async(answer_question(hold, text, question=question, seat=seat))
 
 
 @group.command(
@@ -229,10 +229,10 @@ def attach(
     json: Json = False,
 ) -> int:
     """Keep a file for a field of the form. It is in your draft: `resolve --draft` decides with it."""
-    from holdfast.cli.commands.hold_actions__filing import attach
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_actions__filing import attach_file
+    from holdfast.cli.commands.hold_actor import ActorOptions
 
-    return go(attach(hold, field, file, Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(attach_file(hold, field, file, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(
@@ -249,7 +249,7 @@ def files(
     json: Json = False,
 ) -> int:
     """What was attached to it."""
-    from holdfast.cli.commands.hold_actions__filing import files
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_actions__filing import list_files
+    from holdfast.cli.commands.hold_actor import ActorOptions
 
-    return go(files(hold, save, Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(list_files(hold, save, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))

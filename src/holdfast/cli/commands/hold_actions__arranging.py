@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.cli.commands.hold_actor import Desk, Seat, act, length, moment, short, sitting
+from holdfast.cli.commands.hold_actor import HoldSession, ActorOptions, act, length, moment, short, open_hold_session
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import print_json, say
+from holdfast.cli.output.screen import print_json, print_line
 from holdfast.holds.queries.summary import assignee_of, claim_of
 from holdfast.types.hold import HoldRow
 from holdfast.types.human_time import clock_time
 
 
-async def reassign(which: str, to: str, *, due: str | None, reason: str | None, seat: Seat) -> Exit:
+async def reassign_hold(which: str, to: str, *, due: str | None, reason: str | None, seat: ActorOptions) -> Exit:
     until = None if due is None else moment(due, "--due")
 
-    async def do(desk: Desk, row: HoldRow) -> HoldRow:
+    async def do(desk: HoldSession, row: HoldRow) -> HoldRow:
         return await desk.holds.reassign(desk.actor, row.id, to, expires_at=until, reason=reason)
 
     def told(row: HoldRow) -> str:
@@ -27,10 +27,10 @@ async def reassign(which: str, to: str, *, due: str | None, reason: str | None, 
     return await act(seat, which, do, told)
 
 
-async def claim(which: str, *, lasting: str | None, reason: str | None, seat: Seat) -> Exit:
+async def claim_hold(which: str, *, lasting: str | None, reason: str | None, seat: ActorOptions) -> Exit:
     seconds = length(lasting, "--for")
 
-    async def do(desk: Desk, row: HoldRow) -> HoldRow:
+    async def do(desk: HoldSession, row: HoldRow) -> HoldRow:
         return await desk.holds.claim(desk.actor, row.id, seconds=seconds, reason=reason)
 
     def told(row: HoldRow) -> str:
@@ -40,24 +40,24 @@ async def claim(which: str, *, lasting: str | None, reason: str | None, seat: Se
     return await act(seat, which, do, told)
 
 
-async def release(which: str, seat: Seat) -> Exit:
-    async def do(desk: Desk, row: HoldRow) -> HoldRow:
+async def release_hold(which: str, seat: ActorOptions) -> Exit:
+    async def do(desk: HoldSession, row: HoldRow) -> HoldRow:
         return await desk.holds.release(desk.actor, row.id)
 
     return await act(seat, which, do, lambda row: f"{short(row)} is free again.")
 
 
-async def extend(which: str, until: str, *, reason: str | None, seat: Seat) -> Exit:
+async def extend_hold(which: str, until: str, *, reason: str | None, seat: ActorOptions) -> Exit:
     when = moment(until, "UNTIL")
 
-    async def do(desk: Desk, row: HoldRow) -> HoldRow:
+    async def do(desk: HoldSession, row: HoldRow) -> HoldRow:
         return await desk.holds.extend(desk.actor, row.id, when, reason=reason)
 
     return await act(seat, which, do, lambda row: f"{short(row)} is due at {clock_time(row.expires_at)}.")
 
 
-async def ask_back(which: str, text: str, *, to: str, seat: Seat) -> Exit:
-    async def do(desk: Desk, row: HoldRow) -> HoldRow:
+async def ask_question(which: str, text: str, *, to: str, seat: ActorOptions) -> Exit:
+    async def do(desk: HoldSession, row: HoldRow) -> HoldRow:
         return await desk.holds.ask_back(desk.actor, row.id, text, to=to)
 
     return await act(
@@ -65,15 +65,15 @@ async def ask_back(which: str, text: str, *, to: str, seat: Seat) -> Exit:
     )
 
 
-async def drop_question(which: str, question: str | None, seat: Seat) -> Exit:
-    async def do(desk: Desk, row: HoldRow) -> HoldRow:
+async def withdraw_question(which: str, question: str | None, seat: ActorOptions) -> Exit:
+    async def do(desk: HoldSession, row: HoldRow) -> HoldRow:
         return await desk.holds.drop_question(desk.actor, row.id, question=question)
 
     return await act(seat, which, do, lambda row: f"Nobody has to reply about {short(row)} any more.")
 
 
-async def reply(which: str, text: str, *, question: str | None, seat: Seat) -> Exit:
-    async def do(desk: Desk, row: HoldRow) -> HoldRow:
+async def answer_question(which: str, text: str, *, question: str | None, seat: ActorOptions) -> Exit:
+    async def do(desk: HoldSession, row: HoldRow) -> HoldRow:
         return await desk.holds.reply(desk.actor, row.id, text, question=question)
 
     return await act(seat, which, do, lambda row: f"Replied to the question about {short(row)}.")
@@ -82,16 +82,16 @@ async def reply(which: str, text: str, *, question: str | None, seat: Seat) -> E
 # ---------------------------------------------------------------------- what leaves the hold as it is
 
 
-async def comment(which: str, text: str, seat: Seat) -> Exit:
-    async def do(desk: Desk, row: HoldRow) -> HoldRow:
+async def add_comment(which: str, text: str, seat: ActorOptions) -> Exit:
+    async def do(desk: HoldSession, row: HoldRow) -> HoldRow:
         await desk.holds.comment(desk.actor, row.id, text)
         return row
 
     return await act(seat, which, do, lambda row: f"Said, to all who see {short(row)}.")
 
 
-async def watch(which: str, *, off: bool, seat: Seat) -> Exit:
-    async def do(desk: Desk, row: HoldRow) -> HoldRow:
+async def watch_hold(which: str, *, off: bool, seat: ActorOptions) -> Exit:
+    async def do(desk: HoldSession, row: HoldRow) -> HoldRow:
         await (desk.holds.unwatch if off else desk.holds.watch)(desk.actor, row.id)
         return row
 
@@ -99,11 +99,11 @@ async def watch(which: str, *, off: bool, seat: Seat) -> Exit:
     return await act(seat, which, do, lambda row: f"{short(row)} {done}.")
 
 
-async def snooze(which: str, until: str | None, seat: Seat) -> Exit:
+async def snooze_hold(which: str, until: str | None, seat: ActorOptions) -> Exit:
     """Without a time: it is back."""
     when = None if until is None else moment(until, "UNTIL")
 
-    async def do(desk: Desk, row: HoldRow) -> HoldRow:
+    async def do(desk: HoldSession, row: HoldRow) -> HoldRow:
         if when is None:
             await desk.holds.unsnooze(desk.actor, row.id)
         else:
@@ -114,11 +114,11 @@ async def snooze(which: str, until: str | None, seat: Seat) -> Exit:
     return await act(seat, which, do, lambda row: f"{short(row)} {done}.")
 
 
-async def draft(
-    which: str, decision: str | None, *, data: Any, comment: str | None, drop: bool, seat: Seat
+async def edit_draft(
+    which: str, decision: str | None, *, data: Any, comment: str | None, drop: bool, seat: ActorOptions
 ) -> Exit:
     """Keep one, drop it, or, where nothing is given, show it."""
-    async with sitting(seat) as desk:
+    async with open_hold_session(seat) as desk:
         row = await desk.find(which)
         given = {"decision": decision, "response_data": data, "comment": comment}
         if drop:
@@ -129,5 +129,5 @@ async def draft(
     if seat.json or (kept is not None and not drop):
         print_json(kept)
     else:
-        say(f"There is no draft of yours at {short(row)}.")
+        print_line(f"There is no draft of yours at {short(row)}.")
     return Exit.ok

@@ -6,17 +6,17 @@ import asyncio
 from pathlib import Path
 from typing import Any, cast
 
-from holdfast.cli.commands.evidence__evidencing import Wanted, hand_over, require_one_output
-from holdfast.cli.commands.hold_actor import Seat, sitting
+from holdfast.cli.commands.evidence__evidencing import EvidenceOptions, write_pack, require_one_output
+from holdfast.cli.commands.hold_actor import ActorOptions, open_hold_session
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import note, print_json, say, table
+from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
 from holdfast.errors import InputError
 
 
-async def attach(which: str, field: str, file: str, seat: Seat) -> Exit:
+async def attach_file(which: str, field: str, file: str, seat: ActorOptions) -> Exit:
     """The file is kept with the hold, and named in the draft of whoever attached it."""
-    path = local(file)
-    async with sitting(seat) as desk:
+    path = local_path(file)
+    async with open_hold_session(seat) as desk:
         row = await desk.find(which)
         kept = await desk.holds.attach(desk.actor, row.id, field, path.name, path)
         draft = await desk.holds.draft(desk.actor, row.id)
@@ -27,14 +27,14 @@ async def attach(which: str, field: str, file: str, seat: Seat) -> Exit:
     if seat.json:
         print_json(kept)
         return Exit.ok
-    say(f"{path.name} is kept for {field}: {kept['size']:,} bytes, sha256 {kept['sha256'][:12]}…")
-    note(f"It is in your draft: holdfast holds resolve {row.id[:8]} DECISION --draft")
+    print_line(f"{path.name} is kept for {field}: {kept['size']:,} bytes, sha256 {kept['sha256'][:12]}…")
+    print_note(f"It is in your draft: holdfast holds resolve {row.id[:8]} DECISION --draft")
     return Exit.ok
 
 
-async def files(which: str, folder: str | None, seat: Seat) -> Exit:
+async def list_files(which: str, folder: str | None, seat: ActorOptions) -> Exit:
     """`folder`: where they are written to; what is there stays."""
-    async with sitting(seat) as desk:
+    async with open_hold_session(seat) as desk:
         row = await desk.find(which)
         found = await desk.holds.files(desk.actor, row.id)
         for each in found if folder is not None else ():
@@ -43,26 +43,26 @@ async def files(which: str, folder: str | None, seat: Seat) -> Exit:
     if seat.json:
         print_json([{"field": each.field, **each.file} for each in found])
     elif not found:
-        say("No files are attached.")
+        print_line("No files are attached.")
     else:
         rows = [
             (each.field, each.file["name"], f"{each.file['size']:,}", each.file["media_type"])
             for each in found
         ]
-        table(("field", "name", "bytes", "type"), rows)
+        print_table(("field", "name", "bytes", "type"), rows)
     return Exit.ok
 
 
-async def evidence(wanted: Wanted, seat: Seat) -> Exit:
+async def write_hold_evidence(wanted: EvidenceOptions, seat: ActorOptions) -> Exit:
     """For whoever may see the hold; that they asked is in the audit."""
     require_one_output(wanted, json=seat.json)
-    async with sitting(seat) as desk:
+    async with open_hold_session(seat) as desk:
         row = await desk.find(wanted.which)
         data = await desk.holds.evidence(desk.actor, row.id)
-    return hand_over(wanted, row.id, data, json=seat.json)
+    return write_pack(wanted, row.id, data, json=seat.json)
 
 
-def local(file: str) -> Path:
+def local_path(file: str) -> Path:
     """As a shell would read it."""
     return Path(file).expanduser()
 

@@ -13,7 +13,7 @@ from holdfast.app.holdfast import Holdfast
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import HOLDS_SHOWN
-from holdfast.cli.output.screen import print_json, say
+from holdfast.cli.output.screen import print_json, print_line
 from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
 from holdfast.holds.permissions.assignees import parse_assignee
 from holdfast.holds.queries.checkpoint_view import as_interface
@@ -25,14 +25,14 @@ from holdfast.types.ids import DEFAULT_TENANT, HoldId, is_id
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, operator
 
-ENOUGH: Final = 4
+MIN_PREFIX: Final = 4
 """Characters of a hold's id that name it."""
 _PAGES: Final = 20
 _PAGE: Final = 500
 OPERATOR: Final = "user:local"
 
 
-class Seat(msgspec.Struct, frozen=True, kw_only=True):
+class ActorOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options that every command has. `as_`: who acts; none: whoever works on the store itself."""
 
     as_: str | None = None
@@ -41,7 +41,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     json: bool = False
 
 
-class Desk:
+class HoldSession:
     """A person at the holds of a store."""
 
     def __init__(self, hf: Holdfast, holds: HoldService, actor: Actor) -> None:
@@ -63,12 +63,12 @@ class Desk:
                 return await self._of_run(which)
         found = await self._begun(which)
         if len(found) > 1:
-            raise _several(f"{which!r} begins the ids of {len(found)} holds.", found)
+            raise _ambiguous(f"{which!r} begins the ids of {len(found)} holds.", found)
         return found[0] if found else await self._of_run(which)
 
     async def _begun(self, which: str) -> list[HoldRow]:
         """Open ones first: what is decided has left the lists by which people work."""
-        if len(which) < ENOUGH:
+        if len(which) < MIN_PREFIX:
             return []
         for status, order in (((HoldStatus.pending,), None), ((), HoldOrder.newest)):
             found = [row async for row in self._all(status, order) if row.id.startswith(which)]
@@ -99,9 +99,9 @@ class Desk:
         try:
             run = await service.get(which)
         except RunNotFoundError:
-            raise _none(which) from None
+            raise _not_found(which) from None
         if run.tenant != self.actor.tenant:
-            raise _none(which)
+            raise _not_found(which)
         known = await service.holds(run.id, open_only=False)
         opened = [row for row in known if row.status is HoldStatus.pending]
         found = opened or known
@@ -109,31 +109,31 @@ class Desk:
             return await self.holds.get(self.actor, found[0].id)
         if not found:
             raise HoldNotFoundError(f"run {run.id} ({run.status}) has no hold.")
-        raise _several(f"run {run.id} has {len(found)} {'open ' if opened else ''}holds.", found)
+        raise _ambiguous(f"run {run.id} has {len(found)} {'open ' if opened else ''}holds.", found)
 
 
-async def anywhere(hf: Holdfast, which: str) -> HoldRow:
+async def find_in_any_tenant(hf: Holdfast, which: str) -> HoldRow:
     """A hold of any tenant by its id; by the beginning of that, or by its run, one of the default tenant.
     Raises as `Desk.find` does."""
     known = await (await hf.open()).hold(HoldId(which)) if is_id(which) else None
     if known is not None:
         return known
-    return await Desk(hf, await hf.holds(), operator(OPERATOR, channel="cli")).find(which)
+    return await HoldSession(hf, await hf.holds(), operator(OPERATOR, channel="cli")).find(which)
 
 
-def _none(which: str) -> HoldNotFoundError:
+def _not_found(which: str) -> HoldNotFoundError:
     return HoldNotFoundError(
         f"{which!r} is neither a hold nor a run in this store.",
         hint="`holdfast holds list` shows what is open.",
     )
 
 
-def _several(what: str, found: list[HoldRow]) -> InputError:
+def _ambiguous(what: str, found: list[HoldRow]) -> InputError:
     names = "; ".join(f"{row.id} ({title_of(row)})" for row in found[:HOLDS_SHOWN])
     return InputError(what, hint=f"Name one: {names}.")
 
 
-def actor_of(holds: HoldService, seat: Seat, channel: str = "cli") -> Actor:
+def actor_of(holds: HoldService, seat: ActorOptions, channel: str = "cli") -> Actor:
     """Whoever works on the store itself has every right. With a directory, whoever is named by `--as` has
     those of that person only. Raises InputError for a name that is no person's."""
     if seat.as_ is None:
@@ -156,22 +156,22 @@ def _named(text: str) -> str:
 
 
 @asynccontextmanager
-async def sitting(seat: Seat, channel: str = "cli") -> AsyncGenerator[Desk]:
+async def open_hold_session(seat: ActorOptions, channel: str = "cli") -> AsyncGenerator[HoldSession]:
     async with open_store_for_command(seat.store, must_exist=True) as hf:
         holds = await hf.holds()
-        yield Desk(hf, holds, actor_of(holds, seat, channel))
+        yield HoldSession(hf, holds, actor_of(holds, seat, channel))
 
 
 async def act(
-    seat: Seat, which: str, do: Callable[[Desk, HoldRow], Awaitable[HoldRow]], told: Callable[[HoldRow], str]
+    seat: ActorOptions, which: str, do: Callable[[HoldSession, HoldRow], Awaitable[HoldRow]], told: Callable[[HoldRow], str]
 ) -> Exit:
     """Do one thing to one hold, and say how it stands."""
-    async with sitting(seat) as desk:
+    async with open_hold_session(seat) as desk:
         after = await do(desk, await desk.find(which))
     if seat.json:
         print_json(as_interface(after))
     else:
-        say(told(after))
+        print_line(told(after))
     return Exit.ok
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from holdfast.cli.commands.hold_actor import Desk, Seat, sitting
+from holdfast.cli.commands.hold_actor import HoldSession, ActorOptions, open_hold_session
 from holdfast.cli.main import Exit
 from holdfast.cli.output.forms import form_lines, sample_data
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import brief, fields, note, print_json, say, table
+from holdfast.cli.output.screen import brief, print_fields, print_note, print_json, print_line, print_table
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.vote import ballots_of
 from holdfast.holds.queries.checkpoint_view import as_interface
@@ -34,9 +34,9 @@ from holdfast.types.human_time import clock_time
 from holdfast.types.status import HoldStatus
 
 
-async def show_hold(which: str, seat: Seat) -> Exit:
+async def show_hold(which: str, seat: ActorOptions) -> Exit:
     """Whoever looks is noted as having seen it, where they are somebody."""
-    async with sitting(seat) as desk:
+    async with open_hold_session(seat) as desk:
         row = await desk.find(which)
         if seat.as_ is not None:
             await desk.holds.seen(desk.actor, row.id)
@@ -48,14 +48,14 @@ async def show_hold(which: str, seat: Seat) -> Exit:
         told = {"comments": [comment_json(each) for each in comments], "draft": draft, "votes": votes}
         print_json({**as_interface(row), **told})
         return Exit.ok
-    say(row.prompt or f"{row.flow} at {row.node}", style="bold")
-    say()
-    fields([*facts_of(row, now), *(("voted", vote) for vote in votes)])
-    _tell_rest(row, comments, draft, now, seat.store)
+    print_line(row.prompt or f"{row.flow} at {row.node}", style="bold")
+    print_line()
+    print_fields([*facts_of(row, now), *(("voted", vote) for vote in votes)])
+    _print_details(row, comments, draft, now, seat.store)
     return Exit.ok
 
 
-async def votes_of(desk: Desk, row: HoldRow) -> list[str]:
+async def votes_of(desk: HoldSession, row: HoldRow) -> list[str]:
     """`user:dana@acme: approve`, where several have to agree."""
     if row.terms.approval.mode == "any":
         return []
@@ -96,27 +96,27 @@ def _deadline(row: HoldRow, now: int) -> str:
     return f"{clock_time(row.expires_at)}, {countdown(row, now)}; {after}"
 
 
-def _tell_rest(
+def _print_details(
     row: HoldRow, comments: Sequence[Note], draft: Submission | None, now: int, store: str | None
 ) -> None:
     lines = list(form_lines(row))
     if lines:
-        say()
+        print_line()
     for line in lines:
-        say(f"  {line}")
+        print_line(f"  {line}")
     if comments:
-        say()
+        print_line()
     for each in comments:
-        say(comment_line(each, now))
+        print_line(comment_line(each, now))
     if draft is not None:
-        note(f"Your draft: {brief(msgspec.to_builtins(draft))}")
+        print_note(f"Your draft: {brief(msgspec.to_builtins(draft))}")
     if row.status is HoldStatus.pending and not row.read_only:
-        say()
-        for line in _ways(row, store):
-            say(f"  {line}")
+        print_line()
+        for line in _decision_commands(row, store):
+            print_line(f"  {line}")
 
 
-def _ways(row: HoldRow, store: str | None) -> Iterator[str]:
+def _decision_commands(row: HoldRow, store: str | None) -> Iterator[str]:
     """What to type to decide it."""
     if not row.options:
         yield command("holds resolve", f"{row.id[:SHORT]} 'YOUR ANSWER'{sample_data(row)}", store)
@@ -139,17 +139,17 @@ def comment_json(each: Note) -> dict[str, Any]:
     return {"id": each.slot, "kind": each.kind, "by": each.person, "at": iso(each.at), **body}
 
 
-async def tell_history(which: str, seat: Seat) -> Exit:
-    async with sitting(seat) as desk:
+async def print_history(which: str, seat: ActorOptions) -> Exit:
+    async with open_hold_session(seat) as desk:
         entries = await _history(desk, which)
     if seat.json:
         print_json(entries)
         return Exit.ok
-    table(("seq", "when", "who", "did", "what"), [_cells(entry) for entry in entries])
+    print_table(("seq", "when", "who", "did", "what"), [_cells(entry) for entry in entries])
     return Exit.ok
 
 
-async def _history(desk: Desk, which: str) -> Sequence[Entry]:
+async def _history(desk: HoldSession, which: str) -> Sequence[Entry]:
     return await desk.holds.history(desk.actor, (await desk.find(which)).id)
 
 

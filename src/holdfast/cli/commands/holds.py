@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, run_async
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -33,7 +33,7 @@ Decision = Annotated[str, typer.Argument(help="One of the hold's options, or tex
 Data = Annotated[Text, typer.Option(help="What is filled in: JSON, @file or -", metavar="JSON")]
 Comment = Annotated[Text, typer.Option("--comment", "-m", help="Why")]
 Reason = Annotated[Text, typer.Option(help="Why you override the assignment, where you may")]
-Query = Annotated[
+QueryWords = Annotated[
     list[str] | None,
     typer.Argument(help="Words to look for, flow:NAME, priority>=high, due<2d and so on", metavar="QUERY"),
 ]
@@ -46,7 +46,7 @@ Query = Annotated[
     "holdfast holds list --view mine --as user:dana@acme   ·   holdfast holds list status:any tag:vat --json",
 )
 def list_(
-    query: Query = None,
+    query: QueryWords = None,
     view: Annotated[
         str,
         typer.Option(
@@ -65,11 +65,11 @@ def list_(
     Words: status: assignee:me group: role: flow: type: priority>=high due<2d due:overdue age>1h tag: run:
     key: has:comment; everything else is looked for in the question.
     """
-    from holdfast.cli.commands.hold_actor import Seat
-    from holdfast.cli.commands.holds__listing import Wanted, list_holds
+    from holdfast.cli.commands.hold_actor import ActorOptions
+    from holdfast.cli.commands.holds__listing import HoldListOptions, list_holds
 
-    wanted = Wanted(query=" ".join(query or ()), view=view, after=after, limit=limit)
-    return go(list_holds(wanted, Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    wanted = HoldListOptions(query=" ".join(query or ()), view=view, after=after, limit=limit)
+    return run_async(list_holds(wanted, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(epilog="Examples:  holdfast holds show 3fa9c1d2   ·   holdfast holds show 3fa9c1d2 --json")
@@ -77,10 +77,10 @@ def show(
     hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """One hold: what is asked, of whom and why, what was said about it, and how to decide it."""
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_actor import ActorOptions
     from holdfast.cli.commands.hold_show import show_hold
 
-    return go(show_hold(hold, Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(show_hold(hold, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(epilog="Example:  holdfast holds history 3fa9c1d2")
@@ -88,23 +88,23 @@ def history(
     hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """What happened to it, oldest first; each entry with its number in the audit."""
-    from holdfast.cli.commands.hold_actor import Seat
-    from holdfast.cli.commands.hold_show import tell_history
+    from holdfast.cli.commands.hold_actor import ActorOptions
+    from holdfast.cli.commands.hold_show import print_history
 
-    return go(tell_history(hold, Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(print_history(hold, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(
     epilog="Examples:  holdfast holds metrics   ·   holdfast holds metrics flow:refund 'age<7d' --json"
 )
 def metrics(
-    query: Query = None, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
+    query: QueryWords = None, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """Figures: what waits and how long, how long people take, how often it went otherwise."""
-    from holdfast.cli.commands.hold_actor import Seat
-    from holdfast.cli.commands.holds__listing import tell_metrics
+    from holdfast.cli.commands.hold_actor import ActorOptions
+    from holdfast.cli.commands.holds__listing import print_metrics
 
-    return go(tell_metrics(" ".join(query or ()), Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(print_metrics(" ".join(query or ()), ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(epilog="Example:  holdfast holds evidence 3fa9c1d2-0000-4000-8000-000000000000 -o refund.json")
@@ -122,12 +122,12 @@ def evidence(
     json: Json = False,
 ) -> int:
     """One decision as a file that can be checked offline: `holdfast evidence` has more options."""
-    from holdfast.cli.commands.evidence__evidencing import Wanted
-    from holdfast.cli.commands.hold_actions__filing import evidence
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.evidence__evidencing import EvidenceOptions
+    from holdfast.cli.commands.hold_actions__filing import write_hold_evidence
+    from holdfast.cli.commands.hold_actor import ActorOptions
 
-    wanted = Wanted(hold, out, page, None, False, as_ or "user:local")
-    return go(evidence(wanted, Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    wanted = EvidenceOptions(hold, out, page, None, False, as_ or "user:local")
+    return run_async(write_hold_evidence(wanted, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 # ---------------------------------------------------------------------- deciding
@@ -159,13 +159,13 @@ def resolve(
 
     What does not fit is refused, the hold stays open, and what you sent is your draft.
     """
-    from holdfast.cli.commands.hold_actor import Seat
-    from holdfast.cli.commands.holds__deciding import Said
-    from holdfast.cli.commands.holds__deciding import resolve as decide
+    from holdfast.cli.commands.hold_actor import ActorOptions
+    from holdfast.cli.commands.holds__deciding import DecisionInput
+    from holdfast.cli.commands.holds__deciding import resolve_hold as decide
     from holdfast.cli.options.json_input import read_json
 
     found = read_json(data, "--data")
-    said = Said(
+    said = DecisionInput(
         decision=decision,
         data=found,
         comment=comment,
@@ -175,7 +175,7 @@ def resolve(
         placed=undo,
         drafted=draft,
     )
-    return go(decide(hold, said, Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(decide(hold, said, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(epilog="Example:  holdfast holds vote 3fa9c1d2 approve --as user:dana@acme")
@@ -190,13 +190,13 @@ def vote(
     json: Json = False,
 ) -> int:
     """One vote where several have to agree; the same as resolve."""
-    from holdfast.cli.commands.hold_actor import Seat
-    from holdfast.cli.commands.holds__deciding import Said
-    from holdfast.cli.commands.holds__deciding import resolve as decide
+    from holdfast.cli.commands.hold_actor import ActorOptions
+    from holdfast.cli.commands.holds__deciding import DecisionInput
+    from holdfast.cli.commands.holds__deciding import resolve_hold as decide
     from holdfast.cli.options.json_input import read_json
 
-    said = Said(decision=decision, data=read_json(data, "--data"), comment=comment)
-    return go(decide(hold, said, Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    said = DecisionInput(decision=decision, data=read_json(data, "--data"), comment=comment)
+    return run_async(decide(hold, said, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(epilog="Example:  holdfast holds undo 3fa9c1d2")
@@ -204,10 +204,10 @@ def undo(
     hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """Take back a decision that was made with --undo, while its window lasts."""
-    from holdfast.cli.commands.hold_actor import Seat
-    from holdfast.cli.commands.holds__deciding import undo
+    from holdfast.cli.commands.hold_actor import ActorOptions
+    from holdfast.cli.commands.holds__deciding import undo_decision
 
-    return go(undo(hold, Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(undo_decision(hold, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(
@@ -226,11 +226,11 @@ def bulk(
     json: Json = False,
 ) -> int:
     """The same decision on many, each by itself. What has something to fill in is left out."""
-    from holdfast.cli.commands.hold_actor import Seat
-    from holdfast.cli.commands.holds__deciding import bulk as decide
+    from holdfast.cli.commands.hold_actor import ActorOptions
+    from holdfast.cli.commands.holds__deciding import resolve_many as decide
 
-    seat = Seat(as_=as_, tenant=tenant, store=store, json=json)
-    return go(decide(decision, holds or [], query=query, comment=comment, sure=yes, seat=seat))
+    seat = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
+    return run_async(decide(decision, holds or [], query=query, comment=comment, sure=yes, seat=seat))
 
 
 @group.command(epilog="Example:  holdfast holds cancel 3fa9c1d2 --reason 'ordered twice'")
@@ -243,7 +243,7 @@ def cancel(
     json: Json = False,
 ) -> int:
     """Withdraw the question: no decision, and the run ends as cancelled unless it catches that."""
-    from holdfast.cli.commands.hold_actor import Seat
-    from holdfast.cli.commands.holds__deciding import cancel
+    from holdfast.cli.commands.hold_actor import ActorOptions
+    from holdfast.cli.commands.holds__deciding import cancel_hold
 
-    return go(cancel(hold, reason, Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(cancel_hold(hold, reason, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))

@@ -6,14 +6,14 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.cli.commands.hold_actor import Desk, Seat, act, short, sitting
-from holdfast.cli.commands.holds__listing import Wanted, find_holds
+from holdfast.cli.commands.hold_actor import HoldSession, ActorOptions, act, short, open_hold_session
+from holdfast.cli.commands.holds__listing import HoldListOptions, find_holds
 from holdfast.cli.main import Exit
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import note, print_json, say, table
+from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
 from holdfast.errors import InputError
 from holdfast.holds.actions.answers import Submission
-from holdfast.holds.actions.bulk import Bulk, BulkItem
+from holdfast.holds.actions.bulk import BulkResult, BulkItem
 from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.holds.queries.checkpoint_view import as_interface
 from holdfast.holds.queries.summary import SHORT, needs_of
@@ -21,7 +21,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class DecisionInput(msgspec.Struct, frozen=True, kw_only=True):
     """A decision as it was typed, and on what conditions. `placed`: it can be taken back for a while."""
 
     decision: str
@@ -33,7 +33,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     placed: bool = False
     drafted: bool = False  # what is not given is that of the draft
 
-    def filled(self, draft: Submission | None) -> Said:
+    def filled(self, draft: Submission | None) -> DecisionInput:
         """Raises InputError for a draft that is not there."""
         if draft is None:
             raise InputError("there is no draft of yours at this hold.", hint="Leave --draft out.")
@@ -55,8 +55,8 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-async def resolve(which: str, said: Said, seat: Seat) -> Exit:
-    async with sitting(seat) as desk:
+async def resolve_hold(which: str, said: DecisionInput, seat: ActorOptions) -> Exit:
+    async with open_hold_session(seat) as desk:
         row = await desk.find(which)
         if said.drafted:
             said = said.filled(await desk.holds.draft(desk.actor, row.id))
@@ -70,13 +70,13 @@ async def resolve(which: str, said: Said, seat: Seat) -> Exit:
     if seat.json:
         print_json(as_interface(done.row, replay=done.replay))
         return Exit.ok
-    say(_told(done.row, said, replay=done.replay))
+    print_line(_decision_text(done.row, said, replay=done.replay))
     if done.row.status is HoldStatus.resolved:
-        note(f"A worker goes on with the run, or you do: {command('resume', row.run[:8], seat.store)}")
+        print_note(f"A worker goes on with the run, or you do: {command('resume', row.run[:8], seat.store)}")
     return Exit.ok
 
 
-def _told(row: HoldRow, said: Said, *, replay: bool) -> str:
+def _decision_text(row: HoldRow, said: DecisionInput, *, replay: bool) -> str:
     if replay:
         return f"{short(row)} was decided so before: {said.decision!r}."
     if row.status is HoldStatus.resolved:
@@ -88,8 +88,8 @@ def _told(row: HoldRow, said: Said, *, replay: bool) -> str:
     return f"Your vote is counted: {said.decision!r} for {short(row)}. It takes {needs_of(row)}."
 
 
-async def undo(which: str, seat: Seat) -> Exit:
-    async def do(desk: Desk, row: HoldRow) -> HoldRow:
+async def undo_decision(which: str, seat: ActorOptions) -> Exit:
+    async def do(desk: HoldSession, row: HoldRow) -> HoldRow:
         return await desk.holds.undo(desk.actor, row.id)
 
     return await act(
@@ -97,8 +97,8 @@ async def undo(which: str, seat: Seat) -> Exit:
     )
 
 
-async def cancel(which: str, reason: str, seat: Seat) -> Exit:
-    async def do(desk: Desk, row: HoldRow) -> HoldRow:
+async def cancel_hold(which: str, reason: str, seat: ActorOptions) -> Exit:
+    async def do(desk: HoldSession, row: HoldRow) -> HoldRow:
         return await desk.holds.cancel(desk.actor, row.id, reason=reason)
 
     return await act(seat, which, do, lambda row: f"Withdrawn: {short(row)}.")
@@ -107,14 +107,14 @@ async def cancel(which: str, reason: str, seat: Seat) -> Exit:
 # ---------------------------------------------------------------------- many at once
 
 
-async def bulk(
-    decision: str, which: list[str], *, query: str | None, comment: str | None, sure: bool, seat: Seat
+async def resolve_many(
+    decision: str, which: list[str], *, query: str | None, comment: str | None, sure: bool, seat: ActorOptions
 ) -> Exit:
     """A preview, unless they are sure. Exits with 2 where one was left out of what they were sure of."""
     if bool(which) == bool(query):
         raise InputError("name the holds, or say which by --query.", hint="One of the two.")
-    async with sitting(seat) as desk:
-        rows = await _meant(desk, which, query)
+    async with open_hold_session(seat) as desk:
+        rows = await _selected_holds(desk, which, query)
         found = await desk.holds.bulk(
             desk.actor,
             [row.id for row in rows],
@@ -125,28 +125,28 @@ async def bulk(
     if seat.json:
         print_json(_bulk_json(found))
     else:
-        _tell_bulk(found, decision, {row.id: row for row in rows})
+        _print_bulk(found, decision, {row.id: row for row in rows})
     return Exit.ok if found.preview or found.done == len(found.items) else Exit.bad_input
 
 
-async def _meant(desk: Desk, which: list[str], query: str | None) -> list[HoldRow]:
+async def _selected_holds(desk: HoldSession, which: list[str], query: str | None) -> list[HoldRow]:
     if query is not None:
-        return list((await find_holds(desk, Wanted(query=query, limit=500))).rows)
+        return list((await find_holds(desk, HoldListOptions(query=query, limit=500))).rows)
     return [await desk.find(each) for each in which]
 
 
-def _tell_bulk(found: Bulk, decision: str, rows: dict[str, HoldRow]) -> None:
+def _print_bulk(found: BulkResult, decision: str, rows: dict[str, HoldRow]) -> None:
     left = ", ".join(f"{count} left out ({code.replace('_', ' ')})" for code, count in found.left_out.items())
     verb = "would be decided" if found.preview else "decided"
-    say(f"{found.done} {verb} {decision!r}" + (f"; {left}." if left else "."))
+    print_line(f"{found.done} {verb} {decision!r}" + (f"; {left}." if left else "."))
     others = [item for item in found.items if not item.done]
     if others:
-        table(("id", "why it is left out"), [(item.hold[:SHORT], item.why or "") for item in others])
+        print_table(("id", "why it is left out"), [(item.hold[:SHORT], item.why or "") for item in others])
     if found.preview and found.done:
-        note("Nothing is decided yet; the same with --yes does it.")
+        print_note("Nothing is decided yet; the same with --yes does it.")
 
 
-def _bulk_json(found: Bulk) -> dict[str, Any]:
+def _bulk_json(found: BulkResult) -> dict[str, Any]:
     return {
         "preview": found.preview,
         "done": found.done,

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from holdfast.cli.commands.hold_actor import Desk, Seat, sitting
+from holdfast.cli.commands.hold_actor import HoldSession, ActorOptions, open_hold_session
 from holdfast.cli.main import Exit
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import fields, note, print_json, say, table
+from holdfast.cli.output.screen import print_fields, print_note, print_json, print_line, print_table
 from holdfast.holds.queries.checkpoint_view import as_interface
-from holdfast.holds.queries.list import MAX_LIMIT, Page
-from holdfast.holds.queries.metrics import Metrics, Spread
+from holdfast.holds.queries.list import MAX_LIMIT, HoldPage
+from holdfast.holds.queries.metrics import HoldMetrics, Spread
 from holdfast.holds.queries.search import Query, read_query
 from holdfast.holds.queries.summary import SHORT, assignee_of, countdown, roughly, title_of
 from holdfast.types.clock import MICROS
@@ -25,7 +25,7 @@ _LOOKED_THROUGH = 50
 """Pages that are read for one: what the store cannot filter is asked of each hold."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class HoldListOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What was typed. `after`: where the page before ended."""
 
     query: str = ""
@@ -34,24 +34,24 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 20
 
 
-async def list_holds(wanted: Wanted, seat: Seat) -> Exit:
-    async with sitting(seat) as desk:
+async def list_holds(wanted: HoldListOptions, seat: ActorOptions) -> Exit:
+    async with open_hold_session(seat) as desk:
         page = await find_holds(desk, wanted)
         now = desk.now
     if seat.json:
         print_json({"holds": [as_interface(row) for row in page.rows], "cursor": page.cursor})
         return Exit.ok
     if not page.rows:
-        say("Nothing like that." if wanted.query else "Nothing waits for a decision here.")
+        print_line("Nothing like that." if wanted.query else "Nothing waits for a decision here.")
         return Exit.ok
-    table(HEADS, [_cells(row, now) for row in page.rows])
+    print_table(HEADS, [_cells(row, now) for row in page.rows])
     if page.cursor is not None:
-        rest = f"--after {page.cursor}{_again(wanted, seat)}"
-        note(f"There are more: {command('holds list', rest, seat.store)}")
+        rest = f"--after {page.cursor}{_next_page_command(wanted, seat)}"
+        print_note(f"There are more: {command('holds list', rest, seat.store)}")
     return Exit.ok
 
 
-async def find_holds(desk: Desk, wanted: Wanted) -> Page:
+async def find_holds(desk: HoldSession, wanted: HoldListOptions) -> HoldPage:
     """What is open, unless the query says otherwise."""
     query = read_query(wanted.query, me=desk.actor.id, now=desk.now)
     where = query.where
@@ -62,14 +62,14 @@ async def find_holds(desk: Desk, wanted: Wanted) -> Page:
     for _ in range(_LOOKED_THROUGH):
         room = min(wanted.limit - len(kept), MAX_LIMIT)
         page = await desk.holds.list(desk.actor, view=wanted.view, where=where, cursor=cursor, limit=room)
-        kept += [row for row in page.rows if await _has(desk, row, query)]
+        kept += [row for row in page.rows if await _has_notes(desk, row, query)]
         cursor = page.cursor
         if cursor is None or len(kept) >= wanted.limit:
             break
-    return Page(tuple(kept), cursor)
+    return HoldPage(tuple(kept), cursor)
 
 
-async def _has(desk: Desk, row: HoldRow, query: Query) -> bool:
+async def _has_notes(desk: HoldSession, row: HoldRow, query: Query) -> bool:
     """Whether there are notes of each kind that is asked for."""
     found = [await desk.holds.store.hold_notes(row.id, kinds=(kind,)) for kind in query.has]
     return all(found)
@@ -82,7 +82,7 @@ def _cells(row: HoldRow, now: int) -> tuple[str, ...]:
     return (row.id[:SHORT], row.priority, short, row.flow, assignee_of(row), age, countdown(row, now))
 
 
-def _again(wanted: Wanted, seat: Seat) -> str:
+def _next_page_command(wanted: HoldListOptions, seat: ActorOptions) -> str:
     from shlex import quote
 
     given = f" --view {wanted.view}" if wanted.view != "all" else ""
@@ -94,18 +94,18 @@ def _again(wanted: Wanted, seat: Seat) -> str:
 # ---------------------------------------------------------------------- figures
 
 
-async def tell_metrics(query: str, seat: Seat) -> Exit:
-    async with sitting(seat) as desk:
+async def print_metrics(query: str, seat: ActorOptions) -> Exit:
+    async with open_hold_session(seat) as desk:
         where = read_query(query, me=desk.actor.id, now=desk.now).where
         found = await desk.holds.metrics(desk.actor, where=where)
     if seat.json:
         print_json(found)
     else:
-        fields(_figures(found))
+        print_fields(_figures(found))
     return Exit.ok
 
 
-def _figures(found: Metrics) -> list[tuple[str, str]]:
+def _figures(found: HoldMetrics) -> list[tuple[str, str]]:
     shares = ("breach", "reminder", "escalation", "expiry", "auto", "late", "conflict")
     return [
         ("holds", f"{found.holds:,}"),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.commands.holds import As, Whose
 
 
@@ -29,8 +29,8 @@ def inbox(
 
     A decision takes two keys, and can be taken back for a few seconds. --json prints the list and ends.
     """
-    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_actor import ActorOptions
     from holdfast.cli.inbox.program import open_inbox
 
-    seat = Seat(as_=as_, tenant=tenant, store=store, json=json)
-    return go(open_inbox(seat, view=view, query=query or ""))
+    seat = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
+    return run_async(open_inbox(seat, view=view, query=query or ""))

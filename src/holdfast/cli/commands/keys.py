@@ -11,7 +11,7 @@ from holdfast.checkpoint.keys import (
     ENVIRONMENT,
     EVERYBODY,
     KeyFile,
-    Scope,
+    KeyScope,
     StaticKeys,
     new_scope,
     rotated,
@@ -20,9 +20,9 @@ from holdfast.checkpoint.keys import (
 )
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import complain, note, print_json, say, table
+from holdfast.cli.output.screen import print_error, print_note, print_json, print_line, print_table
 from holdfast.errors import ConflictError, InputError, NotFoundError
-from holdfast.runs.encryption.reencrypt import Reencrypted, reencrypt
+from holdfast.runs.encryption.reencrypt import ReencryptResult, reencrypt
 from holdfast.types.clock import SystemClock, to_datetime
 
 
@@ -37,7 +37,7 @@ def _now() -> datetime:
     return to_datetime(SystemClock().now())
 
 
-def _who(name: str) -> str:
+def _tenant_text(name: str) -> str:
     return "every tenant without one of its own" if name == EVERYBODY else f"tenant {name}"
 
 
@@ -46,7 +46,7 @@ def new_key(file: str | None, tenant: str | None, *, json: bool) -> Exit:
     known = StaticKeys.read(path).file if path.exists() else None
     if known is not None and name in known.scopes:
         raise ConflictError(
-            f"{path} has a key for {_who(name)} already.", hint="`holdfast keys rotate` makes the next one."
+            f"{path} has a key for {_tenant_text(name)} already.", hint="`holdfast keys rotate` makes the next one."
         )
     return _save(path, known, name, new_scope(_now()), json=json)
 
@@ -56,20 +56,20 @@ def rotate_key(file: str | None, tenant: str | None, *, json: bool) -> Exit:
     known = StaticKeys.read(path).file
     scope = known.scopes.get(name)
     if scope is None:
-        raise NotFoundError(f"{path} has no key for {_who(name)}.", hint="`holdfast keys new` makes one.")
+        raise NotFoundError(f"{path} has no key for {_tenant_text(name)}.", hint="`holdfast keys new` makes one.")
     return _save(path, known, name, rotated(scope, _now()), json=json)
 
 
-def _save(path: Path, known: KeyFile | None, name: str, scope: Scope, *, json: bool) -> Exit:
+def _save(path: Path, known: KeyFile | None, name: str, scope: KeyScope, *, json: bool) -> Exit:
     write_keys(path, with_scope(known, name, scope))
     if json:
         print_json({"file": str(path), "tenant": name, "current": scope.current})
         return Exit.ok
-    say(f"Key {scope.current} is current for {_who(name)}, in {path}.")
+    print_line(f"Key {scope.current} is current for {_tenant_text(name)}, in {path}.")
     if known is None:
-        note(f"Use it: export {ENVIRONMENT}={path.absolute()}. Keep a copy: nobody can read without it.")
+        print_note(f"Use it: export {ENVIRONMENT}={path.absolute()}. Keep a copy: nobody can read without it.")
     elif len(scope.keys) > 1:
-        note("Restart workers, then: holdfast keys reencrypt")
+        print_note("Restart workers, then: holdfast keys reencrypt")
     return Exit.ok
 
 
@@ -83,7 +83,7 @@ def list_keys(file: str | None, *, json: bool) -> Exit:
     if json:
         print_json([dict(zip(("tenant", "key", "state", "created_at"), row, strict=True)) for row in rows])
     else:
-        table(("tenant", "key", "state", "created"), rows)
+        print_table(("tenant", "key", "state", "created"), rows)
     return Exit.ok
 
 
@@ -94,19 +94,19 @@ async def reencrypt_store(file: str | None, *, store: str | None, json: bool) ->
     if json:
         print_json(done)
     else:
-        say(
+        print_line(
             f"Under current keys now: {done.rows:,} rows and {done.blobs:,} blobs of {done.looked_at:,} seen."
         )
     if done.unreadable:
-        complain(_missed(done))
+        print_error(_missed_text(done))
         return Exit.store_trouble
     return Exit.ok
 
 
 def _progress(table_name: str, looked_at: int) -> None:
-    note(f"{table_name}: {looked_at:,} rows so far")
+    print_note(f"{table_name}: {looked_at:,} rows so far")
 
 
-def _missed(done: Reencrypted) -> str:
+def _missed_text(done: ReencryptResult) -> str:
     parts: list[Any] = [f"{count:,} rows ({what})" for what, count in done.unreadable.items()]
     return f"left as they are: {', '.join(parts)}. Put the missing keys back and call this again."

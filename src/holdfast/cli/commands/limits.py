@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, run_async
 
 limits = typer.Typer(
     no_args_is_help=True,
@@ -37,7 +37,7 @@ def list_(
     """What holds, how many runs are inside, and how many wait in line."""
     from holdfast.cli.commands.limits__limiting import list_limits
 
-    return go(list_limits(prefix, keys=keys, store=store, json=json))
+    return run_async(list_limits(prefix, keys=keys, store=store, json=json))
 
 
 @limits.command(
@@ -64,7 +64,7 @@ def set_(
     given stays as it is. Runs that go on already are left alone."""
     from holdfast.cli.commands.limits__limiting import set_limit
 
-    return go(set_limit(name, concurrency, rate, store=store, json=json))
+    return run_async(set_limit(name, concurrency, rate, store=store, json=json))
 
 
 @limits.command(epilog="Example:  holdfast limits clear flow:refund")
@@ -72,4 +72,4 @@ def clear(name: Name, store: Store = None, json: Json = False) -> int:
     """Take back what was set: what the flow declares holds again."""
     from holdfast.cli.commands.limits__limiting import clear_limit
 
-    return go(clear_limit(name, store=store, json=json))
+    return run_async(clear_limit(name, store=store, json=json))

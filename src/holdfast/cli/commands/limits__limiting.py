@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_json, say, table
+from holdfast.cli.output.screen import print_json, print_line, print_table
 from holdfast.runs.limits import Limit
 
 _HEADS = ("limit", "at once", "rate", "running", "waiting", "set by")
@@ -18,9 +18,9 @@ async def list_limits(prefix: str, *, keys: bool, store: str | None, json: bool)
     if json:
         print_json([msgspec.structs.asdict(limit) for limit in found])
     elif found:
-        table(_HEADS, [_cells(limit) for limit in found])
+        print_table(_HEADS, [_cells(limit) for limit in found])
     else:
-        say("No limits. A flow declares them, or you do: holdfast limits set flow:NAME --concurrency 5")
+        print_line("No limits. A flow declares them, or you do: holdfast limits set flow:NAME --concurrency 5")
     return Exit.ok
 
 
@@ -29,7 +29,7 @@ async def set_limit(
 ) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         limit = await (await hf.limits()).change(name, concurrency=concurrency, rate=rate)
-    _tell(limit, json=json)
+    _print_limit(limit, json=json)
     return Exit.ok
 
 
@@ -37,19 +37,19 @@ async def clear_limit(name: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         limit = await (await hf.limits()).clear(name)
     if limit is not None:
-        _tell(limit, json=json)
+        _print_limit(limit, json=json)
     elif json:
         print_json(None)
     else:
-        say(f"Nothing limits {name} any more.")
+        print_line(f"Nothing limits {name} any more.")
     return Exit.ok
 
 
-def _tell(limit: Limit, *, json: bool) -> None:
+def _print_limit(limit: Limit, *, json: bool) -> None:
     if json:
         print_json(msgspec.structs.asdict(limit))
     else:
-        table(_HEADS, [_cells(limit)])
+        print_table(_HEADS, [_cells(limit)])
 
 
 def _cells(limit: Limit) -> tuple[str, ...]:

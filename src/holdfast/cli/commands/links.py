@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from holdfast.cli.commands.hold_actor import anywhere
+from holdfast.cli.commands.hold_actor import find_in_any_tenant
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import clock_time
-from holdfast.cli.output.screen import note, print_json, say, table
+from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
 from holdfast.errors import InputError
 from holdfast.holds.actions import conflicts
 from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.open import Links
-from holdfast.holds.links.tokens import Grant, new_key, strength_of, written
+from holdfast.holds.links.tokens import LinkGrant, new_key, strength_of, key_text
 from holdfast.holds.permissions.assignees import parse_assignee
 from holdfast.types.clock import iso
 from holdfast.types.duration import parse_duration
@@ -24,31 +24,31 @@ async def make_link(hold: str, to: str, *, view: bool, lasting: str, store: str 
         raise InputError(f"{to!r} is no one person.", hint="Write user:NAME.")
     length = int(parse_duration(lasting).total_seconds())
     async with open_store_for_command(store, must_exist=True) as hf:
-        row = await anywhere(hf, hold)
+        row = await find_in_any_tenant(hf, hold)
         conflicts.require_open(row)
         service = await hf.service()
-        grant = Grant(to=str(whom), purpose="view" if view else "decide", lifetime=length)
+        grant = LinkGrant(to=str(whom), purpose="view" if view else "decide", lifetime=length)
         token = await Links(service.people.office).make(row, grant)
         deliverer = service.runtime.deliverer
         base = deliverer.channels.settings.base_url.rstrip("/") if deliverer is not None else ""
     if json:
         print_json({"token": token, "url": f"{base}/l/{token}" if base else None})
     else:
-        say(f"{base}/l/{token}" if base else token)
+        print_line(f"{base}/l/{token}" if base else token)
         if strength_of(row) == "login_required" and not view:
-            note("It shows the question; to decide, this person has to sign in.")
+            print_note("It shows the question; to decide, this person has to sign in.")
     return Exit.ok
 
 
 async def revoke_links(hold: str, by: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
-        row = await anywhere(hf, hold)
+        row = await find_in_any_tenant(hf, hold)
         office = (await hf.service()).people.office
         after = await Links(office).revoke(operator(by, tenant=row.tenant, channel="cli"), row.id)
     if json:
         print_json({"hold": after.id, "epoch": after.epoch})
     else:
-        say(f"Every link to hold {after.id} is void.")
+        print_line(f"Every link to hold {after.id} is void.")
     return Exit.ok
 
 
@@ -66,23 +66,23 @@ async def keys_of_links(
     if json:
         print_json([{"key": key.id, "made_at": iso(made)} for key, made in found])
     elif not found:
-        say("No key is in the store; the first link makes one.")
+        print_line("No key is in the store; the first link makes one.")
     else:
-        table(
+        print_table(
             ("key", "made", ""),
             [_cells(key.id, made, n == 0 and not fixed) for n, (key, made) in enumerate(found)],
         )
     if fixed:
-        note("HOLDFAST_LINK_KEYS is set: links are signed and read with its keys only.")
+        print_note("HOLDFAST_LINK_KEYS is set: links are signed and read with its keys only.")
     return Exit.ok
 
 
 def print_key(*, json: bool) -> Exit:
-    made = written(new_key())
+    made = key_text(new_key())
     if json:
         print_json({"key": made})
     else:
-        say(made)
+        print_line(made)
     return Exit.ok
 
 

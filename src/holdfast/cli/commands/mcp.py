@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Store, Text, app, go
+from holdfast.cli.app import Store, Text, app, run_async
 
 
 @app.command(
@@ -33,6 +33,6 @@ def mcp(
     On a store it works by itself, with a worker for its questions and the flows that are named. With --url
     it carries everything to a server's /mcp. Either way the agent asks and follows; it never decides.
     """
-    from holdfast.cli.commands.mcp__speaking import speak
+    from holdfast.cli.commands.mcp__speaking import serve_mcp
 
-    return go(speak(flows or [], url=url, who=who, tenant=tenant, store=store))
+    return run_async(serve_mcp(flows or [], url=url, who=who, tenant=tenant, store=store))

@@ -19,7 +19,7 @@ from holdfast.integrations.mcp.ask_people_flow import ask_people
 from holdfast.types.ids import DEFAULT_TENANT
 
 
-async def speak(
+async def serve_mcp(
     specs: list[str], *, url: str | None, who: str, tenant: str | None, store: str | None
 ) -> Exit:
     if find_spec("mcp") is None:
@@ -35,8 +35,8 @@ async def speak(
                 raise InputError(
                     "with --url, flows, the store and the tenant are the server's.", hint="Leave them out."
                 )
-            return await _carry(place)
-        return await _here(specs, who, tenant or DEFAULT_TENANT, store)
+            return await _serve_remote(place)
+        return await _serve_local(specs, who, tenant or DEFAULT_TENANT, store)
 
 
 def quiet_libraries() -> None:
@@ -45,23 +45,23 @@ def quiet_libraries() -> None:
         getLogger(name).setLevel(WARNING)
 
 
-async def _carry(url: str) -> Exit:
+async def _serve_remote(url: str) -> Exit:
     from holdfast.client.settings import settings_of
-    from holdfast.integrations.mcp.bridge import carry
+    from holdfast.integrations.mcp.bridge import run_bridge
 
     settings = settings_of(url)
     if settings.token is None:
         raise SettingsError(
             "HOLDFAST_TOKEN has no token for the server.", hint="`holdfast tokens create` there makes one."
         )
-    await carry(settings)
+    await run_bridge(settings)
     return Exit.ok
 
 
-async def _here(specs: list[str], who: str, tenant: str, store: str | None) -> Exit:
+async def _serve_local(specs: list[str], who: str, tenant: str, store: str | None) -> Exit:
     checked(Grant(subject=who, tenant=tenant))
     flows = [flow for spec in specs for flow in load_flows(spec)]
-    from holdfast.integrations.mcp.stdio import speak as begin
+    from holdfast.integrations.mcp.stdio import serve_stdio as begin
 
     async with (
         open_store_for_command(store, must_exist=False, lease=LEASE) as hf,

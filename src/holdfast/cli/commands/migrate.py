@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Store, app, go
+from holdfast.cli.app import Json, Store, app, run_async
 
 
 @app.command(
@@ -33,7 +33,7 @@ def migrate(
     It adds only, and workers of the last version go on beside those of this one. When all of them are
     updated, --finish takes away what only they needed; it names whoever of an older version is at work.
     """
-    from holdfast.cli.commands.migrate__upgrading import Wanted, migrate_store
+    from holdfast.cli.commands.migrate__upgrading import MigrateOptions, migrate_store
 
-    wanted = Wanted(finish=finish, anyway=anyway, dry_run=dry_run, yes=yes)
-    return go(migrate_store(wanted, store=store, json=json))
+    wanted = MigrateOptions(finish=finish, anyway=anyway, dry_run=dry_run, yes=yes)
+    return run_async(migrate_store(wanted, store=store, json=json))

@@ -8,13 +8,13 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import address_of, shown_address, store_exists
-from holdfast.cli.output.screen import print_json, say
+from holdfast.cli.output.screen import print_json, print_line
 from holdfast.errors import InputError, OlderWorkerError, StoreUnavailableError
 from holdfast.store import upgrade
-from holdfast.store.upgrade import Step, Upgrade
+from holdfast.store.upgrade import UpgradeStep, Upgrade
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class MigrateOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The command line."""
 
     finish: bool
@@ -23,7 +23,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     yes: bool
 
 
-async def migrate_store(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
+async def migrate_store(wanted: MigrateOptions, *, store: str | None, json: bool) -> Exit:
     if wanted.anyway and not wanted.finish:
         raise InputError("--anyway goes with --finish.", hint="Without it nobody is refused.")
     if not store_exists(store):
@@ -31,19 +31,19 @@ async def migrate_store(wanted: Wanted, *, store: str | None, json: bool) -> Exi
             f"there is no store at {shown_address(store)}.", hint="--store or HOLDFAST_STORE names another."
         )
     address = address_of(store)
-    before = await upgrade.look(address)
+    before = await upgrade.read_upgrade(address)
     if not wanted.dry_run and not before.shared and wanted.finish:
-        await upgrade.finish(address)  # says why there is nothing of that kind
-    if wanted.dry_run or not before.shared or not _agreed(before, wanted, json=json):
-        return _tell(before, before, wanted, store, json=json)
+        await upgrade.finish_upgrade(address)  # says why there is nothing of that kind
+    if wanted.dry_run or not before.shared or not _confirm(before, wanted, json=json):
+        return _print_upgrade(before, before, wanted, store, json=json)
     if wanted.finish:
-        after = await upgrade.finish(address, anyway=wanted.anyway)
+        after = await upgrade.finish_upgrade(address, anyway=wanted.anyway)
     else:
-        after = await upgrade.bring_up(address)
-    return _tell(before, after, wanted, store, json=json)
+        after = await upgrade.begin_upgrade(address)
+    return _print_upgrade(before, after, wanted, store, json=json)
 
 
-def _agreed(before: Upgrade, wanted: Wanted, *, json: bool) -> bool:
+def _confirm(before: Upgrade, wanted: MigrateOptions, *, json: bool) -> bool:
     """A person at a terminal is asked once, before the half that cannot be taken back."""
     if not wanted.finish or wanted.yes or json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
@@ -54,14 +54,14 @@ def _agreed(before: Upgrade, wanted: Wanted, *, json: bool) -> bool:
     )
 
 
-def _tell(before: Upgrade, after: Upgrade, wanted: Wanted, store: str | None, *, json: bool) -> Exit:
+def _print_upgrade(before: Upgrade, after: Upgrade, wanted: MigrateOptions, store: str | None, *, json: bool) -> Exit:
     if json:
         print_json({"dry_run": wanted.dry_run, "before": before, "after": after})
         return Exit.ok
     where = shown_address(store)
     if not after.shared:
-        say(f"{where} is a file of one machine, with schema {after.number}: opening it brings it up to date")
-        say("as a whole, and there is nothing to finish.")
+        print_line(f"{where} is a file of one machine, with schema {after.number}: opening it brings it up to date")
+        print_line("as a whole, and there is nothing to finish.")
         return Exit.ok
     if wanted.dry_run:
         _show("would be added", before.to_begin)
@@ -74,7 +74,7 @@ def _tell(before: Upgrade, after: Upgrade, wanted: Wanted, store: str | None, *,
     else:
         _show("added", [step for step in before.to_begin if step not in after.to_begin])
         _show("finished", [step for step in before.to_finish if step not in after.to_finish])
-    say(_state(after, where))
+    print_line(_state(after, where))
     return Exit.ok
 
 
@@ -90,8 +90,8 @@ def _state(now: Upgrade, where: str) -> str:
     return f"{where} is up to date: schema {now.number}, nothing to finish."
 
 
-def _show(what: str, steps: list[Step]) -> None:
+def _show(what: str, steps: list[UpgradeStep]) -> None:
     for step in steps:
         lines = [line for line in step.does.splitlines() if line.strip() and not line.startswith("--")]
         does = f": {lines[0]}{' …' if len(lines) > 1 else ''}" if lines else ""
-        say(f"{what}  {step.number:04d} {step.name}{does}")
+        print_line(f"{what}  {step.number:04d} {step.name}{does}")

@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast._version import __version__
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import note, print_json, say
+from holdfast.cli.output.screen import print_note, print_json, print_line
 from holdfast.errors import InputError
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*")
@@ -24,7 +24,7 @@ _TAKEN = frozenset({"holdfast", "conftest", "pytest", "test", "tests"})
 _SUFFIX = ".tmpl"
 
 
-class Template(msgspec.Struct, frozen=True):
+class ProjectTemplate(msgspec.Struct, frozen=True):
     what: str
     run: str
     then: str
@@ -32,17 +32,17 @@ class Template(msgspec.Struct, frozen=True):
 
 _ANSWER = "Where it asks, `holdfast answer RUN approve --resume` decides and goes on. "
 TEMPLATES = {
-    "approval": Template(
+    "approval": ProjectTemplate(
         "Expenses: small ones are paid at once, large ones wait for a person.",
         'holdfast run @MODULE@.py --input \'{"id": "E-17", "who": "Ada", "amount": 250}\'',
         _ANSWER,
     ),
-    "agent": Template(
+    "agent": ProjectTemplate(
         "An agent with two tools, one of which needs a person's approval.",
         "holdfast run @MODULE@.py",
         _ANSWER,
     ),
-    "map": Template(
+    "map": ProjectTemplate(
         "The same work for each item of a list, several at a time.",
         'holdfast run @MODULE@.py --input \'{"texts": ["one two", "three"]}\'',
         "",
@@ -61,8 +61,8 @@ def new_project(name: str, template: str, *, json: bool) -> Exit:
     if json:
         print_json({"folder": str(folder), "template": template, "files": written, "run": words["RUN"]})
         return Exit.ok
-    say(f"{folder}/ is ready: {', '.join(written)}.")
-    note(f"cd {folder}\n{words['RUN']}\npython -m pytest")
+    print_line(f"{folder}/ is ready: {', '.join(written)}.")
+    print_note(f"cd {folder}\n{words['RUN']}\npython -m pytest")
     return Exit.ok
 
 
@@ -82,7 +82,7 @@ def _module(name: str) -> str:
     return module
 
 
-def _template(name: str) -> Template:
+def _template(name: str) -> ProjectTemplate:
     if name not in TEMPLATES:
         raise InputError(f"there is no template {name!r}.", hint=f"There are: {', '.join(TEMPLATES)}.")
     return TEMPLATES[name]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, run_async
 
 notify = typer.Typer(
     no_args_is_help=True,
@@ -32,7 +32,7 @@ def channels(tenant: Whose = "default", store: Store = None, json: Json = False)
     """Which channels there are for a tenant's holds."""
     from holdfast.cli.commands.notify__notifying import list_channels
 
-    return go(list_channels(tenant, store=store, json=json))
+    return run_async(list_channels(tenant, store=store, json=json))
 
 
 @notify.command(epilog="Example:  holdfast notify put chat.toml --tenant acme")
@@ -47,7 +47,7 @@ def put(
     """Keep a channel for one tenant in the store. Its address must lie outside."""
     from holdfast.cli.commands.notify__notifying import put_channel
 
-    return go(put_channel(file, tenant, store=store, json=json))
+    return run_async(put_channel(file, tenant, store=store, json=json))
 
 
 @notify.command(epilog="Example:  holdfast notify drop chat --tenant acme")
@@ -60,11 +60,11 @@ def drop(
     """Take a tenant's channel out of the store."""
     from holdfast.cli.commands.notify__notifying import drop_channel
 
-    return go(drop_channel(channel, tenant, store=store, json=json))
+    return run_async(drop_channel(channel, tenant, store=store, json=json))
 
 
 @notify.command("test", epilog="Example:  holdfast notify test mail --to me@example.com")
-def try_one(
+def send_test(
     channel: Annotated[str, typer.Argument(help="The channel's name", metavar="CHANNEL")],
     to: Annotated[str, typer.Option(help="For channels to people: whom", metavar="ADDRESS")] = "",
     tenant: Whose = "default",
@@ -74,7 +74,7 @@ def try_one(
     """Send a notice that asks nothing, to see whether a channel works."""
     from holdfast.cli.commands.notify__notifying import try_channel
 
-    return go(try_channel(channel, to, tenant, store=store, json=json))
+    return run_async(try_channel(channel, to, tenant, store=store, json=json))
 
 
 @notify.command(epilog="Example:  holdfast notify deliver --json")
@@ -82,7 +82,7 @@ def deliver(store: Store = None, json: Json = False) -> int:
     """Tell what is due now. A worker does this all the time."""
     from holdfast.cli.commands.notify__notifying import deliver_now
 
-    return go(deliver_now(store=store, json=json))
+    return run_async(deliver_now(store=store, json=json))
 
 
 @notify.command(epilog="Example:  holdfast notify dead")
@@ -90,7 +90,7 @@ def dead(store: Store = None, json: Json = False) -> int:
     """List messages that were given up, with what went wrong."""
     from holdfast.cli.commands.notify__notifying import list_dead
 
-    return go(list_dead(store=store, json=json))
+    return run_async(list_dead(store=store, json=json))
 
 
 @notify.command(epilog="Examples:  holdfast notify replay 17   ·   holdfast notify replay --all")
@@ -105,7 +105,7 @@ def replay(
     """Try messages again that were given up. Who has a message already does not get it twice."""
     from holdfast.cli.commands.notify__notifying import replay_dead
 
-    return go(replay_dead(message, every=every, store=store, json=json))
+    return run_async(replay_dead(message, every=every, store=store, json=json))
 
 
 @notify.command(epilog="Example:  holdfast notify secret")
@@ -128,7 +128,7 @@ def make(
     """Make a link to a hold for one person; it ends with the hold's deadline at the latest."""
     from holdfast.cli.commands.links import make_link
 
-    return go(make_link(hold, to, view=view, lasting=lasting, store=store, json=json))
+    return run_async(make_link(hold, to, view=view, lasting=lasting, store=store, json=json))
 
 
 @links.command(epilog="Example:  holdfast links revoke HOLD")
@@ -136,7 +136,7 @@ def revoke(hold: Hold, by: By = "user:local", store: Store = None, json: Json = 
     """Void every link of a hold that there is."""
     from holdfast.cli.commands.links import revoke_links
 
-    return go(revoke_links(hold, by, store=store, json=json))
+    return run_async(revoke_links(hold, by, store=store, json=json))
 
 
 @links.command(
@@ -153,7 +153,7 @@ def keys(
     """The keys in the store that sign links, newest first. Their secrets are not shown."""
     from holdfast.cli.commands.links import keys_of_links
 
-    return go(keys_of_links(tenant, rotate=rotate, drop=drop, store=store, json=json))
+    return run_async(keys_of_links(tenant, rotate=rotate, drop=drop, store=store, json=json))
 
 
 @links.command("new-key", epilog="Example:  holdfast links new-key")

@@ -12,9 +12,9 @@ from holdfast.app.holdfast import Holdfast
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import clock_time, command
-from holdfast.cli.output.screen import note, print_json, say, table
+from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
 from holdfast.errors import InputError, NotFoundError
-from holdfast.holds.notify.channel import Channel, tell
+from holdfast.holds.notify.channel import Channel, send_notice
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.notice import Notice
 from holdfast.holds.notify.settings import read_tenant_spec
@@ -34,10 +34,10 @@ async def list_channels(tenant: str, *, store: str | None, json: bool) -> Exit:
     if json:
         print_json([{"name": each.name, "kind": _kind(each), "to": _to(each)} for each in found])
     elif not found:
-        say("There is no channel: nobody is told of holds.")
-        note("HOLDFAST_NOTIFY names a file with channels; docs/how-to/notify-people.md shows one.")
+        print_line("There is no channel: nobody is told of holds.")
+        print_note("HOLDFAST_NOTIFY names a file with channels; docs/how-to/notify-people.md shows one.")
     else:
-        table(("name", "kind", "to"), [(each.name, _kind(each), _to(each)) for each in found])
+        print_table(("name", "kind", "to"), [(each.name, _kind(each), _to(each)) for each in found])
     return Exit.ok
 
 
@@ -48,7 +48,7 @@ async def put_channel(file: Path, tenant: str, *, store: str | None, json: bool)
     if json:
         print_json({"name": spec.name, "tenant": tenant})
     else:
-        say(f"{tenant} is told by {spec.name} from now on.")
+        print_line(f"{tenant} is told by {spec.name} from now on.")
     return Exit.ok
 
 
@@ -58,23 +58,23 @@ async def drop_channel(name: str, tenant: str, *, store: str | None, json: bool)
     if json:
         print_json({"name": name, "tenant": tenant})
     else:
-        say(f"{tenant} is not told by {name} any more.")
+        print_line(f"{tenant} is not told by {name} any more.")
     return Exit.ok
 
 
 async def try_channel(name: str, to: str, tenant: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=False) as hf:
         deliverer = await _deliverer(hf)
-        channel = _named(name, await deliverer.channels.of(tenant))
+        channel = _channel_named(name, await deliverer.channels.of(tenant))
         if channel.personal and not to:
             raise InputError(f"{name} is a channel to people.", hint="Say whom: --to ADDRESS.")
-        delivery = await tell(channel, _trial(tenant, to or channel.name, deliverer.store.now()))
+        delivery = await send_notice(channel, _test_notice(tenant, to or channel.name, deliverer.store.now()))
     if json:
         print_json(msgspec.to_builtins(delivery))
     elif delivery.accepted:
-        say(f"{name} has taken it. {delivery.detail}".strip())
+        print_line(f"{name} has taken it. {delivery.detail}".strip())
     else:
-        say(f"{name} has not taken it: {delivery.detail or 'it did not say why'}")
+        print_line(f"{name} has not taken it: {delivery.detail or 'it did not say why'}")
     return Exit.ok if delivery.accepted else Exit.run_failed
 
 
@@ -85,7 +85,7 @@ async def deliver_now(*, store: str | None, json: bool) -> Exit:
         print_json(msgspec.to_builtins(found))
     else:
         counts = (f"{found.done} told", f"{found.skipped} not needed", f"{found.waiting} to be tried again")
-        say(", ".join((*counts, f"{found.dead} given up.")))
+        print_line(", ".join((*counts, f"{found.dead} given up.")))
     return Exit.ok
 
 
@@ -93,13 +93,13 @@ async def list_dead(*, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         found = await (await hf.open()).list_outbox(state=OutboxState.dead, limit=ALL)
     if json:
-        print_json([_shown(each) for each in found])
+        print_json([_message_json(each) for each in found])
     elif not found:
-        say("No message was given up.")
+        print_line("No message was given up.")
     else:
         heads = ("number", "since", "topic", "hold", "error")
-        table(heads, [_cells(each) for each in found])
-        note(f"Try one again with: {command('notify replay', str(found[0].id), store)}")
+        print_table(heads, [_cells(each) for each in found])
+        print_note(f"Try one again with: {command('notify replay', str(found[0].id), store)}")
     return Exit.ok
 
 
@@ -116,7 +116,7 @@ async def replay_dead(message: int | None, *, every: bool, store: str | None, js
     if json:
         print_json({"replayed": done, "told": found.done})
     else:
-        say(f"{len(done)} to be tried again; {found.done} told now.")
+        print_line(f"{len(done)} to be tried again; {found.done} told now.")
     return Exit.ok
 
 
@@ -125,7 +125,7 @@ def make_secret(*, json: bool) -> Exit:
     if json:
         print_json({"secret": made})
     else:
-        say(made)
+        print_line(made)
     return Exit.ok
 
 
@@ -141,7 +141,7 @@ async def _all_dead(hf: Holdfast) -> list[int]:
     return [each.id for each in found]
 
 
-def _named(name: str, found: list[Channel]) -> Channel:
+def _channel_named(name: str, found: list[Channel]) -> Channel:
     for channel in found:
         if channel.name == name:
             return channel
@@ -149,7 +149,7 @@ def _named(name: str, found: list[Channel]) -> Channel:
     raise NotFoundError(f"there is no channel {name!r}.", hint=f"There are: {names}.")
 
 
-def _trial(tenant: str, to: str, now: int) -> Notice:
+def _test_notice(tenant: str, to: str, now: int) -> Notice:
     return Notice(
         id=f"test:{new_id()}",
         topic="test",
@@ -173,7 +173,7 @@ def _cells(row: OutboxRow) -> tuple[str, ...]:
     return (str(row.id), clock_time(row.at), row.topic, row.hold or "", row.error or "")
 
 
-def _shown(row: OutboxRow) -> dict[str, object]:
+def _message_json(row: OutboxRow) -> dict[str, object]:
     return {
         "number": row.id,
         "at": iso(row.at),

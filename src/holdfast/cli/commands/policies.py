@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, run_async
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -26,7 +26,7 @@ def check(
     json: Json = False,
 ) -> int:
     """Read rules and list every problem, with its line and field. Exit code 2 where there is one."""
-    from holdfast.cli.commands.policies__policies import check as check_files
+    from holdfast.cli.commands.policies__policies import check_policies as check_files
 
     return int(check_files(files, json=json))
 
@@ -51,18 +51,18 @@ def simulate(
     Whom each would have gone to, how many it takes, how long they have, what would have come out. Asks no
     judge and changes nothing.
     """
-    from holdfast.cli.commands.policies__policies import Past, simulate_file
+    from holdfast.cli.commands.policies__policies import SimulationOptions, simulate_file
 
-    past = Past(since=since, tenant=tenant, flows=tuple(flow or ()), limit=limit)
-    return go(simulate_file(file, past, store=store, json=json))
+    past = SimulationOptions(since=since, tenant=tenant, flows=tuple(flow or ()), limit=limit)
+    return run_async(simulate_file(file, past, store=store, json=json))
 
 
 @group.command("list", epilog="Example:  holdfast policy list")
 def list_(tenant: Whose = None, store: Store = None, json: Json = False) -> int:
     """The policies that are kept in the store."""
-    from holdfast.cli.commands.policies__policies import list_ as list_policies
+    from holdfast.cli.commands.policies__policies import show_policies as list_policies
 
-    return go(list_policies(tenant, store=store, json=json))
+    return run_async(list_policies(tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast policy put rules.toml")
@@ -74,9 +74,9 @@ def put(
     json: Json = False,
 ) -> int:
     """Keep a policy in the store, in place of the one of its name. Open holds stay as they are."""
-    from holdfast.cli.commands.policies__policies import put as put_file
+    from holdfast.cli.commands.policies__policies import save_policy as put_file
 
-    return go(put_file(file, by, tenant, store=store, json=json))
+    return run_async(put_file(file, by, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast policy drop refunds")
@@ -88,6 +88,6 @@ def drop(
     json: Json = False,
 ) -> int:
     """Take a policy out of the store. What it may still decide goes to people."""
-    from holdfast.cli.commands.policies__policies import drop as drop_one
+    from holdfast.cli.commands.policies__policies import delete_policy as drop_one
 
-    return go(drop_one(name, by, tenant, store=store, json=json))
+    return run_async(drop_one(name, by, tenant, store=store, json=json))

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import note, print_json, say, table
+from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
 from holdfast.errors import InputError
 from holdfast.holds.policies.parse import read_plain, read_policy
 from holdfast.holds.policies.policy import Policy
@@ -18,12 +18,12 @@ from holdfast.holds.policies.stored import KIND, drop_policy, put_policy
 from holdfast.types.clock import micros
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.ids import DEFAULT_TENANT
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 SHOWN = 60
 
 
-class Past(msgspec.Struct, frozen=True, kw_only=True):
+class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The command line of `policy simulate`."""
 
     since: str | None = None
@@ -32,12 +32,12 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 10_000
 
 
-def check(files: list[str], *, json: bool) -> Exit:
+def check_policies(files: list[str], *, json: bool) -> Exit:
     """Every problem of every file."""
     found: list[dict[str, Any]] = []
     for file in files:
         try:
-            found.append({"file": file, "problems": [], "rules": [_told(r) for r in read_policy(file).rules]})
+            found.append({"file": file, "problems": [], "rules": [_rule_json(r) for r in read_policy(file).rules]})
         except InputError as error:
             problems = error.facts.get("problems") or [error.message]
             found.append({"file": file, "problems": problems, "error": error.message})
@@ -45,23 +45,23 @@ def check(files: list[str], *, json: bool) -> Exit:
         print_json(found)
     else:
         for each in found:
-            _tell_check(each)
+            _print_check(each)
     return Exit.bad_input if any(each["problems"] for each in found) else Exit.ok
 
 
-def _told(rule: Rule) -> dict[str, Any]:
+def _rule_json(rule: Rule) -> dict[str, Any]:
     return msgspec.to_builtins(rule)
 
 
-def _tell_check(found: dict[str, Any]) -> None:
+def _print_check(found: dict[str, Any]) -> None:
     if found["problems"]:
-        say(f"{found['file']}: {found['error']}")
+        print_line(f"{found['file']}: {found['error']}")
         return
     count = len(found["rules"])
-    say(f"{found['file']}: {'1 rule' if count == 1 else f'{count} rules'}, nothing wrong.")
+    print_line(f"{found['file']}: {'1 rule' if count == 1 else f'{count} rules'}, nothing wrong.")
 
 
-async def simulate_file(file: str, past: Past, *, store: str | None, json: bool) -> Exit:
+async def simulate_file(file: str, past: SimulationOptions, *, store: str | None, json: bool) -> Exit:
     policy: Policy = read_policy(file)
     async with open_store_for_command(store, must_exist=True) as hf:
         opened = await hf.open()
@@ -76,23 +76,23 @@ async def simulate_file(file: str, past: Past, *, store: str | None, json: bool)
     if json:
         print_json(done)
     else:
-        _tell(done)
+        _print_simulation(done)
     return Exit.ok
 
 
-async def put(file: str, by: str, tenant: str | None, *, store: str | None, json: bool) -> Exit:
+async def save_policy(file: str, by: str, tenant: str | None, *, store: str | None, json: bool) -> Exit:
     plain = read_plain(file)
     async with open_store_for_command(store, must_exist=False) as hf:
         kept = await put_policy(await hf.open(), tenant or DEFAULT_TENANT, plain, by=by)
     if json:
         print_json({"name": kept.name, "revision": kept.revision})
     else:
-        say(f"Policy {kept.name} is in the store, revision {kept.revision}.")
-        note('It is in force where a house is opened with policies="store", or HOLDFAST_POLICIES=store.')
+        print_line(f"Policy {kept.name} is in the store, revision {kept.revision}.")
+        print_note('It is in force where a house is opened with policies="store", or HOLDFAST_POLICIES=store.')
     return Exit.ok
 
 
-async def list_(tenant: str | None, *, store: str | None, json: bool) -> Exit:
+async def show_policies(tenant: str | None, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         found = await (await hf.open()).documents(tenant or DEFAULT_TENANT, KIND)
     listed: list[dict[str, Any]] = [
@@ -101,20 +101,20 @@ async def list_(tenant: str | None, *, store: str | None, json: bool) -> Exit:
     if json:
         print_json(listed)
     elif not listed:
-        note("No policy is in this store.")
+        print_note("No policy is in this store.")
     else:
         rows = [(each["name"], str(len(each["rules"])), str(each["revision"])) for each in listed]
-        table(("policy", "rules", "revision"), rows)
+        print_table(("policy", "rules", "revision"), rows)
     return Exit.ok
 
 
-async def drop(name: str, by: str, tenant: str | None, *, store: str | None, json: bool) -> Exit:
+async def delete_policy(name: str, by: str, tenant: str | None, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         await drop_policy(await hf.open(), tenant or DEFAULT_TENANT, name, by=by)
     if json:
         print_json({"name": name, "dropped": True})
     else:
-        say(f"Policy {name} is gone.")
+        print_line(f"Policy {name} is gone.")
     return Exit.ok
 
 
@@ -127,18 +127,18 @@ def _since(age: str | None, now: int) -> int | None:
         raise InputError(f"--since: {error}.", hint="An age is written as 30m, 12h or 30d.") from None
 
 
-def _tell(done: Simulation) -> None:
+def _print_simulation(done: Simulation) -> None:
     if not done.looked_at:
-        note("No hold was decided in that time.")
+        print_note("No hold was decided in that time.")
         return
     if done.differing:
-        table(
+        print_table(
             ("hold", "flow", "asks", "differs", "was", "would be"),
             [row for each in done.differing for row in _rows(each)],
         )
-    say(f"{done.looked_at} decisions replayed; {len(done.differing)} would differ.")
+    print_line(f"{done.looked_at} decisions replayed; {len(done.differing)} would differ.")
     if done.automatic:
-        say(
+        print_line(
             f"{done.automatic} would be decided without a person: "
             f"{done.agreeing} as people decided, {done.overturned} against it."
         )
@@ -146,7 +146,7 @@ def _tell(done: Simulation) -> None:
 
 def _rows(each: Replayed) -> list[tuple[str, ...]]:
     """One line for each thing that differs; the hold is named on the first."""
-    names = (each.hold[:8], each.flow, told(each.prompt, SHOWN))
+    names = (each.hold[:8], each.flow, clean_text(each.prompt, SHOWN))
     return [
         (*(names if place == 0 else ("", "", "")), found.field, found.was, found.would_be)
         for place, found in enumerate(each.differences)

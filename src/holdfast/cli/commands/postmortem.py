@@ -9,26 +9,26 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import note, print_json, put
+from holdfast.cli.output.screen import print_note, print_json, print_raw
 from holdfast.errors import InputError
 from holdfast.reports.formats import renderer
-from holdfast.reports.postmortem import Postmortem, examine
+from holdfast.reports.postmortem import Postmortem, build_postmortem
 
 
-async def report(
+async def write_postmortem(
     run: str, form: str | None, out: str | None, visits: int, *, store: str | None, json: bool
 ) -> Exit:
     render = renderer(form or _form_of(out))
     async with open_store_for_command(store, must_exist=True) as hf:
-        told = await examine(await hf.service(), run, chapters=visits)
+        told = await build_postmortem(await hf.service(), run, chapters=visits)
     text = None if json else render(told)
     if json:
         print_json(_plain(told))
     elif text is not None and out in (None, "-"):
-        put(text.rstrip("\n"))
+        print_raw(text.rstrip("\n"))
     elif text is not None and out is not None:
         _write(Path(out), text)
-        note(f"The post-mortem of run {told.run} is in {out}.")
+        print_note(f"The post-mortem of run {told.run} is in {out}.")
     return Exit.ok
 
 

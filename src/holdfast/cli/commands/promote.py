@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, app, go
+from holdfast.cli.app import Json, app, run_async
 
 
 @app.command(
@@ -38,7 +38,7 @@ def promote(
     the new one; when they have, everything is copied, compared by count and hash, and the new store opens.
     The old one stays readable. Interrupted or killed: run the same command again, and it goes on.
     """
-    from holdfast.cli.commands.promote__promoting import Wish, promote_store
+    from holdfast.cli.commands.promote__promoting import PromoteOptions, promote_store
 
-    wish = Wish(source=source, target=target, wait=wait, force=force, undo=undo, dry_run=dry_run)
-    return go(promote_store(wish, json=json))
+    wish = PromoteOptions(source=source, target=target, wait=wait, force=force, undo=undo, dry_run=dry_run)
+    return run_async(promote_store(wish, json=json))

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import PATIENCE, note, print_json, say, table
+from holdfast.cli.output.screen import PATIENCE, print_note, print_json, print_line, print_table
 from holdfast.errors import InputError
-from holdfast.runs.transfer.promote import Moved, Step, Survey, promote, survey, undo
-from holdfast.store.copy import Held
+from holdfast.runs.transfer.promote import PromoteResult, PromoteProgress, Survey, promote, survey, undo
+from holdfast.store.copy import WorkerLeases
 from holdfast.types.duration import DurationError, parse_duration
 
 MEASURED = 23_000
 """Rows that were copied and compared in a second, with PostgreSQL on the same two cores (ADR 40)."""
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class PromoteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The command line."""
 
     source: str
@@ -29,15 +29,15 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
-async def promote_store(wish: Wish, *, json: bool) -> Exit:
+async def promote_store(wish: PromoteOptions, *, json: bool) -> Exit:
     if wish.dry_run:
-        return _tell_of(await survey(wish.source, wish.target), json=json)
+        return _print_survey(await survey(wish.source, wish.target), json=json)
     if wish.undo:
         await undo(wish.source, wish.target)
         if json:
             print_json({"undone": True})
         else:
-            say("The move is undone: the old store works again, the new one is empty.")
+            print_line("The move is undone: the old store works again, the new one is empty.")
         return Exit.ok
     moved = await promote(
         wish.source,
@@ -49,7 +49,7 @@ async def promote_store(wish: Wish, *, json: bool) -> Exit:
     if json:
         print_json(_as_json(moved))
     else:
-        _tell(moved)
+        _print_moved(moved)
     return Exit.ok
 
 
@@ -66,20 +66,20 @@ class _Progress:
     def __init__(self) -> None:
         self._due = time.monotonic() + PATIENCE
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: PromoteProgress) -> None:
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + PATIENCE
         if step.phase == "waiting":
-            note(f"Waiting for {_who(step.held)} to end; --force would not.")
+            print_note(f"Waiting for {_workers_text(step.held)} to end; --force would not.")
         elif step.phase == "copying":
             share = 100 * step.done // max(step.total, 1)
-            note(f"Copying {step.table}: {step.done:,} of {step.total:,} rows in all ({share} %)")
+            print_note(f"Copying {step.table}: {step.done:,} of {step.total:,} rows in all ({share} %)")
         elif step.phase == "comparing":
-            note(f"Compared {step.table}, {step.done} of {step.total} tables")
+            print_note(f"Compared {step.table}, {step.done} of {step.total} tables")
 
 
-def _who(held: Sequence[Held]) -> str:
+def _workers_text(held: Sequence[WorkerLeases]) -> str:
     names = ", ".join(f"{each.worker} ({_count(each.runs, 'run')})" for each in held)
     return f"{_count(len(held), 'worker')}: {names}"
 
@@ -88,27 +88,27 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _tell(moved: Moved) -> None:
+def _print_moved(moved: PromoteResult) -> None:
     if moved.already:
-        say(f"{moved.source} was moved to {moved.target} before. Nothing is left to do.")
+        print_line(f"{moved.source} was moved to {moved.target} before. Nothing is left to do.")
         return
     shown = [each for each in moved.tables if each.rows]
-    table(
+    print_table(
         ("table", "rows", "sha-256 in both"),
         [(each.table, f"{each.rows:,}", f"{each.sha256[:16]}…") for each in shown],
     )
     rows = sum(each.rows for each in moved.tables)
-    say(f"Moved: {moved.source} is now {moved.target}. {_count(rows, 'row')}, every one compared.")
+    print_line(f"Moved: {moved.source} is now {moved.target}. {_count(rows, 'row')}, every one compared.")
     if moved.anew:
-        note("Positions of the feed are new: whoever reads it begins anew.")
+        print_note("Positions of the feed are new: whoever reads it begins anew.")
     if moved.outside:
         values = _count(moved.outside, "large value")
-        note(f"{values} stay in your own blob store: give the new store the same `objects`.")
+        print_note(f"{values} stay in your own blob store: give the new store the same `objects`.")
     password = " (and its password)" if moved.target.startswith("postgresql:") else ""
-    note(f"Start workers with --store {moved.target}{password}; the old store can still be read.")
+    print_note(f"Start workers with --store {moved.target}{password}; the old store can still be read.")
 
 
-def _as_json(moved: Moved) -> dict[str, object]:
+def _as_json(moved: PromoteResult) -> dict[str, object]:
     return {
         "source": moved.source,
         "target": moved.target,
@@ -121,18 +121,18 @@ def _as_json(moved: Moved) -> dict[str, object]:
     }
 
 
-def _tell_of(found: Survey, *, json: bool) -> Exit:
+def _print_survey(found: Survey, *, json: bool) -> Exit:
     rows = sum(found.tables.values())
     seconds = rows / MEASURED
     if json:
         print_json({**msgspec.to_builtins(found), "rows": rows, "estimated_seconds": round(seconds, 1)})
         return Exit.ok
-    table(("table", "rows"), [(name, f"{count:,}") for name, count in found.tables.items() if count])
-    say(f"{_count(rows, 'row')} would move from {found.source} to {found.target}.")
-    say(f"About {max(seconds, 1):,.0f} s, at the {MEASURED:,} rows a second that we measured on two cores.")
+    print_table(("table", "rows"), [(name, f"{count:,}") for name, count in found.tables.items() if count])
+    print_line(f"{_count(rows, 'row')} would move from {found.source} to {found.target}.")
+    print_line(f"About {max(seconds, 1):,.0f} s, at the {MEASURED:,} rows a second that we measured on two cores.")
     if found.held:
-        say(f"It would wait for {_who(found.held)}.")
+        print_line(f"It would wait for {_workers_text(found.held)}.")
     if found.state is not None:
-        say(f"A move is under way ({found.state}); the same command without --dry-run goes on with it.")
-    note("Nothing was changed.")
+        print_line(f"A move is under way ({found.state}); the same command without --dry-run goes on with it.")
+    print_note("Nothing was changed.")
     return Exit.ok

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Run, Store, Text, app, go
+from holdfast.cli.app import Json, Run, Store, Text, app, run_async
 
 
 @app.command(
@@ -37,10 +37,10 @@ def prune(
     json: Json = False,
 ) -> int:
     """Forget the past of ended runs. Runs that live or wait are never touched, and forks stay whole."""
-    from holdfast.cli.commands.prune__keeping import Wanted, prune_runs
+    from holdfast.cli.commands.prune__keeping import PruneOptions, prune_runs
 
-    wanted = Wanted(runs or [], keep, older, flow, blobs, grace, dry_run, yes, feed)
-    return go(prune_runs(wanted, store=store, json=json))
+    wanted = PruneOptions(runs or [], keep, older, flow, blobs, grace, dry_run, yes, feed)
+    return run_async(prune_runs(wanted, store=store, json=json))
 
 
 @app.command(
@@ -69,8 +69,8 @@ def export(
     if attractor:
         from holdfast.cli.commands.run_directory import export_attractor
 
-        return go(export_attractor(run, out, decrypt=decrypt, store=store, json=json))
-    return go(export_run(run, out, decrypt=decrypt, store=store, json=json))
+        return run_async(export_attractor(run, out, decrypt=decrypt, store=store, json=json))
+    return run_async(export_run(run, out, decrypt=decrypt, store=store, json=json))
 
 
 @app.command(
@@ -93,10 +93,10 @@ def import_(
     json: Json = False,
 ) -> int:
     """Take in an exported run: as read-only history under its own id, or as a new run that goes on."""
-    from holdfast.cli.commands.transfer import Arrival, import_run
+    from holdfast.cli.commands.transfer import ImportOptions, import_run
 
-    wanted = Arrival(file, as_new_run or resume, resume, flow, tenant, dry_run)
-    return go(import_run(wanted, store=store, json=json))
+    wanted = ImportOptions(file, as_new_run or resume, resume, flow, tenant, dry_run)
+    return run_async(import_run(wanted, store=store, json=json))
 
 
 keys = typer.Typer(
@@ -139,4 +139,4 @@ def reencrypt(file: File = None, store: Store = None, json: Json = False) -> int
     """Bring everything in a store under the current keys; runs go on meanwhile. May be repeated."""
     from holdfast.cli.commands.keys import reencrypt_store
 
-    return go(reencrypt_store(file, store=store, json=json))
+    return run_async(reencrypt_store(file, store=store, json=json))

@@ -9,10 +9,10 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import complain, note, print_json, say, table
+from holdfast.cli.output.screen import print_error, print_note, print_json, print_line, print_table
 from holdfast.errors import HoldfastError, InputError, RunBusyError
 from holdfast.runs import retention as pruning
-from holdfast.runs.retention import Cleaned, Share
+from holdfast.runs.retention import CleanupResult, RetentionItem
 from holdfast.runs.service import RunService
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.retention import Retention
@@ -21,7 +21,7 @@ SHOWN = 20
 EACH = 50
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class PruneOptions(msgspec.Struct, frozen=True):
     """The command line."""
 
     runs: list[str]
@@ -35,7 +35,7 @@ class Wanted(msgspec.Struct, frozen=True):
     feed: str | None = None
 
 
-async def prune_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
+async def prune_runs(wanted: PruneOptions, *, store: str | None, json: bool) -> Exit:
     retention = _retention(wanted)
     grace = _seconds("--grace", wanted.grace)
     feed = None if wanted.feed is None else _seconds("--feed", wanted.feed)
@@ -44,16 +44,16 @@ async def prune_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
         if wanted.flow is not None:
             await _require_flow(service, wanted.flow)
         shares, refused = await _plan(service, wanted, retention)
-        if wanted.dry_run or not _agreed(shares, wanted, json=json):
-            return _tell(shares, refused, None, 0, dry=wanted.dry_run, json=json)
-        done = await _take(service, shares, retention, quiet=json)
+        if wanted.dry_run or not _confirm(shares, wanted, json=json):
+            return _print_outcome(shares, refused, None, 0, dry=wanted.dry_run, json=json)
+        done = await _prune_shares(service, shares, retention, quiet=json)
         collected = await service.collect_blobs(grace=grace) if wanted.blobs else 0
         if feed is not None:
             done.feed = await pruning.trim_feed(service, feed)
-    return _tell(shares, refused, done, collected, dry=False, json=json)
+    return _print_outcome(shares, refused, done, collected, dry=False, json=json)
 
 
-def _retention(wanted: Wanted) -> Retention:
+def _retention(wanted: PruneOptions) -> Retention:
     if wanted.older is not None:
         # Asked for by age alone: what is younger keeps all of its checkpoints.
         return Retention(wanted.keep, _seconds("--older", wanted.older) / 86_400)
@@ -77,12 +77,12 @@ async def _require_flow(service: RunService, flow: str) -> None:
 
 
 async def _plan(
-    service: RunService, wanted: Wanted, retention: Retention
-) -> tuple[list[Share], list[HoldfastError]]:
+    service: RunService, wanted: PruneOptions, retention: Retention
+) -> tuple[list[RetentionItem], list[HoldfastError]]:
     """A run that is named and may not be pruned is refused; the others are still done."""
     if not wanted.runs:
         return [share async for share in pruning.plan(service, retention, flow=wanted.flow)], []
-    shares: list[Share] = []
+    shares: list[RetentionItem] = []
     refused: list[HoldfastError] = []
     for name in dict.fromkeys(wanted.runs):
         try:
@@ -92,48 +92,48 @@ async def _plan(
     return shares, refused
 
 
-def _agreed(shares: list[Share], wanted: Wanted, *, json: bool) -> bool:
+def _confirm(shares: list[RetentionItem], wanted: PruneOptions, *, json: bool) -> bool:
     """A person at a terminal is asked once; a script that calls this means it."""
     if not shares or wanted.yes or json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     _show(shares)
-    say(_sentence(shares, "would go"))
+    print_line(_sentence(shares, "would go"))
     return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
 
 
-async def _take(service: RunService, shares: list[Share], retention: Retention, *, quiet: bool) -> Cleaned:
-    done = Cleaned()
+async def _prune_shares(service: RunService, shares: list[RetentionItem], retention: Retention, *, quiet: bool) -> CleanupResult:
+    done = CleanupResult()
     for number, share in enumerate(shares, 1):
-        await pruning.take(service, share, retention, done)
+        await pruning.apply_item(service, share, retention, done)
         if not quiet and number % EACH == 0:
-            note(f"{number:,} of {len(shares):,} runs looked after")
+            print_note(f"{number:,} of {len(shares):,} runs looked after")
     return done
 
 
-def _tell(
-    shares: list[Share],
+def _print_outcome(
+    shares: list[RetentionItem],
     refused: list[HoldfastError],
-    done: Cleaned | None,
+    done: CleanupResult | None,
     collected: int,
     *,
     dry: bool,
     json: bool,
 ) -> Exit:
     if json:
-        print_json(_told(shares, refused, done, collected, dry=dry))
+        print_json(_outcome_json(shares, refused, done, collected, dry=dry))
     else:
-        _say(shares, done, collected, dry=dry)
+        _print_summary(shares, done, collected, dry=dry)
         for error in refused:
-            complain(str(error))
+            print_error(str(error))
         if done is not None and done.skipped:
-            complain(f"{_count(done.skipped, 'run')} could not be read and stayed as before: {done.why}")
+            print_error(f"{_count(done.skipped, 'run')} could not be read and stayed as before: {done.why}")
     if done is not None and done.skipped:
         return Exit.store_trouble
     return Exit.bad_input if refused else Exit.ok
 
 
-def _told(
-    shares: list[Share], refused: list[HoldfastError], done: Cleaned | None, collected: int, *, dry: bool
+def _outcome_json(
+    shares: list[RetentionItem], refused: list[HoldfastError], done: CleanupResult | None, collected: int, *, dry: bool
 ) -> dict[str, Any]:
     return {
         "dry_run": dry,
@@ -144,24 +144,24 @@ def _told(
     }
 
 
-def _say(shares: list[Share], done: Cleaned | None, collected: int, *, dry: bool) -> None:
+def _print_summary(shares: list[RetentionItem], done: CleanupResult | None, collected: int, *, dry: bool) -> None:
     if done is None:
         if dry:
             _show(shares)
-        say(_sentence(shares, "would go") if dry and shares else "Nothing was changed.")
+        print_line(_sentence(shares, "would go") if dry and shares else "Nothing was changed.")
         return
     if not shares:
         if not done.feed:
-            say("Nothing is to go.")
+            print_line("Nothing is to go.")
     else:
-        say(f"Gone: {_count(done.runs, 'whole run')} and {_count(done.records, 'record')} of others.")
+        print_line(f"Gone: {_count(done.runs, 'whole run')} and {_count(done.records, 'record')} of others.")
     if done.feed:
-        say(f"Gone: {_count(done.feed, 'line')} of the feed.")
+        print_line(f"Gone: {_count(done.feed, 'line')} of the feed.")
     if collected:
-        say(f"Gone: {_count(collected, 'blob')} that no run names any more.")
+        print_line(f"Gone: {_count(collected, 'blob')} that no run names any more.")
 
 
-def _show(shares: list[Share]) -> None:
+def _show(shares: list[RetentionItem]) -> None:
     if not shares:
         return
     rows = [
@@ -175,12 +175,12 @@ def _show(shares: list[Share]) -> None:
         )
         for s in shares[:SHOWN]
     ]
-    table(("run", "flow", "status", "goes", "records", "size"), rows)
+    print_table(("run", "flow", "status", "goes", "records", "size"), rows)
     if len(shares) > SHOWN:
-        say(f"… and {len(shares) - SHOWN:,} more; --json lists all.")
+        print_line(f"… and {len(shares) - SHOWN:,} more; --json lists all.")
 
 
-def _sentence(shares: list[Share], verb: str) -> str:
+def _sentence(shares: list[RetentionItem], verb: str) -> str:
     whole = sum(1 for share in shares if share.whole)
     records, size = sum(s.records for s in shares), sum(s.bytes for s in shares)
     parts = [_count(whole, "whole run")] if whole else []

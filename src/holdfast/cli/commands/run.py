@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.app import Breaks, By, Json, Run, Store, Text, Watch, app, go
+from holdfast.cli.app import Breaks, By, Json, Run, Store, Text, Watch, app, run_async
 
 Backend = Annotated[
     Text,
@@ -80,7 +80,7 @@ def run(
     ] = False,
 ) -> int:
     """Start a run and advance it until it ends or waits. FLOW may be a pipeline: path/to/file.dot."""
-    from holdfast.cli.commands.run__running import Manner, leave_to_workers, refuse_pipeline_options, run_flow
+    from holdfast.cli.commands.run__running import OutputOptions, start_detached, refuse_pipeline_options, run_flow
     from holdfast.cli.options.json_input import read_json
 
     wanted = {
@@ -103,22 +103,22 @@ def run(
         "handlers": handlers, "strict": strict, "ask": ask,
     }  # fmt: skip
     if resume is not None:
-        from holdfast.cli.commands.run_directory import Onward, resume_from
-        from holdfast.cli.commands.run_pipeline import Asked
+        from holdfast.cli.commands.run_directory import ResumeDirectoryOptions, resume_from_directory
+        from holdfast.cli.commands.run_pipeline import PipelineOptions
 
-        onward = Onward(resume, flow, force=force, fidelity=resume_fidelity or "", options=options)
+        onward = ResumeDirectoryOptions(resume, flow, force=force, fidelity=resume_fidelity or "", options=options)
         refused = {"--input": input, "--detach": detach or None}
-        return go(resume_from(onward, Asked(**of_pipelines), Manner(store, watch, json), refused))
+        return run_async(resume_from_directory(onward, PipelineOptions(**of_pipelines), OutputOptions(store, watch, json), refused))
     assert flow is not None
     if flow.lower().endswith((".dot", ".gv")):
-        from holdfast.cli.commands.run_pipeline import Asked, run_file
+        from holdfast.cli.commands.run_pipeline import PipelineOptions, run_file
 
-        given, manner = read_json(input, "--input"), Manner(store, watch, json)
-        return go(run_file(flow, given, options, Asked(**of_pipelines), manner, detach=detach))
+        given, manner = read_json(input, "--input"), OutputOptions(store, watch, json)
+        return run_async(run_file(flow, given, options, PipelineOptions(**of_pipelines), manner, detach=detach))
     more = {"force": force, "resume_fidelity": resume_fidelity}
     refuse_pipeline_options(flow, of_pipelines | more)
-    begin = leave_to_workers if detach else run_flow
-    return go(begin(flow, read_json(input, "--input"), options, Manner(store, watch, json)))
+    begin = start_detached if detach else run_flow
+    return run_async(begin(flow, read_json(input, "--input"), options, OutputOptions(store, watch, json)))
 
 
 @app.command(
@@ -139,11 +139,11 @@ def resume(
     handlers: Handlers = None,
 ) -> int:
     """Go on with a run: after a crash, an answer, or a failure that was mended."""
-    from holdfast.cli.commands.run__running import Manner, resume_run
+    from holdfast.cli.commands.run__running import OutputOptions, resume_run
 
-    manner = Manner(store, watch, json)
+    manner = OutputOptions(store, watch, json)
     more = {"backend": backend, "handlers": handlers}
-    return go(resume_run(run, flow, manner, breaks or [], accept_loss=accept_loss, of_pipeline=more))
+    return run_async(resume_run(run, flow, manner, breaks or [], accept_loss=accept_loss, of_pipeline=more))
 
 
 @app.command(
@@ -162,12 +162,12 @@ def answer(
     json: Json = False,
 ) -> int:
     """Decide a hold, once. The run goes on where a worker is alive, or with --resume."""
-    from holdfast.cli.commands.run__running import Manner, answer_hold
+    from holdfast.cli.commands.run__running import OutputOptions, answer_hold
     from holdfast.cli.options.json_input import read_json
 
     found = read_json(data, "--data")
-    manner = Manner(store, False, json)
-    return go(answer_hold(which, decision, data=found, comment=comment, by=by, go_on=resume, manner=manner))
+    manner = OutputOptions(store, False, json)
+    return run_async(answer_hold(which, decision, data=found, comment=comment, by=by, go_on=resume, manner=manner))
 
 
 @app.command(epilog="Example:  holdfast cancel 3fa9c1 --reason 'ordered twice'")
@@ -179,9 +179,9 @@ def cancel(
     json: Json = False,
 ) -> int:
     """Ask a run to stop. What it has done stays recorded."""
-    from holdfast.cli.commands.run__running import Manner, cancel_run
+    from holdfast.cli.commands.run__running import OutputOptions, cancel_run
 
-    return go(cancel_run(run, reason=reason, by=by, manner=Manner(store, False, json)))
+    return run_async(cancel_run(run, reason=reason, by=by, manner=OutputOptions(store, False, json)))
 
 
 @app.command(
@@ -239,13 +239,13 @@ def worker(
 
     Any number of workers share one store. When one dies, others take up its runs once its lease is over.
     """
-    from holdfast.cli.commands.worker import Terms, work
+    from holdfast.cli.commands.worker import WorkerOptions, run_worker
 
-    terms = Terms(
+    terms = WorkerOptions(
         name=name, lease=lease, hot=hot, metrics=metrics, health=health, max_recoveries=max_recoveries
     )
-    return go(
-        work(
+    return run_async(
+        run_worker(
             flows or [], lane or None, concurrency, until_idle=until_idle, store=store, json=json, terms=terms
         )
     )

@@ -14,9 +14,9 @@ from holdfast.app.result import Result
 from holdfast.cli.drive import Claimed, drive
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, recall_source, remember_source
-from holdfast.cli.output.results import HOLDS_SHOWN, command, exit_for, hold_json, result_json, tell_result
-from holdfast.cli.output.screen import note, print_json, say
-from holdfast.cli.output.watch import tell_patience, watch
+from holdfast.cli.output.results import HOLDS_SHOWN, command, exit_for, hold_json, result_json, print_result
+from holdfast.cli.output.screen import print_note, print_json, print_line
+from holdfast.cli.output.watch import show_slow_progress, watch
 from holdfast.errors import (
     FlowNotFoundError,
     HoldNotFoundError,
@@ -25,7 +25,7 @@ from holdfast.errors import (
     StateError,
 )
 from holdfast.model.fingerprint import dialect_of
-from holdfast.runs.admission import InLine
+from holdfast.runs.admission import QueuedRun
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldRow
@@ -33,7 +33,7 @@ from holdfast.types.ids import HoldId
 from holdfast.types.status import ENDED, RunStatus
 
 
-class Manner(msgspec.Struct, frozen=True):
+class OutputOptions(msgspec.Struct, frozen=True):
     """How a command shows what happens."""
 
     store: str | None
@@ -41,7 +41,7 @@ class Manner(msgspec.Struct, frozen=True):
     json: bool
 
 
-async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Manner) -> Exit:
+async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: OutputOptions) -> Exit:
     flow = load_flow(spec)
     program = flow.program()
     async with open_store_for_command(manner.store, must_exist=False) as hf:
@@ -49,18 +49,18 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Manne
         try:
             started = await service.start(program, {} if given is None else given, **options)
         except StateError as error:
-            raise _unfit(flow, error) from error
+            raise _input_error(flow, error) from error
         remember_source(manner.store, program.version, absolute(spec))
-        if isinstance(started, InLine):
-            return await _go_on(service, flow, started.row, manner, created=True)
+        if isinstance(started, QueuedRun):
+            return await _advance(service, flow, started.row, manner, created=True)
         if not isinstance(started, RunRow):
-            return await _go_on(service, flow, started[0].run, manner, started)
+            return await _advance(service, flow, started[0].run, manner, started)
         if not manner.json:
-            note(f"A run with this idempotency key exists already: {started.id}.")
-        return await _go_on(service, flow, started, manner)
+            print_note(f"A run with this idempotency key exists already: {started.id}.")
+        return await _advance(service, flow, started, manner)
 
 
-def _unfit(flow: Flow, error: StateError) -> StateError:
+def _input_error(flow: Flow, error: StateError) -> StateError:
     return StateError(f"the input does not fit flow {flow.name!r}: {error.message}", hint=error.hint)
 
 
@@ -73,7 +73,7 @@ def refuse_pipeline_options(spec: str, given: dict[str, Any]) -> None:
         )
 
 
-async def leave_to_workers(spec: str, given: Any, options: dict[str, Any], manner: Manner) -> Exit:
+async def start_detached(spec: str, given: Any, options: dict[str, Any], manner: OutputOptions) -> Exit:
     """The run is durable, and nobody here advances it."""
     if manner.watch:
         raise InputError("--detach leaves at once, and --watch stays.", hint="Give one of them.")
@@ -84,22 +84,22 @@ async def leave_to_workers(spec: str, given: Any, options: dict[str, Any], manne
         try:
             row, fresh = await service.create(program, {} if given is None else given, **options)
         except StateError as error:
-            raise _unfit(flow, error) from error
+            raise _input_error(flow, error) from error
         remember_source(manner.store, program.version, absolute(spec))
     if manner.json:
         print_json({"run": row.id, "status": row.status, "lane": row.lane, "created": fresh})
         return Exit.ok
     if not fresh:
-        note(f"A run with this idempotency key exists already: {row.id}.")
-    say(f"run {row.id} is {row.status} in lane {row.lane}.")
-    say(f"A worker goes on with it: {command('worker', spec, store=manner.store)}")
+        print_note(f"A run with this idempotency key exists already: {row.id}.")
+    print_line(f"run {row.id} is {row.status} in lane {row.lane}.")
+    print_line(f"A worker goes on with it: {command('worker', spec, store=manner.store)}")
     return Exit.ok
 
 
 async def resume_run(
     run: str,
     spec: str | None,
-    manner: Manner,
+    manner: OutputOptions,
     breaks: Sequence[str] = (),
     *,
     accept_loss: bool = False,
@@ -109,13 +109,13 @@ async def resume_run(
         service = await hf.service()
         row = await service.get(run)
         if row.status in (RunStatus.completed, RunStatus.cancelled):
-            return await tell_ended(service, row, manner)
+            return await print_ended(service, row, manner)
         if spec is None and dialect_of(row.version) in service.runtime.dialects:
-            from holdfast.cli.commands.run_pipeline import Asked, resume_pipeline
+            from holdfast.cli.commands.run_pipeline import PipelineOptions, resume_pipeline
 
             if row.status is RunStatus.failed or breaks:
                 await service.ask_resume(row.id, breaks=breaks, accept_loss=accept_loss)
-            return await resume_pipeline(service, row, Asked(**(of_pipeline or {})), manner)
+            return await resume_pipeline(service, row, PipelineOptions(**(of_pipeline or {})), manner)
         refuse_pipeline_options(row.flow, of_pipeline or {})
         flow = load_flow(spec or recall_source(manner.store, row.flow, row.version))
         service.runtime.carry(flow.program())
@@ -124,31 +124,31 @@ async def resume_run(
             await service.ask_resume(row.id, breaks=breaks, accept_loss=accept_loss)
         if spec is not None:
             remember_source(manner.store, flow.program().version, absolute(spec))
-        return await _go_on(service, flow, row, manner)
+        return await _advance(service, flow, row, manner)
 
 
-async def tell_ended(service: RunService, row: RunRow, manner: Manner) -> Exit:
+async def print_ended(service: RunService, row: RunRow, manner: OutputOptions) -> Exit:
     """Nothing is executed; its result is shown, also where its code is not at hand."""
     if not manner.json:
         been = "been " if row.status is RunStatus.cancelled else ""
-        note(f"run {row.id} has {been}{row.status} already; nothing was executed.")
+        print_note(f"run {row.id} has {been}{row.status} already; nothing was executed.")
     last = await service.latest(row.id)
     result = Result(row.id, row.status, last.state, last.artifacts, None, [])
     if dialect_of(row.version) in service.runtime.dialects:
         from holdfast.attractor.export import catch_up
-        from holdfast.cli.commands.run_pipeline import tell_pipeline
+        from holdfast.cli.commands.run_pipeline import print_pipeline
 
         await catch_up(service, row)
-        return await tell_pipeline(service, row, result, manner)
-    _tell(result, manner)
+        return await print_pipeline(service, row, result, manner)
+    _print_run_result(result, manner)
     return exit_for(row.status)
 
 
-async def _go_on(
+async def _advance(
     service: RunService,
     flow: Flow,
     row: RunRow,
-    manner: Manner,
+    manner: OutputOptions,
     claimed: Claimed | None = None,
     *,
     created: bool = False,
@@ -157,46 +157,46 @@ async def _go_on(
     service.runtime.carry(program)
     service.runtime.program_for(row.version, row.flow)
     if not manner.json:
-        note(f"run {row.id}")
+        print_note(f"run {row.id}")
     driving = asyncio.ensure_future(drive(service, program, row.id, claimed, created=created))
     if manner.watch:
         await watch(service, row, driving, json=manner.json)
     elif not manner.json:
-        await tell_patience(service, row, driving)
+        await show_slow_progress(service, row, driving)
     result: Result = await driving
-    _tell(result, manner)
+    _print_run_result(result, manner)
     return exit_for(result.status)
 
 
-def _tell(result: Result, manner: Manner) -> None:
+def _print_run_result(result: Result, manner: OutputOptions) -> None:
     if manner.json:
         print_json(result_json(result))
     else:
-        tell_result(result, manner.store)
+        print_result(result, manner.store)
 
 
 async def answer_hold(
-    which: str, decision: str, *, data: Any, comment: str | None, by: str, go_on: bool, manner: Manner
+    which: str, decision: str, *, data: Any, comment: str | None, by: str, go_on: bool, manner: OutputOptions
 ) -> Exit:
     async with open_store_for_command(manner.store, must_exist=True) as hf:
         service = await hf.service()
         hold = await _find_hold(service, which)
         decided = await service.answer(hold.id, decision, data=data, comment=comment, by=by)
         if not go_on:
-            _tell_answer(decided, decision, manner)
+            _print_answer(decided, decision, manner)
             return Exit.ok
     return await resume_run(hold.run, None, manner)
 
 
-def _tell_answer(decided: HoldRow, decision: str, manner: Manner) -> None:
+def _print_answer(decided: HoldRow, decision: str, manner: OutputOptions) -> None:
     if manner.json:
         print_json(hold_json(decided))
         return
-    say(f"Recorded: {decision!r} for {decided.node!r} of run {decided.run}.")
-    note(f"A worker goes on with the run, or you do: {command('resume', decided.run[:8], manner.store)}")
+    print_line(f"Recorded: {decision!r} for {decided.node!r} of run {decided.run}.")
+    print_note(f"A worker goes on with the run, or you do: {command('resume', decided.run[:8], manner.store)}")
 
 
-_ENOUGH = 6
+_MIN_PREFIX = 6
 """Characters of a hold's id that name it where it is open."""
 
 
@@ -209,7 +209,7 @@ async def _find_hold(service: RunService, which: str) -> HoldRow:
         row = await service.get(which)
     except RunNotFoundError:
         begun = [
-            hold for hold in await service.holds() if len(which) >= _ENOUGH and hold.id.startswith(which)
+            hold for hold in await service.holds() if len(which) >= _MIN_PREFIX and hold.id.startswith(which)
         ]
         if len(begun) == 1:
             return begun[0]
@@ -238,7 +238,7 @@ def _last_answer(holds: list[HoldRow]) -> str:
     return f" The last one, at {last.node!r}, was decided by {last.resolved_by or 'somebody'}."
 
 
-async def cancel_run(run: str, *, reason: str, by: str, manner: Manner) -> Exit:
+async def cancel_run(run: str, *, reason: str, by: str, manner: OutputOptions) -> Exit:
     """Asks; where nobody has the run and its code is found, also does it."""
     async with open_store_for_command(manner.store, must_exist=True) as hf:
         service = await hf.service()
@@ -248,9 +248,9 @@ async def cancel_run(run: str, *, reason: str, by: str, manner: Manner) -> Exit:
         if manner.json:
             print_json({"run_id": row.id, "status": str(row.status)})
         elif row.status is RunStatus.cancelled:
-            say(f"Run {row.id} is cancelled.")
+            print_line(f"Run {row.id} is cancelled.")
         else:
-            say(f"Asked run {row.id} to stop; whoever advances it next does so.")
+            print_line(f"Asked run {row.id} to stop; whoever advances it next does so.")
         return Exit.ok
 
 

@@ -10,14 +10,14 @@ import msgspec
 
 from holdfast.attractor import resume
 from holdfast.attractor.export import export_directory
-from holdfast.attractor.prepare import Ready, Source, input_of, make_ready
-from holdfast.attractor.resume import Resumed, resume_directory
-from holdfast.cli.commands.run__running import Manner, tell_ended
-from holdfast.cli.commands.run_pipeline import Asked, fittings_of, resume_pipeline
+from holdfast.attractor.prepare import PreparedPipeline, PipelineSource, input_of, prepare_pipeline
+from holdfast.attractor.resume import ResumeResult, resume_directory
+from holdfast.cli.commands.run__running import OutputOptions, print_ended
+from holdfast.cli.commands.run_pipeline import PipelineOptions, pipeline_setup, resume_pipeline
 from holdfast.cli.main import Exit
 from holdfast.cli.options.backend import name_for_workers, require_model
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import note, print_json, say
+from holdfast.cli.output.screen import print_note, print_json, print_line
 from holdfast.errors import InputError
 from holdfast.runs.service import RunService
 from holdfast.types.status import RunStatus
@@ -41,12 +41,12 @@ async def export_attractor(
     if json:
         print_json({"run_id": found.run, "folder": str(found.folder), "files": list(found.files)})
     else:
-        say(f"Run {found.run} is in {found.folder}: {len(found.files)} files.")
-        note(f"Go on with it elsewhere: holdfast run --resume {found.folder}")
+        print_line(f"Run {found.run} is in {found.folder}: {len(found.files)} files.")
+        print_note(f"Go on with it elsewhere: holdfast run --resume {found.folder}")
     return Exit.ok
 
 
-class Onward(msgspec.Struct, frozen=True):
+class ResumeDirectoryOptions(msgspec.Struct, frozen=True):
     """What the command line says about going on from a directory."""
 
     folder: str
@@ -56,16 +56,16 @@ class Onward(msgspec.Struct, frozen=True):
     options: dict[str, Any] = {}
 
 
-async def resume_from(onward: Onward, asked: Asked, manner: Manner, refused: Mapping[str, Any]) -> Exit:
+async def resume_from_directory(onward: ResumeDirectoryOptions, asked: PipelineOptions, manner: OutputOptions, refused: Mapping[str, Any]) -> Exit:
     used = [name for name, value in refused.items() if value is not None]
     if used:
         raise InputError(f"{', '.join(used)}: a run that goes on has all it needs.", hint="Leave it out.")
-    fittings = fittings_of(asked)
+    fittings = pipeline_setup(asked)
 
-    def prepare(source: Source) -> Ready:
-        return make_ready(source, fittings, strict=asked.strict)
+    def prepare(source: PipelineSource) -> PreparedPipeline:
+        return prepare_pipeline(source, fittings, strict=asked.strict)
 
-    def given(ready: Ready, logs: Path) -> dict[str, Any]:
+    def given(ready: PreparedPipeline, logs: Path) -> dict[str, Any]:
         if not asked.simulate:
             require_model(ready, fittings)
         backend = name_for_workers(asked.backend, simulate=asked.simulate)
@@ -73,7 +73,7 @@ async def resume_from(onward: Onward, asked: Asked, manner: Manner, refused: Map
 
     async with open_store_for_command(manner.store, must_exist=False) as hf:
         service = await hf.service()
-        how = resume.Asked(
+        how = resume.ResumeOptions(
             source=None if onward.file is None else Path(onward.file),
             force=onward.force,
             fidelity=onward.fidelity,
@@ -81,28 +81,28 @@ async def resume_from(onward: Onward, asked: Asked, manner: Manner, refused: Map
             options=onward.options,
         )
         found = await resume_directory(service, Path(onward.folder), prepare, given, how)
-        return await _go_on(service, found, asked, manner)
+        return await _advance(service, found, asked, manner)
 
 
-async def _go_on(service: RunService, found: Resumed, asked: Asked, manner: Manner) -> Exit:
+async def _advance(service: RunService, found: ResumeResult, asked: PipelineOptions, manner: OutputOptions) -> Exit:
     row = found.row
     if row is None:
-        return _over(found, manner)
+        return _print_already_ended(found, manner)
     if row.status in (RunStatus.completed, RunStatus.cancelled):
-        return await tell_ended(service, row, manner)
+        return await print_ended(service, row, manner)
     if found.ready is not None:
         service.runtime.carry(found.ready.program)
     if row.status is RunStatus.failed:
         await service.ask_resume(row.id)
     if found.fresh and not manner.json:
-        note(f"This store does not know the run of {found.saved.folder}: a new one goes on in its place.")
+        print_note(f"This store does not know the run of {found.saved.folder}: a new one goes on in its place.")
     return await resume_pipeline(service, row, asked, manner)
 
 
-def _over(found: Resumed, manner: Manner) -> Exit:
+def _print_already_ended(found: ResumeResult, manner: OutputOptions) -> Exit:
     saved = found.saved
     if manner.json:
         print_json({"run": saved.run, "status": "completed", "completed_nodes": list(saved.completed)})
     else:
-        say(f"The run of {saved.folder} has ended: there is nothing to do.")
+        print_line(f"The run of {saved.folder} has ended: there is nothing to do.")
     return Exit.ok

@@ -7,7 +7,7 @@ import msgspec
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import is_terminal, note, print_json, say, table
+from holdfast.cli.output.screen import is_terminal, print_note, print_json, print_line, print_table
 from holdfast.errors import InputError
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunFilter, RunRow
@@ -20,7 +20,7 @@ from holdfast.types.status import ENDED, HoldStatus, RunStatus
 DEFAULT_TENANT = "default"
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class RunListOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What was typed. `newer` and `older` are ages; `after` is the last run of the page before."""
 
     status: list[str] = []
@@ -37,7 +37,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return any((self.status, self.flow, self.tenant, self.newer, self.older, self.after, self.dead))
 
 
-async def list_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
+async def list_runs(wanted: RunListOptions, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         service = await hf.service()
         now = service.store.now()
@@ -47,15 +47,15 @@ async def list_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
     if json:
         print_json(shown)
     elif not rows:
-        say("No runs like that." if wanted.narrows else "No runs.")
+        print_line("No runs like that." if wanted.narrows else "No runs.")
     else:
-        _tell(shown, asks, now)
+        _print_runs(shown, asks, now)
     if len(rows) > len(shown) and not json:
-        note(f"There are more: {command('runs', f'--after {shown[-1].id[:8]}{_again(wanted)}', store)}")
+        print_note(f"There are more: {command('runs', f'--after {shown[-1].id[:8]}{_next_page_command(wanted)}', store)}")
     return Exit.ok
 
 
-async def _page(service: RunService, wanted: Wanted, now: int) -> list[RunRow]:
+async def _page(service: RunService, wanted: RunListOptions, now: int) -> list[RunRow]:
     where = RunFilter(
         status=tuple(_status(word) for word in wanted.status),
         flow=wanted.flow,
@@ -86,7 +86,7 @@ def _moment(age: str | None, option: str, now: int) -> int | None:
         raise InputError(f"{option}: {error}.", hint="An age is written as 30m, 12h or 2d.") from None
 
 
-def _again(wanted: Wanted) -> str:
+def _next_page_command(wanted: RunListOptions) -> str:
     """The same filters, for the next page."""
     given = [f" --status {word}" for word in wanted.status]
     for name in ("flow", "tenant", "newer", "older"):
@@ -104,7 +104,7 @@ async def _question(service: RunService, row: RunRow) -> str:
     return found[0].prompt if found else ""
 
 
-def _tell(shown: list[RunRow], asks: dict[RunId, str], now: int) -> None:
+def _print_runs(shown: list[RunRow], asks: dict[RunId, str], now: int) -> None:
     """Whose a run is, is told where not all are of the tenant that a store begins with."""
     tenants = any(row.tenant != DEFAULT_TENANT for row in shown)
     heads = (
@@ -116,7 +116,7 @@ def _tell(shown: list[RunRow], asks: dict[RunId, str], now: int) -> None:
         "changed",
         "asks or error",
     )
-    table(heads, [_cells(row, asks[row.id], now, tenants=tenants) for row in shown])
+    print_table(heads, [_cells(row, asks[row.id], now, tenants=tenants) for row in shown])
 
 
 def _cells(row: RunRow, asks: str, now: int, *, tenants: bool) -> tuple[str, ...]:

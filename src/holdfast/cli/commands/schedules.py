@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, run_async
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -87,7 +87,7 @@ def set_(
         "input": read_json(input, "--input"), "stamp": stamp, "lane": lane, "priority": priority,
         "thread": thread, "deployment": deployment, "instance_key": instance_key, "mode": mode,
     }  # fmt: skip
-    return go(set_schedule(name, flow, plan, by, tenant, store=store, json=json))
+    return run_async(set_schedule(name, flow, plan, by, tenant, store=store, json=json))
 
 
 @group.command("list", epilog="Example:  holdfast schedules list --json")
@@ -99,7 +99,7 @@ def list_(
     """Every schedule: when it fires next, and what is wrong with it."""
     from holdfast.cli.commands.schedules__timetable import list_schedules
 
-    return go(list_schedules(tenant, store=store, json=json))
+    return run_async(list_schedules(tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast schedules show nightly")
@@ -107,7 +107,7 @@ def show(name: Name, tenant: Whose = "default", store: Store = None, json: Json 
     """One schedule with all its settings."""
     from holdfast.cli.commands.schedules__timetable import show_schedule
 
-    return go(show_schedule(name, tenant, store=store, json=json))
+    return run_async(show_schedule(name, tenant, store=store, json=json))
 
 
 @group.command("next", epilog="Example:  holdfast schedules next nightly --count 10")
@@ -121,7 +121,7 @@ def next_(
     """When it fires next, in its own time zone."""
     from holdfast.cli.commands.schedules__timetable import next_instants
 
-    return go(next_instants(name, count, tenant, store=store, json=json))
+    return run_async(next_instants(name, count, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast schedules pause nightly --reason stocktaking")
@@ -136,7 +136,7 @@ def pause(
     """It fires no more until it is resumed. What it has started goes on."""
     from holdfast.cli.commands.schedules__timetable import pause_schedule
 
-    return go(pause_schedule(name, reason, by, tenant, store=store, json=json))
+    return run_async(pause_schedule(name, reason, by, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast schedules resume nightly")
@@ -146,7 +146,7 @@ def resume(
     """It fires again from its next instant on. The pause is not caught up."""
     from holdfast.cli.commands.schedules__timetable import resume_schedule
 
-    return go(resume_schedule(name, by, tenant, store=store, json=json))
+    return run_async(resume_schedule(name, by, tenant, store=store, json=json))
 
 
 @group.command(epilog="""Example:  holdfast schedules trigger nightly --input '{"day": "2026-12-24"}'""")
@@ -165,7 +165,7 @@ def trigger(
     from holdfast.cli.options.json_input import read_json
 
     given = read_json(input, "--input")
-    return go(trigger_schedule(name, given, by, tenant, store=store, json=json))
+    return run_async(trigger_schedule(name, given, by, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast schedules delete nightly")
@@ -173,4 +173,4 @@ def delete(name: Name, tenant: Whose = "default", store: Store = None, json: Jso
     """It is gone. What it has started goes on."""
     from holdfast.cli.commands.schedules__timetable import delete_schedule
 
-    return go(delete_schedule(name, tenant, store=store, json=json))
+    return run_async(delete_schedule(name, tenant, store=store, json=json))

@@ -9,13 +9,13 @@ from holdfast.app.holdfast import Holdfast
 from holdfast.app.loader import address_in, is_file, load_flow
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
-from holdfast.cli.output.screen import brief, fields, note, print_json, say, table
+from holdfast.cli.output.screen import brief, print_fields, print_note, print_json, print_line, print_table
 from holdfast.errors import FlowNotFoundError
 from holdfast.runs.schedules.instants import local
-from holdfast.runs.schedules.plan import Plan, Schedule
+from holdfast.runs.schedules.plan import SchedulePlan, Schedule
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.duration import format_duration
-from holdfast.types.human_time import lasting
+from holdfast.types.human_time import human_duration
 
 
 async def set_schedule(
@@ -33,13 +33,13 @@ async def set_schedule(
     if json:
         print_json({**_as_json(made), "upcoming": [iso(at) for at in ahead]})
         return Exit.ok
-    say(f"Schedule {made.name} starts {made.flow} {_when(made.plan)}.")
+    print_line(f"Schedule {made.name} starts {made.flow} {_when(made.plan)}.")
     if made.paused:
-        note(f"It is paused. Let it go on: holdfast schedules resume {name}")
+        print_note(f"It is paused. Let it go on: holdfast schedules resume {name}")
     for at in ahead:
-        say(f"  {_moment(at, made.plan)}")
+        print_line(f"  {_moment(at, made.plan)}")
     if isinstance(flow, str):
-        note("The input was not tried on the flow: name its file to have that done (--flow FILE:NAME).")
+        print_note("The input was not tried on the flow: name its file to have that done (--flow FILE:NAME).")
     return Exit.ok
 
 
@@ -60,12 +60,12 @@ async def list_schedules(tenant: str | None, *, store: str | None, json: bool) -
     if json:
         print_json([_as_json(each) for each in found])
     elif not found:
-        say("No schedules.")
-        note('Make one: holdfast schedules set nightly --flow FILE --cron "0 2 * * *" --zone Europe/Berlin')
+        print_line("No schedules.")
+        print_note('Make one: holdfast schedules set nightly --flow FILE --cron "0 2 * * *" --zone Europe/Berlin')
     else:
         tenants = len({each.tenant for each in found}) > 1
         heads = ("schedule", *(("tenant",) if tenants else ()), "flow", "when", "next", "last run", "trouble")
-        table(heads, [_line(each, now, tenants=tenants) for each in found])
+        print_table(heads, [_line(each, now, tenants=tenants) for each in found])
     return Exit.ok
 
 
@@ -84,7 +84,7 @@ def _next(each: Schedule, now: int) -> str:
         return "never again"
     if each.next_at > now:
         return _moment(each.next_at, each.plan)
-    return f"overdue for {lasting(now - each.next_at)}"
+    return f"overdue for {human_duration(now - each.next_at)}"
 
 
 async def show_schedule(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
@@ -117,9 +117,9 @@ async def show_schedule(name: str, tenant: str, *, store: str | None, json: bool
         ("trouble", standing.trouble),
         ("set by", f"{standing.by}{', declared in code' if standing.declared else ''}"),
     ]
-    fields([(what, value) for what, value in pairs if value])
+    print_fields([(what, value) for what, value in pairs if value])
     for at in ahead[1:]:
-        say(f"  then {_moment(at, plan)}")
+        print_line(f"  then {_moment(at, plan)}")
     return Exit.ok
 
 
@@ -132,11 +132,11 @@ async def next_instants(name: str, count: int, tenant: str, *, store: str | None
         print_json([iso(at) for at in ahead])
         return Exit.ok
     for at in ahead:
-        say(_moment(at, found.plan))
+        print_line(_moment(at, found.plan))
     if found.paused:
-        note("It is paused: it fires at none of these until it is resumed.")
+        print_note("It is paused: it fires at none of these until it is resumed.")
     elif not ahead:
-        say("Never again.")
+        print_line("Never again.")
     return Exit.ok
 
 
@@ -145,14 +145,14 @@ async def pause_schedule(
 ) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         made = await (await hf.schedules()).pause(name, reason=reason, by=by, tenant=tenant)
-    return _tell(made, f"Schedule {name} is paused. What it has started goes on.", json=json)
+    return _print_schedule(made, f"Schedule {name} is paused. What it has started goes on.", json=json)
 
 
 async def resume_schedule(name: str, by: str, tenant: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         made = await (await hf.schedules()).resume(name, by=by, tenant=tenant)
         now = (await hf.open()).now()
-    return _tell(made, f"Schedule {name} goes on: next {_next(made, now)}.", json=json)
+    return _print_schedule(made, f"Schedule {name} goes on: next {_next(made, now)}.", json=json)
 
 
 async def trigger_schedule(
@@ -163,7 +163,7 @@ async def trigger_schedule(
     if json:
         print_json({"schedule": name, "run": run})
     else:
-        say(f"Run {run} is started by the next worker that carries the flow.")
+        print_line(f"Run {run} is started by the next worker that carries the flow.")
     return Exit.ok
 
 
@@ -173,22 +173,22 @@ async def delete_schedule(name: str, tenant: str, *, store: str | None, json: bo
     if json:
         print_json({"schedule": name, "deleted": True, "not_started": promised})
     else:
-        say(f"Schedule {name} is deleted. What it has started goes on.")
+        print_line(f"Schedule {name} is deleted. What it has started goes on.")
         if promised:
             said = "Triggered by hand and not started by any worker until now, so they never will be"
-            note(f"{said}: {', '.join(promised)}.")
+            print_note(f"{said}: {', '.join(promised)}.")
     return Exit.ok
 
 
-def _tell(made: Schedule, said: str, *, json: bool) -> Exit:
+def _print_schedule(made: Schedule, said: str, *, json: bool) -> Exit:
     if json:
         print_json(_as_json(made))
     else:
-        say(said)
+        print_line(said)
     return Exit.ok
 
 
-def _when(plan: Plan) -> str:
+def _when(plan: SchedulePlan) -> str:
     if plan.at is not None:
         return f"at {_moment(plan.at, plan)}"
     return f"every {_length(plan.every)}" if plan.every else f"{plan.cron} ({plan.zone})"
@@ -200,7 +200,7 @@ def _length(micros: int) -> str:
     return format_duration(timedelta(microseconds=micros))
 
 
-def _moment(instant: int, plan: Plan) -> str:
+def _moment(instant: int, plan: SchedulePlan) -> str:
     """In the schedule's own zone: that is the time its author thinks in."""
     if instant < MICROS:
         return ""

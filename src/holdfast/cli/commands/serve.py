@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, run_async
 
 
-class Projection(Enum):
+class ProjectionMode(Enum):
     """`holds`: questions, failures and ends; `every`: all; `none`: none."""
 
     holds = "holds"
@@ -73,9 +73,9 @@ def serve(
         float, typer.Option(help="Seconds that requests have to end when it stops", min=0)
     ] = 10.0,
     projection: Annotated[
-        Projection,
+        ProjectionMode,
         typer.Option(help="Checkpoints that plain SQL shows whole (docs/reference/tables.md)"),
-    ] = Projection.holds,
+    ] = ProjectionMode.holds,
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -85,17 +85,17 @@ def serve(
     any number of servers share one store; with --no-worker they only serve. SIGTERM and Ctrl-C drain it.
     /healthz says that it lives, /readyz whether it is ready.
     """
-    from holdfast.cli.commands.serve__serving import Serve, Terms
-    from holdfast.cli.commands.serve__serving import serve as begin
+    from holdfast.cli.commands.serve__serving import ServeOptions, WorkerOptions
+    from holdfast.cli.commands.serve__serving import run_server as begin
 
-    wanted = Serve(
+    wanted = ServeOptions(
         flows=flows or [],
         host=host,
         port=port,
         worker=not no_worker,
         lanes=lane or None,
         concurrency=concurrency,
-        terms=Terms(name=name, lease=lease, metrics=metrics),
+        terms=WorkerOptions(name=name, lease=lease, metrics=metrics),
         store=store,
         origins=tuple(origin or ()),
         hosts=tuple(hosts or ()),
@@ -106,4 +106,4 @@ def serve(
         projection=projection.value,
         json=json,
     )
-    return go(begin(wanted))
+    return run_async(begin(wanted))

@@ -17,7 +17,7 @@ from holdfast.app.holdfast import Holdfast
 from holdfast.integrations.mcp.http import routes as mcp_routes
 
 
-class Door:
+class ServerAccess:
     """`app`: what answers. The rest is asked once the store is open."""
 
     def __init__(

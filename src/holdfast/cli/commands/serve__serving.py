@@ -21,13 +21,13 @@ from holdfast.app.flow import Flow
 from holdfast.app.holdfast import Holdfast
 from holdfast.app.loader import address_in, load_flows
 from holdfast.app.worker import Worker
-from holdfast.cli.commands.serve__doors import Door
-from holdfast.cli.commands.worker import LEASE, Terms, open_answering
+from holdfast.cli.commands.serve__doors import ServerAccess
+from holdfast.cli.commands.worker import LEASE, WorkerOptions, open_with_probe
 from holdfast.cli.drive import Signals
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source, shown_address
 from holdfast.cli.options.telemetry import start_logging
-from holdfast.cli.output.screen import note, say, to_json
+from holdfast.cli.output.screen import print_note, print_line, to_json
 from holdfast.errors import SettingsError, StoreError
 from holdfast.integrations.mcp.ask_people_flow import ask_people
 from holdfast.telemetry import log
@@ -35,7 +35,7 @@ from holdfast.telemetry import log
 PORT = 8420
 
 
-class Serve(msgspec.Struct, frozen=True, kw_only=True):
+class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """As it was typed. `terms`: of the worker that lives here too."""
 
     flows: list[str]
@@ -44,7 +44,7 @@ class Serve(msgspec.Struct, frozen=True, kw_only=True):
     worker: bool = True
     lanes: list[str] | None = None
     concurrency: int = 10
-    terms: Terms = Terms()
+    terms: WorkerOptions = WorkerOptions()
     store: str | None = None
     origins: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -56,15 +56,15 @@ class Serve(msgspec.Struct, frozen=True, kw_only=True):
     json: bool = False
 
 
-async def serve(wanted: Serve) -> Exit:
+async def run_server(wanted: ServeOptions) -> Exit:
     """Until SIGTERM or Ctrl-C. With `json`: one line on stdout that says where it listens, logs as JSON."""
     with start_logging("json" if wanted.json else "text"):
         for name in ("uvicorn.error", "mcp"):
             getLogger(name).setLevel(WARNING)  # that it starts and ends is ours to tell
-        return await _serve(wanted)
+        return await _run_server(wanted)
 
 
-async def _serve(wanted: Serve) -> Exit:
+async def _run_server(wanted: ServeOptions) -> Exit:
     if not wanted.worker and (wanted.terms.metrics or wanted.terms.health):
         raise SettingsError(
             "--metrics and --health tell of the worker, and with --no-worker there is none.",
@@ -78,12 +78,12 @@ async def _serve(wanted: Serve) -> Exit:
             hf.carry(flow.program())
         worker = _worker(hf, flows, wanted, options) if wanted.worker else None
         sign_in = read_sign_in(wanted.sign_in) if wanted.sign_in else None
-        door = Door(hf, host=wanted.host, settings=_settings(wanted, options.get("probe")), sign_in=sign_in)
-        await Server(hf, door, worker, wanted).live(carried)
+        door = ServerAccess(hf, host=wanted.host, settings=_settings(wanted, options.get("probe")), sign_in=sign_in)
+        await ServeRunner(hf, door, worker, wanted).live(carried)
     return Exit.ok
 
 
-def _settings(wanted: Serve, probe: Any) -> ApiSettings:
+def _settings(wanted: ServeOptions, probe: Any) -> ApiSettings:
     return ApiSettings(
         observed=getattr(probe, "request", None),
         origins=wanted.origins,
@@ -94,15 +94,15 @@ def _settings(wanted: Serve, probe: Any) -> ApiSettings:
     )
 
 
-def _worker(hf: Holdfast, flows: list[Flow], wanted: Serve, options: dict[str, Any]) -> Worker:
+def _worker(hf: Holdfast, flows: list[Flow], wanted: ServeOptions, options: dict[str, Any]) -> Worker:
     # What agents ask by /mcp is a run too, of this server or another one.
     return Worker(*flows, ask_people, on=hf, lanes=wanted.lanes, concurrency=wanted.concurrency, **options)
 
 
-class Server:
+class ServeRunner:
     """What listens, what works, and how both end."""
 
-    def __init__(self, hf: Holdfast, door: Door, worker: Worker | None, wanted: Serve) -> None:
+    def __init__(self, hf: Holdfast, door: ServerAccess, worker: Worker | None, wanted: ServeOptions) -> None:
         self.hf = hf
         self.door = door
         self.worker = worker
@@ -141,7 +141,7 @@ class Server:
                 work.cancel()
 
     async def _open_and_work(self, carried: list[tuple[str, Flow]]) -> None:
-        await open_answering(self.hf, self.worker and self.worker.probe, told=self._away)
+        await open_with_probe(self.hf, self.worker and self.worker.probe, told=self._away)
         await self.door.admit()
         self.standing.store = await self.hf.open()
         service = await self.hf.service()
@@ -166,10 +166,10 @@ class Server:
             told = {"address": address, "flows": versions, "worker": self.worker is not None}
             print(to_json(told | await self.door.told(address)), flush=True)
             return
-        say(f"Holdfast listens at {address}, on {shown_address(self.wanted.store)}.")
+        print_line(f"Holdfast listens at {address}, on {shown_address(self.wanted.store)}.")
         for line in await self.door.greeting(address):
-            say(line)
-        note(_carries(flows, self.worker is not None) + " Ctrl-C or SIGTERM drains it.")
+            print_line(line)
+        print_note(_flows_text(flows, self.worker is not None) + " Ctrl-C or SIGTERM drains it.")
 
     def stop(self) -> None:
         """The first time what is under way may end; the second time it ends at once."""
@@ -193,7 +193,7 @@ class Server:
         return []
 
 
-def _carries(flows: list[Flow], works: bool) -> str:
+def _flows_text(flows: list[Flow], works: bool) -> str:
     if not works:
         return "No worker lives here: runs go on where `holdfast worker` is."
     if not flows:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, run_async
 
 
 @app.command(
@@ -29,13 +29,13 @@ def runs(
     json: Json = False,
 ) -> int:
     """List runs, newest first."""
-    from holdfast.cli.commands.runs import Wanted, list_runs
+    from holdfast.cli.commands.runs import RunListOptions, list_runs
 
-    wanted = Wanted(
+    wanted = RunListOptions(
         status=status or [], flow=flow, tenant=tenant, newer=newer, older=older, after=after, limit=limit,
         dead=dead,
     )  # fmt: skip
-    return go(list_runs(wanted, store=store, json=json))
+    return run_async(list_runs(wanted, store=store, json=json))
 
 
 @app.command(
@@ -61,11 +61,11 @@ def show(
     form: Annotated[Text, typer.Option(hidden=True)] = None,
 ) -> int:
     """Show a run, or any moment of its life. --json=interface gives a checkpoint in the published form."""
-    from holdfast.cli.commands.show__looking import View
-    from holdfast.cli.commands.show__looking import show as look
+    from holdfast.cli.commands.show__looking import ShowOptions
+    from holdfast.cli.commands.show__looking import show_moment as look
 
-    view = View(graph=graph, timeline=timeline, records=records, expand=expand, everything=everything)
-    return go(look(run, checkpoint, view, store=store, json=json, form=form))
+    view = ShowOptions(graph=graph, timeline=timeline, records=records, expand=expand, everything=everything)
+    return run_async(look(run, checkpoint, view, store=store, json=json, form=form))
 
 
 @app.command(
@@ -93,7 +93,7 @@ def graph(
     """Draw a flow, a pipeline, or a run with its states."""
     from holdfast.cli.commands.graph import draw_graph
 
-    return go(draw_graph(what, svg=svg, expand=expand, store=store, json=json))
+    return run_async(draw_graph(what, svg=svg, expand=expand, store=store, json=json))
 
 
 @app.command(
@@ -115,6 +115,6 @@ def validate(
     """Check pipelines: every problem, with its place."""
     from holdfast.cli.commands.validate import validate_files
 
-    return go(
+    return run_async(
         validate_files(files, strict=strict, form=form or ("json" if json else "text"), types=types or [])
     )

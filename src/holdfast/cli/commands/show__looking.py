@@ -10,21 +10,21 @@ from holdfast.attractor.picture import picture_of_visits
 from holdfast.checkpoint.checkpoint import Checkpoint
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.results import command, hold_json, tell_holds, version_text
+from holdfast.cli.output.results import command, hold_json, print_holds, version_text
 from holdfast.cli.output.screen import (
     brief,
     busy,
-    complain,
-    draw,
-    fields,
+    print_error,
+    print_drawing,
+    print_fields,
     is_plain,
-    note,
+    print_note,
     print_json,
-    say,
-    table,
+    print_line,
+    print_table,
     width,
 )
-from holdfast.cli.output.timeline import SHOWN, money, tell_timeline, timeline_json
+from holdfast.cli.output.timeline import SHOWN, money, print_timeline, timeline_json
 from holdfast.drawing import to_text
 from holdfast.errors import InputError, RunNotFoundError, StoreError
 from holdfast.holds.deployments.deployments import Deployments
@@ -34,7 +34,7 @@ from holdfast.runs.history.versions import migration_note
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldRow
-from holdfast.types.human_time import clock_time, lasting
+from holdfast.types.human_time import clock_time, human_duration
 from holdfast.types.ids import is_id
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
@@ -44,7 +44,7 @@ TALL = 80
 """Lines up to which a graph is drawn with boxes."""
 
 
-class View(msgspec.Struct, frozen=True, kw_only=True):
+class ShowOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Which parts are shown; none named: all but the records."""
 
     graph: bool = False
@@ -58,8 +58,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         return self.graph or self.timeline or self.records
 
 
-async def show(
-    ref: str, seq: int | None, view: View, *, store: str | None, json: bool, form: str | None
+async def show_moment(
+    ref: str, seq: int | None, view: ShowOptions, *, store: str | None, json: bool, form: str | None
 ) -> Exit:
     """A run as it stands; with a record's number or a checkpoint's id, a moment of its life."""
     if form not in (None, "", "interface"):
@@ -71,10 +71,10 @@ async def show(
         except RunNotFoundError:
             if not is_id(ref):
                 raise
-            return _tell_checkpoint(await service.checkpoint(ref), json=json, form=form)
+            return _print_checkpoint(await service.checkpoint(ref), json=json, form=form)
         if seq is not None or form:
             found = await (service.latest(row.id) if seq is None else service.checkpoint(row.id, seq))
-            return _tell_checkpoint(found, json=json, form=form)
+            return _print_checkpoint(found, json=json, form=form)
         if json:
             told = await run_json(service, row)
             print_json(told)
@@ -82,12 +82,12 @@ async def show(
         return await _show_run(service, row, view, store=store)
 
 
-def _tell_checkpoint(found: Checkpoint, *, json: bool, form: str | None) -> Exit:
+def _print_checkpoint(found: Checkpoint, *, json: bool, form: str | None) -> Exit:
     found = found.shown()
     if json:
         print_json(found.as_interface() if form == "interface" else found)
         return Exit.ok
-    fields(
+    print_fields(
         [
             ("checkpoint", found.id),
             ("run", found.run),
@@ -108,39 +108,39 @@ def _tell_checkpoint(found: Checkpoint, *, json: bool, form: str | None) -> Exit
     return Exit.ok
 
 
-async def _show_run(service: RunService, row: RunRow, view: View, *, store: str | None) -> Exit:
+async def _show_run(service: RunService, row: RunRow, view: ShowOptions, *, store: str | None) -> Exit:
     with busy(f"Reading {row.head + 1 - row.horizon:,} records"):
         line = await make_timeline(service, row, keep=None if view.everything else SHOWN)
     now = service.store.now()
     damage = "" if view.chosen else await _head(service, row, line, now)
     if view.graph or not view.chosen:
-        _apart(view, draws=True)
+        _print_separator(view, draws=True)
         show_graph(line, row, expand=view.expand)
     if view.timeline or not view.chosen:
-        _apart(view, draws=view.graph or not view.chosen)
-        tell_timeline(line.visits, now, limit=0 if view.everything else SHOWN)
+        _print_separator(view, draws=view.graph or not view.chosen)
+        print_timeline(line.visits, now, limit=0 if view.everything else SHOWN)
     if view.records:
-        _apart(view, draws=view.graph or view.timeline)
-        _tell_records(await service.store.read(row.id, payloads=False), everything=view.everything)
-    tell_holds(await _holds(service, row, HoldStatus.pending), store)
+        _print_separator(view, draws=view.graph or view.timeline)
+        _print_records(await service.store.read(row.id, payloads=False), everything=view.everything)
+    print_holds(await _holds(service, row, HoldStatus.pending), store)
     if row.dead:
-        note(f"It killed its workers: {command('dead show', row.id[:8], store)}")
+        print_note(f"It killed its workers: {command('dead show', row.id[:8], store)}")
     elif row.status in (RunStatus.failed, RunStatus.resumable) and not row.read_only:
-        note(f"Go on with: {command('resume', row.id[:8], store)}")
+        print_note(f"Go on with: {command('resume', row.id[:8], store)}")
     if damage:
-        complain(f"{damage} What can still be read is shown.")
+        print_error(f"{damage} What can still be read is shown.")
     return Exit.store_trouble if damage else Exit.ok
 
 
-def _apart(view: View, *, draws: bool) -> None:
+def _print_separator(view: ShowOptions, *, draws: bool) -> None:
     if draws or not view.chosen:
-        say()
+        print_line()
 
 
 async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> str:
     """Answers what is damaged, if anything."""
     state, artifacts, damage = await _values(service, row, line)
-    fields(
+    print_fields(
         [
             ("run", row.id),
             ("flow", f"{f'{row.flow} {line.graph.label}'.strip()} ({row.version})"),
@@ -153,7 +153,7 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
             ("error", _last_error(row, line)),
             ("damaged", damage),
             ("created", clock_time(row.created_at)),
-            ("took" if row.ended_at else "age", lasting((row.ended_at or now) - row.created_at)),
+            ("took" if row.ended_at else "age", human_duration((row.ended_at or now) - row.created_at)),
             ("changed", clock_time(row.updated_at)),
             ("worker", f"{row.worker}, until {clock_time(row.lease_until)}" if row.worker else ""),
             ("limits", row.gate),
@@ -220,15 +220,15 @@ def costs(line: Timeline) -> dict[str, Any]:
 def show_graph(line: Timeline, row: RunRow, *, expand: bool) -> None:
     interrupted = row.worker is None and row.status not in ENDED
     picture = picture_of_visits(line.graph, line.visits, expand=expand, interrupted=interrupted)
-    draw(to_text(picture, width=width(), height=TALL, ascii_only=is_plain()))
+    print_drawing(to_text(picture, width=width(), height=TALL, ascii_only=is_plain()))
 
 
-def _tell_records(records: list[Record], *, everything: bool) -> None:
+def _print_records(records: list[Record], *, everything: bool) -> None:
     shown = records if everything else records[-RECORDS_SHOWN:]
     heads = ("seq", "time", "record", "node", "visit", "attempt", "effect", "outcome")
-    table(heads, [_cells(record) for record in shown])
+    print_table(heads, [_cells(record) for record in shown])
     if len(shown) < len(records):
-        note(f"{len(records) - len(shown)} earlier records are left out; --all shows them, --json has them.")
+        print_note(f"{len(records) - len(shown)} earlier records are left out; --all shows them, --json has them.")
 
 
 def _cells(record: Record) -> tuple[str, ...]:

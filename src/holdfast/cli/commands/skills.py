@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, run_async
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -41,11 +41,11 @@ def publish(
     json: Json = False,
 ) -> int:
     """Publish a version, for good: later runs use it, runs that wait keep theirs."""
-    from holdfast.cli.commands.skills__skilling import Wanted, publish_skill
+    from holdfast.cli.commands.skills__skilling import SkillPublishOptions, publish_skill
 
     said = {"name": name, "version": version, "tools": tool, "description": description}
-    wanted = Wanted(file, {key: value for key, value in said.items() if value}, by, tenant)
-    return go(publish_skill(wanted, store=store, json=json))
+    wanted = SkillPublishOptions(file, {key: value for key, value in said.items() if value}, by, tenant)
+    return run_async(publish_skill(wanted, store=store, json=json))
 
 
 @group.command("list", epilog="Examples:  holdfast skills list   ·   holdfast skills list refunds --json")
@@ -58,7 +58,7 @@ def list_(
     """Every version, with those that were yanked."""
     from holdfast.cli.commands.skills__skilling import list_skills
 
-    return go(list_skills(name, tenant, store=store, json=json))
+    return run_async(list_skills(name, tenant, store=store, json=json))
 
 
 @group.command(epilog="Examples:  holdfast skills show refunds   ·   holdfast skills show refunds@^1 --json")
@@ -71,7 +71,7 @@ def show(
     """One version in full; without one, the newest that a run would get."""
     from holdfast.cli.commands.skills__skilling import show_skill
 
-    return go(show_skill(which, tenant, store=store, json=json))
+    return run_async(show_skill(which, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast skills yank refunds@1.0.0 --reason 'wrong limit'")
@@ -87,4 +87,4 @@ def yank(
     """Offer a version to no new run. Runs that are pinned to it go on with it, and are warned."""
     from holdfast.cli.commands.skills__skilling import yank_skill
 
-    return go(yank_skill(which, reason, by, tenant, undo=undo, store=store, json=json))
+    return run_async(yank_skill(which, reason, by, tenant, undo=undo, store=store, json=json))

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import fields, note, print_json, say, table
+from holdfast.cli.output.screen import print_fields, print_note, print_json, print_line, print_table
 from holdfast.errors import InputError
 from holdfast.holds.deployments.skills import SkillRegistry, parse_binding
 from holdfast.holds.deployments.version_ranges import is_exact
@@ -20,7 +20,7 @@ from holdfast.types.skill import Skill
 FIELDS = ("name", "version", "instructions", "tools", "description", "data")
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class SkillPublishOptions(msgspec.Struct, frozen=True):
     """The command line of `publish`; `said` counts before what the file says."""
 
     file: str
@@ -29,7 +29,7 @@ class Wanted(msgspec.Struct, frozen=True):
     tenant: str
 
 
-async def publish_skill(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
+async def publish_skill(wanted: SkillPublishOptions, *, store: str | None, json: bool) -> Exit:
     said = {**_read(Path(wanted.file)), **wanted.said}
     missing = [name for name in ("name", "version") if not said.get(name)]
     if missing:
@@ -43,7 +43,7 @@ async def publish_skill(wanted: Wanted, *, store: str | None, json: bool) -> Exi
     if json:
         print_json(skill)
     else:
-        say(f"Published {skill.name}@{skill.version}, {skill.digest[:19]}…")
+        print_line(f"Published {skill.name}@{skill.version}, {skill.digest[:19]}…")
     return Exit.ok
 
 
@@ -71,10 +71,10 @@ async def list_skills(name: str | None, tenant: str, *, store: str | None, json:
     if json:
         print_json(found)
     elif not found:
-        say("No skills.")
-        note("Publish one: holdfast skills publish FILE")
+        print_line("No skills.")
+        print_note("Publish one: holdfast skills publish FILE")
     else:
-        table(("skill", "version", "published", "by", ""), [_line(skill) for skill in found])
+        print_table(("skill", "version", "published", "by", ""), [_line(skill) for skill in found])
     return Exit.ok
 
 
@@ -85,7 +85,7 @@ def _line(skill: Skill) -> tuple[str, ...]:
 
 async def show_skill(which: str, tenant: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
-        skill = await _found(await hf.skills(), which, tenant)
+        skill = await _find_skill(await hf.skills(), which, tenant)
     if json:
         print_json(skill)
         return Exit.ok
@@ -103,14 +103,14 @@ async def show_skill(which: str, tenant: str, *, store: str | None, json: bool) 
         ("about", skill.description),
         ("tools", tools),
     )
-    fields([(name, value) for name, value in told if value])
+    print_fields([(name, value) for name, value in told if value])
     if skill.instructions:
-        say()
-        say(skill.instructions)
+        print_line()
+        print_line(skill.instructions)
     return Exit.ok
 
 
-async def _found(registry: SkillRegistry, which: str, tenant: str) -> Skill:
+async def _find_skill(registry: SkillRegistry, which: str, tenant: str) -> Skill:
     wanted = parse_binding(which)
     if is_exact(wanted.versions):
         return await registry.get(wanted.skill, wanted.versions, tenant=tenant)
@@ -133,5 +133,5 @@ async def yank_skill(
         print_json(skill)
     else:
         what = "offered again" if undo else "yanked: no new run gets it"
-        say(f"{skill.name}@{skill.version} is {what}.")
+        print_line(f"{skill.name}@{skill.version} is {what}.")
     return Exit.ok

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, run_async
 
 tokens = typer.Typer(
     no_args_is_help=True,
@@ -51,7 +51,7 @@ def create(
     """Make a token. It is printed once; the store keeps only a digest of it."""
     from holdfast.cli.commands.tokens__tokening import create_token
 
-    return go(
+    return run_async(
         create_token(
             subject,
             roles=role or [],
@@ -78,7 +78,7 @@ def list_(
     """The tokens, what they may, and when each was last used (to five minutes)."""
     from holdfast.cli.commands.tokens__tokening import list_tokens
 
-    return go(list_tokens(tenant=tenant, every=every, store=store, json=json))
+    return run_async(list_tokens(tenant=tenant, every=every, store=store, json=json))
 
 
 @tokens.command(epilog="Example:  holdfast tokens revoke k3v9q2m8x1ab")
@@ -92,7 +92,7 @@ def revoke(
     """A token is good no more, nor is any session that began with it. Servers hear within five seconds."""
     from holdfast.cli.commands.tokens__tokening import revoke_token
 
-    return go(revoke_token(name, store=store, json=json))
+    return run_async(revoke_token(name, store=store, json=json))
 
 
 @app.command(
@@ -119,7 +119,7 @@ def sign_in(
     """
     from holdfast.cli.commands.tokens__tokening import make_sign_in
 
-    return go(
+    return run_async(
         make_sign_in(
             subject=subject, tenant=tenant, roles=role or [], address=address, store=store, json=json
         )
@@ -141,4 +141,4 @@ def sign_out(
     tokens are another thing: `holdfast tokens revoke`."""
     from holdfast.cli.commands.tokens__tokening import end_sessions
 
-    return go(end_sessions(subject, tenant=tenant, store=store, json=json))
+    return run_async(end_sessions(subject, tenant=tenant, store=store, json=json))

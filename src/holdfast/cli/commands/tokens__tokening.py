@@ -12,7 +12,7 @@ from holdfast.api.auth.settings import sign_in_from_environment
 from holdfast.api.auth.tokens import Token, Tokens
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import note, print_json, put, say, table
+from holdfast.cli.output.screen import print_note, print_json, print_raw, print_line, print_table
 from holdfast.errors import InputError
 from holdfast.types.clock import iso, micros
 from holdfast.types.duration import DurationError, parse_duration
@@ -44,12 +44,12 @@ async def create_token(
         tokens = Tokens(await hf.open())
         until = None if expires in (None, "never") else tokens.store.now() + _length(expires)
         token, text = await tokens.create(grant, by="user:local", expires_at=until, note=note_[:200])
-        told = _told(token, None, tokens.store.now())
+        told = _token_json(token, None, tokens.store.now())
     if json:
         print_json({**told, "token": text})
         return Exit.ok
-    put(f"{text}\n")
-    note(f"Shown only now. For {subject} in tenant {tenant}; {_until(until)}.")
+    print_raw(f"{text}\n")
+    print_note(f"Shown only now. For {subject} in tenant {tenant}; {_until(until)}.")
     return Exit.ok
 
 
@@ -59,13 +59,13 @@ async def list_tokens(*, tenant: str | None, every: bool, store: str | None, jso
         tokens = Tokens(await hf.open())
         now = tokens.store.now()
         found = [pair for pair in await tokens.list(tenant) if every or pair[0].is_good(now)]
-    told = [_told(token, used, now) for token, used in found]
+    told = [_token_json(token, used, now) for token, used in found]
     if json:
         print_json(told)
     elif told:
-        table(_HEADS, [_cells(each) for each in told])
+        print_table(_HEADS, [_cells(each) for each in told])
     else:
-        say("No tokens. Make one: holdfast tokens create user:dana --role operator")
+        print_line("No tokens. Make one: holdfast tokens create user:dana --role operator")
     return Exit.ok
 
 
@@ -73,11 +73,11 @@ async def revoke_token(name: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         tokens = Tokens(await hf.open())
         token = await tokens.revoke(name, by="user:local")
-        told = _told(token, None, tokens.store.now())
+        told = _token_json(token, None, tokens.store.now())
     if json:
         print_json(told)
     else:
-        say(f"Token {token.id} of {token.grant.subject} is revoked; servers refuse it within five seconds.")
+        print_line(f"Token {token.id} of {token.grant.subject} is revoked; servers refuse it within five seconds.")
     return Exit.ok
 
 
@@ -96,8 +96,8 @@ async def make_sign_in(
     if json:
         print_json({"sign_in": where})
     else:
-        put(f"{where}\n")
-        note("Good once, for ten minutes.")
+        print_raw(f"{where}\n")
+        print_note("Good once, for ten minutes.")
     return Exit.ok
 
 
@@ -107,7 +107,7 @@ async def end_sessions(subject: str, *, tenant: str, store: str | None, json: bo
     if json:
         print_json({"ended": ended})
     else:
-        say(
+        print_line(
             f"{ended} {'session' if ended == 1 else 'sessions'} of {subject} ended. Tokens are revoked apart."
         )
     return Exit.ok
@@ -124,7 +124,7 @@ def _until(until: int | None) -> str:
     return "it does not expire" if until is None else f"good until {iso(until)}"
 
 
-def _told(token: Token, used: int | None, now: int) -> dict[str, Any]:
+def _token_json(token: Token, used: int | None, now: int) -> dict[str, Any]:
     grant = token.grant
     return {
         "id": token.id,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Store, app, go
+from holdfast.cli.app import Json, Store, app, run_async
 
 
 @app.command(
@@ -26,4 +26,4 @@ def top(
     """
     from holdfast.cli.top.program import top
 
-    return go(top(store=store, every=every, once=once, json=json))
+    return run_async(top(store=store, every=every, once=once, json=json))

@@ -59,9 +59,9 @@ def torture(
 
     The flow's code runs for real, each time on a store and in a working folder of its own; your store is not
     touched. Exit code 0: safe; 1: not safe."""
-    from holdfast.cli.commands.torture__proving import Trying, prove
+    from holdfast.cli.commands.torture__proving import TortureOptions, run_torture
 
-    wanted = Trying(
+    wanted = TortureOptions(
         flow=flow,
         input=input,
         decide=decide or [],
@@ -81,4 +81,4 @@ def torture(
             "keep": keep,
         },
     )
-    return prove(wanted)
+    return run_torture(wanted)

@@ -10,16 +10,16 @@ import msgspec
 from holdfast.app.loader import load_flow
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
-from holdfast.cli.output.screen import note, print_json, say, table
+from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
 from holdfast.errors import InputError, SettingsError
 from holdfast.torture.explorer import Progress, torture
-from holdfast.torture.report import Report, Verdict
+from holdfast.torture.report import Report, PointVerdict
 from holdfast.types.duration import DurationError, parse_duration
 
 _SHOWN = 12
 
 
-class Trying(msgspec.Struct, frozen=True, kw_only=True):
+class TortureOptions(msgspec.Struct, frozen=True, kw_only=True):
     flow: str
     input: str | None
     decide: list[str]
@@ -31,7 +31,7 @@ class Trying(msgspec.Struct, frozen=True, kw_only=True):
     wishes: dict[str, Any]
 
 
-def prove(wanted: Trying) -> Exit:
+def run_torture(wanted: TortureOptions) -> Exit:
     flow = load_flow(wanted.flow)
     given = read_json(wanted.input, "--input")
     report = torture(
@@ -46,12 +46,12 @@ def prove(wanted: Trying) -> Exit:
     if wanted.json:
         print_json(report.as_json())
     else:
-        tell(report)
+        print_report(report)
     proven = report.safe and (wanted.may_fail or not report.failed)
     return Exit.ok if proven else Exit.run_failed
 
 
-def _answers(wanted: Trying) -> dict[str, Any]:
+def _answers(wanted: TortureOptions) -> dict[str, Any]:
     found: Any = read_json(wanted.answers, "--answers") or {}
     if not isinstance(found, dict):
         raise InputError("--answers is not an object.", hint='Write {"node": "decision"}.')
@@ -84,41 +84,41 @@ def _progress() -> Progress | None:
     return show
 
 
-def tell(report: Report) -> None:
-    _tell_table(report)
+def print_report(report: Report) -> None:
+    _print_table(report)
     for line in report.unsteady:
-        note(f"Not the same in two runs that nothing disturbed, so not compared: {line}.")
+        print_note(f"Not the same in two runs that nothing disturbed, so not compared: {line}.")
     for line in report.suspects:
-        note(f"Look at this: {line}.")
+        print_note(f"Look at this: {line}.")
     for line in report.waits:
-        note(f"The run ends waiting; --decide NODE=DECISION lets it go on. {line}")
+        print_note(f"The run ends waiting; --decide NODE=DECISION lets it go on. {line}")
     if report.missed:
-        note(f"{report.missed} boundaries were not reached again: those runs went another way, undisturbed.")
+        print_note(f"{report.missed} boundaries were not reached again: those runs went another way, undisturbed.")
     asked = sum(1 for verdict in report.verdicts if verdict.doubts)
     if asked:
-        note(f"At {asked} boundaries a person is asked whether an effect happened (answered for you).")
+        print_note(f"At {asked} boundaries a person is asked whether an effect happened (answered for you).")
     if report.folder:
-        note(f"Stores, outputs and notes of all runs: {report.folder}")
-    say(report.story(), style="bold red" if report.failed or not report.safe else "green")
-    note(f"{len(report.verdicts)} boundaries in {report.seconds:.1f} s.")
+        print_note(f"Stores, outputs and notes of all runs: {report.folder}")
+    print_line(report.story(), style="bold red" if report.failed or not report.safe else "green")
+    print_note(f"{len(report.verdicts)} boundaries in {report.seconds:.1f} s.")
 
 
-def _tell_table(report: Report) -> None:
+def _print_table(report: Report) -> None:
     """What is not safe; where all is, one line for each kind of boundary."""
     if not report.safe:
         rows = [_row(verdict) for verdict in report.unsafe[:_SHOWN]]
-        table(["boundary", "at", "differs"], rows)
+        print_table(["boundary", "at", "differs"], rows)
         if len(report.unsafe) > _SHOWN:
-            note(f"and {len(report.unsafe) - _SHOWN} more; --json shows all.")
+            print_note(f"and {len(report.unsafe) - _SHOWN} more; --json shows all.")
         return
-    kinds: dict[str, list[Verdict]] = {}
+    kinds: dict[str, list[PointVerdict]] = {}
     for verdict in report.verdicts:
         kinds.setdefault(verdict.point.name, []).append(verdict)
     rows = [[name, str(len(found)), found[0].point.meaning] for name, found in kinds.items()]
-    table(["boundary", "killed", "meaning"], rows)
+    print_table(["boundary", "killed", "meaning"], rows)
 
 
-def _row(verdict: Verdict) -> list[str]:
+def _row(verdict: PointVerdict) -> list[str]:
     points = [point for point in (verdict.point, verdict.again) if point is not None]
     return [
         ", then ".join(map(str, points)),

@@ -11,11 +11,11 @@ import msgspec
 
 from holdfast.app.loader import load_flow
 from holdfast.checkpoint.keys import keys_from_environment
-from holdfast.cli.commands.run__running import Manner, resume_run
+from holdfast.cli.commands.run__running import OutputOptions, resume_run
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, recall_source
 from holdfast.cli.output.results import clock_time, command
-from holdfast.cli.output.screen import fields, note, print_json, say
+from holdfast.cli.output.screen import print_fields, print_note, print_json, print_line
 from holdfast.errors import (
     CheckpointCorruptError,
     FlowNotFoundError,
@@ -24,12 +24,12 @@ from holdfast.errors import (
     SchemaTooNewError,
 )
 from holdfast.model.program import Program
-from holdfast.runs.transfer.archive import Parcel
-from holdfast.runs.transfer.export import open_parcel
+from holdfast.runs.transfer.archive import Archive
+from holdfast.runs.transfer.export import read_archive
 from holdfast.store.protocols import RunRow
 
 
-class Arrival(msgspec.Struct, frozen=True):
+class ImportOptions(msgspec.Struct, frozen=True):
     """The command line of `import`."""
 
     file: str
@@ -56,8 +56,8 @@ async def export_run(run: str, out: str | None, *, decrypt: bool, store: str | N
     if json:
         print_json({"run_id": row.id, "file": str(file), "bytes": len(data)})
     else:
-        say(f"Run {row.id} is in {file}: {len(data):,} bytes.")
-        note(f"Take it in elsewhere: holdfast import {file.name}")
+        print_line(f"Run {row.id} is in {file}: {len(data):,} bytes.")
+        print_note(f"Take it in elsewhere: holdfast import {file.name}")
     return Exit.ok
 
 
@@ -80,10 +80,10 @@ def _read(file: str) -> bytes:
         raise InputError(f"{file} cannot be read: {error.strerror}.") from error
 
 
-def _opened(file: str, data: bytes) -> Parcel:
+def _parse_archive(file: str, data: bytes) -> Archive:
     """A file that is not as it should be is the caller's trouble, not the store's."""
     try:
-        return open_parcel(data)
+        return read_archive(data)
     except (CheckpointCorruptError, SchemaTooNewError) as error:
         raise InputError(f"{file}: {error.message}", hint=error.hint) from error
     except InputError as error:
@@ -91,9 +91,9 @@ def _opened(file: str, data: bytes) -> Parcel:
         raise InputError(f"{file}: {error.message}", hint=hint) from error
 
 
-async def import_run(wanted: Arrival, *, store: str | None, json: bool) -> Exit:
+async def import_run(wanted: ImportOptions, *, store: str | None, json: bool) -> Exit:
     data = _read(wanted.file)
-    parcel = _opened(wanted.file, data)
+    parcel = _parse_archive(wanted.file, data)
     if wanted.dry_run:
         return _describe(parcel, json=json)
     # Before the store is opened: a file that cannot be taken in makes none.
@@ -106,12 +106,12 @@ async def import_run(wanted: Arrival, *, store: str | None, json: bool) -> Exit:
         known = await service.store.get_run(parcel.history.run.id) is not None and not wanted.as_new_run
         row = await service.import_run(data, as_new_run=wanted.as_new_run, tenant=wanted.tenant)
     if wanted.resume:
-        return await resume_run(row.id, wanted.flow, Manner(store, False, json))
-    _tell(row, store, known=known, json=json)
+        return await resume_run(row.id, wanted.flow, OutputOptions(store, False, json))
+    _print_imported(row, store, known=known, json=json)
     return Exit.ok
 
 
-def _require_keys(parcel: Parcel) -> None:
+def _require_keys(parcel: Archive) -> None:
     tenant, ring = parcel.history.run.tenant, keys_from_environment()
     for key in parcel.key_ids():
         if ring is None or ring.find(tenant, key) is None:
@@ -122,7 +122,7 @@ def _require_keys(parcel: Parcel) -> None:
             )
 
 
-def _code_of(parcel: Parcel, wanted: Arrival, store: str | None) -> Program:
+def _code_of(parcel: Archive, wanted: ImportOptions, store: str | None) -> Program:
     run = parcel.history.run
     try:
         spec = wanted.flow or recall_source(store, run.flow, run.version)
@@ -131,18 +131,18 @@ def _code_of(parcel: Parcel, wanted: Arrival, store: str | None) -> Program:
     return load_flow(spec).program()
 
 
-def _describe(parcel: Parcel, *, json: bool) -> Exit:
+def _describe(parcel: Archive, *, json: bool) -> Exit:
     found = _contents(parcel)
     if json:
         print_json(found)
         return Exit.ok
     shown = {**found, "created_at": clock_time(found["created_at"])}
-    fields([(name.replace("_", " "), str(value)) for name, value in shown.items()])
-    note("The file is whole. Nothing was imported.")
+    print_fields([(name.replace("_", " "), str(value)) for name, value in shown.items()])
+    print_note("The file is whole. Nothing was imported.")
     return Exit.ok
 
 
-def _contents(parcel: Parcel) -> dict[str, Any]:
+def _contents(parcel: Archive) -> dict[str, Any]:
     history = parcel.history
     run = history.run
     return {
@@ -160,14 +160,14 @@ def _contents(parcel: Parcel) -> dict[str, Any]:
     }
 
 
-def _tell(row: RunRow, store: str | None, *, known: bool, json: bool) -> None:
+def _print_imported(row: RunRow, store: str | None, *, known: bool, json: bool) -> None:
     if json:
         print_json({"run_id": row.id, "status": str(row.status), "read_only": row.read_only, "known": known})
     elif known:
-        say(f"Run {row.id} ({row.status}) was here before, and is as it was.")
+        print_line(f"Run {row.id} ({row.status}) was here before, and is as it was.")
     elif row.read_only:
-        say(f"Run {row.id} ({row.status}) is here as history: it can be read and forked.")
-        note(f"Look at it: {command('show', row.id[:8], store)}")
+        print_line(f"Run {row.id} ({row.status}) is here as history: it can be read and forked.")
+        print_note(f"Look at it: {command('show', row.id[:8], store)}")
     else:
-        say(f"Run {row.id} ({row.status}) is here as a new run.")
-        note(f"Go on with it: {command('resume', row.id[:8], store)}")
+        print_line(f"Run {row.id} ({row.status}) is here as a new run.")
+        print_note(f"Go on with it: {command('resume', row.id[:8], store)}")

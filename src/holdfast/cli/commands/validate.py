@@ -11,17 +11,17 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.output.sarif import sarif_log
-from holdfast.cli.output.screen import print_json, say
+from holdfast.cli.output.screen import print_json, print_line
 from holdfast.errors import InputError, PipelineSyntaxError
-from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.handler_kinds import BUILT_IN
 from holdfast.frontends.dot.transforms import prepare
 
 FORMATS = ("text", "json", "sarif")
-_STYLES = {Severity.error: "red", Severity.warning: "yellow", Severity.info: "dim"}
+_STYLES = {DiagnosticSeverity.error: "red", DiagnosticSeverity.warning: "yellow", DiagnosticSeverity.info: "dim"}
 
 
-class Checked(msgspec.Struct, frozen=True, kw_only=True):
+class CheckedFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file. Without a pipeline where its text is none."""
 
     file: str
@@ -32,9 +32,9 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def valid(self) -> bool:
-        return not any(each.severity is Severity.error for each in self.diagnostics)
+        return not any(each.severity is DiagnosticSeverity.error for each in self.diagnostics)
 
-    def count(self, severity: Severity) -> int:
+    def count(self, severity: DiagnosticSeverity) -> int:
         return sum(each.severity is severity for each in self.diagnostics)
 
 
@@ -48,28 +48,28 @@ async def validate_files(files: Sequence[str], *, strict: bool, form: str, types
         print_json({"valid": all(one.valid for one in checked), "files": [_json(one) for one in checked]})
     else:
         for one in checked:
-            _tell(one)
+            _print_checked(one)
     return Exit.ok if all(one.valid for one in checked) else Exit.bad_input
 
 
-def check(file: str, *, strict: bool = False, types: Sequence[str] = ()) -> Checked:
+def check(file: str, *, strict: bool = False, types: Sequence[str] = ()) -> CheckedFile:
     """A file that cannot be read is a diagnostic too: the others are looked at all the same."""
     try:
         prepared = prepare(read_pipeline(file), path=file, strict=strict, known_types=BUILT_IN | set(types))
     except PipelineSyntaxError as error:
         found: Any = error.facts["diagnostics"]
-        return Checked(file=file, diagnostics=tuple(found))
+        return CheckedFile(file=file, diagnostics=tuple(found))
     except InputError as error:
         told = Diagnostic(
             rule="file",
-            severity=Severity.error,
+            severity=DiagnosticSeverity.error,
             message=error.message.rstrip("."),
             fix=error.hint or "",
             path=file,
         )
-        return Checked(file=file, diagnostics=(told,))
+        return CheckedFile(file=file, diagnostics=(told,))
     pipeline = prepared.pipeline
-    return Checked(
+    return CheckedFile(
         file=file,
         diagnostics=tuple(sorted(prepared.diagnostics, key=_order)),
         name=pipeline.name,
@@ -99,21 +99,21 @@ def _order(told: Diagnostic) -> tuple[str, int, int]:
     return told.path, told.place.line, told.place.column
 
 
-def _tell(checked: Checked) -> None:
+def _print_checked(checked: CheckedFile) -> None:
     for each in checked.diagnostics:
-        say(str(each), _STYLES[each.severity])
-    counts = [(checked.count(each), each) for each in (Severity.error, Severity.warning)]
+        print_line(str(each), _STYLES[each.severity])
+    counts = [(checked.count(each), each) for each in (DiagnosticSeverity.error, DiagnosticSeverity.warning)]
     words = [f"{count} {severity}{'' if count == 1 else 's'}" for count, severity in counts if count]
-    size = f"{_many(checked.stages, 'stage')}, {_many(checked.edges, 'edge')}"
+    size = f"{_count_text(checked.stages, 'stage')}, {_count_text(checked.edges, 'edge')}"
     verdict = f"valid: {checked.name}, {size}" if checked.valid else "not valid"
-    say(f"{checked.file}: {verdict}{'; ' + ', '.join(words) if words else ''}")
+    print_line(f"{checked.file}: {verdict}{'; ' + ', '.join(words) if words else ''}")
 
 
-def _many(count: int, what: str) -> str:
+def _count_text(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _json(checked: Checked) -> dict[str, Any]:
+def _json(checked: CheckedFile) -> dict[str, Any]:
     return {
         "file": checked.file,
         "valid": checked.valid,

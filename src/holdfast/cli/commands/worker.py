@@ -17,7 +17,7 @@ from holdfast.cli.drive import Signals
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.options.telemetry import start_logging
-from holdfast.cli.output.screen import note, to_json
+from holdfast.cli.output.screen import print_note, to_json
 from holdfast.errors import SettingsError, StoreBusyError, StoreError
 from holdfast.integrations.mcp.ask_people_flow import ask_people
 from holdfast.telemetry import log
@@ -30,7 +30,7 @@ LEASE = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0  # seconds until a store that is away is asked again
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """As they were typed: under which name it works, how long it may be silent, what it keeps in memory,
     where it can be asked how it is."""
 
@@ -90,7 +90,7 @@ def _seconds(text: str | None, option: str) -> float | None:
         raise SettingsError(f"{option}: {error}.") from error
 
 
-async def work(
+async def run_worker(
     specs: list[str],
     lanes: list[str] | None,
     concurrency: int,
@@ -98,16 +98,16 @@ async def work(
     until_idle: bool,
     store: str | None,
     json: bool,
-    terms: Terms,
+    terms: WorkerOptions,
 ) -> Exit:
     """With `json`: one line on stdout that says what it carries, and logs as JSON lines."""
     with start_logging("json" if json else "text"):
-        return await _work(
+        return await _run_worker(
             specs, lanes, concurrency, until_idle=until_idle, store=store, json=json, terms=terms
         )
 
 
-async def _work(
+async def _run_worker(
     specs: list[str],
     lanes: list[str] | None,
     concurrency: int,
@@ -115,7 +115,7 @@ async def _work(
     until_idle: bool,
     store: str | None,
     json: bool,
-    terms: Terms,
+    terms: WorkerOptions,
 ) -> Exit:
     options, lease = terms.options(), terms.lease_seconds()
     carried = [(spec, flow) for spec in specs for flow in load_flows(spec)]
@@ -125,7 +125,7 @@ async def _work(
         worker = Worker(*flows, ask_people, on=hf, lanes=lanes, concurrency=concurrency, **options)
         if until_idle:
             await hf.open()
-        elif not await _arrive(hf, worker):
+        elif not await _register(hf, worker):
             return Exit.ok
         for spec, flow in carried:
             remember_source(store, flow.program().version, address_in(spec, flow))
@@ -133,17 +133,17 @@ async def _work(
             versions = {flow.name: flow.program().version for flow in flows}
             print(to_json({"flows": versions, "lanes": lanes, "concurrency": concurrency}), flush=True)
         else:
-            note(_greeting(flows, lanes))
-        await _live(worker, until_idle=until_idle)
+            print_note(_greeting(flows, lanes))
+        await _run_until_stopped(worker, until_idle=until_idle)
     return Exit.ok
 
 
-async def _arrive(hf: Holdfast, worker: Worker) -> bool:
+async def _register(hf: Holdfast, worker: Worker) -> bool:
     """False: it was told to stop while it waited for its store, or for its name. The first process of a
     container does not die of SIGTERM by itself."""
 
     async def arriving() -> None:
-        await open_answering(hf, worker.probe)
+        await open_with_probe(hf, worker.probe)
         await worker.arrive()
 
     def stop() -> None:
@@ -153,19 +153,19 @@ async def _arrive(hf: Holdfast, worker: Worker) -> bool:
     with Signals(stop):
         await asyncio.wait([task])
     if task.cancelled():
-        note("Stopped before it had begun to work.")
+        print_note("Stopped before it had begun to work.")
         await worker.close()
         return False
     await task
     return True
 
 
-async def open_answering(
+async def open_with_probe(
     hf: Holdfast, probe: Health | None, *, told: Callable[[StoreError], None] | None = None
 ) -> None:
     """`open_patiently`, and where its worker can be asked how it is, it says meanwhile what is missing."""
     if probe is None:
-        return await open_patiently(hf, told=told)
+        return await open_with_retry(hf, told=told)
 
     def tell(error: StoreError) -> None:
         probe.wrong = f"the store does not answer: {error.message}"
@@ -174,13 +174,13 @@ async def open_answering(
 
     await probe.listen()
     try:
-        await open_patiently(hf, told=tell)
+        await open_with_retry(hf, told=tell)
     except BaseException:
         await probe.close()
         raise
 
 
-async def open_patiently(hf: Holdfast, *, told: Callable[[StoreError], None] | None = None) -> None:
+async def open_with_retry(hf: Holdfast, *, told: Callable[[StoreError], None] | None = None) -> None:
     """A server that is not there yet is waited for, and told of (R-44); what somebody has to mend is not.
     `told`: hears each time why it is not there."""
     pause = _FIRST_PAUSE
@@ -204,7 +204,7 @@ def _greeting(flows: list[Flow], lanes: list[str] | None) -> str:
     return f"This worker carries {names} and what agents ask{where}. Ctrl-C or SIGTERM drains it."
 
 
-async def _live(worker: Worker, *, until_idle: bool) -> None:
+async def _run_until_stopped(worker: Worker, *, until_idle: bool) -> None:
     serving = asyncio.ensure_future(worker.run_until_idle() if until_idle else worker.serve())
     stops = 0
 
@@ -214,7 +214,7 @@ async def _live(worker: Worker, *, until_idle: bool) -> None:
         if stops > 1:
             serving.cancel()
             return
-        note("Draining: steps that run may finish, then their runs are given back. Once more stops at once.")
+        print_note("Draining: steps that run may finish, then their runs are given back. Once more stops at once.")
         tasks.append(asyncio.ensure_future(worker.stop()))
 
     tasks: list[asyncio.Future[None]] = []

@@ -13,18 +13,18 @@ from holdfast.cli.doctor.finding import OK, WARN, Finding, few
 from holdfast.errors import StoreError
 from holdfast.model.fingerprint import CODED, dialect_of
 from holdfast.runs.schedules.plan import Schedule
-from holdfast.runs.schedules.service import Schedules
+from holdfast.runs.schedules.service import ScheduleService
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
-from holdfast.types.human_time import ago, lasting
+from holdfast.types.human_time import ago, human_duration
 
 APART: Final = MICROS
 """Microseconds from which two clocks do not agree."""
 
 
-async def of_fleet(service: RunService) -> AsyncIterator[Finding]:
+async def fleet_findings(service: RunService) -> AsyncIterator[Finding]:
     rows, now = await service.store.workers(), service.store.now()
     alive = [row for row in rows if row.until > now]
     yield _workers(rows, alive, now)
@@ -33,14 +33,14 @@ async def of_fleet(service: RunService) -> AsyncIterator[Finding]:
         yield _clocks(alive)
 
 
-async def carried(service: RunService) -> set[str] | None:
+async def served_versions(service: RunService) -> set[str] | None:
     """The versions that live workers carry; None where no worker is alive."""
     now = service.store.now()
     alive = [row for row in await service.store.workers() if row.until > now]
     return {version for row in alive for version in row.versions} if alive else None
 
 
-def uncarried(live: list[RunRow], versions: set[str] | None) -> Finding:
+def unserved_runs(live: list[RunRow], versions: set[str] | None) -> Finding:
     """A run is pinned to the version it was started on (D-34): somebody has to have that code."""
     if versions is None:
         return Finding("carried", OK, "no worker is alive; runs go on with `holdfast run` and `resume`")
@@ -103,7 +103,7 @@ def _clocks(alive: list[WorkerRow]) -> Finding:
 _LATE = 60 * MICROS
 
 
-async def of_schedules(service: RunService) -> AsyncIterator[Finding]:
+async def schedule_findings(service: RunService) -> AsyncIterator[Finding]:
     """Nothing is said where there are no schedules and no dead runs."""
     for finding in (await _schedules(service), await _dead(service)):
         if finding is not None:
@@ -112,7 +112,7 @@ async def of_schedules(service: RunService) -> AsyncIterator[Finding]:
 
 async def _schedules(service: RunService) -> Finding | None:
     try:
-        found = await Schedules(service.store).list()
+        found = await ScheduleService(service.store).list()
     except StoreError as error:
         return Finding("schedules", WARN, error.message, error.hint or "")
     if not found:
@@ -144,7 +144,7 @@ def _is_late(each: Schedule, now: int) -> bool:
 
 
 def _named(each: Schedule, now: int) -> str:
-    late = f", overdue for {lasting(now - (each.next_at or now))}" if _is_late(each, now) else ""
+    late = f", overdue for {human_duration(now - (each.next_at or now))}" if _is_late(each, now) else ""
     trouble = f": {each.standing.trouble}" if each.standing.trouble else ""
     return f"{each.name} ({each.flow}){late}{trouble}"
 

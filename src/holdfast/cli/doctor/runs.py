@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 from holdfast.cli.commands.flows__flows import labels
 from holdfast.cli.doctor.finding import FAIL, OK, WARN, Finding, few
-from holdfast.cli.doctor.fleet import carried, uncarried
+from holdfast.cli.doctor.fleet import served_versions, unserved_runs
 from holdfast.cli.options.flow_sources import Sources
 from holdfast.cli.output.results import version_text
 from holdfast.errors import HoldfastError, KeyMissingError
-from holdfast.runs.driver.load import load, open_body
+from holdfast.runs.driver.load import load, decode_body
 from holdfast.runs.history.versions import readers_of
 from holdfast.runs.migrate.check import LIVE
 from holdfast.runs.service import RunService
@@ -23,12 +23,12 @@ _LATE = 60_000_000
 _PAGE = 1000
 
 
-async def of_runs(service: RunService, store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
+async def run_findings(service: RunService, store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
     live = [row async for row in _rows(service, LIVE)]
     yield await _journals(service, live, deep=deep)
-    versions = await carried(service)
+    versions = await served_versions(service)
     yield await _code(service, live, store, versions or set())
-    yield uncarried(live, versions)
+    yield unserved_runs(live, versions)
     yield await _answers(service, live)
     yield await _timers(service)
     yield await _lost(service)
@@ -85,7 +85,7 @@ async def _read_all(service: RunService, row: RunRow) -> None:
         for record in records:
             if record.seq != expected:
                 raise HoldfastError(f"record {expected} is missing")
-            open_body(readers.at(record.seq).sealer, row.id, record)
+            decode_body(readers.at(record.seq).sealer, row.id, record)
             expected += 1
     if expected != row.head + 1:
         raise HoldfastError(f"it ends at record {expected - 1}, and its row says {row.head}")

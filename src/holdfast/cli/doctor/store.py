@@ -21,21 +21,21 @@ from holdfast.cli.options.store import address_of, file_of_store
 from holdfast.cli.output.results import clock_time
 from holdfast.config import ENVIRONMENT
 from holdfast.errors import BlobMissingError, StoreError
-from holdfast.runs.encryption.store import VaultedStore
+from holdfast.runs.encryption.store import EncryptedStore
 from holdfast.runs.service import RunService
-from holdfast.store.copy import Mark
-from holdfast.store.open import half_of_move
+from holdfast.store.copy import MoveMark
+from holdfast.store.open import move_endpoint
 from holdfast.store.protocols import RunFilter, StoreFacts
 from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.durability import Durability, Standby
 from holdfast.types.duration import DurationError, parse_duration
 
 
-async def of_move(address: str) -> Finding | None:
+async def move_finding(address: str) -> Finding | None:
     """None for a store that nobody moves, as nearly all are."""
     if address == "memory:":
         return None
-    half = half_of_move(address)
+    half = move_endpoint(address)
     try:
         mark = await half.mark()
         return None if mark is None else _finding(mark, half.where)
@@ -43,7 +43,7 @@ async def of_move(address: str) -> Finding | None:
         await half.close()
 
 
-def _finding(mark: Mark, where: str) -> Finding:
+def _finding(mark: MoveMark, where: str) -> Finding:
     since = clock_time(mark.at)
     if mark.state == "moved":
         said = f"this store was moved to {mark.peer}, begun {since}: it can be read, nothing more"
@@ -63,7 +63,7 @@ _ASYNCHRONOUS = (
 )
 
 
-def of_servers(facts: Durability) -> Iterator[Finding]:
+def server_findings(facts: Durability) -> Iterator[Finding]:
     if facts.weak:
         todo = "set it back, for the server, the database or the user, unless that may be lost"
         yield Finding(
@@ -105,7 +105,7 @@ _NEWEST = 200
 _LOW, _TOO_LOW = 1024 * _MB, 64 * _MB
 
 
-def of_machine(store: str | None) -> Iterator[Finding]:
+def machine_findings(store: str | None) -> Iterator[Finding]:
     sqlite = _sqlite_version()
     yield Finding(
         "versions", OK, f"Holdfast {__version__}, Python {platform.python_version()}, SQLite {sqlite}"
@@ -155,15 +155,15 @@ def _room(file: Path) -> Finding:
 # ---------------------------------------------------------------------- the store
 
 
-async def of_store(service: RunService, store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
+async def store_findings(service: RunService, store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
     facts = await service.store.examine(deep=deep)
-    moved = await of_move(address_of(store))
+    moved = await move_finding(address_of(store))
     if moved is not None:
         yield moved
     yield _schema(facts)
     yield _drift(facts)
     yield _structure(facts, deep=deep, is_file=file_of_store(store) is not None)
-    for finding in of_servers(await service.store.durability()):
+    for finding in server_findings(await service.store.durability()):
         yield finding
     yield await _keys(service)
     yield await _blobs(service, facts, deep=deep)
@@ -210,7 +210,7 @@ def _structure(facts: StoreFacts, *, deep: bool, is_file: bool) -> Finding:
 
 async def _keys(service: RunService) -> Finding:
     store = service.store
-    if not isinstance(store, VaultedStore):
+    if not isinstance(store, EncryptedStore):
         return Finding("keys", OK, "what is stored is not encrypted")
     ring = store.vault.ring
     used = await _used_keys(store)
@@ -228,7 +228,7 @@ async def _keys(service: RunService) -> Finding:
     )
 
 
-async def _used_keys(store: VaultedStore) -> list[tuple[str, str]]:
+async def _used_keys(store: EncryptedStore) -> list[tuple[str, str]]:
     """(tenant, key) of the newest record of the newest runs."""
     found: list[tuple[str, str]] = []
     for row in await store.inner.list_runs(RunFilter(), after=None, limit=_NEWEST):

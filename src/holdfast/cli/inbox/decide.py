@@ -17,9 +17,9 @@ from holdfast.cli.inbox.form_fields import (
     next_field,
     text_of,
     with_value,
-    wrong_with,
+    field_problem,
 )
-from holdfast.cli.inbox.state import Act, Filling, Prompt, State, Step, told
+from holdfast.cli.inbox.state import Act, Filling, Prompt, InboxState, Step, with_message
 from holdfast.errors import FormInvalidError
 from holdfast.holds.actions.answers import Submission, needs_input
 from holdfast.types.hold import HoldRow
@@ -31,45 +31,45 @@ FREE = ""
 """What is armed where the answer is text: there is no option to name."""
 
 
-def arm(state: State, digit: int) -> State:
+def arm(state: InboxState, digit: int) -> InboxState:
     """Nothing is decided yet: the next Enter does that, any other key does not."""
     row = state.current
     if row is None:
         return state
     if row.status is not HoldStatus.pending:
-        return told(state, "This is decided already.", alert=True)
+        return with_message(state, "This is decided already.", alert=True)
     if not row.options:
         return (
             _replace(state, armed=FREE, armed_on=row.id)
             if digit == 1
-            else told(state, "Press 1 to answer in words.")
+            else with_message(state, "Press 1 to answer in words.")
         )
     if digit > len(row.options):
-        return told(state, f"There are {len(row.options)} decisions here.", alert=True)
+        return with_message(state, f"There are {len(row.options)} decisions here.", alert=True)
     option = row.options[digit - 1]
     if state.selected and not state.open:
         asked = f"{option.label}: all {len(state.selected)} selected? Enter shows what would happen."
-        return told(_replace(state, armed=option.id, armed_on=row.id), asked)
+        return with_message(_replace(state, armed=option.id, armed_on=row.id), asked)
     goes_on = "goes on" if row.schema is not None or option.requires_comment is True else "decides"
-    return told(
+    return with_message(
         _replace(state, armed=option.id, armed_on=row.id),
         f"{option.label}? Enter {goes_on}, any other key does not.",
     )
 
 
-def begin(state: State) -> Step:
+def begin(state: InboxState) -> Step:
     """Enter, with something armed."""
     row, decision = state.current, state.armed
     state = _replace(state, armed=None, said="", alert=False)
     if row is None or decision is None:
         return state, None
     if row.id != state.armed_on:
-        return told(state, MOVED, alert=True), None
+        return with_message(state, MOVED, alert=True), None
     if state.selected and not state.open and decision != FREE:
         holds = tuple(sorted(state.selected))
         return state, Act(do="bulk", holds=holds, decision=decision)
     if state.sheet is None or state.sheet.row.id != row.id:
-        return told(state, MOVED, alert=True), None
+        return with_message(state, MOVED, alert=True), None
     # From here on it is the open one: what others do moves the list, and not what is being filled in.
     state, draft = _replace(state, open=True), _draft(state, row, decision)
     if decision == FREE:
@@ -78,7 +78,7 @@ def begin(state: State) -> Step:
     return ask_next(_replace(state, filling=draft), after=None)
 
 
-def _draft(state: State, row: HoldRow, decision: str) -> Filling:
+def _draft(state: InboxState, row: HoldRow, decision: str) -> Filling:
     """What was filled in before, where it is kept."""
     kept = state.sheet.draft if state.sheet is not None and state.sheet.row.id == row.id else None
     found: dict[str, Any] = kept or {}
@@ -92,7 +92,7 @@ def _draft(state: State, row: HoldRow, decision: str) -> Filling:
     return Filling(hold=row.id, decision=word, values=values, comment=found.get("comment"))
 
 
-def ask_next(state: State, after: str | None) -> Step:
+def ask_next(state: InboxState, after: str | None) -> Step:
     """The next field, then the comment where one is needed, then the decision itself."""
     row, filling = state.current, state.filling
     if row is None or filling is None:
@@ -110,14 +110,14 @@ def _has_fields(row: HoldRow) -> bool:
     return row.schema is not None and (field_named(row, DATA) is None or needs_input(row))
 
 
-def _ask(state: State, filling: Filling, field: Field) -> State:
+def _ask(state: InboxState, filling: Filling, field: Field) -> InboxState:
     prompt = Prompt(
         kind="field", label=label_of(field), hint=hint_of(field), text=text_of(field, filling.values)
     )
     return _replace(state, filling=_replace(filling, field=field["field"]), prompt=prompt)
 
 
-def attached(state: State, field: str, reference: Mapping[str, Any]) -> Step:
+def file_attached(state: InboxState, field: str, reference: Mapping[str, Any]) -> Step:
     """A file is kept: on to what is asked next."""
     if state.filling is None:
         return state, None
@@ -126,7 +126,7 @@ def attached(state: State, field: str, reference: Mapping[str, Any]) -> Step:
     return ask_next(filled, after=field)
 
 
-def ask_field(state: State, error: FormInvalidError) -> State:
+def ask_field(state: InboxState, error: FormInvalidError) -> InboxState:
     """The first field that was refused, again, with why."""
     row, filling = state.current, state.filling
     wrong: Any = error.facts.get("errors") or ()
@@ -138,24 +138,24 @@ def ask_field(state: State, error: FormInvalidError) -> State:
             return _replace(
                 asked, prompt=None if asked.prompt is None else _replace(asked.prompt, error=text)
             )
-    return told(_replace(state, prompt=None, filling=None), error.message, alert=True)
+    return with_message(_replace(state, prompt=None, filling=None), error.message, alert=True)
 
 
 def _needs_comment(row: HoldRow, decision: str) -> bool:
     return any(each.id == decision and each.requires_comment is True for each in row.options or ())
 
 
-def decide(state: State, filling: Filling) -> Step:
+def decide(state: InboxState, filling: Filling) -> Step:
     state = _replace(state, prompt=None)
     return state, _act("decide", filling)
 
 
-def keep(filling: Filling) -> Act:
+def save_draft(filling: Filling) -> Act:
     """What is filled in stays as a draft, whatever becomes of the hold."""
     return _act("draft", filling)
 
 
-def drafted(filling: Filling) -> Submission:
+def draft_submission(filling: Filling) -> Submission:
     return Submission(
         decision=filling.decision or None, response_data=_data(filling), comment=filling.comment
     )
@@ -170,7 +170,7 @@ def _data(filling: Filling) -> Any:
     return filling.values.get(DATA) if set(filling.values) == {DATA} else filling.values or None
 
 
-def typed_so_far(state: State) -> Filling | None:
+def typed_so_far(state: InboxState) -> Filling | None:
     """The decision that is being made, with the line that is not entered yet."""
     filling, prompt, row = state.filling, state.prompt, state.current
     if filling is None or prompt is None or row is None:
@@ -188,11 +188,11 @@ def typed_so_far(state: State) -> Filling | None:
 # ---------------------------------------------------------------------- what is typed
 
 
-def entered(state: State, prompt: Prompt) -> Step:
+def submit_line(state: InboxState, prompt: Prompt) -> Step:
     """Enter in a line that belongs to a decision."""
     row, filling, text = state.current, state.filling, prompt.text.strip()
     if row is None or filling is None or row.id != filling.hold:
-        return told(_replace(state, prompt=None, filling=None), MOVED, alert=True), None
+        return with_message(_replace(state, prompt=None, filling=None), MOVED, alert=True), None
     if prompt.kind == "field":
         return _field(state, row, filling, prompt)
     if not text:
@@ -204,7 +204,7 @@ def entered(state: State, prompt: Prompt) -> Step:
     return ask_next(_replace(state, filling=filling, prompt=None), after=None)
 
 
-def _field(state: State, row: HoldRow, filling: Filling, prompt: Prompt) -> Step:
+def _field(state: InboxState, row: HoldRow, filling: Filling, prompt: Prompt) -> Step:
     field = field_named(row, filling.field)
     if field is None:
         return ask_next(_replace(state, prompt=None), after=filling.field)
@@ -212,9 +212,9 @@ def _field(state: State, row: HoldRow, filling: Filling, prompt: Prompt) -> Step
         act = Act(do="attach", holds=(row.id,), text=prompt.text.strip(), field=field["field"])
         return state, act
     values = with_value(filling.values, field, prompt.text)
-    wrong = wrong_with(row, filling.decision, values, field["field"])
+    wrong = field_problem(row, filling.decision, values, field["field"])
     if wrong:
         return _replace(state, prompt=_replace(prompt, error=f"{field['field']}: {wrong}")), None
     filling = _replace(filling, values=values)
     asked, act = ask_next(_replace(state, filling=filling, prompt=None), after=field["field"])
-    return asked, act or keep(filling)
+    return asked, act or save_draft(filling)

@@ -62,7 +62,7 @@ def _errors(row: HoldRow, decision: str, values: Mapping[str, Any]) -> tuple[Fie
     return () if form is None else fill(form, msgspec.json.decode(row.context), decision, dict(values)).errors
 
 
-def wrong_with(row: HoldRow, decision: str, values: Mapping[str, Any], name: str) -> str:
+def field_problem(row: HoldRow, decision: str, values: Mapping[str, Any], name: str) -> str:
     """Why this field does not take what is filled in; empty where it does."""
     return "; ".join(each.message for each in _errors(row, decision, values) if each.field == name)
 
@@ -72,10 +72,10 @@ def with_value(values: Mapping[str, Any], field: Field, text: str) -> dict[str, 
     if not text.strip() and field.get("kind") == FILE:
         return dict(values)
     rest = {name: value for name, value in values.items() if name != field["field"]}
-    return rest if not text.strip() else {**rest, field["field"]: meant(field, text.strip())}
+    return rest if not text.strip() else {**rest, field["field"]: parsed_value(field, text.strip())}
 
 
-def meant(field: Field, text: str) -> Any:
+def parsed_value(field: Field, text: str) -> Any:
     """The typed text as the JSON that the field takes. What cannot be read stays text: the form says so."""
     kind = field.get("kind", "select")
     if kind in ("json", "table") or kind in ("number", "integer"):

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.cli.commands.hold_show import comment_line
-from holdfast.cli.inbox.state import Sheet, State
+from holdfast.cli.inbox.state import HoldDetails, InboxState
 from holdfast.cli.inbox.text_spans import Line, cut, flat, length, wrapped
 from holdfast.cli.output.forms import form_lines
 from holdfast.holds.queries.summary import (
@@ -31,7 +31,7 @@ BRIEF = 8
 """Lines of context that are shown until `e` shows all."""
 
 
-def sheet_lines(state: State, width: int, height: int) -> list[Line]:
+def detail_lines(state: InboxState, width: int, height: int) -> list[Line]:
     """With the decisions at the bottom, whatever is above them."""
     if state.sheet is None:
         return []
@@ -46,7 +46,7 @@ def sheet_lines(state: State, width: int, height: int) -> list[Line]:
     return [*shown, *([] for _ in range(room - len(shown))), *bar]
 
 
-def _body(state: State, sheet: Sheet, width: int) -> Iterator[Line]:
+def _body(state: InboxState, sheet: HoldDetails, width: int) -> Iterator[Line]:
     row = sheet.row
     yield from _banner(state, row, width)
     for line in wrapped(row.prompt.strip() or title_of(row), width):
@@ -58,16 +58,16 @@ def _body(state: State, sheet: Sheet, width: int) -> Iterator[Line]:
     yield from _section("Context", _context(row), width, None if state.expanded else BRIEF)
     yield from _section("Said", [comment_line(each, state.now) for each in sheet.notes], width, None)
     if sheet.draft and state.filling is None:
-        yield from _section("Your draft", _listed(_said(sheet.draft)), width, None)
+        yield from _section("Your draft", _listed(_draft_values(sheet.draft)), width, None)
     if state.expanded:
         yield from _section("History", list(sheet.history), width, None)
 
 
-def _said(draft: dict[str, Any]) -> dict[str, Any]:
+def _draft_values(draft: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in draft.items() if value is not None}
 
 
-def _banner(state: State, row: HoldRow, width: int) -> Iterator[Line]:
+def _banner(state: InboxState, row: HoldRow, width: int) -> Iterator[Line]:
     outcome, placed = outcome_of(row, state.now), placed_of(row, state.now)
     text = outcome[:1].upper() + outcome[1:] if outcome else placed
     if not text and claim_of(row, state.now):
@@ -78,7 +78,7 @@ def _banner(state: State, row: HoldRow, width: int) -> Iterator[Line]:
         yield []
 
 
-def _facts(state: State, row: HoldRow) -> list[tuple[str, str]]:
+def _facts(state: InboxState, row: HoldRow) -> list[tuple[str, str]]:
     due = countdown(row, state.now) if row.status is HoldStatus.pending else ""
     deadline = f"{due}, at {clock_time(row.expires_at)}" if due and row.expires_at else due
     if row.paused_at is not None:
@@ -137,7 +137,7 @@ def _text(value: Any) -> str:
     return found.decode() if len(found) <= SHORT else msgspec.json.format(found, indent=2).decode()
 
 
-def bar_lines(state: State, width: int) -> Iterator[Line]:
+def bar_lines(state: InboxState, width: int) -> Iterator[Line]:
     """What can be decided, by digit. Words say what a colour would."""
     row = state.current
     if row is None or row.status is not HoldStatus.pending or row.read_only:

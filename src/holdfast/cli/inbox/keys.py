@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from holdfast.cli.inbox.decide import arm, begin, entered, keep, typed_so_far
-from holdfast.cli.inbox.state import PAGE, VIEWS, Act, Prompt, State, Step, told
+from holdfast.cli.inbox.decide import arm, begin, submit_line, save_draft, typed_so_far
+from holdfast.cli.inbox.state import PAGE, VIEWS, Act, Prompt, InboxState, Step, with_message
 from holdfast.holds.permissions.assignees import same_person
 
 _replace = msgspec.structs.replace
@@ -18,11 +18,11 @@ _DEFAULT_SNOOZE: Final = "4h"
 _DIGITS: Final = frozenset("123456789")
 
 
-def press(state: State, key: str) -> Step:
+def press(state: InboxState, key: str) -> Step:
     """A key that means nothing changes nothing, but it disarms what was armed. Whoever was cut off goes on
     typing for a moment: no letter of that snoozes or decides anything."""
     if key == "ctrl-c":
-        return _replace(state, over=True), _kept(state)
+        return _replace(state, over=True), _draft_act(state)
     if state.cut_off:
         return _replace(state, cut_off=key not in ("enter", "esc")), None
     if state.prompt is not None:
@@ -42,21 +42,21 @@ def press(state: State, key: str) -> Step:
     return (calm, None) if act is None else act(calm)
 
 
-def _armed(state: State, digit: int) -> Step:
+def _armed(state: InboxState, digit: int) -> Step:
     """What cannot be seen is opened first: people decide on what they were shown."""
     if state.open or state.split or state.selected or state.current is None:
         return arm(state, digit), None
     opened, act = _open(state)
-    return told(opened, f"Read it; then {digit} again."), act
+    return with_message(opened, f"Read it; then {digit} again."), act
 
 
-def _kept(state: State) -> Act | None:
+def _draft_act(state: InboxState) -> Act | None:
     """Leaving in the middle of a form loses nothing."""
     filling = typed_so_far(state)
-    return None if filling is None else keep(filling)
+    return None if filling is None else save_draft(filling)
 
 
-def _confirmed(state: State) -> Step:
+def _confirmed(state: InboxState) -> Step:
     act = Act(do="bulk", holds=state.sure, decision=state.armed or "", sure=True)
     return _replace(state, sure=(), armed=None), act
 
@@ -64,7 +64,7 @@ def _confirmed(state: State) -> Step:
 # ---------------------------------------------------------------------- a line of text
 
 
-def _typed(state: State, prompt: Prompt, key: str) -> Step:
+def _typed(state: InboxState, prompt: Prompt, key: str) -> Step:
     if key == "esc":
         return _left(state)
     if key == "enter":
@@ -85,18 +85,18 @@ def _edited(text: str, key: str) -> str:
     return text + (" " if key == "space" else key) if len(key) == 1 or key == "space" else text
 
 
-def _left(state: State) -> Step:
+def _left(state: InboxState) -> Step:
     """What was filled in is kept; what was typed on a line of its own is not."""
     filling = typed_so_far(state)
     state = _replace(state, prompt=None, filling=None)
     if filling is None:
         return state, None
-    return told(state, "Nothing is decided. What you filled in is your draft."), keep(filling)
+    return with_message(state, "Nothing is decided. What you filled in is your draft."), save_draft(filling)
 
 
-def _entered(state: State, prompt: Prompt) -> Step:
+def _entered(state: InboxState, prompt: Prompt) -> Step:
     if prompt.kind in _FILLS:
-        return entered(state, prompt)
+        return submit_line(state, prompt)
     text = prompt.text.strip()
     done = _replace(state, prompt=None)
     if prompt.kind == "search":
@@ -106,7 +106,7 @@ def _entered(state: State, prompt: Prompt) -> Step:
     return done, Act(do=prompt.kind, holds=prompt.holds, text=text)
 
 
-def _meant(state: State) -> tuple[str, ...]:
+def _target_holds(state: InboxState) -> tuple[str, ...]:
     """Those that are selected, else the one that is current."""
     row = state.current
     if state.selected and not state.open:
@@ -114,23 +114,23 @@ def _meant(state: State) -> tuple[str, ...]:
     return () if row is None else (row.id,)
 
 
-def _asking(kind: str, label: str, text: str = "", hint: str = "") -> Callable[[State], Step]:
-    def ask(state: State) -> Step:
+def _asking(kind: str, label: str, text: str = "", hint: str = "") -> Callable[[InboxState], Step]:
+    def ask(state: InboxState) -> Step:
         if state.current is None and kind != "search":
-            return told(state, "There is nothing here to do that to."), None
+            return with_message(state, "There is nothing here to do that to."), None
         given = state.query if kind == "search" else text
-        prompt = Prompt(kind=kind, label=label, text=given, hint=hint, holds=_meant(state))
+        prompt = Prompt(kind=kind, label=label, text=given, hint=hint, holds=_target_holds(state))
         return _replace(state, prompt=prompt), None
 
     return ask
 
 
-def _doing(do: str) -> Callable[[State], Step]:
-    def act(state: State) -> Step:
+def _doing(do: str) -> Callable[[InboxState], Step]:
+    def act(state: InboxState) -> Step:
         row = state.current
         if row is None:
-            return told(state, "There is nothing here to do that to."), None
-        return state, Act(do=do, holds=_meant(state))
+            return with_message(state, "There is nothing here to do that to."), None
+        return state, Act(do=do, holds=_target_holds(state))
 
     return act
 
@@ -138,8 +138,8 @@ def _doing(do: str) -> Callable[[State], Step]:
 # ---------------------------------------------------------------------- moving
 
 
-def _moving(by: int, *, selecting: bool = False) -> Callable[[State], Step]:
-    def move(state: State) -> Step:
+def _moving(by: int, *, selecting: bool = False) -> Callable[[InboxState], Step]:
+    def move(state: InboxState) -> Step:
         if state.open and not selecting:
             return _replace(state, scroll=max(state.scroll + by, 0)), None
         return _to(state, state.at + by, selecting=selecting)
@@ -147,7 +147,7 @@ def _moving(by: int, *, selecting: bool = False) -> Callable[[State], Step]:
     return move
 
 
-def _to(state: State, at: int, *, selecting: bool = False) -> Step:
+def _to(state: InboxState, at: int, *, selecting: bool = False) -> Step:
     last = len(state.rows) - 1
     if at > last and state.more:
         return _replace(state, limit=state.limit + PAGE, at=last), Act(do="load")
@@ -156,27 +156,27 @@ def _to(state: State, at: int, *, selecting: bool = False) -> Step:
     if selecting and state.rows:
         selected |= {state.rows[state.at].id, state.rows[at].id}
     moved = _replace(state, at=at, scroll=0, selected=selected, expanded=False)
-    return moved, _look(moved)
+    return moved, _look_act(moved)
 
 
-def _look(state: State) -> Act | None:
+def _look_act(state: InboxState) -> Act | None:
     row = state.rows[state.at] if state.at < len(state.rows) else None
     return None if row is None else Act(do="look", holds=(row.id,))
 
 
-def _beside(by: int) -> Callable[[State], Step]:
+def _beside(by: int) -> Callable[[InboxState], Step]:
     """The next or the one before, open or not."""
     return lambda state: _to(state, state.at + by)
 
 
-def _open(state: State) -> Step:
+def _open(state: InboxState) -> Step:
     row = state.current
     if row is None or state.open:
         return state, None
     return _replace(state, open=True, scroll=0), Act(do="look", holds=(row.id,), sure=True)
 
 
-def _back(state: State) -> Step:
+def _back(state: InboxState) -> Step:
     if state.open:
         return _replace(state, open=False, scroll=0, expanded=False), None
     if state.selected:
@@ -186,62 +186,62 @@ def _back(state: State) -> Step:
     return state, None
 
 
-def _select(state: State) -> Step:
+def _select(state: InboxState) -> Step:
     row = state.current
     if row is None:
         return state, None
     return _replace(state, selected=state.selected ^ {row.id}), None
 
 
-def _expand(state: State) -> Step:
+def _expand(state: InboxState) -> Step:
     row = state.current
     opened = _replace(state, expanded=not state.expanded)
     return opened, None if row is None else Act(do="look", holds=(row.id,), sure=state.open)
 
 
-def _viewed(state: State, key: str) -> Step:
+def _viewed(state: InboxState, key: str) -> Step:
     if key == "end" or key == "G":
         return _to(state, len(state.rows))
     view = VIEWS.get(key)
     if view is None:
-        return told(state, "After g: " + ", ".join(f"{key} {name}" for key, name in VIEWS.items())), None
+        return with_message(state, "After g: " + ", ".join(f"{key} {name}" for key, name in VIEWS.items())), None
     return state, Act(do="load", view=view)
 
 
-def _fresh(state: State) -> Step:
+def _fresh(state: InboxState) -> Step:
     return state, Act(do="load")
 
 
-def _undo(state: State) -> Step:
+def _undo(state: InboxState) -> Step:
     """What is current, where one has just decided it; else one's last decision."""
     row = state.current
     if row is not None and row.placed_by is not None and same_person(row.placed_by, state.me):
         return state, Act(do="undo", holds=(row.id,))
     if not state.placed:
-        return told(state, "There is nothing to take back."), None
+        return with_message(state, "There is nothing to take back."), None
     return state, Act(do="undo", holds=(state.placed[-1],))
 
 
-def _help(state: State) -> Step:
+def _help(state: InboxState) -> Step:
     return _replace(state, help=True, scroll=0), None
 
 
-def _helped(state: State, key: str) -> State:
+def _helped(state: InboxState, key: str) -> InboxState:
     """It scrolls; any other key goes back."""
     if key in ("j", "down", "k", "up"):
         return _replace(state, scroll=max(state.scroll + (1 if key in ("j", "down") else -1), 0))
     return _replace(state, help=False, scroll=0)
 
 
-def _prefix(state: State) -> Step:
+def _prefix(state: InboxState) -> Step:
     return _replace(state, prefix="g"), None
 
 
-def _quit(state: State) -> Step:
+def _quit(state: InboxState) -> Step:
     return _back(state) if state.open else (_replace(state, over=True), None)
 
 
-_KEYS: Final[dict[str, Callable[[State], Step]]] = {
+_KEYS: Final[dict[str, Callable[[InboxState], Step]]] = {
     "j": _moving(1), "down": _moving(1), "k": _moving(-1), "up": _moving(-1),
     "J": _moving(1, selecting=True), "K": _moving(-1, selecting=True),
     "pagedown": _moving(_PAGE), "pageup": _moving(-_PAGE),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.inbox.state import State
+from holdfast.cli.inbox.state import InboxState
 from holdfast.cli.inbox.text_spans import Line, cut, fitted, flat, padded
 from holdfast.holds.queries.summary import (
     PLAIN_SIGNS,
@@ -31,7 +31,7 @@ _EMPTY = {
 }
 
 
-def list_lines(state: State, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
+def list_lines(state: InboxState, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
     """As many as fit, with the current one among them."""
     if not state.rows:
         return _nothing(state, width)
@@ -44,7 +44,7 @@ def list_lines(state: State, width: int, height: int, *, ascii_only: bool = Fals
     return lines
 
 
-def _nothing(state: State, width: int) -> list[Line]:
+def _nothing(state: InboxState, width: int) -> list[Line]:
     text = "Nothing like that." if state.query else _EMPTY.get(state.view, "Nothing waits for a decision.")
     return [
         *_pill(state, width),
@@ -54,13 +54,13 @@ def _nothing(state: State, width: int) -> list[Line]:
     ]
 
 
-def _pill(state: State, width: int) -> list[Line]:
+def _pill(state: InboxState, width: int) -> list[Line]:
     if not state.fresh:
         return []
     return [[(cut(f"  {len(state.fresh)} new: n shows them", width), "bold")]]
 
 
-def _card(state: State, row: HoldRow, current: bool, width: int, tall: int, ascii_only: bool) -> list[Line]:
+def _card(state: InboxState, row: HoldRow, current: bool, width: int, tall: int, ascii_only: bool) -> list[Line]:
     mark = ">" if current else " "
     chosen = "x" if row.id in state.selected else " "
     sign = (PLAIN_SIGNS if ascii_only else SIGNS).get(row.priority, "")
@@ -73,7 +73,7 @@ def _card(state: State, row: HoldRow, current: bool, width: int, tall: int, asci
     return [fitted([(head + title, style)], width), fitted([(second, style or "dim")], width)]
 
 
-def _one_line(state: State, row: HoldRow, head: str, width: int, style: str) -> Line:
+def _one_line(state: InboxState, row: HoldRow, head: str, width: int, style: str) -> Line:
     due = _due(state, row) if row.status is HoldStatus.pending else str(row.status)
     age = roughly(state.now - row.created_at)
     # In one's own list whom it waits for goes without saying.
@@ -83,14 +83,14 @@ def _one_line(state: State, row: HoldRow, head: str, width: int, style: str) -> 
     return fitted([(left + right, style)], width)
 
 
-def _facts(state: State, row: HoldRow) -> list[str]:
+def _facts(state: InboxState, row: HoldRow) -> list[str]:
     """What is most pressing first: the rest may be cut off."""
     claimed = claim_of(row, state.now)
     found = [_due(state, row), f"claimed: {claimed}" if claimed else "", row.flow, assignee_of(row)]
     return [flat(each) for each in [*found, f"{roughly(state.now - row.created_at)} old"] if each]
 
 
-def _due(state: State, row: HoldRow) -> str:
+def _due(state: InboxState, row: HoldRow) -> str:
     if row.status is not HoldStatus.pending:
         return flat(outcome_of(row, state.now))
     return (

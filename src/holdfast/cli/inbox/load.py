@@ -10,15 +10,15 @@ from typing import Final
 
 import msgspec
 
-from holdfast.cli.commands.hold_actor import Desk
+from holdfast.cli.commands.hold_actor import HoldSession
 from holdfast.cli.commands.hold_show import votes_of
-from holdfast.cli.commands.holds__listing import Wanted, find_holds
-from holdfast.cli.inbox.decide import drafted, typed_so_far
-from holdfast.cli.inbox.state import Sheet, State, told
+from holdfast.cli.commands.holds__listing import HoldListOptions, find_holds
+from holdfast.cli.inbox.decide import draft_submission, typed_so_far
+from holdfast.cli.inbox.state import HoldDetails, InboxState, with_message
 from holdfast.errors import ConflictError, ForbiddenError, HoldfastError, NotFoundError
 from holdfast.holds.permissions.assignees import same_person
 from holdfast.holds.queries.history import Entry
-from holdfast.holds.queries.list import Page
+from holdfast.holds.queries.list import HoldPage
 from holdfast.holds.queries.search import read_query
 from holdfast.holds.queries.summary import assignee_of, outcome_of, placed_of
 from holdfast.types.hold import HoldFilter, HoldRow
@@ -27,12 +27,12 @@ from holdfast.types.status import HoldStatus
 _replace = msgspec.structs.replace
 
 
-def merged(state: State, found: Iterable[HoldRow], gone: Mapping[str, HoldRow | None]) -> State:
+def merged(state: InboxState, found: Iterable[HoldRow], gone: Mapping[str, HoldRow | None]) -> InboxState:
     """Rows stay where they are and say what became of them; new ones wait until they are asked for.
 
     `gone`: what is not in the list any more, as it is now, where it can still be seen."""
     fresh: dict[str, HoldRow] = {row.id: row for row in found}
-    kept = [each for row in state.rows if (each := _kept(state, row, fresh, gone)) is not None]
+    kept = [each for row in state.rows if (each := _row_to_keep(state, row, fresh, gone)) is not None]
     known = {row.id for row in state.rows}
     unknown = [row for row in fresh.values() if row.id not in known]
     new = tuple(row for row in unknown if row.created_at > state.loaded_at)
@@ -54,8 +54,8 @@ def merged(state: State, found: Iterable[HoldRow], gone: Mapping[str, HoldRow | 
     )
 
 
-def _kept(
-    state: State, row: HoldRow, fresh: Mapping[str, HoldRow], gone: Mapping[str, HoldRow | None]
+def _row_to_keep(
+    state: InboxState, row: HoldRow, fresh: Mapping[str, HoldRow], gone: Mapping[str, HoldRow | None]
 ) -> HoldRow | None:
     """What others have decided stays to be seen; what is one's own, or went elsewhere, leaves."""
     if row.id in fresh:
@@ -67,7 +67,7 @@ def _kept(
     return None if same_person(by, state.me) and state.view != "done" else now
 
 
-def _place_refreshing(state: State, ids: list[str]) -> int:
+def _place_refreshing(state: InboxState, ids: list[str]) -> int:
     """The same hold as before, else what took its place."""
     before = state.rows[state.at].id if state.at < len(state.rows) else None
     return ids.index(before) if before in ids else min(state.at, max(len(ids) - 1, 0))
@@ -78,7 +78,7 @@ def _is_placed(hold: str, fresh: Mapping[str, HoldRow]) -> bool:
     return row is not None and row.placed is not None
 
 
-def reread(state: State, sheet: Sheet) -> tuple[State, bool]:
+def reread(state: InboxState, sheet: HoldDetails) -> tuple[InboxState, bool]:
     """The open hold as it is now, and whether what is being filled in came too late: somebody was first."""
     before = state.sheet.row if state.sheet is not None and state.sheet.row.id == sheet.row.id else None
     state = _replace(state, sheet=sheet)
@@ -89,10 +89,10 @@ def reread(state: State, sheet: Sheet) -> tuple[State, bool]:
     after = _replace(
         state, armed=None, sure=(), prompt=None if busy else state.prompt, filling=None, cut_off=busy
     )
-    return told(after, overtaken(sheet.row, state.now) + kept, alert=True), busy
+    return with_message(after, overtaken_text(sheet.row, state.now) + kept, alert=True), busy
 
 
-def _was_overtaken(state: State, before: HoldRow, now: HoldRow) -> bool:
+def _was_overtaken(state: InboxState, before: HoldRow, now: HoldRow) -> bool:
     """By somebody else: decided, about to be, or handed on."""
     if before.status is not HoldStatus.pending:
         return False
@@ -103,7 +103,7 @@ def _was_overtaken(state: State, before: HoldRow, now: HoldRow) -> bool:
     return now.epoch != before.epoch
 
 
-def overtaken(row: HoldRow, now: int) -> str:
+def overtaken_text(row: HoldRow, now: int) -> str:
     """`Resolved by user:dana@acme 12 s ago: reject.`"""
     outcome = outcome_of(row, now) or placed_of(row, now) or f"it waits for {assignee_of(row)} now"
     return f"{outcome[:1].upper()}{outcome[1:]}."
@@ -113,11 +113,11 @@ OPEN: Final = HoldFilter(status=(HoldStatus.pending,))
 COUNTED: Final = ("mine", "groups", "asked", "unrouted", "all")
 
 
-class Reader:
-    def __init__(self, desk: Desk) -> None:
+class InboxReader:
+    def __init__(self, desk: HoldSession) -> None:
         self.desk = desk
 
-    async def load(self, state: State) -> State:
+    async def load(self, state: InboxState) -> InboxState:
         """The list anew, in its own order. Raises InputError for a search that means nothing."""
         page = await self._page(state)
         chips = read_query(state.query, me=self.desk.actor.id, now=self.desk.now).chips
@@ -137,10 +137,10 @@ class Reader:
         state = await self.count(state)
         return await self.look(state, page.rows[at].id) if page.rows else _replace(state, open=False)
 
-    async def _page(self, state: State) -> Page:
-        return await find_holds(self.desk, Wanted(query=state.query, view=state.view, limit=state.limit))
+    async def _page(self, state: InboxState) -> HoldPage:
+        return await find_holds(self.desk, HoldListOptions(query=state.query, view=state.view, limit=state.limit))
 
-    async def count(self, state: State) -> State:
+    async def count(self, state: InboxState) -> InboxState:
         """Those of the other views. What somebody may not see has no figure, nor that nobody asks them."""
         counts: dict[str, int] = {}
         for view in COUNTED:
@@ -152,7 +152,7 @@ class Reader:
             counts.pop("asked", None)
         return _replace(state, counts=counts)
 
-    async def refresh(self, state: State) -> State:
+    async def refresh(self, state: InboxState) -> InboxState:
         """The same list as it is now, with nothing moved; and the hold that is being read."""
         state = _replace(state, now=self.desk.now)
         for row in state.rows:
@@ -171,7 +171,7 @@ class Reader:
         row = keep or (state.rows[state.at].id if state.rows else None)
         return _replace(state, sheet=None) if row is None else await self._look_again(state, row)
 
-    async def _look_again(self, state: State, hold: str) -> State:
+    async def _look_again(self, state: InboxState, hold: str) -> InboxState:
         """What went to somebody else meanwhile is closed, and not asked for again."""
         try:
             return await self.look(state, hold)
@@ -181,7 +181,7 @@ class Reader:
             left = _replace(
                 state, rows=rows, at=at, sheet=None, open=False, filling=None, prompt=None, armed=None
             )
-            return told(left, f"It is out of your hands: {error.message}", alert=True)
+            return with_message(left, f"It is out of your hands: {error.message}", alert=True)
 
     async def _now(self, hold: str) -> HoldRow | None:
         try:
@@ -189,12 +189,12 @@ class Reader:
         except HoldfastError:
             return None
 
-    async def look(self, state: State, hold: str) -> State:
+    async def look(self, state: InboxState, hold: str) -> InboxState:
         """Raises HoldNotFoundError, ForbiddenError: it may have gone to somebody else."""
         holds, actor = self.desk.holds, self.desk.actor
         row = await holds.get(actor, hold)
         draft = await holds.draft(actor, hold)
-        sheet = Sheet(
+        sheet = HoldDetails(
             row=row,
             notes=tuple(await holds.comments(actor, hold)),
             votes=tuple(await votes_of(self.desk, row)),
@@ -204,13 +204,13 @@ class Reader:
         filling = typed_so_far(state)
         state, too_late = reread(_replace(state, now=self.desk.now), sheet)
         if too_late and filling is not None:
-            await holds.save_draft(actor, hold, drafted(filling))
+            await holds.save_draft(actor, hold, draft_submission(filling))
             kept = await holds.draft(actor, hold)
             state = _replace(state, sheet=_replace(sheet, draft=msgspec.to_builtins(kept)))
         return state
 
 
-def _place(state: State, ids: Sequence[str]) -> int:
+def _place(state: InboxState, ids: Sequence[str]) -> int:
     """The same hold stays current, where it is still there."""
     row = state.current
     return ids.index(row.id) if row is not None and row.id in ids else min(state.at, max(len(ids) - 1, 0))

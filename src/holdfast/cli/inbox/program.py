@@ -10,16 +10,16 @@ from typing import Final
 
 import msgspec
 
-from holdfast.cli.commands.hold_actor import Desk, Seat, sitting
-from holdfast.cli.commands.holds__listing import Wanted, list_holds
+from holdfast.cli.commands.hold_actor import HoldSession, ActorOptions, open_hold_session
+from holdfast.cli.commands.holds__listing import HoldListOptions, list_holds
 from holdfast.cli.inbox.decide import MOVED
 from holdfast.cli.inbox.keys import press
 from holdfast.cli.inbox.screen import SPLIT, frame
 from holdfast.cli.inbox.service_calls import Actions
-from holdfast.cli.inbox.state import State, told
+from holdfast.cli.inbox.state import InboxState, with_message
 from holdfast.cli.inbox.terminal import Terminal
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import is_plain, note, say
+from holdfast.cli.output.screen import is_plain, print_note, print_line
 from holdfast.errors import HoldfastError, InputError, StoreError
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
@@ -36,28 +36,28 @@ _TICKED: Final = "ticked"
 _replace = msgspec.structs.replace
 
 
-async def open_inbox(seat: Seat, *, view: str | None, query: str) -> Exit:
+async def open_inbox(seat: ActorOptions, *, view: str | None, query: str) -> Exit:
     """Raises InputError where there is no terminal to live in."""
     shown = view or ("all" if seat.as_ is None else "mine")
     if seat.json:
-        return await list_holds(Wanted(query=query, view=shown, limit=200), seat)
+        return await list_holds(HoldListOptions(query=query, view=shown, limit=200), seat)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InputError(
             "the inbox needs a terminal to live in.", hint="`holdfast holds list` prints what waits."
         )
-    async with sitting(seat, channel="inbox") as desk:
-        state = State(me=desk.actor.id, view=shown, query=query, now=desk.now)
-        inbox = Inbox(desk, await Actions(desk).reader.load(state))
+    async with open_hold_session(seat, channel="inbox") as desk:
+        state = InboxState(me=desk.actor.id, view=shown, query=query, now=desk.now)
+        inbox = InboxProgram(desk, await Actions(desk).reader.load(state))
         with Terminal(inbox.hear) as terminal:
             await inbox.live(terminal)
         await _leave(desk, inbox.state)
     return Exit.ok
 
 
-class Inbox:
+class InboxProgram:
     """One thing after another: a key is never pressed on what is not shown yet."""
 
-    def __init__(self, desk: Desk, state: State) -> None:
+    def __init__(self, desk: HoldSession, state: InboxState) -> None:
         self.state = state
         self._desk = desk
         self._actions = Actions(desk)
@@ -94,7 +94,7 @@ class Inbox:
         """`seen`: what was in sight. A decision that was meant for another hold is not made on this one."""
         self.state = _replace(self.state, now=self._desk.now)
         if heard in DECIDING and self.state.prompt is None and seen not in (None, self._current()):
-            self.state = told(_replace(self.state, armed=None, sure=()), MOVED, alert=True)
+            self.state = with_message(_replace(self.state, armed=None, sure=()), MOVED, alert=True)
             return
         if heard == _CHANGED:
             await self._refresh()
@@ -117,9 +117,9 @@ class Inbox:
             fresh = await self._actions.reader.count(fresh)
         except HoldfastError as error:
             self._behind = True
-            self.state = told(self.state, f"Not up to date: {error.message}", alert=True)
+            self.state = with_message(self.state, f"Not up to date: {error.message}", alert=True)
             return
-        self.state = told(fresh, "") if self._behind else fresh
+        self.state = with_message(fresh, "") if self._behind else fresh
         self._behind = False
 
     @contextlib.asynccontextmanager
@@ -148,21 +148,21 @@ class Inbox:
                 self.hear(_TICKED)
 
 
-async def _leave(desk: Desk, state: State) -> None:
+async def _leave(desk: HoldSession, state: InboxState) -> None:
     """What can still be taken back is waited for: whoever leaves has made up their mind."""
     left = [row.placed_until - desk.now for row in await _placed(desk, state) if row.placed_until is not None]
     if left and max(left) > 0:
         what = "1 decision stands" if len(left) == 1 else f"{len(left)} decisions stand"
-        note(f"{what} in {max(left) / MICROS:.0f} s; Ctrl-C leaves that to whoever looks next.")
+        print_note(f"{what} in {max(left) / MICROS:.0f} s; Ctrl-C leaves that to whoever looks next.")
         await asyncio.sleep(max(left) / MICROS)
     await _placed(desk, state)
     if state.decided:
-        say(
+        print_line(
             f"{state.decided} decided. Their runs go on where a worker has them, or by `holdfast resume RUN`."
         )
 
 
-async def _placed(desk: Desk, state: State) -> list[HoldRow]:
+async def _placed(desk: HoldSession, state: InboxState) -> list[HoldRow]:
     """As they are now: a look makes those whose time is over."""
     found: list[HoldRow] = []
     for hold in state.placed:

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from holdfast.cli.inbox.hold_view import sheet_lines
+from holdfast.cli.inbox.hold_view import detail_lines
 from holdfast.cli.inbox.list_view import list_lines
-from holdfast.cli.inbox.state import VIEWS, State
+from holdfast.cli.inbox.state import VIEWS, InboxState
 from holdfast.cli.inbox.text_spans import Line, Span, cut, fitted, flat, length, wrapped
 from holdfast.model.template import as_text
 
@@ -39,34 +39,34 @@ HELP: Final = (
 )
 
 
-class Frame(msgspec.Struct, frozen=True):
+class ScreenFrame(msgspec.Struct, frozen=True):
     """Exactly as many lines as the terminal has. `cursor`: where the next letter goes (row, column)."""
 
     lines: list[Line]
     cursor: tuple[int, int] | None = None
 
 
-def frame(state: State, width: int, height: int, *, ascii_only: bool = False) -> Frame:
+def frame(state: InboxState, width: int, height: int, *, ascii_only: bool = False) -> ScreenFrame:
     head = _head(state, width)
     foot, column = _foot(state, width)
     room = max(height - len(head) - len(foot), 1)
     body = _body(state, width, room, ascii_only=ascii_only)[:room]
     lines = [*head, *body, *([] for _ in range(room - len(body))), *foot][-height:]
     cursor = None if column is None else (len(lines) - _after_input(state, width) - 1, column)
-    return Frame(lines, cursor)
+    return ScreenFrame(lines, cursor)
 
 
-def _body(state: State, width: int, height: int, *, ascii_only: bool) -> list[Line]:
+def _body(state: InboxState, width: int, height: int, *, ascii_only: bool) -> list[Line]:
     if state.help:
         lines = _help(width)
         return lines[min(state.scroll, max(len(lines) - height, 0)) :]
     if width < SPLIT:
         if state.open:
-            return sheet_lines(state, width, height)
+            return detail_lines(state, width, height)
         return list_lines(state, width, height, ascii_only=ascii_only)
     left = max(width * 2 // 5, _LEAST)
     cards = list_lines(state, left, height, ascii_only=ascii_only)
-    beside = sheet_lines(state, width - left - 3, height)
+    beside = detail_lines(state, width - left - 3, height)
     wall = "┃" if state.open else "│"
     return [
         [*fitted(_at(cards, i), left), (f" {wall} ", "dim"), *_at(beside, i)]
@@ -78,7 +78,7 @@ def _at(lines: list[Line], i: int) -> Line:
     return lines[i] if i < len(lines) else []
 
 
-def _head(state: State, width: int) -> list[Line]:
+def _head(state: InboxState, width: int) -> list[Line]:
     own = f"{len(state.rows)}{'+' if state.more else ''}"
     counts = {view: str(count) for view, count in state.counts.items()} | {state.view: own}
     views = [_tab(view, counts[view], view == state.view) for view in VIEWS.values() if view in counts]
@@ -99,7 +99,7 @@ def _tab(view: str, count: str, now: bool) -> Span:
     return (f"[{view} {count}]", "bold") if now else (f" {view} {count} ", "dim")
 
 
-def _foot(state: State, width: int) -> tuple[list[Line], int | None]:
+def _foot(state: InboxState, width: int) -> tuple[list[Line], int | None]:
     """And the column of the cursor, where something is typed."""
     if state.prompt is not None:
         return _prompt(state, width)
@@ -108,7 +108,7 @@ def _foot(state: State, width: int) -> tuple[list[Line], int | None]:
     return [*said, [(cut(_hints(state, width), width), "dim")]], None
 
 
-def _hints(state: State, width: int) -> str:
+def _hints(state: InboxState, width: int) -> str:
     if state.help:
         return "j k scroll   any other key: back"
     if state.prefix:
@@ -122,7 +122,7 @@ def _hints(state: State, width: int) -> str:
     return "j k move  Enter open  1-9 decide  / search  x select  g views  ? help  q leave"
 
 
-def _prompt(state: State, width: int) -> tuple[list[Line], int]:
+def _prompt(state: InboxState, width: int) -> tuple[list[Line], int]:
     prompt = state.prompt
     assert prompt is not None
     room = max(width - 3, 1)
@@ -137,7 +137,7 @@ def _prompt(state: State, width: int) -> tuple[list[Line], int]:
     return [*lines, [(cut("Enter: go on   Esc: leave it   Ctrl-U: empty the line", width), "dim")]], column
 
 
-def _so_far(state: State) -> str:
+def _so_far(state: InboxState) -> str:
     """What is filled in by now: nobody has to remember it."""
     filling = state.filling
     if filling is None or not filling.values:
@@ -146,7 +146,7 @@ def _so_far(state: State) -> str:
     return f"{filling.decision}: {told}"
 
 
-def _after_input(state: State, width: int) -> int:
+def _after_input(state: InboxState, width: int) -> int:
     """Lines of the foot below the one that is typed in."""
     hint = "" if state.prompt is None else state.prompt.hint
     return 1 + (len(wrapped(hint, width)) if hint else 0)

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.cli.commands.hold_actions__filing import local
-from holdfast.cli.commands.hold_actor import Desk, moment
-from holdfast.cli.inbox.decide import ask_field, attached
-from holdfast.cli.inbox.load import Reader
-from holdfast.cli.inbox.state import PAGE, Act, State, told
+from holdfast.cli.commands.hold_actions__filing import local_path
+from holdfast.cli.commands.hold_actor import HoldSession, moment
+from holdfast.cli.inbox.decide import ask_field, file_attached
+from holdfast.cli.inbox.load import InboxReader
+from holdfast.cli.inbox.state import PAGE, Act, InboxState, with_message
 from holdfast.cli.inbox.text_spans import cut, flat
 from holdfast.errors import FormInvalidError, HoldfastError, InputError
 from holdfast.holds.permissions.assignees import same_person
@@ -24,30 +24,30 @@ _TITLE: Final = 40
 
 
 class Actions:
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: HoldSession) -> None:
         self.desk = desk
-        self.reader = Reader(desk)
+        self.reader = InboxReader(desk)
 
-    async def perform(self, state: State, act: Act) -> State:
+    async def perform(self, state: InboxState, act: Act) -> InboxState:
         """Nothing is raised but what ends the program."""
         try:
             return await _ACTS[act.do](self, state, act)
         except HoldfastError as error:
             return await self._refused(state, error)
 
-    async def _refused(self, state: State, error: HoldfastError) -> State:
+    async def _refused(self, state: InboxState, error: HoldfastError) -> InboxState:
         """As the hold is now; what was sent is kept as a draft by whoever refused it."""
         if isinstance(error, FormInvalidError) and state.filling is not None:
             return ask_field(state, error)
         hint = f" {error.hint}" if error.hint else ""
-        state = told(_replace(state, prompt=None, filling=None), f"{error.message}{hint}", alert=True)
+        state = with_message(_replace(state, prompt=None, filling=None), f"{error.message}{hint}", alert=True)
         try:
             return await self.reader.refresh(state)
         except HoldfastError:
             return state  # the store does not answer: what is shown stays
 
     # ------------------------------------------------------------------ looking
-    async def load(self, state: State, act: Act) -> State:
+    async def load(self, state: InboxState, act: Act) -> InboxState:
         """Another view or search begins at its top; one that is refused leaves everything as it is."""
         if act.view is None and act.query is None:
             return await self.reader.load(state)
@@ -65,19 +65,19 @@ class Actions:
         )
         return await self.reader.load(wanted)
 
-    async def look(self, state: State, act: Act) -> State:
+    async def look(self, state: InboxState, act: Act) -> InboxState:
         if act.sure:
             await self.desk.holds.seen(self.desk.actor, act.holds[0])
         return await self.reader.look(state, act.holds[0])
 
     # ------------------------------------------------------------------ deciding
-    async def decide(self, state: State, act: Act) -> State:
+    async def decide(self, state: InboxState, act: Act) -> InboxState:
         shown = state.current
         body = {"decision": act.decision, "response_data": act.data, "comment": act.comment}
         if shown is not None and shown.id == act.holds[0]:
             body["request_hash"] = shown.request_hash
         done = await self.desk.holds.place(self.desk.actor, act.holds[0], body)
-        state = told(_replace(state, filling=None, prompt=None), _decided(done.row, act.decision, state.now))
+        state = with_message(_replace(state, filling=None, prompt=None), _decided(done.row, act.decision, state.now))
         placed = done.row.placed is not None
         kept = [each for each in state.placed if each != done.row.id]
         state = _replace(
@@ -88,7 +88,7 @@ class Actions:
         )
         return await self._on(state, done.row)
 
-    async def _on(self, state: State, row: HoldRow) -> State:
+    async def _on(self, state: InboxState, row: HoldRow) -> InboxState:
         """To the next one that is still to be decided."""
         said = state.said
         state = await self.reader.refresh(state)
@@ -100,19 +100,19 @@ class Actions:
             state = _replace(state, open=False, scroll=0)
         return _replace(state, said=said, alert=False)
 
-    async def attach(self, state: State, act: Act) -> State:
+    async def attach(self, state: InboxState, act: Act) -> InboxState:
         """A file that is not taken is asked for again."""
-        path = local(act.text)
+        path = local_path(act.text)
         try:
             kept = await self.desk.holds.attach(self.desk.actor, act.holds[0], act.field, path.name, path)
         except InputError as error:
             prompt = state.prompt
             wrong = None if prompt is None else _replace(prompt, error=error.message)
             return _replace(state, prompt=wrong)
-        state, then = attached(state, act.field, kept)
+        state, then = file_attached(state, act.field, kept)
         return state if then is None else await self.perform(state, then)
 
-    async def bulk(self, state: State, act: Act) -> State:
+    async def bulk(self, state: InboxState, act: Act) -> InboxState:
         shown: dict[str, int] = {row.id: row.version for row in state.rows}
         found = await self.desk.holds.bulk(
             self.desk.actor, act.holds, act.decision, preview=not act.sure, versions=shown
@@ -121,7 +121,7 @@ class Actions:
         rest = f" {left}" if left else ""
         if act.sure:
             state = _replace(state, selected=frozenset(), decided=state.decided + found.done)
-            return told(
+            return with_message(
                 await self.reader.load(state),
                 f"{found.done} decided {act.decision!r}.{rest}",
                 alert=bool(left),
@@ -129,54 +129,54 @@ class Actions:
         ids = tuple(each.hold for each in found.items if each.done)
         ask = f"{len(ids)} would be decided {act.decision!r}.{rest}"
         if not ids:
-            return told(state, ask, alert=True)
-        return told(
+            return with_message(state, ask, alert=True)
+        return with_message(
             _replace(state, sure=ids, armed=act.decision), f"{ask} Enter decides, any other key does not."
         )
 
-    async def undo(self, state: State, act: Act) -> State:
+    async def undo(self, state: InboxState, act: Act) -> InboxState:
         row = await self.desk.holds.undo(self.desk.actor, act.holds[0])
         state = _replace(
             state,
             placed=tuple(each for each in state.placed if each != row.id),
             decided=max(state.decided - 1, 0),
         )
-        state = told(await self.reader.refresh(state), f"Taken back: {_short(row)}. It is your draft.")
+        state = with_message(await self.reader.refresh(state), f"Taken back: {_short(row)}. It is your draft.")
         ids = [each.id for each in state.rows]
         return (
             await self.reader.look(_replace(state, at=ids.index(row.id)), row.id) if row.id in ids else state
         )
 
-    async def draft(self, state: State, act: Act) -> State:
+    async def draft(self, state: InboxState, act: Act) -> InboxState:
         said = {"decision": act.decision or None, "response_data": act.data, "comment": act.comment}
         await self.desk.holds.save_draft(self.desk.actor, act.holds[0], said)
         return await self.reader.look(state, act.holds[0])
 
     # ------------------------------------------------------------------ arranging
-    async def comment(self, state: State, act: Act) -> State:
+    async def comment(self, state: InboxState, act: Act) -> InboxState:
         return await self._each(
             state, act, lambda hold: self.desk.holds.comment(self.desk.actor, hold, act.text), "Said."
         )
 
-    async def reassign(self, state: State, act: Act) -> State:
+    async def reassign(self, state: InboxState, act: Act) -> InboxState:
         def hand_on(hold: str) -> Awaitable[Any]:
             return self.desk.holds.reassign(self.desk.actor, hold, act.text)
 
         return await self._each(state, act, hand_on, f"Handed on to {act.text}.")
 
-    async def ask_back(self, state: State, act: Act) -> State:
+    async def ask_back(self, state: InboxState, act: Act) -> InboxState:
         def ask(hold: str) -> Awaitable[Any]:
             return self.desk.holds.ask_back(self.desk.actor, hold, act.text)
 
         return await self._each(state, act, ask, "Asked; the deadline stands still until the reply.")
 
-    async def reply(self, state: State, act: Act) -> State:
+    async def reply(self, state: InboxState, act: Act) -> InboxState:
         def answer(hold: str) -> Awaitable[Any]:
             return self.desk.holds.reply(self.desk.actor, hold, act.text)
 
         return await self._each(state, act, answer, "Replied.")
 
-    async def snooze(self, state: State, act: Act) -> State:
+    async def snooze(self, state: InboxState, act: Act) -> InboxState:
         when = moment(act.text, "snooze")
 
         def put_off(hold: str) -> Awaitable[Any]:
@@ -184,7 +184,7 @@ class Actions:
 
         return await self._each(state, act, put_off, "Out of your sight for a while; its deadline stays.")
 
-    async def claim(self, state: State, act: Act) -> State:
+    async def claim(self, state: InboxState, act: Act) -> InboxState:
         """What one has claimed is let go."""
         rows: dict[str, HoldRow] = {
             row.id: row for row in (*state.rows, *((state.sheet.row,) if state.sheet else ()))
@@ -201,18 +201,18 @@ class Actions:
             "Claimed: others leave it to you.",
         )
 
-    async def watch(self, state: State, act: Act) -> State:
+    async def watch(self, state: InboxState, act: Act) -> InboxState:
         """Off again in the list of what is watched."""
         off = state.view == "watching"
         mark = self.desk.holds.unwatch if off else self.desk.holds.watch
         told_so = "Not watched any more." if off else "Watched: g w shows it, whoever decides."
         return await self._each(state, act, lambda hold: mark(self.desk.actor, hold), told_so)
 
-    async def _each(self, state: State, act: Act, do: Callable[[str], Awaitable[Any]], said: str) -> State:
+    async def _each(self, state: InboxState, act: Act, do: Callable[[str], Awaitable[Any]], said: str) -> InboxState:
         for hold in act.holds:
             await do(hold)
         many = f" ({len(act.holds)} holds)" if len(act.holds) > 1 else ""
-        return told(await self.reader.refresh(_replace(state, selected=frozenset())), said + many)
+        return with_message(await self.reader.refresh(_replace(state, selected=frozenset())), said + many)
 
 
 def _decided(row: HoldRow, decision: str, now: int) -> str:
@@ -232,13 +232,13 @@ def _is_open(row: HoldRow) -> bool:
     return row.status is HoldStatus.pending and row.placed is None
 
 
-def _is_claimed_by(row: HoldRow | None, state: State) -> bool:
+def _is_claimed_by(row: HoldRow | None, state: InboxState) -> bool:
     if row is None or row.claimed_by is None or not same_person(row.claimed_by, state.me):
         return False
     return row.claim_until is None or row.claim_until > state.now
 
 
-_ACTS: Final[dict[str, Callable[[Actions, State, Act], Awaitable[State]]]] = {
+_ACTS: Final[dict[str, Callable[[Actions, InboxState, Act], Awaitable[InboxState]]]] = {
     name: getattr(Actions, name)
     for name in (
 "load", "look", "decide", "attach", "bulk", "undo", "draft", "comment", "ask_back", "reply", "reassign",

@@ -40,7 +40,7 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
     comment: str | None = None
 
 
-class Sheet(msgspec.Struct, frozen=True, kw_only=True):
+class HoldDetails(msgspec.Struct, frozen=True, kw_only=True):
     """One hold with what is said about it. `history`: lines of it, where they were asked for."""
 
     row: HoldRow
@@ -50,7 +50,7 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     votes: tuple[str, ...] = ()
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class InboxState(msgspec.Struct, frozen=True, kw_only=True):
     """`at` is the row that the keys mean. `fresh`: rows that came since, and wait to be shown."""
 
     me: str = "user:local"
@@ -66,7 +66,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     fresh: tuple[HoldRow, ...] = ()
     at: int = 0
     selected: frozenset[str] = frozenset()
-    sheet: Sheet | None = None
+    sheet: HoldDetails | None = None
     open: bool = False
     split: bool = False  # the list and the hold are both in sight
     help: bool = False
@@ -113,8 +113,8 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     query: str | None = None
 
 
-Step = tuple[State, Act | None]
+Step = tuple[InboxState, Act | None]
 
 
-def told(state: State, said: str, *, alert: bool = False) -> State:
+def with_message(state: InboxState, said: str, *, alert: bool = False) -> InboxState:
     return msgspec.structs.replace(state, said=said, alert=alert)

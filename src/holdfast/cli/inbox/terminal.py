@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final
 
-from holdfast.cli.inbox.screen import Frame
+from holdfast.cli.inbox.screen import ScreenFrame
 from holdfast.cli.inbox.text_spans import painted
 from holdfast.cli.output.screen import is_plain
 
@@ -133,7 +133,7 @@ class Terminal:
         self._shown = []
         self._write("\x1b[2J")
 
-    def show(self, page: Frame) -> None:
+    def show(self, page: ScreenFrame) -> None:
         """Only the lines that differ from what is there."""
         fresh = [painted(line, colour=self._colour) for line in page.lines]
         parts = ["\x1b[?25l"]

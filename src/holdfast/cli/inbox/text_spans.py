@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from holdfast.cli.output.screen import clean
+from holdfast.cli.output.screen import clean_text
 
 Span = tuple[str, str]
 Line = list[Span]
@@ -28,7 +28,7 @@ _NO_COLOUR: Final = {"alert": "1", "good": "", "warm": ""}
 
 def flat(text: str) -> str:
     """On one line, and nothing in it that moves a terminal."""
-    return " ".join(clean(text).split())
+    return " ".join(clean_text(text).split())
 
 
 def cut(text: str, width: int) -> str:
@@ -51,7 +51,7 @@ def wrapped(text: str, width: int) -> list[str]:
 def _wrapped(text: str, width: int) -> tuple[str, ...]:
     """Kept, because a screen is drawn each second and its texts stay."""
     found: list[str] = []
-    for line in clean(text).expandtabs(4).splitlines() or [""]:
+    for line in clean_text(text).expandtabs(4).splitlines() or [""]:
         found += _wrap_line(line, max(width, 1))
     return tuple(found)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from holdfast.attractor.backends.base import AnyBackend
 from holdfast.attractor.backends.model import NAME, ModelBackend
 from holdfast.attractor.backends.select import SIMULATION, WAYS_OUT, ambient_backend, backend_named
-from holdfast.attractor.prepare import Ready
-from holdfast.attractor.program import Fittings
+from holdfast.attractor.prepare import PreparedPipeline
+from holdfast.attractor.program import PipelineSetup
 from holdfast.errors import InputError, SettingsError
 from holdfast.frontends.dot.document import Stage
 from holdfast.frontends.dot.model_choice import model_choice
@@ -27,9 +27,9 @@ def name_for_workers(backend: str | None, *, simulate: bool) -> str:
     return backend if backend in (NAME, SIMULATION) else ""
 
 
-def require_model(ready: Ready, fittings: Fittings) -> None:
+def require_model(ready: PreparedPipeline, fittings: PipelineSetup) -> None:
     """Raises SettingsError for the first stage that nobody here can answer."""
-    stages = _asking(ready, fittings)
+    stages = _prompting_stages(ready, fittings)
     if not stages:
         return
     backend = fittings.backend or ambient_backend()
@@ -44,7 +44,7 @@ def require_model(ready: Ready, fittings: Fittings) -> None:
             raise problem
 
 
-def _asking(ready: Ready, fittings: Fittings) -> list[Stage]:
+def _prompting_stages(ready: PreparedPipeline, fittings: PipelineSetup) -> list[Stage]:
     registry, pipeline = fittings.whole_registry(), ready.pipeline
     asks = {"codergen"} - registry.custom
     asking = [stage for stage in pipeline.stages.values() if registry.kind_of(stage) in asks]

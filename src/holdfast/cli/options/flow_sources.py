@@ -10,7 +10,7 @@ from holdfast.cli.options.store import known_sources
 from holdfast.errors import HoldfastError
 
 
-class Known(msgspec.Struct, frozen=True):
+class SourceStatus(msgspec.Struct, frozen=True):
     """`here`: the code of this version can be loaded. `why`: told where it cannot."""
 
     here: bool
@@ -25,17 +25,17 @@ class Sources:
         self._noted = known_sources(store)
         self._loaded: dict[str, list[Flow] | str] = {}
 
-    def of(self, version: str) -> Known:
+    def of(self, version: str) -> SourceStatus:
         spec = self._noted.get(version)
         if spec is None:
-            return Known(False, why="where its code is, is not known here")
+            return SourceStatus(False, why="where its code is, is not known here")
         place = split(spec)[0]
         found = self._flows(place)
         if isinstance(found, str):
-            return Known(False, place, found)
+            return SourceStatus(False, place, found)
         if any(flow.program().version == version for flow in found):
-            return Known(True, place)
-        return Known(False, place, f"{place} holds another version now")
+            return SourceStatus(True, place)
+        return SourceStatus(False, place, f"{place} holds another version now")
 
     def _flows(self, place: str) -> list[Flow] | str:
         if place not in self._loaded:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.attractor.picture import picture_of_run
 from holdfast.attractor.stored_source import pipeline_of
-from holdfast.cli.output.screen import clean, coloured, is_plain, style_of
+from holdfast.cli.output.screen import clean_text, coloured, is_plain, style_of
 from holdfast.cli.output.timeline import money
 from holdfast.drawing import Picture, TextDrawing, to_text
 from holdfast.drawing.labels import ASCII_SIGNS, SIGNS, shortened
@@ -18,11 +18,11 @@ from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import dialect_of
 from holdfast.runs.events import reader_of
-from holdfast.runs.history.visits import Visit, Visits, see
+from holdfast.runs.history.visits import NodeVisit, Visits, apply_event
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 from holdfast.types.event import Event
-from holdfast.types.human_time import lasting
+from holdfast.types.human_time import human_duration
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -55,7 +55,7 @@ class LiveView:
         self.visits = Visits(KEPT)
 
     def see(self, event: Event) -> None:
-        see(self.visits, event)
+        apply_event(self.visits, event)
         if event.type in ("run.completed", "run.failed", "run.cancelled"):
             self._status, self._ended_at = event.type.partition(".")[2], event.at
         elif event.type == "run.resumed":
@@ -77,7 +77,7 @@ class LiveView:
         earlier = [_text((f"  {left_out} more", "dim"))] if left_out else []
         return Group(self._head(now), *earlier, *lines[-room:], self._foot())
 
-    def _shown(self, room: int) -> tuple[list[Visit], int]:
+    def _shown(self, room: int) -> tuple[list[NodeVisit], int]:
         """What is under way comes before what has ended; (those, how many are left out)."""
         opened, ended = list(self.visits.open.values())[:room], self.visits.ended
         recent = ended[-(room - len(opened)) :] if len(opened) < room else []
@@ -87,7 +87,7 @@ class LiveView:
 
     def _head(self, now: int) -> Text:
         row = self._row
-        age = lasting((self._ended_at or now) - row.created_at)
+        age = human_duration((self._ended_at or now) - row.created_at)
         return _text(
             (row.flow, "bold"),
             (f"  {row.id[:8]}  ", "dim"),
@@ -107,10 +107,10 @@ class LiveView:
         told += [f"cost {cost}"] if cost else []
         return _text((" · ".join(told), "dim"))
 
-    def _visit(self, visit: Visit, now: int, width: int) -> list[Text]:
+    def _visit(self, visit: NodeVisit, now: int, width: int) -> list[Text]:
         style = style_of(visit.state)
         label = shortened(visit.label, 40)
-        took = lasting((visit.ended_at or now) - visit.started_at)
+        took = human_duration((visit.ended_at or now) - visit.started_at)
         first = _text(
             (f"{_sign(visit, now, plain=self._plain)} ", style), f"{label:24} ", (f"{took:>10}", "dim")
         )
@@ -118,7 +118,7 @@ class LiveView:
         if about:
             first.append(f"  {about}", style="red" if visit.error else style_of("note"))
         first.truncate(width, overflow="ellipsis")
-        said = _said(visit, width, plain=self._plain)
+        said = _output_tail(visit, width, plain=self._plain)
         return [first, *([_text((said, "dim italic"))] if said else [])]
 
 
@@ -128,14 +128,14 @@ def _text(*parts: Any) -> Text:
     return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
 
-def _sign(visit: Visit, now: int, *, plain: bool) -> str:
+def _sign(visit: NodeVisit, now: int, *, plain: bool) -> str:
     if visit.state == "running":
         frames = _SPINNER[plain]
         return frames[now // 100_000 % len(frames)]
     return (ASCII_SIGNS if plain else SIGNS)[_SIGNS[visit.state]]
 
 
-def _about(visit: Visit, now: int) -> str:
+def _about(visit: NodeVisit, now: int) -> str:
     """What is out of the ordinary: attempts, waits, steps inside, costs, errors."""
     parts = [f"visit {visit.visit}"] if visit.visit > 1 else []
     parts += [f"attempt {visit.attempts}"] if visit.attempts > 1 else []
@@ -147,13 +147,13 @@ def _about(visit: Visit, now: int) -> str:
         parts.append(f"asks: {waiting.about}")
     elif waiting is not None and waiting.wake_at is not None:
         parts.append(
-            f"{'tries again' if waiting.kind == 'retry' else 'wakes'} in {lasting(waiting.wake_at - now)}"
+            f"{'tries again' if waiting.kind == 'retry' else 'wakes'} in {human_duration(waiting.wake_at - now)}"
         )
     error = visit.error or (visit.retries[-1].error if visit.retries else "")
-    return clean(", ".join([*parts, *([error] if error else [])]))
+    return clean_text(", ".join([*parts, *([error] if error else [])]))
 
 
-def _said(visit: Visit, width: int, *, plain: bool) -> str:
+def _output_tail(visit: NodeVisit, width: int, *, plain: bool) -> str:
     """The end of what it tells, while it is at work."""
     if not visit.said or visit.ended_at is not None:
         return ""
@@ -161,7 +161,7 @@ def _said(visit: Visit, width: int, *, plain: bool) -> str:
         full = int(visit.progress * 20)
         drawn = ("#" * full + "-" * (20 - full)) if plain else ("━" * full + "╌" * (20 - full))
         return f"    {drawn} {visit.progress:.0%}"
-    line = " ".join(clean(visit.said).split())
+    line = " ".join(clean_text(visit.said).split())
     room = width - 6
     return f"    {line if len(line) <= room else '…' + line[-room:]}"
 

@@ -13,7 +13,7 @@ from holdfast.app.result import Result
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import shown_address
 from holdfast.cli.output.forms import KEY, form_lines, sample_data
-from holdfast.cli.output.screen import brief, fields, note, say
+from holdfast.cli.output.screen import brief, print_fields, print_note, print_line
 from holdfast.types.clock import to_datetime
 from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow
@@ -39,9 +39,9 @@ def version_text(label: str, version: str) -> str:
     return f"{label} ({short})" if label else short
 
 
-def tell_result(result: Result, store: str | None) -> None:
+def print_result(result: Result, store: str | None) -> None:
     state, artifacts = result.shown()
-    fields(
+    print_fields(
         [
             ("run", result.run_id),
             ("status", str(result.status)),
@@ -50,9 +50,9 @@ def tell_result(result: Result, store: str | None) -> None:
             ("artifacts", brief(artifacts) if artifacts else ""),
         ]
     )
-    tell_holds(result.holds, store)
+    print_holds(result.holds, store)
     if result.failed or result.status is RunStatus.resumable:
-        note(f"Go on with: {command('resume', result.run_id, store)}")
+        print_note(f"Go on with: {command('resume', result.run_id, store)}")
 
 
 def _error_text(result: Result) -> str:
@@ -65,35 +65,35 @@ def _error_text(result: Result) -> str:
 HOLDS_SHOWN = 10
 
 
-def tell_holds(holds: Sequence[HoldRow], store: str | None) -> None:
+def print_holds(holds: Sequence[HoldRow], store: str | None) -> None:
     """The oldest ones; a map may have opened hundreds."""
     for hold in holds[:HOLDS_SHOWN]:
-        tell_hold(hold, store, alone=len(holds) == 1)
+        print_hold(hold, store, alone=len(holds) == 1)
     if len(holds) > HOLDS_SHOWN:
-        note(f"{len(holds) - HOLDS_SHOWN} more questions are open; --json has them.")
+        print_note(f"{len(holds) - HOLDS_SHOWN} more questions are open; --json has them.")
 
 
-def tell_hold(hold: HoldRow, store: str | None, *, alone: bool = True) -> None:
+def print_hold(hold: HoldRow, store: str | None, *, alone: bool = True) -> None:
     """`alone`: the run has no other open question, so that its own id is enough to answer."""
-    say()
-    say(hold.prompt, style="bold yellow")
+    print_line()
+    print_line(hold.prompt, style="bold yellow")
     if hold.assignee:
-        say(f"for {hold.assignee}", style="dim")
+        print_line(f"for {hold.assignee}", style="dim")
     for line in form_lines(hold):
-        say(f"  {line}")
+        print_line(f"  {line}")
     choices = [(option.id, option.label) for option in hold.options or ()] or [("your answer", "")]
     which = hold.run[:8] if alone else hold.id
     for choice, label in choices:
-        meaning = f"  # {label}" if label and not _is_said_by(choice, label) else ""
-        say(f"  {_answering(which, choice, store, sample_data(hold))}{meaning}")
+        meaning = f"  # {label}" if label and not _is_label_of(choice, label) else ""
+        print_line(f"  {_answer_command(which, choice, store, sample_data(hold))}{meaning}")
 
 
-def _is_said_by(choice: str, label: str) -> bool:
+def _is_label_of(choice: str, label: str) -> bool:
     """Whether the id of a choice already says what its label does: `approve`, and `Approve`."""
     return choice.replace("_", " ").lower() == label.lower()
 
 
-def _answering(which: str, choice: str, store: str | None, data: str) -> str:
+def _answer_command(which: str, choice: str, store: str | None, data: str) -> str:
     if choice.startswith("-"):
         return f"{command('answer', which + data, store)} -- {quote(choice)}"
     return command("answer", f"{which} {quote(choice)}{data}", store)

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from holdfast.model.forms.visible_text import unmasked
-from holdfast.types.redaction import veil
+from holdfast.model.forms.visible_text import show_invisible
+from holdfast.types.redaction import redactor
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text as RichText
 
-    from holdfast.drawing import Span, TextDrawing
+    from holdfast.drawing import TextSpan, TextDrawing
 
 _STYLES = {
     "completed": "green",
@@ -56,15 +56,15 @@ PATIENCE = 2.0
 """Seconds of silence after which somebody who waits wants to know what goes on."""
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Without secrets, and without what makes a terminal move, recolour or reverse what it shows: prompts,
     errors and live output come from models and strangers, and people decide by what they read."""
-    return unmasked(veil.hide(text)).translate(_CONTROLS)
+    return show_invisible(redactor.hide(text)).translate(_CONTROLS)
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """To stderr, in one paragraph."""
-    text = clean(text)
+    text = clean_text(text)
     if _is_ours(sys.stderr):
         from rich.console import Console
 
@@ -100,29 +100,29 @@ def is_plain() -> bool:
     return not (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
 
 
-def put(text: str) -> None:
+def print_raw(text: str) -> None:
     """A line as it is. What the encoding of stdout does not know becomes a question mark."""
-    text = clean(text)
+    text = clean_text(text)
     if is_plain():
         known = sys.stdout.encoding or "ascii"
         text = text.encode(known, "replace").decode(known)
     print(text)
 
 
-def say(text: str = "", style: str = "") -> None:
-    text = clean(text)
+def print_line(text: str = "", style: str = "") -> None:
+    text = clean_text(text)
     if is_terminal():
         from rich.console import Console
 
         Console(highlight=False).print(_escaped(text), style=style or None)
     else:
-        put(text)
+        print_raw(text)
 
 
-def draw(drawing: TextDrawing) -> None:
+def print_drawing(drawing: TextDrawing) -> None:
     """A drawing with the colours of its spans."""
     if not is_terminal():
-        put(drawing.plain)
+        print_raw(drawing.plain)
         return
     from rich.console import Console
 
@@ -131,12 +131,12 @@ def draw(drawing: TextDrawing) -> None:
         console.print(coloured(line), no_wrap=True, crop=True, overflow="crop")
 
 
-def coloured(line: Sequence[Span]) -> RichText:
+def coloured(line: Sequence[TextSpan]) -> RichText:
     from rich.text import Text
 
     text = Text()
     for span in line:
-        text.append(clean(span.text), style=style_of(span.style))
+        text.append(clean_text(span.text), style=style_of(span.style))
     return text
 
 
@@ -145,9 +145,9 @@ def style_of(word: str) -> str:
     return _STYLES.get(word, "")
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """About the work, not its result: to stderr, so that a pipe carries results only."""
-    text = clean(text)
+    text = clean_text(text)
     if _is_ours(sys.stderr):
         from rich.console import Console
 
@@ -184,18 +184,18 @@ def busy(text: str) -> Generator[None]:
         status.stop()
 
 
-def fields(pairs: Sequence[tuple[str, str]]) -> None:
+def print_fields(pairs: Sequence[tuple[str, str]]) -> None:
     """Names and values, one pair a line; empty values are left out."""
-    shown = [(name, clean(value)) for name, value in pairs if value]
+    shown = [(name, clean_text(value)) for name, value in pairs if value]
     wide = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
         if is_terminal():
-            _field(name, value, wide)
+            _print_field(name, value, wide)
         else:
-            put(f"{name:{wide}}  {value}")
+            print_raw(f"{name:{wide}}  {value}")
 
 
-def _field(name: str, value: str, wide: int) -> None:
+def _print_field(name: str, value: str, wide: int) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -203,17 +203,17 @@ def _field(name: str, value: str, wide: int) -> None:
     Console(highlight=False).print(line)
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    rows = [[clean(str(cell)) for cell in row] for row in rows]
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    rows = [[clean_text(str(cell)) for cell in row] for row in rows]
     if is_terminal():
-        _rich_table(heads, rows)
+        _print_rich_table(heads, rows)
         return
     widths = [max(len(str(row[i])) for row in [heads, *rows]) for i in range(len(heads))]
     for row in [heads, *rows]:
-        put("  ".join(f"{cell:{wide}}" for cell, wide in zip(row, widths, strict=True)).rstrip())
+        print_raw("  ".join(f"{cell:{wide}}" for cell, wide in zip(row, widths, strict=True)).rstrip())
 
 
-def _rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _print_rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.cli.output.screen import clean, is_plain, is_terminal, note, style_of, table, width
+from holdfast.cli.output.screen import clean_text, is_plain, is_terminal, print_note, style_of, print_table, width
 from holdfast.drawing.labels import columns, shortened
 from holdfast.reports.run_graph import waiting_text
-from holdfast.runs.history.visits import Visit, Visits
-from holdfast.types.human_time import lasting
+from holdfast.runs.history.visits import NodeVisit, Visits
+from holdfast.types.human_time import human_duration
 
 IDLE_SHARE = 0.15
 """A wait is drawn at most as long as this part of all the work."""
@@ -23,7 +23,7 @@ Stretch = tuple[int, int]
 class Axis:
     """From instants to columns 0 .. room - 1. `cut`: some of the waiting is drawn shorter than it was."""
 
-    def __init__(self, visits: Sequence[Visit], room: int, now: int) -> None:
+    def __init__(self, visits: Sequence[NodeVisit], room: int, now: int) -> None:
         self._room = room
         begin = min(visit.started_at for visit in visits)
         end = max(visit.ended_at or now for visit in visits)
@@ -55,7 +55,7 @@ class Axis:
         return self._marks[-1], self._marks[-1]
 
 
-def _worked(visits: Sequence[Visit], now: int) -> list[Stretch]:
+def _worked(visits: Sequence[NodeVisit], now: int) -> list[Stretch]:
     """When at least one node was at work: neither waiting itself nor only around others."""
     around = {visit.scope for visit in visits}
     found: list[Stretch] = []
@@ -65,7 +65,7 @@ def _worked(visits: Sequence[Visit], now: int) -> list[Stretch]:
     return _merged(sorted(found))
 
 
-def _at_work(visit: Visit, now: int) -> list[Stretch]:
+def _at_work(visit: NodeVisit, now: int) -> list[Stretch]:
     at, found = visit.started_at, list[Stretch]()
     for wait in sorted(visit.waits, key=lambda wait: wait.since):
         if wait.since > at:
@@ -91,7 +91,7 @@ SHOWN = 60
 _BARS = {"work": ("█", "#"), "person": ("░", "."), "time": ("·", "-"), "retry": ("·", "-")}
 
 
-def tell_timeline(visits: Visits, now: int, *, limit: int = SHOWN) -> None:
+def print_timeline(visits: Visits, now: int, *, limit: int = SHOWN) -> None:
     """The newest ones, oldest first; what is left out is counted."""
     found = visits.all()
     shown = found[-limit:] if limit else found
@@ -101,10 +101,10 @@ def tell_timeline(visits: Visits, now: int, *, limit: int = SHOWN) -> None:
     if is_terminal():
         _grid(shown, begin, now)
     else:
-        table(_HEADS, [_cells(visit, begin, now) for visit in shown])
+        print_table(_HEADS, [_cells(visit, begin, now) for visit in shown])
     left = visits.left_out + len(found) - len(shown)
     if left:
-        note(f"{left} earlier visits are left out; --all shows them, --json has everything.")
+        print_note(f"{left} earlier visits are left out; --all shows them, --json has everything.")
 
 
 _HEADS = (
@@ -122,13 +122,13 @@ _HEADS = (
 )
 
 
-def _cells(visit: Visit, begin: int, now: int) -> tuple[str, ...]:
+def _cells(visit: NodeVisit, begin: int, now: int) -> tuple[str, ...]:
     return (
         visit.label,
         str(visit.visit),
         visit.state,
-        f"+{lasting(visit.started_at - begin)}",
-        lasting((visit.ended_at or now) - visit.started_at),
+        f"+{human_duration(visit.started_at - begin)}",
+        human_duration((visit.ended_at or now) - visit.started_at),
         str(visit.attempts),
         str(visit.steps or ""),
         waiting_text(visit, now),
@@ -138,7 +138,7 @@ def _cells(visit: Visit, begin: int, now: int) -> tuple[str, ...]:
     )
 
 
-def _why(visit: Visit) -> str:
+def _why(visit: NodeVisit) -> str:
     error = visit.error or next((retry.error for retry in reversed(visit.retries)), "")
     return " ".join(error.split())
 
@@ -147,7 +147,7 @@ def money(cost: float) -> str:
     return f"{cost:.4f}".rstrip("0").rstrip(".") if cost else ""
 
 
-def _grid(shown: Sequence[Visit], begin: int, now: int) -> None:
+def _grid(shown: Sequence[NodeVisit], begin: int, now: int) -> None:
     """In a terminal: a line and a bar for each visit, and what was out of the ordinary as far as it fits."""
     from rich import box
     from rich.console import Console
@@ -167,13 +167,13 @@ def _grid(shown: Sequence[Visit], begin: int, now: int) -> None:
     grid.add_column("", no_wrap=True)
     for row, visit in zip(rows, shown, strict=True):
         style = style_of(visit.state)
-        told = Text(shortened(_told(visit, now), max(rest, 8)), style="red" if visit.error else "dim")
+        told = Text(shortened(_visit_note(visit, now), max(rest, 8)), style="red" if visit.error else "dim")
         drawn = Text(bar(visit, axis, room, now), style=style)
         grid.add_row(row[0], Text(row[1], style=style), row[2], row[3], drawn, told)
     Console(highlight=False).print(grid)
 
 
-def _told(visit: Visit, now: int) -> str:
+def _visit_note(visit: NodeVisit, now: int) -> str:
     parts = [f"visit {visit.visit}"] if visit.visit > 1 else []
     parts += [f"{visit.attempts} attempts"] if visit.attempts > 1 else []
     parts += [f"{visit.steps} steps"] if visit.steps else []
@@ -182,10 +182,10 @@ def _told(visit: Visit, now: int) -> str:
     parts += [f"{visit.tokens} tokens"] if visit.tokens else []
     parts += [f"cost {money(visit.cost)}"] if visit.cost else []
     parts += [_why(visit)] if _why(visit) else []
-    return clean(", ".join(" ".join(part.split()) for part in parts))
+    return clean_text(", ".join(" ".join(part.split()) for part in parts))
 
 
-def bar(visit: Visit, axis: Axis, room: int, now: int) -> str:
+def bar(visit: NodeVisit, axis: Axis, room: int, now: int) -> str:
     """When it worked and when it waited, on one scale for all."""
     plain = is_plain()
     first, last = axis.column(visit.started_at), axis.column(visit.ended_at or now)

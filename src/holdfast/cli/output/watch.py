@@ -10,12 +10,12 @@ from typing import Any
 
 from holdfast.cli.output.live_view import FRAME
 from holdfast.cli.output.results import event_line
-from holdfast.cli.output.screen import PATIENCE, is_terminal, say, status_console, to_json
-from holdfast.runs.history.visits import Visits, see
+from holdfast.cli.output.screen import PATIENCE, is_terminal, print_line, status_console, to_json
+from holdfast.runs.history.visits import Visits, apply_event
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 from holdfast.types.event import Event
-from holdfast.types.human_time import lasting
+from holdfast.types.human_time import human_duration
 from holdfast.types.ids import RunId
 
 POLL = 0.3
@@ -31,13 +31,13 @@ async def watch(service: RunService, row: RunRow, driving: asyncio.Future[Any], 
         await _live(service, row, driving)
     else:
         async for event in follow(service, row.id, driving):
-            _tell(event)
+            _print_event(event)
 
 
-def _tell(event: Event) -> None:
+def _print_event(event: Event) -> None:
     line = event_line(event)
     if line is not None:
-        say(line)
+        print_line(line)
         # Whoever reads the pipe wants it now.
         sys.stdout.flush()
 
@@ -98,7 +98,7 @@ async def _each_frame(act: Any) -> AsyncGenerator[None]:
             await acting
 
 
-async def tell_patience(service: RunService, row: RunRow, driving: asyncio.Future[Any]) -> None:
+async def show_slow_progress(service: RunService, row: RunRow, driving: asyncio.Future[Any]) -> None:
     """Without --watch: what takes longer than two seconds says what it is at, on stderr in a terminal."""
     console = status_console()
     if console is None or (await asyncio.wait([driving], timeout=PATIENCE))[0]:
@@ -107,13 +107,13 @@ async def tell_patience(service: RunService, row: RunRow, driving: asyncio.Futur
     with console.status("", spinner="dots") as status:
         async with _each_frame(lambda: status.update(_at_work(row, visits, service.store.now()))):
             async for event in follow(service, row.id, driving):
-                see(visits, event)
+                apply_event(visits, event)
 
 
 def _at_work(row: RunRow, visits: Visits, now: int) -> str:
     from rich.markup import escape
 
     done = sum(node.done for node in visits.nodes.values())
-    names = [f"{visit.label} {lasting(now - visit.started_at)}" for visit in visits.open.values()]
+    names = [f"{visit.label} {human_duration(now - visit.started_at)}" for visit in visits.open.values()]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return escape(f"{row.flow}: {', '.join(names[:3]) or 'at work'}{more} ({done} done)")

@@ -15,7 +15,7 @@ OLDER: Final = "older"
 SILENT: Final = "silent"
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     figures: FleetFigures
     workers: list[WorkerRow]
 
@@ -51,12 +51,12 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
         return SILENT if row.until <= self.at else "draining" if row.draining else "working"
 
 
-async def look(store: Store) -> Look:
+async def take_snapshot(store: Store) -> FleetSnapshot:
     ages = tuple(seconds * MICROS for seconds in AGES.values())
-    return Look(figures=await store.figures(ages=ages), workers=await store.workers())
+    return FleetSnapshot(figures=await store.figures(ages=ages), workers=await store.workers())
 
 
-def as_json(seen: Look) -> dict[str, Any]:
+def as_json(seen: FleetSnapshot) -> dict[str, Any]:
     """Times in seconds."""
     told = seen.figures
     return {
@@ -88,7 +88,7 @@ def as_json(seen: Look) -> dict[str, Any]:
     }
 
 
-def _worker(seen: Look, row: WorkerRow) -> dict[str, Any]:
+def _worker(seen: FleetSnapshot, row: WorkerRow) -> dict[str, Any]:
     return {
         "name": row.name,
         "state": seen.state(row),

@@ -10,8 +10,8 @@ from holdfast.cli.inbox.terminal import Terminal
 from holdfast.cli.inbox.text_spans import plain
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_json, put, width
-from holdfast.cli.top.figures import Look, as_json, look
+from holdfast.cli.output.screen import print_json, print_raw, width
+from holdfast.cli.top.figures import FleetSnapshot, as_json, take_snapshot
 from holdfast.cli.top.screen import frame, lines
 from holdfast.errors import HoldfastError
 from holdfast.store.protocols import Store
@@ -24,12 +24,12 @@ async def top(*, store: str | None, every: float, once: bool, json: bool) -> Exi
     """Where nobody looks at a terminal it is shown once."""
     async with open_store_for_command(store, must_exist=True) as hf:
         opened = await hf.open()
-        seen = await look(opened)
+        seen = await take_snapshot(opened)
         if json:
             print_json(as_json(seen))
         elif once or not (sys.stdin.isatty() and sys.stdout.isatty()):
             for line in lines(seen, width()):
-                put(plain(line).rstrip())
+                print_raw(plain(line).rstrip())
         else:
             await Top(opened, seen, every).live()
     return Exit.ok
@@ -38,7 +38,7 @@ async def top(*, store: str | None, every: float, once: bool, json: bool) -> Exi
 class Top:
     """Keys and looks, one after another. A store that does not answer leaves what was seen last."""
 
-    def __init__(self, store: Store, seen: Look, every: float) -> None:
+    def __init__(self, store: Store, seen: FleetSnapshot, every: float) -> None:
         self._store = store
         self._every = every
         self._seen = seen
@@ -75,6 +75,6 @@ class Top:
 
     async def _look_once(self) -> None:
         try:
-            self._seen, self._said = await look(self._store), ""
+            self._seen, self._said = await take_snapshot(self._store), ""
         except HoldfastError as error:
             self._said = f"Not up to date: {error.message}"

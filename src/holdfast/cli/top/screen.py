@@ -10,12 +10,12 @@ from typing import Final, TypeVar
 import msgspec
 from rich.cells import cell_len
 
-from holdfast.cli.inbox.screen import Frame
+from holdfast.cli.inbox.screen import ScreenFrame
 from holdfast.cli.inbox.text_spans import Line, Span, cut, fitted, flat, length, padded
-from holdfast.cli.top.figures import OLDER, SILENT, Look
+from holdfast.cli.top.figures import OLDER, SILENT, FleetSnapshot
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
-from holdfast.types.human_time import ago, clock_time, lasting
+from holdfast.types.human_time import ago, clock_time, human_duration
 
 _GAP = 2
 
@@ -70,16 +70,16 @@ _SHARE: Final = 2 / 5
 _STATES: Final = {"working": "", "draining": "warm", SILENT: "alert"}
 
 
-def frame(seen: Look, width: int, height: int, said: str = "") -> Frame:
+def frame(seen: FleetSnapshot, width: int, height: int, said: str = "") -> ScreenFrame:
     """Exactly as many lines as the terminal has."""
     foot: list[Line] = [[(cut(said, width), "alert")]] if said else []
     foot.append([(cut(f"q leave   {clock_time(seen.at)}", width), "dim")])
     body = lines(seen, width, height - len(foot))
     body += [[] for _ in range(height - len(body) - len(foot))]
-    return Frame([*(fitted(line, width) for line in body[: height - len(foot)]), *foot][-height:])
+    return ScreenFrame([*(fitted(line, width) for line in body[: height - len(foot)]), *foot][-height:])
 
 
-def lines(seen: Look, width: int, height: int | None = None) -> list[Line]:
+def lines(seen: FleetSnapshot, width: int, height: int | None = None) -> list[Line]:
     """`height` None: all of it."""
     heads = [each for line in _figures(seen) for each in _folded(line, width)]
     room = None if height is None else max(height - len(heads) - 4, 2)
@@ -89,7 +89,7 @@ def lines(seen: Look, width: int, height: int | None = None) -> list[Line]:
     return [*heads, [], *_lanes(seen, width, most), [], *_workers(seen, width, left)]
 
 
-def _figures(seen: Look) -> list[tuple[str, list[Span]]]:
+def _figures(seen: FleetSnapshot) -> list[tuple[str, list[Span]]]:
     told = seen.figures
     runs: list[Span] = [(f"{told.statuses.get(name, 0)} {word}", "") for name, word in _WORDS.items()]
     runs += [(f"{told.dead} dead", "alert")] if told.dead else []
@@ -99,7 +99,7 @@ def _figures(seen: Look) -> list[tuple[str, list[Span]]]:
     return [*found, ("Outbox", outbox)] if outbox else found
 
 
-def _fleet(seen: Look) -> list[Span]:
+def _fleet(seen: FleetSnapshot) -> list[Span]:
     alive = seen.alive
     silent, releases = len(seen.workers) - len(alive), sorted({row.release for row in alive})
     return [
@@ -112,18 +112,18 @@ def _fleet(seen: Look) -> list[Span]:
     ]
 
 
-def _holds(seen: Look) -> list[Span]:
+def _holds(seen: FleetSnapshot) -> list[Span]:
     found: list[Span] = [
         (f"{count} {age}", "warm" if age == OLDER else "") for age, count in seen.holds.items() if count
     ]
     return [*found, (f"oldest {_whole(seen.figures.oldest_hold)}", "")] if found else [("none wait", "dim")]
 
 
-def _late(seen: Look) -> list[Span]:
+def _late(seen: FleetSnapshot) -> list[Span]:
     told = seen.figures
     lags = {"timers": told.timer_lag, "holds": told.hold_lag, "schedules": told.schedule_lag}
     found: list[Span] = [
-        (f"{what} {lasting(lag)}", "alert" if lag > LATE else "") for what, lag in lags.items() if lag
+        (f"{what} {human_duration(lag)}", "alert" if lag > LATE else "") for what, lag in lags.items() if lag
     ]
     return found or [("nothing", "dim")]
 
@@ -150,7 +150,7 @@ def _folded(line: tuple[str, list[Span]], width: int) -> list[Line]:
     return found
 
 
-def _lanes(seen: Look, width: int, most: int) -> list[Line]:
+def _lanes(seen: FleetSnapshot, width: int, most: int) -> list[Line]:
     lanes = sorted(seen.figures.lanes, key=lambda lane: (-lane.ready, lane.lane))
     shown = _first(lanes, most)
     if not shown:
@@ -167,10 +167,10 @@ def _lanes(seen: Look, width: int, most: int) -> list[Line]:
 
 
 def _oldest(age: int) -> Span:
-    return (lasting(age), "warm" if age > LATE else "") if age else ("-", "dim")
+    return (human_duration(age), "warm" if age > LATE else "") if age else ("-", "dim")
 
 
-def _workers(seen: Look, width: int, most: int) -> list[Line]:
+def _workers(seen: FleetSnapshot, width: int, most: int) -> list[Line]:
     rows = sorted(seen.workers, key=lambda row: (row.until <= seen.at, row.name))
     if not rows:
         return [[("No worker is alive. Start one: holdfast worker FLOW...", "alert")]]
@@ -202,7 +202,7 @@ def _lanes_of(row: WorkerRow) -> str:
 
 
 def _whole(micros: int) -> str:
-    return lasting(max(micros, 0) // MICROS * MICROS) if micros >= MICROS else "0 s"
+    return human_duration(max(micros, 0) // MICROS * MICROS) if micros >= MICROS else "0 s"
 
 
 def _rate(value: float) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.frontends.dot.lex import BAD, END, NUMBER, STRING, WORD, Tokens
+from holdfast.frontends.dot.lex import BAD, END, NUMBER, STRING, WORD, TokenBuffer
 from holdfast.frontends.dot.literals import check_key, value_of
 from holdfast.frontends.dot.scopes import Block
 from holdfast.frontends.dot.syntax_errors import Faults
-from holdfast.frontends.dot.token_reader import Reader, SkipError
+from holdfast.frontends.dot.token_reader import TokenReader, SkipError
 from holdfast.frontends.dot.values import Value, as_text
 
 ALIASES: Final = {"node_type": "type", "llm_prompt": "prompt"}
@@ -17,8 +17,8 @@ _TEXTS: Final = frozenset({WORD, NUMBER, STRING, BAD})
 _ENDS: Final = frozenset({"{", "}", "[", "->", END})
 
 
-class Blocks(Reader):
-    def __init__(self, tokens: Tokens, faults: Faults) -> None:
+class AttributeReader(TokenReader):
+    def __init__(self, tokens: TokenBuffer, faults: Faults) -> None:
         super().__init__(tokens, faults)
         self._keys: dict[str, str] = {}
 

@@ -6,10 +6,10 @@ from enum import StrEnum
 
 import msgspec
 
-from holdfast.frontends.dot.document import NOWHERE, Place
+from holdfast.frontends.dot.document import NOWHERE, SourceLocation
 
 
-class Severity(StrEnum):
+class DiagnosticSeverity(StrEnum):
     error = "error"
     warning = "warning"
     info = "info"
@@ -17,12 +17,12 @@ class Severity(StrEnum):
 
 class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
-    severity: Severity
+    severity: DiagnosticSeverity
     message: str
     node_id: str = ""
     edge: tuple[str, str] | None = None
     fix: str = ""
-    place: Place = NOWHERE
+    place: SourceLocation = NOWHERE
     path: str = ""
 
     def __str__(self) -> str:

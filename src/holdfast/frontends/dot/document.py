@@ -14,23 +14,23 @@ import msgspec
 from holdfast.frontends.dot.values import Value, as_flag, as_integer, as_microseconds, as_text
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class SourceLocation(msgspec.Struct, frozen=True, gc=False):
     """In the source, both counted from 1; 0 where there is none."""
 
     line: int = 0
     column: int = 0
 
 
-NOWHERE = Place()
+NOWHERE = SourceLocation()
 
 
-def place_at(lines: Sequence[int], offset: int) -> Place:
+def place_at(lines: Sequence[int], offset: int) -> SourceLocation:
     """`lines`: where each begins."""
     line = bisect_right(lines, offset)
-    return Place(line, offset - lines[line - 1] + 1)
+    return SourceLocation(line, offset - lines[line - 1] + 1)
 
 
-class Places(Mapping[str, Place]):
+class SourceLocations(Mapping[str, SourceLocation]):
     """Worked out when they are asked for: nearly none ever is."""
 
     __slots__ = ("_lines", "_offsets")
@@ -39,7 +39,7 @@ class Places(Mapping[str, Place]):
         self._offsets = offsets
         self._lines = lines
 
-    def __getitem__(self, key: str) -> Place:
+    def __getitem__(self, key: str) -> SourceLocation:
         return place_at(self._lines, self._offsets[key])
 
     def __iter__(self) -> Iterator[str]:
@@ -54,7 +54,7 @@ class Attributes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     default; validation tells of it. None is ever part of itself: the garbage collector need not look."""
 
     attrs: Mapping[str, Value] = {}
-    places: Mapping[str, Place] = {}
+    places: Mapping[str, SourceLocation] = {}
     """Where each attribute was written."""
 
     def text(self, key: str, default: str = "") -> str:
@@ -88,7 +88,7 @@ class Stage(Attributes, frozen=True, kw_only=True, gc=False):
     """Keys that the stage itself gives; the others come from defaults or a transform."""
     declared: bool = True
     """False: only an edge named it."""
-    place: Place = NOWHERE
+    place: SourceLocation = NOWHERE
 
     @property
     def label(self) -> str:
@@ -112,7 +112,7 @@ class Link(Attributes, frozen=True, kw_only=True, gc=False):
 
     source: str
     target: str
-    place: Place = NOWHERE
+    place: SourceLocation = NOWHERE
 
     @property
     def label(self) -> str:

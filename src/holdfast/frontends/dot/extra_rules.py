@@ -17,20 +17,20 @@ from holdfast.frontends.dot.attributes import (
     PROVIDERS,
     WORDS,
 )
-from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Link, Stage
 from holdfast.frontends.dot.parallel_rules import PARALLEL
-from holdfast.frontends.dot.rule_context import Check, View, named
+from holdfast.frontends.dot.rule_context import Check, RuleContext, name_list
 from holdfast.frontends.dot.values import Value, as_flag, as_integer, as_microseconds, as_text
 from holdfast.model.labels import split_label
-from holdfast.model.pipeline_conditions import Clause, Reading
+from holdfast.model.pipeline_conditions import Clause, ParsedCondition
 
-WARNING, INFO = Severity.warning, Severity.info
+WARNING, INFO = DiagnosticSeverity.warning, DiagnosticSeverity.info
 _LONG_NAME, _MANY_NAMES = 40, 300
 """Names are compared with all others: what looks like no slip of the pen is not."""
 
 
-def gate_conditions(view: View) -> Iterator[Diagnostic]:
+def gate_conditions(view: RuleContext) -> Iterator[Diagnostic]:
     """An answer is matched with edges that have no condition (AT-A7)."""
     for stage in view.of_kind("wait.human"):
         for link in view.leaving(stage):
@@ -41,7 +41,7 @@ def gate_conditions(view: View) -> Iterator[Diagnostic]:
                 yield view.at("gate_conditions", WARNING, link, message, key="condition", fix=fix)
 
 
-def gate_choices(view: View) -> Iterator[Diagnostic]:
+def gate_choices(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.of_kind("wait.human"):
         links = view.leaving(stage)
         if not links:
@@ -51,11 +51,11 @@ def gate_choices(view: View) -> Iterator[Diagnostic]:
         chosen = stage.text("human.default_choice")
         if chosen and links and not any(_names(link, chosen) for link in links):
             message = f"human.default_choice {chosen} is no choice of gate {stage.id}"
-            fix = f"one of {named(link.target for link in links)}"
+            fix = f"one of {name_list(link.target for link in links)}"
             yield view.at("gate_choices", WARNING, stage, message, key="human.default_choice", fix=fix)
 
 
-def _same_keys(view: View, stage: Stage, links: Iterable[Link]) -> Iterator[Diagnostic]:
+def _same_keys(view: RuleContext, stage: Stage, links: Iterable[Link]) -> Iterator[Diagnostic]:
     """Only written ones: a first letter that two choices share is no promise."""
     seen: dict[str, Link] = {}
     for link in links:
@@ -72,7 +72,7 @@ def _names(link: Link, chosen: str) -> bool:
     return chosen.lower() in {link.target.lower(), key.lower(), link.label.lower(), rest.lower()}
 
 
-def dead_end(view: View) -> Iterator[Diagnostic]:
+def dead_end(view: RuleContext) -> Iterator[Diagnostic]:
     """A run that stops here has succeeded (AT-A24): goal gates are not asked."""
     exits = {stage.id for stage in view.exits}
     for stage in view.pipeline.stages.values():
@@ -81,7 +81,7 @@ def dead_end(view: View) -> Iterator[Diagnostic]:
             yield view.at("dead_end", WARNING, stage, message, fix="lead an edge to the exit")
 
 
-def no_way_out(view: View) -> Iterator[Diagnostic]:
+def no_way_out(view: RuleContext) -> Iterator[Diagnostic]:
     """Stages that lead neither to the exit nor to any other end: once there, a run goes round."""
     stages = view.pipeline.stages
     ends = [stage.id for stage in stages.values() if not view.leaving(stage)]
@@ -95,12 +95,12 @@ def no_way_out(view: View) -> Iterator[Diagnostic]:
     lost = [stage for stage in stages.values() if stage.id not in saved]
     if lost:
         message = (
-            f"no way leads from {named(stage.id for stage in lost)} to the exit: the run goes round there"
+            f"no way leads from {name_list(stage.id for stage in lost)} to the exit: the run goes round there"
         )
         yield view.at("no_way_out", WARNING, lost[0], message, fix="add an edge that leaves the loop")
 
 
-def all_conditional(view: View) -> Iterator[Diagnostic]:
+def all_conditional(view: RuleContext) -> Iterator[Diagnostic]:
     asking: dict[str, list[Link]] = {}
     for links in view.conditions.values():
         for link in links:
@@ -113,7 +113,7 @@ def all_conditional(view: View) -> Iterator[Diagnostic]:
         yield view.at("all_conditional", INFO, stage, message, fix="add an edge without a condition")
 
 
-def _complete(view: View, links: Iterable[Link]) -> bool:
+def _complete(view: RuleContext, links: Iterable[Link]) -> bool:
     """Whether two of them are each other's opposite, or success and failure are both looked after."""
     single: set[Clause] = set()
     for link in links:
@@ -125,9 +125,9 @@ def _complete(view: View, links: Iterable[Link]) -> bool:
     )
 
 
-def condition_keys(view: View) -> Iterator[Diagnostic]:
+def condition_keys(view: RuleContext) -> Iterator[Diagnostic]:
     """The grammar wants `context.` in front; the lookup does not."""
-    severity = Severity.error if view.strict else INFO
+    severity = DiagnosticSeverity.error if view.strict else INFO
     for condition, links in view.conditions.items():
         for key in _bare_keys(view.reading(condition)):
             message = f"the condition reads {key}, which is looked up in the context"
@@ -136,12 +136,12 @@ def condition_keys(view: View) -> Iterator[Diagnostic]:
                 yield view.at("condition_keys", severity, link, message, key="condition", fix=fix)
 
 
-def _bare_keys(reading: Reading) -> list[str]:
+def _bare_keys(reading: ParsedCondition) -> list[str]:
     keys = {clause.key for clauses in reading.alternatives for clause in clauses}
     return sorted(key for key in keys - {"outcome", "preferred_label"} if not key.startswith("context."))
 
 
-def values_fit(view: View) -> Iterator[Diagnostic]:
+def values_fit(view: RuleContext) -> Iterator[Diagnostic]:
     """What does not read as its type counts as not written."""
     for key, (fits, meant, fix) in _FITS.items():
         for what in view.uses.get(key, ()):
@@ -170,14 +170,14 @@ _FITS: Final[dict[str, tuple[Callable[[Value], bool], str, str]]] = {
 }
 
 
-def tool_command(view: View) -> Iterator[Diagnostic]:
+def tool_command(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.of_kind("tool"):
         if not stage.text("tool_command"):
             message = f"tool {stage.id} has no tool_command: it always fails"
             yield view.at("tool_command", WARNING, stage, message, fix='add tool_command="..."')
 
 
-def goal_missing(view: View) -> Iterator[Diagnostic]:
+def goal_missing(view: RuleContext) -> Iterator[Diagnostic]:
     if view.pipeline.goal:
         return
     for stage in view.stages_with("prompt"):
@@ -187,7 +187,7 @@ def goal_missing(view: View) -> Iterator[Diagnostic]:
             yield view.at("goal_missing", WARNING, stage, message, key="prompt", fix=fix)
 
 
-def provider_known(view: View) -> Iterator[Diagnostic]:
+def provider_known(view: RuleContext) -> Iterator[Diagnostic]:
     fix = f"one of {', '.join(sorted(PROVIDERS))}, or one that HOLDFAST_MODELS declares"
     for stage in view.stages_with("llm_provider"):
         provider = stage.text("llm_provider")
@@ -197,7 +197,7 @@ def provider_known(view: View) -> Iterator[Diagnostic]:
             yield view.at("provider_known", WARNING, stage, message, key="llm_provider", fix=fix)
 
 
-def child_dotfile(view: View) -> Iterator[Diagnostic]:
+def child_dotfile(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.of_kind("stack.manager_loop"):
         if not (view.pipeline.text("stack.child_dotfile") or stage.text("stack.child_dotfile")):
             message = f"manager {stage.id} has no child to look after"
@@ -206,10 +206,10 @@ def child_dotfile(view: View) -> Iterator[Diagnostic]:
         condition = stage.text("manager.stop_condition")
         for problem in view.reading(condition).all_problems(extended=view.extended):
             message = f"{problem.message}, at column {problem.column} of the stop condition"
-            yield view.at("condition_syntax", Severity.error, stage, message, key="manager.stop_condition")
+            yield view.at("condition_syntax", DiagnosticSeverity.error, stage, message, key="manager.stop_condition")
 
 
-def attribute_known(view: View) -> Iterator[Diagnostic]:
+def attribute_known(view: RuleContext) -> Iterator[Diagnostic]:
     """Only what is nearly the name of an attribute: others may mean something to somebody else."""
     odd = [key for key in view.uses if key not in KNOWN and len(key) < _LONG_NAME]
     for key in odd[:_MANY_NAMES]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Final
 
-from holdfast.frontends.dot.attribute_lists import Blocks
-from holdfast.frontends.dot.lex import BAD, END, NUMBER, STRING, WORD, Tokens
+from holdfast.frontends.dot.attribute_lists import AttributeReader
+from holdfast.frontends.dot.lex import BAD, END, NUMBER, STRING, WORD, TokenBuffer
 from holdfast.frontends.dot.literals import IDENTIFIER
 from holdfast.frontends.dot.syntax_errors import Faults
 from holdfast.frontends.dot.values import as_text
@@ -14,8 +14,8 @@ from holdfast.frontends.dot.values import as_text
 NAMES: Final = frozenset({WORD, STRING, NUMBER, BAD})
 
 
-class Header(Blocks):
-    def __init__(self, tokens: Tokens, faults: Faults, path: str) -> None:
+class HeaderReader(AttributeReader):
+    def __init__(self, tokens: TokenBuffer, faults: Faults, path: str) -> None:
         super().__init__(tokens, faults)
         self.path = path
 

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from holdfast.errors import InputError, PipelineSyntaxError
 from holdfast.frontends.dot.builtin_transforms import BUILT_IN_TRANSFORMS
-from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.files import FileAccess, FileRefusedError
 from holdfast.frontends.dot.merge import embed
 from holdfast.frontends.dot.parse import parse
-from holdfast.frontends.dot.rule_context import View
+from holdfast.frontends.dot.rule_context import RuleContext
 from holdfast.frontends.dot.stylesheet import ATTRIBUTE
 
 INCLUDE: Final = "subgraph_file"
@@ -130,4 +130,4 @@ class Inclusion:
         fix: str,
         key: str = INCLUDE,
     ) -> None:
-        self.diagnostics.append(View(pipeline).at(rule, Severity.error, what, message, key=key, fix=fix))
+        self.diagnostics.append(RuleContext(pipeline).at(rule, DiagnosticSeverity.error, what, message, key=key, fix=fix))

@@ -29,7 +29,7 @@ _RUN = re.compile(r"[^\s,;=\[\]{}\"]+")
 _BRACKET = re.compile(r"[<>]")
 
 
-class Tokens:
+class TokenBuffer:
     """Three lists side by side: what each token is, how it was written, and where. The last of all is `end`.
 
     They are read as they are asked for, and dropped behind: a long text would else fill memory with them."""

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final, Protocol
 
 from holdfast.errors import PipelineInvalidError
-from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.extra_rules import ADVICE
 from holdfast.frontends.dot.handler_kinds import BUILT_IN
-from holdfast.frontends.dot.rule_context import BEGINNING, View
+from holdfast.frontends.dot.rule_context import BEGINNING, RuleContext
 from holdfast.frontends.dot.rules import RULES
 
 _SHOWN: Final = 50
@@ -34,10 +34,10 @@ def validate(
     strict: bool = False,
 ) -> list[Diagnostic]:
     """Everything there is to say: the specification's rules, ours, then `extra_rules` in their order."""
-    view = View(pipeline, known=known_types, strict=strict)
+    view = RuleContext(pipeline, known=known_types, strict=strict)
     found = [each for rule in (*RULES, *ADVICE) for each in rule(view)]
     for extra in extra_rules or ():
-        found += _asked(extra, pipeline)
+        found += _apply_rule(extra, pipeline)
     return found
 
 
@@ -56,7 +56,7 @@ def validate_or_raise(
 
 def require_valid(name: str, diagnostics: Sequence[Diagnostic]) -> None:
     """Raises PipelineInvalidError; `facts["diagnostics"]` has warnings too."""
-    errors = [each for each in diagnostics if each.severity is Severity.error]
+    errors = [each for each in diagnostics if each.severity is DiagnosticSeverity.error]
     if not errors:
         return
     count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
@@ -69,7 +69,7 @@ def require_valid(name: str, diagnostics: Sequence[Diagnostic]) -> None:
     )
 
 
-def _asked(rule: LintRule, pipeline: Pipeline) -> list[Diagnostic]:
+def _apply_rule(rule: LintRule, pipeline: Pipeline) -> list[Diagnostic]:
     """A rule that breaks is an error of its own, and does not hide what the others say."""
     try:
         return list(rule.apply(pipeline))
@@ -77,7 +77,7 @@ def _asked(rule: LintRule, pipeline: Pipeline) -> list[Diagnostic]:
         return [
             Diagnostic(
                 rule=rule.name,
-                severity=Severity.error,
+                severity=DiagnosticSeverity.error,
                 message=f"the rule itself failed: {type(error).__name__}: {error}",
                 fix="mend the rule, or leave it out",
                 place=BEGINNING,

@@ -8,8 +8,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from holdfast.errors import InputError
-from holdfast.frontends.dot.document import Link, Pipeline, Place, Stage
-from holdfast.frontends.dot.rule_context import View
+from holdfast.frontends.dot.document import Link, Pipeline, SourceLocation, Stage
+from holdfast.frontends.dot.rule_context import RuleContext
 from holdfast.frontends.dot.values import Value
 
 SEPARATOR: Final = "__"
@@ -51,7 +51,7 @@ def embed(into: Pipeline, at: str, other: Pipeline) -> Pipeline:
     """`other` in the place of the stage `at`. That stage becomes the way in; the exit of `other` becomes the
     way out, from which the edges of `at` leave, with the outcome of what ran last inside.
     Raises InputError where `other` has no start or exit."""
-    view = View(other)
+    view = RuleContext(other)
     if len(view.starts) != 1 or len(view.exits) != 1:
         raise InputError(
             f"{other.name or 'it'} has {len(view.starts)} starts and {len(view.exits)} exits.",
@@ -60,7 +60,7 @@ def embed(into: Pipeline, at: str, other: Pipeline) -> Pipeline:
     start, end = view.starts[0].id, view.exits[0].id
     stage = into.stages[at]
     names = {name: f"{at}{SEPARATOR}{name}" for name in other.stages} | {start: at}
-    inner = renamed(_settled(other), names)
+    inner = renamed(_with_graph_defaults(other), names)
     way_out = names[end]
     placed = {name: _placed(each, stage) for name, each in inner.stages.items()}
     placed[at] = _passage(stage, at, stage.label, _AT_THE_BEGINNING)
@@ -80,7 +80,7 @@ def _in_order(into: Pipeline, at: str, placed: Mapping[str, Stage]) -> dict[str,
     return found
 
 
-def _of(stage: Stage) -> Place:
+def _of(stage: Stage) -> SourceLocation:
     return stage.places.get("subgraph_file", stage.place)
 
 
@@ -113,7 +113,7 @@ def _passage(stage: Stage, name: str, label: str, keys: tuple[str, ...]) -> Stag
     return replace(stage, id=name, attrs=attrs, places=places, explicit=frozenset(attrs), place=_of(stage))
 
 
-def _settled(other: Pipeline) -> Pipeline:
+def _with_graph_defaults(other: Pipeline) -> Pipeline:
     """What its graph said for all its stages, said by each: the outer graph says something else."""
     given = _given(other, _INHERITED)
     retries = _given(other, _RETRIES)

@@ -12,7 +12,7 @@ from functools import cached_property
 import msgspec
 
 from holdfast.frontends.dot.document import Pipeline
-from holdfast.model.checks.cycles import knots
+from holdfast.model.checks.cycles import strongly_connected
 
 FAN_IN, PARALLEL = "parallel.fan_in", "parallel"
 Follow = Callable[[str], Iterable[str]]
@@ -57,7 +57,7 @@ class Regions:
     @cached_property
     def _knots(self) -> dict[str, list[str]]:
         """For each stage on a circle: all that it goes round with."""
-        found = [knot for knot in knots(self._ways) if len(knot) > 1]
+        found = [knot for knot in strongly_connected(self._ways) if len(knot) > 1]
         return {name: knot for knot in found for name in knot}
 
     def _before(self, name: str) -> set[str]:

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Final
 
-from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Stage
 from holdfast.frontends.dot.parallel_regions import Regions, reach
-from holdfast.frontends.dot.rule_context import Check, View
+from holdfast.frontends.dot.rule_context import Check, RuleContext
 
-WARNING, INFO = Severity.warning, Severity.info
+WARNING, INFO = DiagnosticSeverity.warning, DiagnosticSeverity.info
 JOIN_POLICIES: Final = ("wait_all", "first_success", "k_of_n", "quorum")
 ERROR_POLICIES: Final = ("fail_fast", "continue", "ignore")
 _CHOICES: Final = {"join_policy": JOIN_POLICIES, "error_policy": ERROR_POLICIES}
@@ -23,7 +23,7 @@ _INSTEAD: Final = {
 _LOOKED_AT: Final = 20
 
 
-def parallel_policies(view: View) -> Iterator[Diagnostic]:
+def parallel_policies(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.of_kind("parallel"):
         for key, words in _CHOICES.items():
             chosen = stage.text(key)
@@ -33,12 +33,12 @@ def parallel_policies(view: View) -> Iterator[Diagnostic]:
                 yield view.at("parallel_policies", WARNING, stage, message, key=key, fix=fix)
 
 
-def parallel_branches(view: View) -> Iterator[Diagnostic]:
+def parallel_branches(view: RuleContext) -> Iterator[Diagnostic]:
     yield from _beginnings_and_ends(view)
     yield from _ways_out(view)
 
 
-def _beginnings_and_ends(view: View) -> Iterator[Diagnostic]:
+def _beginnings_and_ends(view: RuleContext) -> Iterator[Diagnostic]:
     """Work is bounded: many fan-outs over one another are not worth a quadratic look."""
     left = 8 * (len(view.pipeline.stages) + len(view.pipeline.links)) + 64
     for stage in view.of_kind("parallel"):
@@ -61,7 +61,7 @@ def _beginnings_and_ends(view: View) -> Iterator[Diagnostic]:
         yield from _leaving(view, stage, ends)
 
 
-def _meets(view: View, stage: Stage, first: str, budget: int) -> tuple[set[str], int]:
+def _meets(view: RuleContext, stage: Stage, first: str, budget: int) -> tuple[set[str], int]:
     """The joins and exits that a branch comes to, not looking past them, and how much was looked at."""
     exits = {each.id for each in view.exits}
     seen, todo, met = {first, stage.id}, [first], set[str]()
@@ -76,7 +76,7 @@ def _meets(view: View, stage: Stage, first: str, budget: int) -> tuple[set[str],
     return met, len(seen)
 
 
-def _leaving(view: View, stage: Stage, ends: dict[str, set[str]]) -> Iterator[Diagnostic]:
+def _leaving(view: RuleContext, stage: Stage, ends: dict[str, set[str]]) -> Iterator[Diagnostic]:
     """A branch that can get to the exit although the others meet before it."""
     exits = {each.id for each in view.exits}
     joined = any(met - exits for met in ends.values())
@@ -90,7 +90,7 @@ def _leaving(view: View, stage: Stage, ends: dict[str, set[str]]) -> Iterator[Di
             )
 
 
-def _ways_out(view: View) -> Iterator[Diagnostic]:
+def _ways_out(view: RuleContext) -> Iterator[Diagnostic]:
     """Where a branch is left by other ways than its join: it ends there, and nobody goes on from there."""
     regions = Regions(view.pipeline, view.kinds)
     exits = {each.id for each in view.exits}
@@ -103,7 +103,7 @@ def _ways_out(view: View) -> Iterator[Diagnostic]:
             yield from _jumps_out(view, stage, view.pipeline.stages[name], inside)
 
 
-def _edges_out(view: View, stage: Stage, name: str, out: Collection[str]) -> Iterator[Diagnostic]:
+def _edges_out(view: RuleContext, stage: Stage, name: str, out: Collection[str]) -> Iterator[Diagnostic]:
     for link in view.pipeline.outgoing.get(name, ()):
         if link.target in out:
             message = f"the edge {name} -> {link.target} ends its branch of {stage.id} and leads no further"
@@ -111,7 +111,7 @@ def _edges_out(view: View, stage: Stage, name: str, out: Collection[str]) -> Ite
             yield view.at("parallel_branches", WARNING, link, message, fix=fix)
 
 
-def _jumps_out(view: View, stage: Stage, inner: Stage, inside: Collection[str]) -> Iterator[Diagnostic]:
+def _jumps_out(view: RuleContext, stage: Stage, inner: Stage, inside: Collection[str]) -> Iterator[Diagnostic]:
     """A goal gate's targets count at the exit, outside of its branch."""
     for key in () if inner.flag("goal_gate") else ("retry_target", "fallback_retry_target"):
         target = inner.text(key)

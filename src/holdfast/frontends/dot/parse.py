@@ -8,11 +8,11 @@ from typing import Final
 import msgspec
 
 from holdfast.frontends.dot.diagnostics import Diagnostic
-from holdfast.frontends.dot.document import Link, Pipeline, Places, Stage
-from holdfast.frontends.dot.header import NAMES, Header
-from holdfast.frontends.dot.lex import ARROW, BAD, END, NUMBER, STRING, UNDIRECTED, WORD, Tokens
+from holdfast.frontends.dot.document import Link, Pipeline, SourceLocations, Stage
+from holdfast.frontends.dot.header import NAMES, HeaderReader
+from holdfast.frontends.dot.lex import ARROW, BAD, END, NUMBER, STRING, UNDIRECTED, WORD, TokenBuffer
 from holdfast.frontends.dot.literals import id_of
-from holdfast.frontends.dot.scopes import DEEPEST, MOST_DEFAULTS, Block, Chain, Draft, Scope, Shared
+from holdfast.frontends.dot.scopes import DEEPEST, MOST_DEFAULTS, Block, Chain, StageDraft, SubgraphScope, SharedAttributes
 from holdfast.frontends.dot.source import text_of
 from holdfast.frontends.dot.syntax_errors import Faults, TooManyError
 from holdfast.frontends.dot.token_reader import SkipError
@@ -34,13 +34,13 @@ _OF_GRAPHS: Final = frozenset(
 )
 
 
-class Parsed(msgspec.Struct, frozen=True):
+class ParseResult(msgspec.Struct, frozen=True):
     pipeline: Pipeline
     diagnostics: tuple[Diagnostic, ...]
     """Warnings, in the order of the text."""
 
 
-def parse(source: str | bytes, *, path: str = "", strict: bool = False) -> Parsed:
+def parse(source: str | bytes, *, path: str = "", strict: bool = False) -> ParseResult:
     """Raises `PipelineSyntaxError` with every fault that was found."""
     text = text_of(source, path)
     faults = Faults(text, path, strict=strict)
@@ -51,18 +51,18 @@ def parse(source: str | bytes, *, path: str = "", strict: bool = False) -> Parse
         raise
     faults.raise_if_any()
     found = sorted(faults.found, key=lambda one: (one.place.line, one.place.column))
-    return Parsed(pipeline, tuple(found))
+    return ParseResult(pipeline, tuple(found))
 
 
-class _Reader(Header):
+class _Reader(HeaderReader):
     """Statement by statement. Subgraphs are a list of open scopes, so depth costs no recursion."""
 
     def __init__(self, source: str, path: str, faults: Faults) -> None:
-        super().__init__(Tokens(source, faults), faults, path)
+        super().__init__(TokenBuffer(source, faults), faults, path)
         self._source = source
-        self._scope = Scope(None, 0)
+        self._scope = SubgraphScope(None, 0)
         self._graph = Block()
-        self._drafts: dict[str, Draft] = {}
+        self._drafts: dict[str, StageDraft] = {}
         self._links: list[Link] = []
         self._expanded = 0
         self._ids: dict[str, str] = {}
@@ -74,18 +74,18 @@ class _Reader(Header):
             self.nothing_more()
         except SkipError:
             name = ""
-        drafts, shared = self._drafts, Shared(self.faults.lines)
+        drafts, shared = self._drafts, SharedAttributes(self.faults.lines)
         return Pipeline(
             name=name,
             attrs=self._graph.attrs,
-            places=Places(self._graph.places, self.faults.lines),
+            places=SourceLocations(self._graph.places, self.faults.lines),
             stages={name: self._stage(name, drafts.pop(name), shared) for name in list(drafts)},
             links=tuple(self._links),
             source=self._source,
             path=self.path,
         )
 
-    def _stage(self, name: str, draft: Draft, shared: Shared) -> Stage:
+    def _stage(self, name: str, draft: StageDraft, shared: SharedAttributes) -> Stage:
         found = draft.stage(name, shared)
         if len(draft.base.attrs) > MOST_DEFAULTS or len(found.derived) > DEEPEST:
             message = f"{name} is in more subgraphs, or has more defaults, than it can be"
@@ -234,13 +234,13 @@ class _Reader(Header):
         place = self.faults.place(start)
         draft = self._drafts.get(name)
         if draft is None:
-            draft = self._drafts[name] = Draft(place, self._scope.nodes, self._scope.alone)
+            draft = self._drafts[name] = StageDraft(place, self._scope.nodes, self._scope.alone)
         draft.declare(self._scope, block, place)
         self._scope.members.append(name)
 
     def _mention(self, name: str, start: int) -> str:
         if name not in self._drafts:
-            self._drafts[name] = Draft(self.faults.place(start), self._scope.nodes, self._scope.alone)
+            self._drafts[name] = StageDraft(self.faults.place(start), self._scope.nodes, self._scope.alone)
         self._scope.members.append(name)
         return name
 
@@ -271,7 +271,7 @@ class _Reader(Header):
         if self._scope.depth >= DEEPEST:
             self.faults.error(f"subgraphs are more than {DEEPEST} deep", start, fix="nest them less")
             raise TooManyError
-        self._scope = Scope(self._scope, self.starts[self.at], chain)
+        self._scope = SubgraphScope(self._scope, self.starts[self.at], chain)
         self.at += 1
 
     def _close(self) -> bool:
@@ -299,7 +299,7 @@ class _Reader(Header):
             self.fail("an edge goes on with ->", self.starts[self.at], "write -> or a new statement")
         block = self._scope.edges.under(block)
         place = self.faults.place(chain.start)
-        places = Places(block.places, self.faults.lines)
+        places = SourceLocations(block.places, self.faults.lines)
         for sources, targets in pairwise(chain.groups):
             self._count(sources, targets, chain.start)
             for source in sources:

@@ -7,17 +7,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TypeAlias
 
-from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
-from holdfast.frontends.dot.document import Link, Pipeline, Place, Stage
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
+from holdfast.frontends.dot.document import Link, Pipeline, SourceLocation, Stage
 from holdfast.frontends.dot.handler_kinds import BUILT_IN, EXITS, STARTS, kind_of
-from holdfast.model.pipeline_conditions import Reading, read_clauses
+from holdfast.model.pipeline_conditions import ParsedCondition, read_clauses
 
-BEGINNING = Place(1, 1)
+BEGINNING = SourceLocation(1, 1)
 LONGEST = 600
 """Characters of a message: values in it may be as long as somebody likes."""
 
 
-class View:
+class RuleContext:
     """A pipeline with what several rules want to know of it, worked out once."""
 
     def __init__(
@@ -27,7 +27,7 @@ class View:
         self.known = known
         self.strict = strict
         self.extended = pipeline.text("conditions") == "extended"
-        self._readings: dict[str, Reading] = {}
+        self._readings: dict[str, ParsedCondition] = {}
 
     @cached_property
     def kinds(self) -> dict[str, str]:
@@ -69,7 +69,7 @@ class View:
         named = [stages[name] for name in names if name in stages and stages[name].shape != shape]
         return shaped + [stage for stage in named if not shaped or "shape" not in stage.explicit]
 
-    def reading(self, condition: str) -> Reading:
+    def reading(self, condition: str) -> ParsedCondition:
         """Read once for all rules, however many conditions there are."""
         found = self._readings.get(condition)
         if found is None:
@@ -85,7 +85,7 @@ class View:
     def at(
         self,
         rule: str,
-        severity: Severity,
+        severity: DiagnosticSeverity,
         what: Pipeline | Stage | Link,
         message: str,
         *,
@@ -105,17 +105,17 @@ class View:
         )
 
 
-Check: TypeAlias = Callable[[View], Iterable[Diagnostic]]
+Check: TypeAlias = Callable[[RuleContext], Iterable[Diagnostic]]
 
 
-def _place(what: Pipeline | Stage | Link, key: str) -> Place:
+def _place(what: Pipeline | Stage | Link, key: str) -> SourceLocation:
     """What was never written, such as a stage that a transform made, stands at the beginning."""
     own = BEGINNING if isinstance(what, Pipeline) else what.place
     found = what.places.get(key, own)
     return next((place for place in (found, own) if place.line), BEGINNING)
 
 
-def named(what: Iterable[str], *, at_most: int = 8) -> str:
+def name_list(what: Iterable[str], *, at_most: int = 8) -> str:
     """`a, b and c`; a long list is cut and counted."""
     names = list(what)
     shown = names[:at_most]

@@ -5,39 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Link
-from holdfast.frontends.dot.rule_context import Check, View, named
+from holdfast.frontends.dot.rule_context import Check, RuleContext, name_list
 from holdfast.frontends.dot.stylesheet import ATTRIBUTE, parse_stylesheet
 
-ERROR, WARNING, INFO = Severity.error, Severity.warning, Severity.info
+ERROR, WARNING, INFO = DiagnosticSeverity.error, DiagnosticSeverity.warning, DiagnosticSeverity.info
 FIDELITIES: Final = ("full", "truncate", "compact", "summary:low", "summary:medium", "summary:high")
 RETRY_TARGETS: Final = ("retry_target", "fallback_retry_target")
 
 
-def start_node(view: View) -> Iterator[Diagnostic]:
+def start_node(view: RuleContext) -> Iterator[Diagnostic]:
     fix = "give exactly one stage shape=Mdiamond"
     found = view.starts
     if not found:
         yield view.at("start_node", ERROR, view.pipeline, "the pipeline has no start", fix=fix)
     elif len(found) > 1:
-        names = named(stage.id for stage in found)
+        names = name_list(stage.id for stage in found)
         message = f"a pipeline has exactly one start, found {len(found)}: {names}"
         yield view.at("start_node", ERROR, found[1], message, key="shape", fix=fix)
 
 
-def terminal_node(view: View) -> Iterator[Diagnostic]:
+def terminal_node(view: RuleContext) -> Iterator[Diagnostic]:
     fix = "give exactly one stage shape=Msquare"
     found = view.exits
     if not found:
         yield view.at("terminal_node", ERROR, view.pipeline, "the pipeline has no exit", fix=fix)
     elif len(found) > 1:
-        names = named(stage.id for stage in found)
+        names = name_list(stage.id for stage in found)
         message = f"a pipeline has exactly one exit, found {len(found)}: {names}"
         yield view.at("terminal_node", ERROR, found[1], message, key="shape", fix=fix)
 
 
-def reachability(view: View) -> Iterator[Diagnostic]:
+def reachability(view: RuleContext) -> Iterator[Diagnostic]:
     """Along edges and jumps: a stage that only a retry target names does run."""
     if not view.starts:
         return
@@ -49,7 +49,7 @@ def reachability(view: View) -> Iterator[Diagnostic]:
             yield view.at("reachability", ERROR, stage, message, fix=fix)
 
 
-def _reached(view: View) -> set[str]:
+def _reached(view: RuleContext) -> set[str]:
     stages = view.pipeline.stages
     seen = {stage.id for stage in view.starts}
     todo = list(seen)
@@ -72,7 +72,7 @@ def _reached(view: View) -> set[str]:
     return seen
 
 
-def edge_target_exists(view: View) -> Iterator[Diagnostic]:
+def edge_target_exists(view: RuleContext) -> Iterator[Diagnostic]:
     stages = view.pipeline.stages
     for link in view.pipeline.links:
         for end in (link.source, link.target):
@@ -93,7 +93,7 @@ def edge_target_exists(view: View) -> Iterator[Diagnostic]:
             )
 
 
-def start_no_incoming(view: View) -> Iterator[Diagnostic]:
+def start_no_incoming(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.starts:
         for link in view.pipeline.incoming.get(stage.id, ()):
             message = f"the start has an incoming edge, from {link.source}"
@@ -101,14 +101,14 @@ def start_no_incoming(view: View) -> Iterator[Diagnostic]:
             yield view.at("start_no_incoming", ERROR, link, message, fix=fix)
 
 
-def exit_no_outgoing(view: View) -> Iterator[Diagnostic]:
+def exit_no_outgoing(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.exits:
         for link in view.leaving(stage):
             message = f"the exit has an outgoing edge, to {link.target}"
             yield view.at("exit_no_outgoing", ERROR, link, message, fix="let the edge leave an earlier stage")
 
 
-def condition_syntax(view: View) -> Iterator[Diagnostic]:
+def condition_syntax(view: RuleContext) -> Iterator[Diagnostic]:
     for condition, links in view.conditions.items():
         for problem in view.reading(condition).all_problems(extended=view.extended):
             fix = ""
@@ -119,7 +119,7 @@ def condition_syntax(view: View) -> Iterator[Diagnostic]:
                 yield view.at("condition_syntax", ERROR, link, message, key="condition", fix=fix)
 
 
-def stylesheet_syntax(view: View) -> Iterator[Diagnostic]:
+def stylesheet_syntax(view: RuleContext) -> Iterator[Diagnostic]:
     text = view.pipeline.text(ATTRIBUTE)
     if not text:
         return
@@ -132,7 +132,7 @@ def stylesheet_syntax(view: View) -> Iterator[Diagnostic]:
             yield view.at("stylesheet_syntax", severity, view.pipeline, message, key=ATTRIBUTE)
 
 
-def type_known(view: View) -> Iterator[Diagnostic]:
+def type_known(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.pipeline.stages.values():
         if stage.type and stage.type not in view.known:
             message = (
@@ -142,7 +142,7 @@ def type_known(view: View) -> Iterator[Diagnostic]:
             yield view.at("type_known", WARNING, stage, message, key="type", fix=fix)
 
 
-def fidelity_valid(view: View) -> Iterator[Diagnostic]:
+def fidelity_valid(view: RuleContext) -> Iterator[Diagnostic]:
     fix = f"one of {', '.join(FIDELITIES)}"
     for key in ("default_fidelity", "fidelity"):
         for what in view.uses.get(key, ()):
@@ -151,7 +151,7 @@ def fidelity_valid(view: View) -> Iterator[Diagnostic]:
                 yield view.at("fidelity_valid", WARNING, what, f"{mode} is no fidelity", key=key, fix=fix)
 
 
-def retry_target_exists(view: View) -> Iterator[Diagnostic]:
+def retry_target_exists(view: RuleContext) -> Iterator[Diagnostic]:
     stages = view.pipeline.stages
     for key in RETRY_TARGETS:
         for what in view.uses.get(key, ()):
@@ -162,7 +162,7 @@ def retry_target_exists(view: View) -> Iterator[Diagnostic]:
                 yield view.at("retry_target_exists", WARNING, what, message, key=key, fix=fix)
 
 
-def goal_gate_has_retry(view: View) -> Iterator[Diagnostic]:
+def goal_gate_has_retry(view: RuleContext) -> Iterator[Diagnostic]:
     """A target of the graph serves as well: the jump falls back to it."""
     if any(view.pipeline.text(key) for key in RETRY_TARGETS):
         return
@@ -174,7 +174,7 @@ def goal_gate_has_retry(view: View) -> Iterator[Diagnostic]:
             )
 
 
-def prompt_on_llm_nodes(view: View) -> Iterator[Diagnostic]:
+def prompt_on_llm_nodes(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.of_kind("codergen"):
         if not stage.prompt and not stage.text("label") and stage.declared:
             message = f"stage {stage.id} has neither prompt nor label: its id is all that the model gets"

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.frontends.dot.document import Place, Places, Stage
+from holdfast.frontends.dot.document import SourceLocation, SourceLocations, Stage
 from holdfast.frontends.dot.values import Value, as_text
 
 MOST_DEFAULTS: Final = 100
@@ -62,10 +62,10 @@ class Chain:
         self.groups: list[list[str]] = []
 
 
-class Scope:
+class SubgraphScope:
     """The graph or a subgraph: the defaults in force in it, inherited and its own."""
 
-    def __init__(self, parent: Scope | None, start: int, chain: Chain | None = None) -> None:
+    def __init__(self, parent: SubgraphScope | None, start: int, chain: Chain | None = None) -> None:
         self.parent = parent
         self.start = start
         """Where its brace stands."""
@@ -96,20 +96,20 @@ class Scope:
         return self._classes
 
 
-class Draft(msgspec.Struct, gc=False):
+class StageDraft(msgspec.Struct, gc=False):
     """A stage while the text is read.
 
     It takes the defaults in force at its first statement; one that only edges name, those at the first edge.
     Named again in a subgraph, it joins that and takes from its own defaults what it has not.
     """
 
-    place: Place
+    place: SourceLocation
     base: Block
-    scopes: list[Scope]
+    scopes: list[SubgraphScope]
     own: Block = NOTHING
     declared: bool = False
 
-    def declare(self, scope: Scope, block: Block, place: Place) -> None:
+    def declare(self, scope: SubgraphScope, block: Block, place: SourceLocation) -> None:
         if not self.declared:
             self.declared = True
             self.base = scope.nodes
@@ -122,7 +122,7 @@ class Draft(msgspec.Struct, gc=False):
         else:
             self.own.update(block)
 
-    def _join(self, scope: Scope) -> None:
+    def _join(self, scope: SubgraphScope) -> None:
         if len(self.scopes) == 1:
             self.base = Block(dict(self.base.attrs), dict(self.base.places))
             self.scopes = list(self.scopes)
@@ -132,7 +132,7 @@ class Draft(msgspec.Struct, gc=False):
                 self.base.attrs[key] = value
                 self.base.places[key] = scope.own_nodes.places[key]
 
-    def stage(self, name: str, shared: Shared) -> Stage:
+    def stage(self, name: str, shared: SharedAttributes) -> Stage:
         explicit = shared.explicit(self.own)
         block = self.own.over(self.base)
         derived = self.scopes[0].classes()
@@ -141,7 +141,7 @@ class Draft(msgspec.Struct, gc=False):
         return Stage(
             id=name,
             attrs=block.attrs,
-            places=Places(block.places, shared.lines),
+            places=SourceLocations(block.places, shared.lines),
             classes=shared.classes(block.attrs["class"], derived) if "class" in block.attrs else derived,
             derived=derived,
             explicit=explicit,
@@ -150,7 +150,7 @@ class Draft(msgspec.Struct, gc=False):
         )
 
 
-class Shared:
+class SharedAttributes:
     """What many stages have alike is made once."""
 
     def __init__(self, lines: Sequence[int]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.errors import PipelineSyntaxError
-from holdfast.frontends.dot.document import Place
-from holdfast.frontends.dot.syntax_errors import refused
+from holdfast.frontends.dot.document import SourceLocation
+from holdfast.frontends.dot.syntax_errors import unreadable_error
 
 LARGEST: Final = 32 * 1024 * 1024
 """Characters of one pipeline."""
@@ -19,7 +19,7 @@ def text_of(source: str | bytes, path: str) -> str:
         raise _too_large(path)
     at = text.find("\0")
     if at >= 0:
-        raise refused("this is no text: it has a NUL character", path, fix=_GIVE_TEXT, place=_place(text, at))
+        raise unreadable_error("this is no text: it has a NUL character", path, fix=_GIVE_TEXT, place=_place(text, at))
     return text.removeprefix("\ufeff")
 
 
@@ -34,20 +34,20 @@ def _decoded(data: bytes, path: str) -> str:
     except UnicodeDecodeError as error:
         before = data[: error.start].decode(errors="replace")
         byte = f"byte {data[error.start]:#04x}"
-        raise refused(
+        raise unreadable_error(
             f"this is no UTF-8 text: {byte} cannot stand here", path, fix=_GIVE_TEXT, place=_place(before)
         ) from None
 
 
 def _too_large(path: str) -> PipelineSyntaxError:
-    return refused(
+    return unreadable_error(
         f"this is longer than {LARGEST:,} characters, the most that a pipeline may have",
         path,
         fix="keep large texts in files of their own and name them as @file",
-        place=Place(1, 1),
+        place=SourceLocation(1, 1),
     )
 
 
-def _place(text: str, at: int | None = None) -> Place:
+def _place(text: str, at: int | None = None) -> SourceLocation:
     at = len(text) if at is None else at
-    return Place(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+    return SourceLocation(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from holdfast.frontends.dot.document import NOWHERE, Pipeline, Place, Stage
+from holdfast.frontends.dot.document import NOWHERE, Pipeline, SourceLocation, Stage
 from holdfast.frontends.dot.values import Value
 
 ATTRIBUTE: Final = "model_stylesheet"
@@ -36,22 +36,22 @@ _SELECTOR: Final = re.compile(r"\*|[#.]?[A-Za-z0-9_-]+")
 _UNESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
-class Rule(NamedTuple):
+class StyleRule(NamedTuple):
     """`selector` as it was written: `*`, `box`, `.class` or `#id`."""
 
     selector: str
     declarations: Mapping[str, str]
 
 
-class Fault(NamedTuple):
+class StylesheetProblem(NamedTuple):
     message: str
     offset: int
 
 
-class Sheet(NamedTuple):
-    rules: tuple[Rule, ...]
-    faults: tuple[Fault, ...]
-    aliases: tuple[Fault, ...] = ()
+class Stylesheet(NamedTuple):
+    rules: tuple[StyleRule, ...]
+    faults: tuple[StylesheetProblem, ...]
+    aliases: tuple[StylesheetProblem, ...] = ()
     """Properties under another name: taken, and told."""
 
 
@@ -69,7 +69,7 @@ class StylesheetTransform:
         return replace(pipeline, stages=stages)
 
 
-def _styled(stage: Stage, given: Mapping[str, str], place: Place) -> Stage:
+def _styled(stage: Stage, given: Mapping[str, str], place: SourceLocation) -> Stage:
     new: dict[str, Value] = {key: value for key, value in given.items() if key not in stage.explicit}
     if not new:
         return stage
@@ -80,7 +80,7 @@ def _styled(stage: Stage, given: Mapping[str, str], place: Place) -> Stage:
 class _Index:
     """Rules by what they select, so that a stage asks only for its own."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[StyleRule]) -> None:
         self._merged: dict[str, dict[str, str]] = {}
         self._order: dict[tuple[str, str], int] = {}
         for number, rule in enumerate(rules):
@@ -104,10 +104,10 @@ class _Index:
         return {key: value for key, (_, value) in won.items()}
 
 
-def parse_stylesheet(text: str) -> Sheet:
+def parse_stylesheet(text: str) -> Stylesheet:
     """What can be read, and every fault with its offset in the text."""
     if len(text) > LONGEST:
-        return Sheet((), (Fault(f"the stylesheet has {len(text):,} characters; at most {LONGEST:,}", 0),))
+        return Stylesheet((), (StylesheetProblem(f"the stylesheet has {len(text):,} characters; at most {LONGEST:,}", 0),))
     return _Parser(text).sheet()
 
 
@@ -128,18 +128,18 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._tokens = list(_tokens(text))
         self._at = 0
-        self._faults: list[Fault] = []
-        self._aliases: list[Fault] = []
+        self._faults: list[StylesheetProblem] = []
+        self._aliases: list[StylesheetProblem] = []
 
-    def sheet(self) -> Sheet:
-        rules: list[Rule] = []
+    def sheet(self) -> Stylesheet:
+        rules: list[StyleRule] = []
         while self._next.kind != "end":
             rule = self._rule()
             if rule is None:
                 self._skip_rule()
             else:
                 rules.append(rule)
-        return Sheet(tuple(rules), tuple(self._faults), tuple(self._aliases))
+        return Stylesheet(tuple(rules), tuple(self._faults), tuple(self._aliases))
 
     @property
     def _next(self) -> _Token:
@@ -151,9 +151,9 @@ class _Parser:
         return token
 
     def _wrong(self, wanted: str, token: _Token) -> None:
-        self._faults.append(Fault(f"{wanted}, not {token.text[:40]}", token.offset))
+        self._faults.append(StylesheetProblem(f"{wanted}, not {token.text[:40]}", token.offset))
 
-    def _rule(self) -> Rule | None:
+    def _rule(self) -> StyleRule | None:
         selector = self._take()
         if selector.kind != "word" or not _SELECTOR.fullmatch(selector.text):
             self._wrong("a rule begins with *, a shape, .class or #id", selector)
@@ -164,7 +164,7 @@ class _Parser:
         self._take()
         return self._body(selector.text)
 
-    def _body(self, selector: str) -> Rule | None:
+    def _body(self, selector: str) -> StyleRule | None:
         found: dict[str, str] = {}
         while self._next.text != "}":
             if not self._declaration(found):
@@ -177,15 +177,15 @@ class _Parser:
         self._take()
         if not found:
             self._faults.append(
-                Fault(f"the rule for {selector} says nothing", self._tokens[self._at - 1].offset)
+                StylesheetProblem(f"the rule for {selector} says nothing", self._tokens[self._at - 1].offset)
             )
-        return Rule(selector, found)
+        return StyleRule(selector, found)
 
     def _declaration(self, found: dict[str, str]) -> bool:
         name = self._take()
         key = ALIASES.get(name.text, name.text)
         if key != name.text:
-            self._aliases.append(Fault(f"{name.text} is read as {key}", name.offset))
+            self._aliases.append(StylesheetProblem(f"{name.text} is read as {key}", name.offset))
         if name.kind != "word" or key not in PROPERTIES:
             self._wrong(f"a property is {', '.join(PROPERTIES)}", name)
             return False

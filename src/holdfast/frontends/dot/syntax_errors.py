@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from holdfast.errors import PipelineSyntaxError
-from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
-from holdfast.frontends.dot.document import NOWHERE, Place, place_at
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
+from holdfast.frontends.dot.document import NOWHERE, SourceLocation, place_at
 
 SYNTAX: Final = "syntax"
 LENIENT: Final = "syntax_lenient"
@@ -31,18 +31,18 @@ class Faults:
         self._told: set[tuple[str, int]] = set()
         self.found: list[Diagnostic] = []
 
-    def place(self, offset: int) -> Place:
+    def place(self, offset: int) -> SourceLocation:
         return place_at(self.lines, offset)
 
     def line(self, offset: int) -> int:
         return bisect_right(self.lines, offset)
 
-    def error(self, message: str, at: int | Place, *, fix: str) -> None:
+    def error(self, message: str, at: int | SourceLocation, *, fix: str) -> None:
         place = self.place(at) if isinstance(at, int) else at
         if place.line in self._broken:
             return
         self._broken.add(place.line)
-        self._add(SYNTAX, Severity.error, message, place, fix)
+        self._add(SYNTAX, DiagnosticSeverity.error, message, place, fix)
         if len(self._broken) >= MOST_ERRORS:
             raise TooManyError
 
@@ -51,38 +51,38 @@ class Faults:
         self.found.clear()
         self._broken.clear()
 
-    def lenient(self, message: str, at: int | Place, *, fix: str) -> None:
+    def lenient(self, message: str, at: int | SourceLocation, *, fix: str) -> None:
         """What the grammar does not allow and cannot be misunderstood."""
         place = self.place(at) if isinstance(at, int) else at
         if (message, place.line) in self._told:
             return
         self._told.add((message, place.line))
-        self._add(LENIENT, Severity.error if self._strict else Severity.warning, message, place, fix)
+        self._add(LENIENT, DiagnosticSeverity.error if self._strict else DiagnosticSeverity.warning, message, place, fix)
         if self._strict and len(self.found) >= MOST_ERRORS:
             raise TooManyError
 
     def raise_if_any(self) -> None:
-        if any(one.severity is Severity.error for one in self.found):
-            raise refusal(sorted(self.found, key=lambda one: (one.place.line, one.place.column)))
+        if any(one.severity is DiagnosticSeverity.error for one in self.found):
+            raise syntax_error_for(sorted(self.found, key=lambda one: (one.place.line, one.place.column)))
 
-    def _add(self, rule: str, severity: Severity, message: str, place: Place, fix: str) -> None:
+    def _add(self, rule: str, severity: DiagnosticSeverity, message: str, place: SourceLocation, fix: str) -> None:
         found = Diagnostic(
             rule=rule, severity=severity, message=message, fix=fix, place=place, path=self._path
         )
         self.found.append(found)
 
 
-def refusal(found: Sequence[Diagnostic]) -> PipelineSyntaxError:
+def syntax_error_for(found: Sequence[Diagnostic]) -> PipelineSyntaxError:
     """Lists the errors among what was found."""
-    errors = [str(one) for one in found if one.severity is Severity.error]
+    errors = [str(one) for one in found if one.severity is DiagnosticSeverity.error]
     more = ["Only the first of its faults are listed."] if len(errors) >= MOST_ERRORS else []
     return PipelineSyntaxError("\n".join(errors + more), diagnostics=tuple(found))
 
 
-def refused(message: str, path: str, *, fix: str, place: Place = NOWHERE) -> PipelineSyntaxError:
+def unreadable_error(message: str, path: str, *, fix: str, place: SourceLocation = NOWHERE) -> PipelineSyntaxError:
     """For a text that cannot be read at all."""
-    one = Diagnostic(rule=SYNTAX, severity=Severity.error, message=message, fix=fix, path=path, place=place)
-    return refusal([one])
+    one = Diagnostic(rule=SYNTAX, severity=DiagnosticSeverity.error, message=message, fix=fix, path=path, place=place)
+    return syntax_error_for([one])
 
 
 def _lines_of(source: str) -> list[int]:

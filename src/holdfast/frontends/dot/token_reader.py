@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from holdfast.frontends.dot.lex import END, Tokens
+from holdfast.frontends.dot.lex import END, TokenBuffer
 from holdfast.frontends.dot.syntax_errors import Faults
 
 
@@ -17,10 +17,10 @@ WINDOW = 4096
 AHEAD = 32
 
 
-class Reader:
+class TokenReader:
     """Looks at most `AHEAD` tokens ahead between two calls of `refill`."""
 
-    def __init__(self, tokens: Tokens, faults: Faults) -> None:
+    def __init__(self, tokens: TokenBuffer, faults: Faults) -> None:
         self._tokens = tokens
         self.kinds = tokens.kinds
         self.texts = tokens.texts

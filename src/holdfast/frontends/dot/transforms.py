@@ -12,7 +12,7 @@ from holdfast.frontends.dot.builtin_transforms import BUILT_IN_TRANSFORMS as BUI
 from holdfast.frontends.dot.builtin_transforms import AnyTransform as AnyTransform
 from holdfast.frontends.dot.builtin_transforms import Transform as Transform
 from holdfast.frontends.dot.builtin_transforms import VariableExpansionTransform as VariableExpansionTransform
-from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.files import FileAccess as FileAccess
 from holdfast.frontends.dot.files import FileRefusedError, access_of
@@ -22,20 +22,20 @@ from holdfast.frontends.dot.lint import LintRule, require_valid, validate
 from holdfast.frontends.dot.merge import embed as embed
 from holdfast.frontends.dot.merge import merge as merge
 from holdfast.frontends.dot.parse import parse
-from holdfast.frontends.dot.rule_context import View
+from holdfast.frontends.dot.rule_context import RuleContext
 from holdfast.frontends.dot.stylesheet import StylesheetTransform as StylesheetTransform
 
 CHILD: Final = "stack.child_dotfile"
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class PrepareResult(msgspec.Struct, frozen=True):
     pipeline: Pipeline
     diagnostics: tuple[Diagnostic, ...]
     """What reading, including, transforming and checking have to say."""
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        return tuple(each for each in self.diagnostics if each.severity is Severity.error)
+        return tuple(each for each in self.diagnostics if each.severity is DiagnosticSeverity.error)
 
     def require_valid(self) -> Pipeline:
         """Raises PipelineInvalidError that lists every error."""
@@ -52,7 +52,7 @@ def prepare(
     transforms: Iterable[AnyTransform] = (),
     extra_rules: Sequence[LintRule] = (),
     known_types: Collection[str] = BUILT_IN,
-) -> Prepared:
+) -> PrepareResult:
     """`transforms` run after the built-in ones, in their order. What the pipeline names is read through
     `files`; without them only a pipeline with a path of its own may name any. Raises PipelineSyntaxError."""
     parsed = parse(source, path=path, strict=strict)
@@ -63,7 +63,7 @@ def prepare(
         pipeline = _transformed(pipeline, transform, found)
     found += validate(pipeline, extra_rules, known_types=known_types, strict=strict)
     found += _missing_children(pipeline, files or access_of(path))
-    return Prepared(pipeline, tuple(found))
+    return PrepareResult(pipeline, tuple(found))
 
 
 def _transformed(pipeline: Pipeline, transform: AnyTransform, found: list[Diagnostic]) -> Pipeline:
@@ -79,7 +79,7 @@ def _transformed(pipeline: Pipeline, transform: AnyTransform, found: list[Diagno
             return made
         problem = f"it answered {type(made).__qualname__}, not a pipeline"
     message = f"the transform {name} failed: {problem}"
-    found.append(View(pipeline).at("transform", Severity.error, pipeline, message, fix="mend the transform"))
+    found.append(RuleContext(pipeline).at("transform", DiagnosticSeverity.error, pipeline, message, fix="mend the transform"))
     return pipeline
 
 
@@ -87,7 +87,7 @@ def _missing_children(pipeline: Pipeline, files: FileAccess | None) -> list[Diag
     """A child that is not there is found before its manager looks for it."""
     if files is None:
         return []
-    view = View(pipeline)
+    view = RuleContext(pipeline)
     managers = list(view.of_kind("stack.manager_loop"))
     found: list[Diagnostic] = []
     for what in (pipeline, *managers) if managers else ():
@@ -97,5 +97,5 @@ def _missing_children(pipeline: Pipeline, files: FileAccess | None) -> list[Diag
                 files.find(name)
         except FileRefusedError as error:
             message = f"{CHILD}: {error.message}"
-            found.append(view.at("child_dotfile", Severity.warning, what, message, key=CHILD, fix=error.fix))
+            found.append(view.at("child_dotfile", DiagnosticSeverity.warning, what, message, key=CHILD, fix=error.fix))
     return found

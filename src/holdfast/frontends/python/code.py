@@ -17,7 +17,7 @@ _SUBSTEPS: Final = frozenset({"step", "ask"})
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Source:
+class FunctionSource:
     """A parsed function, with what was told from it kept: one function may serve thousands of nodes."""
 
     def __init__(self, tree: _FunctionNode) -> None:
@@ -89,7 +89,7 @@ def innermost(fn: Callable[..., Any]) -> Any:
             return fn
 
 
-def source_of(fn: Any) -> Source | None:
+def source_of(fn: Any) -> FunctionSource | None:
     code = getattr(fn, "__code__", None)
     if code is None or code.co_name == "<lambda>":
         return None
@@ -97,13 +97,13 @@ def source_of(fn: Any) -> Source | None:
 
 
 @lru_cache(maxsize=4096)
-def _read(code: CodeType, _file: str) -> Source | None:
+def _read(code: CodeType, _file: str) -> FunctionSource | None:
     """Code objects of two files can be equal, so the file is part of the key."""
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(code))).body
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
-    return Source(body[0]) if len(body) == 1 and isinstance(body[0], _FunctionNode) else None
+    return FunctionSource(body[0]) if len(body) == 1 and isinstance(body[0], _FunctionNode) else None
 
 
 def _normalised(tree: _FunctionNode) -> str:

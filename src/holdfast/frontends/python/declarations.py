@@ -10,18 +10,18 @@ import msgspec
 from holdfast.frontends.python.functions import SignatureProblem, takes_of
 from holdfast.frontends.python.guard import GuardPlan
 from holdfast.frontends.python.handle import node_id
-from holdfast.frontends.python.policies import Reader
+from holdfast.frontends.python.policies import DeclarationReader
 from holdfast.model.diagnostics import Problem
 from holdfast.model.graph import Edge, InDoubt, Node
 from holdfast.model.migration import Migration
-from holdfast.model.program import Handler, Router
+from holdfast.model.program import NodeHandler, Router
 from holdfast.model.reducers import ReducerMark, as_mark
 from holdfast.types.limits import Limits
 from holdfast.types.retention import DEFAULT_RETENTION, Retention
 from holdfast.types.status import Effect
 
 
-class Declared(msgspec.Struct, frozen=True, kw_only=True):
+class DeclaredMigration(msgspec.Struct, frozen=True, kw_only=True):
     """A migration as it was written down: from a flow, or from what its version is called."""
 
     source: Collector | str
@@ -62,7 +62,7 @@ class Collector:
         self.state = state
         self.found: list[Problem] = []
         self.label = self._label(version)
-        read = Reader(self.found.append)
+        read = DeclarationReader(self.found.append)
         self.default_effect = read.choice(Effect, effect, "effect", Effect.external)
         self.settings: dict[str, Any] = {
             "in_doubt": read.choice(InDoubt, in_doubt, "in-doubt policy", InDoubt.ask),
@@ -92,12 +92,12 @@ class Collector:
         self.reducers = {name: as_mark(given) for name, given in (reducers or {}).items()}
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
-        self.handlers: dict[str, Handler] = {}
+        self.handlers: dict[str, NodeHandler] = {}
         self.routers: dict[str, list[Router]] = {}
         self.guards: dict[str, GuardPlan] = {}
         self.edge_guards: dict[str, GuardPlan] = {}
         self.children: dict[str, Collector] = {}
-        self.migrations: list[Declared] = []
+        self.migrations: list[DeclaredMigration] = []
         self.first: list[str] | None = None
         self.undeclared: list[str] = []
         self.edge_ids: set[str] = set()

@@ -15,9 +15,9 @@ from holdfast.errors import GuardrailError
 from holdfast.frontends.python.code import code_fingerprint
 from holdfast.frontends.python.functions import is_coroutine
 from holdfast.frontends.python.handle import NodeHandle, node_id
-from holdfast.frontends.python.policies import Reader
+from holdfast.frontends.python.policies import DeclarationReader
 from holdfast.model.guardrails import Violation
-from holdfast.model.program import Handler
+from holdfast.model.program import NodeHandler
 from holdfast.types.status import REPEATABLE, Effect
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ class Guard:
 class GuardPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A guard that was read: each tuple holds the code of guardrail nodes that stand in a row."""
 
-    before: tuple[Handler, ...] = ()
-    after: tuple[Handler, ...] = ()
-    between: tuple[Handler, ...] = ()
+    before: tuple[NodeHandler, ...] = ()
+    after: tuple[NodeHandler, ...] = ()
+    between: tuple[NodeHandler, ...] = ()
     on_violation: str
     reroute: str | None
     effect: Effect
@@ -95,15 +95,15 @@ def _is_guard(given: Any, flow: Collector, node: str) -> TypeGuard[Guard]:
     return False
 
 
-def _plan(flow: Collector, node: str, guard: Guard, **rows: tuple[Handler, ...]) -> GuardPlan:
-    effect = Reader(flow.found.append, node=node).choice(Effect, guard.effect, "effect", Effect.pure)
+def _plan(flow: Collector, node: str, guard: Guard, **rows: tuple[NodeHandler, ...]) -> GuardPlan:
+    effect = DeclarationReader(flow.found.append, node=node).choice(Effect, guard.effect, "effect", Effect.pure)
     if effect not in REPEATABLE:
         flow.wrong("guard", f"a check runs again after a crash, so its class cannot be {effect}", node=node,
                    fix='declare effect="pure" or effect="read"')  # fmt: skip
     return GuardPlan(on_violation=guard.on_violation, reroute=guard.reroute, effect=effect, **rows)
 
 
-def _row(flow: Collector, node: str, guard: Guard, given: tuple[Check, ...]) -> tuple[Handler, ...]:
+def _row(flow: Collector, node: str, guard: Guard, given: tuple[Check, ...]) -> tuple[NodeHandler, ...]:
     functions = [_function(flow, node, check) for check in given]
     checks = [_check(flow, node, fn) for fn in functions if fn is not None]
     if guard.on_violation == "sanitize":
@@ -125,11 +125,11 @@ def _function(flow: Collector, node: str, check: Any) -> Check | None:
     return fn
 
 
-def _check(flow: Collector, node: str, fn: Check) -> Handler:
-    return Handler(fn=fn, is_async=is_coroutine(fn), takes=flow.takes_of(node, fn), code=code_fingerprint(fn))
+def _check(flow: Collector, node: str, fn: Check) -> NodeHandler:
+    return NodeHandler(fn=fn, is_async=is_coroutine(fn), takes=flow.takes_of(node, fn), code=code_fingerprint(fn))
 
 
-def _together(checks: list[Handler], on_violation: str) -> Handler:
+def _together(checks: list[NodeHandler], on_violation: str) -> NodeHandler:
     """One handler that asks the checks in order. A warning tells all objections, else the first counts."""
     ask_all = on_violation == "warn"
 
@@ -152,7 +152,7 @@ def _together(checks: list[Handler], on_violation: str) -> Handler:
 
     is_async = any(check.is_async for check in checks)
     with_context = any("ctx" in check.takes for check in checks)
-    return Handler(
+    return NodeHandler(
         fn=ask_async if is_async else ask,
         is_async=is_async,
         takes=("state", "ctx") if with_context else ("state",),
@@ -160,7 +160,7 @@ def _together(checks: list[Handler], on_violation: str) -> Handler:
     )
 
 
-def _args(check: Handler, state: Any, ctx: Any) -> list[Any]:
+def _args(check: NodeHandler, state: Any, ctx: Any) -> list[Any]:
     return [ctx if name == "ctx" else state for name in check.takes]
 
 
@@ -184,7 +184,7 @@ def _reason(violation: Any) -> str:
     return str(getattr(violation, "reason", None) or _UNNAMED)
 
 
-def _code(checks: list[Handler]) -> str:
+def _code(checks: list[NodeHandler]) -> str:
     if len(checks) == 1:
         return checks[0].code
     return "k1-" + sha256("\n".join(check.code for check in checks).encode()).hexdigest()[:24]

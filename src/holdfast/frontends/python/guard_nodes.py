@@ -18,7 +18,7 @@ from holdfast.frontends.python.guard import GuardPlan
 from holdfast.model.diagnostics import Problem
 from holdfast.model.expr import ExprSyntaxError, compile_expr
 from holdfast.model.graph import Edge, GuardSpec, JoinPolicy, Node, NodeKind
-from holdfast.model.program import Handler, Router
+from holdfast.model.program import NodeHandler, Router
 
 _OF_THE_NODE: Final = frozenset({"outcome", "output"})
 """What a condition can read of the node that it leaves from, and of no other."""
@@ -29,7 +29,7 @@ class Parts(msgspec.Struct, kw_only=True):
 
     nodes: list[Node]
     edges: list[Edge]
-    handlers: dict[str, Handler]
+    handlers: dict[str, NodeHandler]
     routers: dict[str, list[Router]]
     first: list[str] | None
     problems: list[Problem] = []
@@ -73,7 +73,7 @@ class _Guarding:
         self.entry = {name: row[0].id for name, row in self.before.items() if row}
         self.exit = {name: row[-1].id for name, row in self.after.items() if row}
 
-    def _row(self, name: str, plan: GuardPlan, handlers: Sequence[Handler]) -> list[Node]:
+    def _row(self, name: str, plan: GuardPlan, handlers: Sequence[NodeHandler]) -> list[Node]:
         ids = [name if i == 1 else f"{name}_{i}" for i in range(1, len(handlers) + 1)]
         clash = self.taken.intersection(ids)
         if clash:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from holdfast.frontends.python.inline import inlined
-from holdfast.frontends.python.policies import Duration, Reader
+from holdfast.frontends.python.policies import Duration, DeclarationReader
 from holdfast.model.approver_edits import FIELD, KINDS, data_schema, section
-from holdfast.model.forms.compile import SUBMIT, Compiled, compile_form
+from holdfast.model.forms.compile import SUBMIT, CompiledForm, compile_form
 from holdfast.model.forms.json_schema import sections_of
 from holdfast.model.graph import HoldSpec
 from holdfast.model.hold_rules import read_option
@@ -20,7 +20,7 @@ from holdfast.types.hold import Option
 from holdfast.types.terms import HoldTerms
 
 
-class FormGiven(NamedTuple):
+class FormOptions(NamedTuple):
     form: Any
     sections: Any
     allow_extra: bool
@@ -29,7 +29,7 @@ class FormGiven(NamedTuple):
 
 
 def hold_spec(
-    read: Reader,
+    read: DeclarationReader,
     *,
     prompt: str,
     options: Sequence[str | Option | Mapping[str, Any]] | None,
@@ -41,7 +41,7 @@ def hold_spec(
     bind: str,
     context: Mapping[str, Any] | None,
     schema: Any,
-    form: FormGiven,
+    form: FormOptions,
     terms: Mapping[str, Any],
 ) -> HoldSpec:
     modifies = _modifies(read, form.modifies)
@@ -70,14 +70,14 @@ def hold_spec(
     )
 
 
-def _modifies(read: Reader, given: Mapping[str, str] | None) -> dict[str, str]:
+def _modifies(read: DeclarationReader, given: Mapping[str, str] | None) -> dict[str, str]:
     for kind in given or {}:
         if kind not in KINDS:
             read.wrong("hold-modifies", f"{kind!r} cannot be changed", f"write one of {', '.join(KINDS)}")
     return {kind: field for kind, field in (given or {}).items() if kind in KINDS}
 
 
-def _timeout(read: Reader, given: Duration | None) -> dict[str, Any]:
+def _timeout(read: DeclarationReader, given: Duration | None) -> dict[str, Any]:
     """One that is known only when the question is asked is kept as it is written."""
     if not isinstance(given, str) or not ("{{" in given or is_business(given)):
         return {"timeout": read.duration(given, "timeout")}
@@ -90,7 +90,7 @@ def _timeout(read: Reader, given: Duration | None) -> dict[str, Any]:
     return {"wait": given}
 
 
-def _form(read: Reader, given: FormGiven, modifies: Mapping[str, str]) -> Compiled | None:
+def _form(read: DeclarationReader, given: FormOptions, modifies: Mapping[str, str]) -> CompiledForm | None:
     sections = given.sections
     if given.form is not None:
         if sections is not None:
@@ -118,7 +118,7 @@ def _with_changes(sections: Sequence[Any], modifies: Mapping[str, str]) -> list[
     return [*sections] if FIELD in fields else [*sections, section(modifies)]
 
 
-def _options(read: Reader, given: Any) -> tuple[Option, ...] | None:
+def _options(read: DeclarationReader, given: Any) -> tuple[Option, ...] | None:
     if given is None:
         return None
     if isinstance(given, str) or not isinstance(given, Iterable):
@@ -127,7 +127,7 @@ def _options(read: Reader, given: Any) -> tuple[Option, ...] | None:
     return tuple(_option(read, each) for each in cast("Iterable[Any]", given))
 
 
-def _option(read: Reader, given: Any) -> Option:
+def _option(read: DeclarationReader, given: Any) -> Option:
     try:
         return read_option(given)
     except ValueError as error:
@@ -135,14 +135,14 @@ def _option(read: Reader, given: Any) -> Option:
         return Option("?", "?")
 
 
-def _text(read: Reader, what: str, given: Any) -> str:
+def _text(read: DeclarationReader, what: str, given: Any) -> str:
     if isinstance(given, str):
         return given
     read.wrong(f"hold-{what}", f"{what}={given!r} is no text")
     return ""
 
 
-def _context(read: Reader, given: Any) -> dict[str, Any]:
+def _context(read: DeclarationReader, given: Any) -> dict[str, Any]:
     if given is None or isinstance(given, Mapping):
         return dict(cast("Mapping[str, Any]", given or {}))
     read.wrong("hold-context", f"context={given!r} is no mapping", 'write context={"amount": "{{amount}}"}')
@@ -156,7 +156,7 @@ def _action(given: str | Mapping[str, str] | None) -> str | None:
     return f"{given.get('action', '')}:{target}" if target else given.get("action", "")
 
 
-def _schema(read: Reader, given: Any) -> dict[str, Any] | None:
+def _schema(read: DeclarationReader, given: Any) -> dict[str, Any] | None:
     """A JSON Schema, or a type that one can be made of."""
     if given is None or isinstance(given, dict):
         return given  # type: ignore[return-value]

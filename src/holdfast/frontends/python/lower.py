@@ -13,20 +13,20 @@ from holdfast.model.diagnostics import Problem, Severity
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Edge, EdgeKind, Graph, GraphSpec, InDoubt, Node
 from holdfast.model.migration import Migration
-from holdfast.model.program import Handler, Program
+from holdfast.model.program import NodeHandler, Program
 from holdfast.model.secrets import parsed, secret_paths, spelled
 from holdfast.model.state_schema import StateSchema
-from holdfast.model.validate import bound_names, inside, validate
+from holdfast.model.validate import bound_names, within_subflow, validate
 from holdfast.types.status import REPEATABLE
 
 
-class Lowered(msgspec.Struct, frozen=True, kw_only=True):
+class LoweredFlow(msgspec.Struct, frozen=True, kw_only=True):
     builder: Collector
     parts: Parts
     spec: GraphSpec
     schema: StateSchema
     problems: list[Problem]
-    children: dict[str, Lowered]
+    children: dict[str, LoweredFlow]
 
     def program(self) -> Program:
         """Only of a flow without errors."""
@@ -84,7 +84,7 @@ class Lowered(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(types))
 
 
-def lower(builder: Collector, within: tuple[Collector, ...] = ()) -> Lowered:
+def lower(builder: Collector, within: tuple[Collector, ...] = ()) -> LoweredFlow:
     problems = list(builder.found)
     around = (*within, builder)
     children = {name: lower(child, around) for name, child in builder.children.items() if child not in around}
@@ -112,8 +112,8 @@ def lower(builder: Collector, within: tuple[Collector, ...] = ()) -> Lowered:
     problems += _migration_problems(builder, spec)
     problems += limit_problems(builder, schema, parsed(spec.secrets or ()), child=bool(within))
     for name, child in children.items():
-        problems += inside(name, child.problems)
-    return Lowered(
+        problems += within_subflow(name, child.problems)
+    return LoweredFlow(
         builder=builder, parts=parts, spec=spec, schema=schema, problems=problems, children=children
     )
 
@@ -214,7 +214,7 @@ def _effect_hint(node: Node) -> Problem:
     )
 
 
-def _substep_problems(node: Node, handler: Handler) -> list[Problem]:
+def _substep_problems(node: Node, handler: NodeHandler) -> list[Problem]:
     if node.script or node.effect in REPEATABLE:
         return []
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from holdfast.frontends.python.declarations import Collector, Declared
+from holdfast.frontends.python.declarations import Collector, DeclaredMigration
 from holdfast.frontends.python.handle import node_id
 from holdfast.model.migration import Migration, Restate
 
@@ -45,4 +45,4 @@ class Migrations(Collector):
         migration = Migration(
             source=source, target=to, rename=names, state=state, fields=fields, drop=dropped
         )
-        self.migrations.append(Declared(source=from_, migration=migration))
+        self.migrations.append(DeclaredMigration(source=from_, migration=migration))

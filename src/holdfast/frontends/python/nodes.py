@@ -13,11 +13,11 @@ from holdfast.frontends.python.declarations import Collector
 from holdfast.frontends.python.functions import is_coroutine
 from holdfast.frontends.python.guard import Guard, guard_node
 from holdfast.frontends.python.handle import NodeHandle, node_id
-from holdfast.frontends.python.holds import FormGiven, hold_spec
-from holdfast.frontends.python.policies import Duration, Join, Reader, Retry, retry_classes
+from holdfast.frontends.python.holds import FormOptions, hold_spec
+from holdfast.frontends.python.policies import Duration, Join, DeclarationReader, Retry, retry_classes
 from holdfast.model.graph import GuardSpec, InDoubt, Node, NodeKind, TimerSpec, WalkSpec
-from holdfast.model.hold_terms import NAMES, TermsGiven
-from holdfast.model.program import Handler
+from holdfast.model.hold_terms import NAMES, HoldTermsOptions
+from holdfast.model.program import NodeHandler
 from holdfast.types.hold import Option
 from holdfast.types.status import Effect
 
@@ -32,7 +32,7 @@ _OPTIONS = frozenset(
 )  # fmt: skip
 
 
-class HoldOptions(TermsGiven, total=False):
+class HoldOptions(HoldTermsOptions, total=False):
     """What `flow.hold` takes besides its question: its terms, and the options of any node."""
 
     on_failure: str
@@ -131,11 +131,11 @@ class Nodes(Collector):
     def _effect(self, name: str, effect: str | None) -> Effect:
         if effect is None:
             return self.default_effect
-        return Reader(self.found.append, node=name).choice(Effect, effect, "effect", Effect.external)
+        return DeclarationReader(self.found.append, node=name).choice(Effect, effect, "effect", Effect.external)
 
     def policies(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
         """Fields that nodes of all kinds share."""
-        read = Reader(self.found.append, node=name)
+        read = DeclarationReader(self.found.append, node=name)
         doubt = options.get("in_doubt") or ("probe" if options.get("probe") is not None else None)
         return {
             "retry": read.retry(options.get("retry")),
@@ -168,7 +168,7 @@ class Nodes(Collector):
         if fn is not None:
             self.handlers.setdefault(
                 node.id,
-                Handler(
+                NodeHandler(
                     fn=fn,
                     is_async=is_coroutine(fn),
                     takes=self.takes_of(node.id, fn, first),
@@ -214,10 +214,10 @@ class Nodes(Collector):
         terms: dict[str, Any] = {name: value for name, value in more.items() if name in NAMES}
         policies: dict[str, Any] = {name: value for name, value in more.items() if name not in NAMES}
         asked = hold_spec(
-            Reader(self.found.append, node=id),
+            DeclarationReader(self.found.append, node=id),
             prompt=prompt, options=options, assignee=assignee, timeout=timeout, on_timeout=on_timeout,
             priority=priority, type=type, bind=bind, context=context, schema=schema,
-            form=FormGiven(form, sections, allow_extra, into, modifies), terms=terms,
+            form=FormOptions(form, sections, allow_extra, into, modifies), terms=terms,
         )  # fmt: skip
         return self.plain(
             Node(id=id, kind=NodeKind.hold, effect=Effect.human, hold=asked, **self.policies(id, policies)),
@@ -232,7 +232,7 @@ class Nodes(Collector):
         self, id: str, duration: Duration | None = None, *, until: str | None = None, **policies: Any
     ) -> NodeHandle[..., Any]:
         """Wait for a fixed time, or until what an expression gives: seconds or an instant."""
-        length = Reader(self.found.append, node=id).duration(duration, "duration", zero=True)
+        length = DeclarationReader(self.found.append, node=id).duration(duration, "duration", zero=True)
         if length is None and duration is not None:
             length = 0  # reported already
         spec = TimerSpec(duration=length, until=until)

@@ -58,7 +58,7 @@ def quorum(count: int, timeout: Duration | None = None, cancel_losers: bool = Fa
 _E = TypeVar("_E", bound=StrEnum)
 
 
-class Reader:
+class DeclarationReader:
     """Reads what one node or edge declares, and keeps what is wrong with it."""
 
     def __init__(self, report: Callable[[Problem], None], *, node: str | None = None) -> None:

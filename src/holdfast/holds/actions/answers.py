@@ -11,7 +11,7 @@ import msgspec
 from holdfast.errors import AnswerInvalidError, ValueTooLargeError
 from holdfast.holds.forms.json_schema import problems_in
 from holdfast.types.hold import HoldRow, Option
-from holdfast.types.text import require_text, told
+from holdfast.types.text import require_text, clean_text
 
 MAX_TEXT: Final = 200
 MAX_COMMENT: Final = 10_000
@@ -69,7 +69,7 @@ def _known(body: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
     unknown = sorted(str(key) for key in given if key not in names)
     if unknown:
         raise AnswerInvalidError(
-            f"a decision has no {told(', '.join(map(repr, unknown)), 200)}.",
+            f"a decision has no {clean_text(', '.join(map(repr, unknown)), 200)}.",
             hint=f"It has: {', '.join(names)}.",
         )
     return given
@@ -78,7 +78,7 @@ def _known(body: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
 def _one(name: str, outer: Any, inner: Any) -> Any:
     if outer is not None and inner is not None and outer != inner:
         raise AnswerInvalidError(
-            f"the {name} is given twice, as {told(outer, 50)!r} and as {told(inner, 50)!r}.",
+            f"the {name} is given twice, as {clean_text(outer, 50)!r} and as {clean_text(inner, 50)!r}.",
             hint="Send it once.",
         )
     return inner if outer is None else outer
@@ -123,7 +123,7 @@ def _chosen(row: HoldRow, decision: str | None) -> Option | None:
 
 def _no_option(decision: str | None, ids: list[str]) -> AnswerInvalidError:
     return AnswerInvalidError(
-        f"{told(repr(decision), 100)} is not one of the answers to this hold.",
+        f"{clean_text(repr(decision), 100)} is not one of the answers to this hold.",
         hint=f"Choose one of: {', '.join(ids)}.",
         options=ids,
     )
@@ -198,7 +198,7 @@ def encoded(value: Any) -> bytes:
         ) from error
 
 
-def fitting(row: HoldRow, resolution: dict[str, Any]) -> dict[str, Any]:
+def fit_resolution(row: HoldRow, resolution: dict[str, Any]) -> dict[str, Any]:
     """The resolution as it is kept: checked against the hold's schema, or filled into its form.
 
     Raises AnswerInvalidError with every problem, FormInvalidError with every field."""
@@ -229,7 +229,7 @@ def _require_object(data: Any) -> None:
 
 
 def _misfit(row: HoldRow, problems: list[str]) -> AnswerInvalidError:
-    lines = "".join(f"\n  - {told(problem, 500)}" for problem in problems[:MAX_SHOWN])
+    lines = "".join(f"\n  - {clean_text(problem, 500)}" for problem in problems[:MAX_SHOWN])
     more = len(problems) - MAX_SHOWN
     rest = f"\n  and {more} more" if more > 0 else ""
     return AnswerInvalidError(
@@ -245,7 +245,7 @@ def needs_input(row: HoldRow) -> bool:
     if row.schema is None:
         return False
     try:
-        fitting(row, {"decision": _first(row), "response_data": None, "comment": None})
+        fit_resolution(row, {"decision": _first(row), "response_data": None, "comment": None})
     except AnswerInvalidError:
         return True
     return False

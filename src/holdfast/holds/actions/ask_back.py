@@ -11,7 +11,7 @@ from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.answers import require_comment
 from holdfast.holds.actions.audit_entries import ASKED_BACK, QUESTION_DROPPED, REPLIED, entry, event, message
 from holdfast.holds.actions.change import change
-from holdfast.holds.actions.context import Office, Permit
+from holdfast.holds.actions.context import HoldContext, Permit
 from holdfast.holds.permissions.assignees import parse_assignee, person_key, same_person
 from holdfast.holds.permissions.past import agent_of, asked_of
 from holdfast.holds.timing.reminders import next_reminder
@@ -27,7 +27,7 @@ AGENT: Final = "agent"
 
 
 async def ask_back(
-    office: Office,
+    office: HoldContext,
     actor: Actor,
     hold: str,
     text: str,
@@ -62,7 +62,7 @@ async def ask_back(
 
 
 async def reply(
-    office: Office, actor: Actor, hold: str, text: str, *, question: str | None = None
+    office: HoldContext, actor: Actor, hold: str, text: str, *, question: str | None = None
 ) -> HoldRow:
     """Answer what was asked back. With the last answer the deadline moves by as long as it stood still.
 
@@ -90,7 +90,7 @@ async def reply(
     return await change(office, actor, hold, "reply", decide)
 
 
-async def drop_question(office: Office, actor: Actor, hold: str, *, question: str | None = None) -> HoldRow:
+async def drop_question(office: HoldContext, actor: Actor, hold: str, *, question: str | None = None) -> HoldRow:
     """Take back what was asked: for whoever asked it, and whoever may decide or arrange the hold. Nobody has
     to answer it any more, and the deadline goes on.
 
@@ -119,7 +119,7 @@ async def drop_question(office: Office, actor: Actor, hold: str, *, question: st
     return await change(office, actor, hold, "drop_question", decide)
 
 
-async def open_questions(office: Office, row: HoldRow) -> list[Note]:
+async def open_questions(office: HoldContext, row: HoldRow) -> list[Note]:
     notes = await office.store.hold_notes(row.id, kinds=("question", "reply"))
     answered = {note.slot for note in notes if note.kind == "reply"}
     return [note for note in notes if note.kind == "question" and note.slot not in answered]

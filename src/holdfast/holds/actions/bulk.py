@@ -10,8 +10,8 @@ import msgspec
 from holdfast.errors import AnswerInvalidError, HoldfastError, InputError, StoreError
 from holdfast.holds.actions.answers import Submission, needs_input
 from holdfast.holds.actions.change import change, load
-from holdfast.holds.actions.context import Office
-from holdfast.holds.actions.resolve import Terms, consider, is_replay
+from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.resolve import ResolveConditions, consider, is_replay
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.terms import Actor
 
@@ -28,7 +28,7 @@ class BulkItem(msgspec.Struct, frozen=True, kw_only=True):
     row: HoldRow | None = None
 
 
-class Bulk(msgspec.Struct, frozen=True):
+class BulkResult(msgspec.Struct, frozen=True):
     preview: bool
     items: tuple[BulkItem, ...]
 
@@ -44,14 +44,14 @@ class Bulk(msgspec.Struct, frozen=True):
 
 
 async def bulk(
-    office: Office,
+    office: HoldContext,
     actor: Actor,
     holds: Sequence[str],
     said: Submission,
     *,
     preview: bool,
     versions: Mapping[str, int] | None = None,
-) -> Bulk:
+) -> BulkResult:
     """Each by itself: one that cannot be decided so stops none of the others. A preview writes nothing.
 
     `versions`: those that were shown; what has changed since is left out. Raises InputError for too many."""
@@ -61,14 +61,14 @@ async def bulk(
         raise InputError(f"{len(holds):,} holds at once are more than {MAX_HOLDS:,}.", hint="Take fewer.")
     seen = versions or {}
     each = [
-        await _one(office, actor, hold, said, Terms(if_match=seen.get(hold)), preview)
+        await _one(office, actor, hold, said, ResolveConditions(if_match=seen.get(hold)), preview)
         for hold in dict.fromkeys(holds)
     ]
-    return Bulk(preview, tuple(each))
+    return BulkResult(preview, tuple(each))
 
 
 async def _one(
-    office: Office, actor: Actor, hold: str, said: Submission, terms: Terms, preview: bool
+    office: HoldContext, actor: Actor, hold: str, said: Submission, terms: ResolveConditions, preview: bool
 ) -> BulkItem:
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
         if await is_replay(office, actor, row, said, terms):

@@ -6,14 +6,14 @@ from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.answers import require_comment
 from holdfast.holds.actions.change import change
 from holdfast.holds.actions.close import cancelled
-from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.context import HoldContext
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
 
 
 async def cancel(
-    office: Office, actor: Actor, hold: str, *, reason: str = "cancelled", if_match: int | None = None
+    office: HoldContext, actor: Actor, hold: str, *, reason: str = "cancelled", if_match: int | None = None
 ) -> HoldRow:
     """Again is no change. Raises HoldDecidedError after a decision or an expiry."""
 

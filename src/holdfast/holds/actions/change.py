@@ -23,12 +23,12 @@ from holdfast.errors import (
 from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.answers import Submission, encoded, require_small
 from holdfast.holds.actions.audit_entries import entry
-from holdfast.holds.actions.close import lapsed, placed_is_due
-from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.close import placed_decision_change, placed_is_due
+from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.holds.permissions.check import AGENT_CHANNELS
 from holdfast.types.audit import canonical
-from holdfast.types.hold import HoldChange, HoldRow, Note, Unchanged
+from holdfast.types.hold import HoldChange, HoldRow, Note, ChangeRefusal
 from holdfast.types.terms import Actor
 
 TRIES: Final = 100
@@ -38,7 +38,7 @@ Decide = Callable[[HoldRow, int], Awaitable[HoldChange | None]]
 
 
 async def change(
-    office: Office,
+    office: HoldContext,
     actor: Actor,
     hold: str,
     action: str,
@@ -61,7 +61,7 @@ async def change(
         try:
             made = await decide(row, now)
         except (InputError, ForbiddenError, ConflictError) as error:
-            await refuse(office, actor, row, action, error, said=said)
+            await record_refusal(office, actor, row, action, error, said=said)
             raise
         if made is None:
             # The same request may have come through since the row was read.
@@ -69,33 +69,33 @@ async def change(
         after = await office.store.change_hold(_as_agent(made, actor))
         if isinstance(after, HoldRow):
             return after
-        if after not in (Unchanged.stale, Unchanged.key_used):
+        if after not in (ChangeRefusal.stale, ChangeRefusal.key_used):
             raise _unchanged(after, row)
     raise HoldChangedError(f"hold {hold} changes all the time.", hint="Try again in a moment.", hold=hold)
 
 
-async def load(office: Office, actor: Actor, hold: str, *, found: HoldRow | None = None) -> HoldRow:
+async def load(office: HoldContext, actor: Actor, hold: str, *, found: HoldRow | None = None) -> HoldRow:
     """The hold, with a placed decision made whose time has come. Raises HoldNotFoundError."""
     row = found or await office.load(actor, hold)
     while placed_is_due(row, now := office.now()):
-        await office.store.change_hold(lapsed(row, now))
+        await office.store.change_hold(placed_decision_change(row, now))
         row = await office.load(actor, hold)
     return row
 
 
-async def look(office: Office, actor: Actor, hold: str) -> HoldRow:
+async def load_visible(office: HoldContext, actor: Actor, hold: str) -> HoldRow:
     """The hold, for somebody who may see it. Raises HoldNotFoundError, ForbiddenError."""
     row = await load(office, actor, hold)
     try:
         await office.permit(actor, "view", row, office.now())
     except (ForbiddenError, ConflictError) as error:
-        await refuse(office, actor, row, "view", error)
+        await record_refusal(office, actor, row, "view", error)
         raise
     return row
 
 
-async def refuse(
-    office: Office,
+async def record_refusal(
+    office: HoldContext,
     actor: Actor,
     row: HoldRow,
     action: str,
@@ -129,7 +129,7 @@ def _as_agent(made: HoldChange, actor: Actor) -> HoldChange:
 
 
 async def _drafts(
-    office: Office, row: HoldRow, actor: Actor, said: Submission | None, now: int
+    office: HoldContext, row: HoldRow, actor: Actor, said: Submission | None, now: int
 ) -> tuple[Note, ...]:
     """Of what can be kept: people only, and nothing that is no JSON or too large. What was filled in before
     stays where it was not sent again: a slip of the hand costs nobody their work."""
@@ -143,7 +143,7 @@ async def _drafts(
         return ()
 
 
-async def draft_of(office: Office, row: HoldRow, actor: Actor) -> Submission | None:
+async def draft_of(office: HoldContext, row: HoldRow, actor: Actor) -> Submission | None:
     """One's own."""
     for note in await office.store.hold_notes(row.id, kinds=("draft",)):
         if note.slot == person_key(actor.id):
@@ -158,9 +158,9 @@ def draft_note(row: HoldRow, actor: Actor, said: Submission, now: int) -> Note:
     return Note(hold=row.id, kind="draft", slot=person_key(actor.id), person=actor.id, at=now, body=body)
 
 
-def _unchanged(why: Unchanged, row: HoldRow) -> HoldfastError:
-    if why is Unchanged.link_used:
+def _unchanged(why: ChangeRefusal, row: HoldRow) -> HoldfastError:
+    if why is ChangeRefusal.link_used:
         return LinkInvalidError(
             "this link was used already.", hint="Open the question to see what was decided.", hold=row.id
         )
-    return conflicts.read_only(row) if why is Unchanged.read_only else conflicts.not_found(row.id)
+    return conflicts.read_only(row) if why is ChangeRefusal.read_only else conflicts.not_found(row.id)

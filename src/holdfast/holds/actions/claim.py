@@ -10,7 +10,7 @@ from holdfast.errors import InputError
 from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.audit_entries import CLAIMED, RELEASED, entry, event
 from holdfast.holds.actions.change import change
-from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.reassign import moved
 from holdfast.holds.permissions.assignees import UNROUTED, parse_assignee
 from holdfast.types.clock import MICROS, iso
@@ -22,7 +22,7 @@ MAX_SECONDS: Final = 7 * 86_400
 
 
 async def claim(
-    office: Office, actor: Actor, hold: str, *, seconds: float | None = None, reason: str | None = None
+    office: HoldContext, actor: Actor, hold: str, *, seconds: float | None = None, reason: str | None = None
 ) -> HoldRow:
     """A lease: it frees itself, and others decide meanwhile only by override. Who it was assigned to stays as
     written, but for an unrouted hold, which becomes the claimer's own. Again: for longer.
@@ -66,7 +66,7 @@ def _length(seconds: float | None) -> int:
     return int(wanted * MICROS)
 
 
-async def release(office: Office, actor: Actor, hold: str) -> HoldRow:
+async def release(office: HoldContext, actor: Actor, hold: str) -> HoldRow:
     """Free for others again; what nobody has is no change. Somebody else's claim is for admins to end."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange | None:

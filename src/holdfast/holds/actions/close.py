@@ -11,11 +11,11 @@ from holdfast.holds.actions.audit_entries import CANCELLED, RESOLVED, entry, eve
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.types.clock import iso
-from holdfast.types.hold import OF_OPEN_ONES, HoldChange, HoldRow
+from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldChange, HoldRow
 from holdfast.types.outbox import CLOSED, OutboxMessage
 from holdfast.types.status import HoldStatus
 
-FREED: Final[dict[str, Any]] = dict.fromkeys(OF_OPEN_ONES)
+FREED: Final[dict[str, Any]] = dict.fromkeys(OPEN_ONLY_FIELDS)
 _AUDITED = (
     "decision",
     "effective_decision",
@@ -80,6 +80,6 @@ def placed_is_due(row: HoldRow, now: int) -> bool:
     return row.placed is not None and row.status is HoldStatus.pending and (row.placed_until or 0) <= now
 
 
-def lapsed(row: HoldRow, now: int) -> HoldChange:
+def placed_decision_change(row: HoldRow, now: int) -> HoldChange:
     """A placed decision that nobody took back in time, made."""
     return resolved(row, msgspec.json.decode(row.placed or b"{}"), by=row.placed_by or "", at=now)

@@ -11,10 +11,10 @@ from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.answers import require_comment
 from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.directory.base import Directory
-from holdfast.holds.permissions.actor import Capacity, Standing, capacity_named, standing_of
+from holdfast.holds.permissions.actor import Capacity, ActorMemberships, capacity_named, memberships_for
 from holdfast.holds.permissions.assignees import DELEGATED, parse_assignee, person_key, route
-from holdfast.holds.permissions.check import Past, Verdict, can, require
-from holdfast.holds.permissions.past import past_of
+from holdfast.holds.permissions.check import PermissionFacts, PermissionVerdict, can, require
+from holdfast.holds.permissions.past import permission_facts
 from holdfast.holds.queries.audit import records_of
 from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow
@@ -24,7 +24,7 @@ from holdfast.types.text import require_text
 
 if TYPE_CHECKING:
     from holdfast.holds.actions.rate_limit import Pace
-    from holdfast.holds.forms.attachments import Scan, Shelf
+    from holdfast.holds.forms.attachments import Scan, AttachmentStore
     from holdfast.holds.policies.guardrails import Guardrails
 
 # What moves a hold from one to another, as the audit has it.
@@ -35,12 +35,12 @@ DECIDING = frozenset({"resolve", "claim", "ask_back"})
 class Permit(msgspec.Struct, frozen=True):
     """Somebody may: as whom, and by what authority."""
 
-    standing: Standing
-    verdict: Verdict
-    past: Past
+    standing: ActorMemberships
+    verdict: PermissionVerdict
+    past: PermissionFacts
 
 
-class Office:
+class HoldContext:
     """`guardrails` watch over approvals (`holds/policies`); `scan` looks into files
     (`holds/files`); `pace` is how often somebody may act."""
 
@@ -59,7 +59,7 @@ class Office:
         self.scan = scan
         self.pace = pace
         # Given by whoever knows where large things are kept; without it no files are taken.
-        self.shelf: Shelf | None = None
+        self.shelf: AttachmentStore | None = None
         self.deployments = Deployments(store)
 
     def now(self) -> int:
@@ -80,9 +80,9 @@ class Office:
             raise conflicts.not_found(hold)
         return row
 
-    async def standing(self, actor: Actor, now: int, *, delegated: bool = True) -> Standing:
+    async def standing(self, actor: Actor, now: int, *, delegated: bool = True) -> ActorMemberships:
         """`delegated`: also what deployments have delegated to them."""
-        return await standing_of(
+        return await memberships_for(
             actor, self.directory, now, delegations=self.deployments if delegated else None
         )
 
@@ -101,7 +101,7 @@ class Office:
         if reason is not None:
             require_comment(reason)
         standing = await self.standing(actor, now, delegated=_may_be_delegated(row))
-        past = await past_of(self.store, self.deployments, row, now)
+        past = await permission_facts(self.store, self.deployments, row, now)
         verdict = can(standing, action, row, now, past, reason=reason, decision=decision)
         try:
             return Permit(standing, require(verdict, row, action), past)
@@ -130,16 +130,16 @@ class Office:
         standing = await self.standing(actor, self.now(), delegated=False)
         return person_key(name) in standing.own.people | {person_key(actor.id)}
 
-    def ask(self, permit: Permit, action: str, row: HoldRow, now: int) -> Verdict:
+    def ask(self, permit: Permit, action: str, row: HoldRow, now: int) -> PermissionVerdict:
         """Of somebody who may do one thing, whether they may do another."""
         return can(permit.standing, action, row, now, permit.past)
 
-    async def may(self, standing: Standing, action: str, row: HoldRow, now: int) -> bool:
+    async def may(self, standing: ActorMemberships, action: str, row: HoldRow, now: int) -> bool:
         """The same question, asked of many rows for one person."""
-        past = await past_of(self.store, self.deployments, row, now)
+        past = await permission_facts(self.store, self.deployments, row, now)
         return can(standing, action, row, now, past).allowed
 
-    async def _was_theirs(self, standing: Standing, action: str, row: HoldRow, now: int, past: Past) -> bool:
+    async def _was_theirs(self, standing: ActorMemberships, action: str, row: HoldRow, now: int, past: PermissionFacts) -> bool:
         """Whether they could have done it before it was reassigned or escalated."""
         if row.epoch <= 1:
             return False

@@ -9,7 +9,7 @@ from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.answers import require_comment
 from holdfast.holds.actions.audit_entries import EXTENDED, REASSIGNED, entry, event, message
 from holdfast.holds.actions.change import change
-from holdfast.holds.actions.context import Office, Permit
+from holdfast.holds.actions.context import HoldContext, Permit
 from holdfast.holds.permissions.assignees import UNROUTED
 from holdfast.holds.permissions.check import excluded_target
 from holdfast.holds.timing.reminders import next_reminder
@@ -20,7 +20,7 @@ from holdfast.types.terms import Actor, Assignee
 
 
 async def reassign(
-    office: Office,
+    office: HoldContext,
     actor: Actor,
     hold: str,
     to: str | None,
@@ -46,7 +46,7 @@ async def reassign(
     return await change(office, actor, hold, "reassign", decide)
 
 
-async def _require_target(office: Office, row: HoldRow, target: Assignee, permit: Permit, now: int) -> None:
+async def _require_target(office: HoldContext, row: HoldRow, target: Assignee, permit: Permit, now: int) -> None:
     if target.type == UNROUTED and not office.ask(permit, "unroute", row, now).allowed:
         raise InputError(
             f"nobody is to decide hold {row.id}: {target.reason or 'no assignee is named'}.",
@@ -106,7 +106,7 @@ def moved(
 
 
 async def extend(
-    office: Office,
+    office: HoldContext,
     actor: Actor,
     hold: str,
     expires_at: int,

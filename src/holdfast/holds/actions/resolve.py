@@ -9,14 +9,14 @@ import msgspec
 
 from holdfast.errors import InputError, KeyReusedError
 from holdfast.holds.actions import conflicts
-from holdfast.holds.actions.answers import Submission, check, encoded, fitting, require_name
+from holdfast.holds.actions.answers import Submission, check, encoded, fit_resolution, require_name
 from holdfast.holds.actions.change import change
 from holdfast.holds.actions.close import resolved
-from holdfast.holds.actions.context import Office, Permit
+from holdfast.holds.actions.context import HoldContext, Permit
 from holdfast.holds.actions.vote import voted
 from holdfast.holds.permissions.actor import snapshot
 from holdfast.holds.permissions.assignees import same_person
-from holdfast.holds.policies.final_check import watched
+from holdfast.holds.policies.final_check import apply_guardrails
 from holdfast.telemetry import crashpoint
 from holdfast.types.audit import canonical
 from holdfast.types.hold import HoldChange, HoldKey, HoldRow
@@ -27,7 +27,7 @@ from holdfast.types.text import require_text
 MAX_KEY: Final = 255
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class ResolveConditions(msgspec.Struct, frozen=True, kw_only=True):
     """On what conditions somebody decides. `if_match`: the version that they have seen. `link`: the jti of
     the link that they came by, used up with the decision; `epoch`: the assignment that it was made for.
     `reason`: why they override. `recorded`: what else is kept with the decision, of a policy that decides."""
@@ -40,29 +40,29 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     recorded: dict[str, Any] = {}
 
 
-class Resolved(msgspec.Struct, frozen=True):
+class ResolveResult(msgspec.Struct, frozen=True):
     """The hold as it is now. `replay`: it was decided so before, by the same actor; nothing was changed."""
 
     row: HoldRow
     replay: bool = False
 
 
-async def answer(office: Office, hold: str, said: Submission, *, by: str) -> HoldRow:
+async def answer(office: HoldContext, hold: str, said: Submission, *, by: str) -> HoldRow:
     """`resolve`, by whoever works on the store itself, in whichever tenant the hold is."""
     row = await office.find(hold)
     actor = operator(require_name(by), tenant=row.tenant)
-    return (await resolve(office, actor, hold, said, Terms(), found=row)).row
+    return (await resolve(office, actor, hold, said, ResolveConditions(), found=row)).row
 
 
 async def resolve(
-    office: Office,
+    office: HoldContext,
     actor: Actor,
     hold: str,
     said: Submission,
-    terms: Terms,
+    terms: ResolveConditions,
     *,
     found: HoldRow | None = None,
-) -> Resolved:
+) -> ResolveResult:
     """Once, whoever else tries. Where several people have to agree this is one vote, and the hold may stay
     open. Invalid: the hold stays as it is, and what was sent is the sender's draft.
 
@@ -79,11 +79,11 @@ async def resolve(
     row = await change(office, actor, hold, "resolve", decide, said=said, found=found, link=terms.link)
     if not replayed:
         crashpoint("after_answer")
-    return Resolved(row, bool(replayed))
+    return ResolveResult(row, bool(replayed))
 
 
 async def consider(
-    office: Office, actor: Actor, row: HoldRow, now: int, said: Submission, terms: Terms
+    office: HoldContext, actor: Actor, row: HoldRow, now: int, said: Submission, terms: ResolveConditions
 ) -> HoldChange:
     """What deciding it so would change. Writes nothing; raises as `resolve` does."""
     permit = await office.permit(
@@ -96,11 +96,11 @@ async def consider(
     else:
         made = await voted(office, actor, row, permit, resolution, now)
     made = msgspec.structs.replace(made, link=terms.link, key=_key(actor, said, terms))
-    return await watched(office.guardrails, row, made, actor.id)
+    return await apply_guardrails(office.guardrails, row, made, actor.id)
 
 
 def settled(
-    row: HoldRow, actor: Actor, permit: Permit, now: int, said: Submission, terms: Terms
+    row: HoldRow, actor: Actor, permit: Permit, now: int, said: Submission, terms: ResolveConditions
 ) -> dict[str, Any]:
     """The resolution, where nothing stands against it."""
     conflicts.require_open(row)
@@ -128,10 +128,10 @@ def settled(
         resolution["members"] = snapshot(permit.standing, verdict.matched, now)
     if verdict.flagged:
         resolution["override_reason"] = terms.reason
-    return fitting(row, resolution)
+    return fit_resolution(row, resolution)
 
 
-async def _with_files(office: Office, row: HoldRow, resolution: dict[str, Any]) -> None:
+async def _with_files(office: HoldContext, row: HoldRow, resolution: dict[str, Any]) -> None:
     """Raises FormInvalidError for a file that is not here."""
     if row.schema is not None:
         from holdfast.holds.forms import attachments
@@ -142,7 +142,7 @@ async def _with_files(office: Office, row: HoldRow, resolution: dict[str, Any]) 
 # ---------------------------------------------------------------------- the same again
 
 
-async def is_replay(office: Office, actor: Actor, row: HoldRow, said: Submission, terms: Terms) -> bool:
+async def is_replay(office: HoldContext, actor: Actor, row: HoldRow, said: Submission, terms: ResolveConditions) -> bool:
     """Whether this very request was taken before (RS-6). Raises KeyReusedError for a key of another one, and
     InputError for one that is none."""
     if terms.idempotency_key is not None:
@@ -173,7 +173,7 @@ def _says_the_same(row: HoldRow, actor: Actor, said: Submission) -> bool:
     # A form gives values their types: what is sent again is filled in again and compared as it is kept.
     try:
         checked = check(row, said)
-        again = fitting(row, {**kept, "response_data": checked.response_data})
+        again = fit_resolution(row, {**kept, "response_data": checked.response_data})
     except InputError:
         return False
     if (checked.decision, checked.comment) != (kept.get("decision"), kept.get("comment")):
@@ -181,7 +181,7 @@ def _says_the_same(row: HoldRow, actor: Actor, said: Submission) -> bool:
     return bool(encoded(again["response_data"]) == encoded(kept.get("response_data")))
 
 
-def _key(actor: Actor, said: Submission, terms: Terms) -> HoldKey | None:
+def _key(actor: Actor, said: Submission, terms: ResolveConditions) -> HoldKey | None:
     if terms.idempotency_key is None:
         return None
     return HoldKey(actor.id, terms.idempotency_key, _digest(said))

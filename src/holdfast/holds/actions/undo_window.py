@@ -15,8 +15,8 @@ from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.audit_entries import PLACED, TAKEN_BACK, entry, event
 from holdfast.holds.actions.change import change, draft_note
-from holdfast.holds.actions.context import Office
-from holdfast.holds.actions.resolve import Resolved, Terms, consider, is_replay
+from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.resolve import ResolveResult, ResolveConditions, consider, is_replay
 from holdfast.holds.permissions.assignees import same_person
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.hold import HoldChange, HoldRow
@@ -28,8 +28,8 @@ _EMPTY: Final[dict[str, Any]] = {"placed": None, "placed_by": None, "placed_unti
 
 
 async def place(
-    office: Office, actor: Actor, hold: str, said: Submission, terms: Terms, *, seconds: float | None = None
-) -> Resolved:
+    office: HoldContext, actor: Actor, hold: str, said: Submission, terms: ResolveConditions, *, seconds: float | None = None
+) -> ResolveResult:
     """Checked as a decision is, and made when the window lapses. At once where the hold has no window
     (`undo` is 0), and where several people vote.
 
@@ -45,7 +45,7 @@ async def place(
         return made if window <= 0 or row.terms.approval.mode != "any" else _placed(row, actor, made, window)
 
     row = await change(office, actor, hold, "place", decide, said=said, link=terms.link)
-    return Resolved(row, bool(replayed))
+    return ResolveResult(row, bool(replayed))
 
 
 def _window(row: HoldRow, seconds: float | None) -> int:
@@ -73,7 +73,7 @@ def _placed(row: HoldRow, actor: Actor, made: HoldChange, window: int) -> HoldCh
     )
 
 
-async def undo(office: Office, actor: Actor, hold: str) -> HoldRow:
+async def undo(office: HoldContext, actor: Actor, hold: str) -> HoldRow:
     """Takes one's own placed decision back; what was filled in is one's draft again.
 
     Raises HoldDecidedError where its time was up, ConflictError where nothing is placed."""

@@ -9,11 +9,11 @@ import msgspec
 from holdfast.errors import AlreadyVotedError, NotAssignedError
 from holdfast.holds.actions.audit_entries import VOTED, entry, event
 from holdfast.holds.actions.close import resolved
-from holdfast.holds.actions.context import Office, Permit
+from holdfast.holds.actions.context import HoldContext, Permit
 from holdfast.holds.actions.reassign import moved
 from holdfast.holds.permissions.actor import names_as
 from holdfast.holds.permissions.approvals import (
-    Tally,
+    VoteTally,
     Vote,
     electorate,
     has_voted,
@@ -37,7 +37,7 @@ class Ballot(Vote, frozen=True, kw_only=True):
     resolution: dict[str, Any]
 
 
-async def ballots_of(office: Office, row: HoldRow) -> list[Ballot]:
+async def ballots_of(office: HoldContext, row: HoldRow) -> list[Ballot]:
     """In the order in which they were cast."""
     notes = await office.store.hold_notes(row.id, kinds=("vote",))
     found = [msgspec.json.decode(note.body, type=Ballot) for note in notes]
@@ -45,7 +45,7 @@ async def ballots_of(office: Office, row: HoldRow) -> list[Ballot]:
 
 
 async def voted(
-    office: Office, actor: Actor, row: HoldRow, permit: Permit, resolution: dict[str, Any], now: int
+    office: HoldContext, actor: Actor, row: HoldRow, permit: Permit, resolution: dict[str, Any], now: int
 ) -> HoldChange:
     """The vote, and the decision where it is the closing one. Raises AlreadyVotedError, and NotAssignedError
     for somebody without a seat or whose turn it is not."""
@@ -61,7 +61,7 @@ async def voted(
         return more if count.turn is None else await _handed_on(office, row, actor, more, count.turn)
     whole = _outcome(resolution, cast, count)
     closing = resolved(row, whole, by=actor.id, at=now)
-    note, said = _note(row, actor, ballot, len(before)), _said(row, actor, ballot, now)
+    note, said = _note(row, actor, ballot, len(before)), _vote_audit(row, actor, ballot, now)
     return msgspec.structs.replace(closing, notes=(note,), audit=(said, *closing.audit))
 
 
@@ -105,14 +105,14 @@ def _require_turn(row: HoldRow, before: list[Ballot], ballot: Ballot) -> None:
         )
 
 
-def _one_more(row: HoldRow, actor: Actor, ballot: Ballot, number: int, count: Tally) -> HoldChange:
+def _one_more(row: HoldRow, actor: Actor, ballot: Ballot, number: int, count: VoteTally) -> HoldChange:
     """The claim of whoever has voted ends with it; that also makes votes wait for each other."""
     return HoldChange(
         hold=row.id,
         version=row.version,
         at=ballot.at,
         fields={"claimed_by": None, "claim_until": None},
-        audit=(_said(row, actor, ballot, ballot.at, missing=count.missing),),
+        audit=(_vote_audit(row, actor, ballot, ballot.at, missing=count.missing),),
         notes=(_note(row, actor, ballot, number),),
         drop_notes=(("draft", person_key(actor.id)),),
         event=event(row, VOTED, ballot.at, by=actor.id),
@@ -120,7 +120,7 @@ def _one_more(row: HoldRow, actor: Actor, ballot: Ballot, number: int, count: Ta
 
 
 async def _handed_on(
-    office: Office, row: HoldRow, actor: Actor, vote: HoldChange, turn: Assignee
+    office: HoldContext, row: HoldRow, actor: Actor, vote: HoldChange, turn: Assignee
 ) -> HoldChange:
     """It waits for the next to sign, who is told."""
     target = await route(str(turn), row.tenant, office.directory, delegation=row.deployment)
@@ -130,7 +130,7 @@ async def _handed_on(
     )
 
 
-def _said(row: HoldRow, actor: Actor, ballot: Ballot, now: int, **more: Any) -> Any:
+def _vote_audit(row: HoldRow, actor: Actor, ballot: Ballot, now: int, **more: Any) -> Any:
     known = {"decision": ballot.decision, "authority": ballot.resolution["authority"], **more}
     return entry(row, actor.id, "voted", now, **known)
 
@@ -142,7 +142,7 @@ def _note(row: HoldRow, actor: Actor, ballot: Ballot, number: int) -> Note:
     return Note(hold=row.id, kind="vote", slot=slot, person=actor.id, at=ballot.at, body=body)
 
 
-def _outcome(resolution: dict[str, Any], cast: list[Ballot], count: Tally) -> dict[str, Any]:
+def _outcome(resolution: dict[str, Any], cast: list[Ballot], count: VoteTally) -> dict[str, Any]:
     """What was decided, with what the last to say so had filled in, and who voted how."""
     agreeing = [each for each in cast if each.decision == count.outcome]
     filled = agreeing[-1].resolution if agreeing else {}

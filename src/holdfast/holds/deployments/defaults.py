@@ -14,7 +14,7 @@ from holdfast.types.deployment import Defaults
 from holdfast.types.duration import BusinessDuration, DurationError, parse_duration, parse_length
 from holdfast.types.hold import NewHold
 from holdfast.types.terms import PRIORITIES
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 ACTIONS = ("cancel", "default_option", "fail")
 
@@ -60,7 +60,7 @@ def check_defaults(given: Defaults, name: str) -> Defaults:
         parse_assignee(given.assignee)
     if given.priority is not None and given.priority not in PRIORITIES:
         raise InputError(
-            f"{where}: priority {told(repr(given.priority), 80)} is none of {', '.join(PRIORITIES)}."
+            f"{where}: priority {clean_text(repr(given.priority), 80)} is none of {', '.join(PRIORITIES)}."
         )
     try:
         if given.timeout is not None:
@@ -79,7 +79,7 @@ def _check_action(given: Defaults, where: str) -> None:
         raise InputError(f"{where}: on_timeout escalates to nobody.", hint="Write escalate:group:leads.")
     if action != "escalate" and given.on_timeout not in (None, *ACTIONS):
         raise InputError(
-            f"{where}: on_timeout {told(repr(given.on_timeout), 80)} is no default for holds.",
+            f"{where}: on_timeout {clean_text(repr(given.on_timeout), 80)} is no default for holds.",
             hint=f"It is one of {', '.join(ACTIONS)}, escalate:<assignee>.",
         )
     if given.on_timeout is not None and given.timeout is None:

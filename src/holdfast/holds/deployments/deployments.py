@@ -19,7 +19,7 @@ from holdfast.types.clock import micros, to_micros
 from holdfast.types.deployment import Binding, Defaults, Delegation, Deployment, Mode, deployment_id
 from holdfast.types.document import Document
 from holdfast.types.ids import DEFAULT_TENANT, is_id
-from holdfast.types.text import require_text, told
+from holdfast.types.text import require_text, clean_text
 
 KIND = "deployment"
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
@@ -101,7 +101,7 @@ class Deployments:
         person = parse_assignee(to)
         if person.type != "user":
             raise InputError(
-                f"{told(repr(to), 80)} is no person to delegate to.", hint="Write user:dana@acme."
+                f"{clean_text(repr(to), 80)} is no person to delegate to.", hint="Write user:dana@acme."
             )
         start, end = self._instant(since), self._instant(until)
         if end is not None and end <= (start if start is not None else self.store.now()):
@@ -188,7 +188,7 @@ class Deployments:
 def check_name(name: str) -> str:
     if not NAME.fullmatch(require_text(name, "the name of a deployment")) or is_id(name):
         raise InputError(
-            f"a deployment cannot be called {told(repr(name), 80)}.",
+            f"a deployment cannot be called {clean_text(repr(name), 80)}.",
             hint="Small letters, digits, and . _ - between them, 64 at most.",
         )
     return name
@@ -201,7 +201,7 @@ def _key(ref: str, tenant: str) -> str:
 
 def _unknown(ref: str) -> DeploymentNotFoundError:
     return DeploymentNotFoundError(
-        f"there is no deployment {told(repr(ref), 80)}.",
+        f"there is no deployment {clean_text(repr(ref), 80)}.",
         hint="`holdfast deployments list` shows them.",
         deployment=ref,
     )
@@ -210,7 +210,7 @@ def _unknown(ref: str) -> DeploymentNotFoundError:
 def _one_of(given: str, known: tuple[str, ...], what: str, name: str) -> str:
     if given not in known:
         raise InputError(
-            f"deployment {name!r}: {what} {told(repr(given), 80)} is none of {', '.join(known)}."
+            f"deployment {name!r}: {what} {clean_text(repr(given), 80)} is none of {', '.join(known)}."
         )
     return given
 

@@ -17,7 +17,7 @@ from holdfast.types.deployment import Binding
 from holdfast.types.document import Document
 from holdfast.types.ids import DEFAULT_TENANT
 from holdfast.types.skill import Skill, SkillPin, SkillTool, digest_of, is_changed, pin_of
-from holdfast.types.text import require_text, told
+from holdfast.types.text import require_text, clean_text
 
 KIND = "skill"
 MAX_BYTES = 1 << 20
@@ -157,7 +157,7 @@ class SkillRegistry:
 def check_name(name: str) -> str:
     if not NAME.fullmatch(require_text(name, "the name of a skill")):
         raise InputError(
-            f"a skill cannot be called {told(repr(name), 80)}.",
+            f"a skill cannot be called {clean_text(repr(name), 80)}.",
             hint="Small letters, digits, and . _ - between them, 64 at most.",
         )
     return name

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from holdfast.errors import InputError
-from holdfast.types.text import require_text, told
+from holdfast.types.text import require_text, clean_text
 
 Key = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
 
@@ -23,7 +23,7 @@ def parse_version(text: str) -> str:
     """`1.2.0` or `1.2.0-rc.1`. Raises InputError."""
     if not _VERSION.fullmatch(require_text(text, "the version of a skill")):
         raise InputError(
-            f"{told(repr(text), 80)} is not a version.", hint="Write three numbers: 1.2.0, or 1.2.0-rc.1."
+            f"{clean_text(repr(text), 80)} is not a version.", hint="Write three numbers: 1.2.0, or 1.2.0-rc.1."
         )
     return text
 
@@ -68,7 +68,7 @@ def _test(part: str, versions: str) -> Holds:
     found = _PART.fullmatch(part.removesuffix(".*").removesuffix(".x"))
     if found is None:
         raise InputError(
-            f"{told(repr(versions), 80)} does not say which versions.",
+            f"{clean_text(repr(versions), 80)} does not say which versions.",
             hint="Write 1.2.0, ^1.2, ~1.2, 1.*, >=1.2,<3, or latest.",
         )
     sign, *numbers = found.groups()

@@ -14,7 +14,7 @@ from holdfast.holds.permissions.assignees import looks_like_email, parse_assigne
 from holdfast.store.protocols import Store
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.document import Document
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 
 class Registrar:
@@ -124,7 +124,7 @@ class Registrar:
         person = await self._known.person(tenant, ref)
         if person is None:
             raise NotFoundError(
-                f"the directory knows no {told(repr(ref), 80)}.",
+                f"the directory knows no {clean_text(repr(ref), 80)}.",
                 hint="Add them first: holdfast directory add-person.",
             )
         return person_key(person.id)
@@ -152,7 +152,7 @@ class Registrar:
             kept = await self._store.document(tenant, kind, key)
             if kept is None and not new:
                 raise NotFoundError(
-                    f"there is no {kind} {told(repr(key), 80)}.", hint="holdfast directory list"
+                    f"there is no {kind} {clean_text(repr(key), 80)}.", hint="holdfast directory list"
                 )
             circle = Circle(key=key) if kept is None else msgspec.json.decode(kept.body, type=Circle)
             changed = msgspec.structs.replace(circle, members=tuple(dict.fromkeys(change(circle.members))))
@@ -177,7 +177,7 @@ def _person_name(text: str) -> str:
     found = parse_assignee(text)
     if found.type != "user":
         raise InputError(
-            f"a person cannot be called {told(repr(text), 80)}.", hint="Write dana, 42 or dana@acme."
+            f"a person cannot be called {clean_text(repr(text), 80)}.", hint="Write dana, 42 or dana@acme."
         )
     return found.value
 
@@ -185,7 +185,7 @@ def _person_name(text: str) -> str:
 def _address(text: str) -> str:
     key = person_key(text)
     if key and not looks_like_email(key):
-        raise InputError(f"{told(repr(text), 80)} is no address.", hint="Write name@place.")
+        raise InputError(f"{clean_text(repr(text), 80)} is no address.", hint="Write name@place.")
     return key
 
 
@@ -193,6 +193,6 @@ def _circle_name(text: str) -> tuple[str, str]:
     found = parse_assignee(text)
     if found.type not in (GROUP, ROLE):
         raise InputError(
-            f"{told(repr(text), 80)} is no group or role.", hint="Write group:finance or role:cfo."
+            f"{clean_text(repr(text), 80)} is no group or role.", hint="Write group:finance or role:cfo."
         )
     return found.type, found.value

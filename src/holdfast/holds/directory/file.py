@@ -22,7 +22,7 @@ from holdfast.types.clock import to_micros
 from holdfast.types.ids import DEFAULT_TENANT
 
 
-class Book:
+class TenantDirectory:
     """Of one tenant; it never changes."""
 
     def __init__(
@@ -109,7 +109,7 @@ class FileDirectory:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._stamp = self._stamp_now()
-        self._books: dict[str, Book] | None = _read(self.path)
+        self._books: dict[str, TenantDirectory] | None = _read(self.path)
 
     async def person(self, tenant: str, ref: str) -> Person | None:
         return self._book(tenant).person(ref)
@@ -126,7 +126,7 @@ class FileDirectory:
     async def stands_in_for(self, tenant: str, ref: str, now: int) -> Sequence[Person]:
         return self._book(tenant).stands_in_for(ref, now)
 
-    def _book(self, tenant: str) -> Book:
+    def _book(self, tenant: str) -> TenantDirectory:
         stamp = self._stamp_now()
         if stamp != self._stamp:
             self._stamp = stamp
@@ -136,9 +136,9 @@ class FileDirectory:
             raise DirectoryUnavailableError(
                 "the directory cannot be understood.", hint="Mend the file; the log names it."
             )
-        return self._books.get(tenant) or Book()
+        return self._books.get(tenant) or TenantDirectory()
 
-    def _again(self) -> dict[str, Book] | None:
+    def _again(self) -> dict[str, TenantDirectory] | None:
         try:
             return _read(self.path)
         except SettingsError as error:
@@ -153,7 +153,7 @@ class FileDirectory:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _read(path: Path) -> dict[str, Book]:
+def _read(path: Path) -> dict[str, TenantDirectory]:
     try:
         said = msgspec.convert(_decoded(path), type=_File)
     except (OSError, UnicodeDecodeError) as error:
@@ -185,14 +185,14 @@ def _from_yaml(text: bytes, path: Path) -> Any:
         ) from error
 
 
-def _book(said: _Tenant, place: str) -> Book:
+def _book(said: _Tenant, place: str) -> TenantDirectory:
     named = Counter(name for each in said.people for name in {person_key(each.id), person_key(each.email)})
     twice = sorted(name for name, count in named.items() if name and count > 1)
     if twice:
         raise SettingsError(
             f"{place}: {', '.join(twice)} is there twice.", hint="A name or an address is one person's."
         )
-    book = Book(map(_person, said.people), _circles(said.groups), _circles(said.roles))
+    book = TenantDirectory(map(_person, said.people), _circles(said.groups), _circles(said.roles))
     strangers = book.strangers()
     if strangers:
         raise SettingsError(

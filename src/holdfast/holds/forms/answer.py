@@ -10,7 +10,7 @@ from holdfast.errors import FormInvalidError
 from holdfast.holds.forms.fill import FieldError, fill
 from holdfast.model.forms.json_schema import KEY
 from holdfast.types.hold import HoldRow
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 MAX_SHOWN = 10
 
@@ -36,7 +36,7 @@ def filled_in(row: HoldRow, form: dict[str, Any], resolution: dict[str, Any]) ->
 def invalid(row: HoldRow, errors: list[FieldError]) -> FormInvalidError:
     """Every field that does not fit, in words and for programs."""
     texts = [f"{each.field or 'data'}: {each.message}" for each in errors]
-    lines = "".join(f"\n  - {told(text, 500)}" for text in texts[:MAX_SHOWN])
+    lines = "".join(f"\n  - {clean_text(text, 500)}" for text in texts[:MAX_SHOWN])
     more = len(texts) - MAX_SHOWN
     rest = f"\n  and {more} more" if more > 0 else ""
     return FormInvalidError(

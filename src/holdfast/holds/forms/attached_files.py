@@ -25,7 +25,7 @@ _MARK: Final = b'"kind":"file"'
 _PAGE: Final = 100
 
 
-class Kept(msgspec.Struct, frozen=True):
+class AttachedFile(msgspec.Struct, frozen=True):
     """A file as its note has it. `ours`: its bytes are those of a record, which may be named elsewhere."""
 
     field: str
@@ -41,9 +41,9 @@ def may_have_files(row: HoldRow) -> bool:
     return row.schema is not None and _MARK in row.schema
 
 
-async def kept_files(store: Store, row: HoldRow) -> list[tuple[Note, Kept]]:
+async def attached_files(store: Store, row: HoldRow) -> list[tuple[Note, AttachedFile]]:
     notes = await store.hold_notes(row.id, kinds=(FILE,))
-    return [(note, msgspec.json.decode(note.body, type=Kept)) for note in notes]
+    return [(note, msgspec.json.decode(note.body, type=AttachedFile)) for note in notes]
 
 
 async def files_of(store: Store, run: RunId, *, but: HoldRow | None = None) -> set[bytes]:
@@ -51,7 +51,7 @@ async def files_of(store: Store, run: RunId, *, but: HoldRow | None = None) -> s
     found: set[bytes] = set()
     for row in await store.holds(run=run, limit=MAX_HOLDS):
         if may_have_files(row) and (but is None or row.id != but.id):
-            found |= {each.digest for _, each in await kept_files(store, row)}
+            found |= {each.digest for _, each in await attached_files(store, row)}
     return found
 
 
@@ -66,24 +66,24 @@ async def decided_files(store: Store, run: RunId) -> set[bytes]:
     return found
 
 
-async def let_go_unused(store: Store) -> int:
+async def release_unused_files(store: Store) -> int:
     """The files of holds that are over and were not decided with them. Answers how many were let go."""
     where = HoldFilter(status=_OVER, noted=OPEN)
     gone, after = 0, None
     while page := await store.list_holds(where, after=after, limit=_PAGE):
         for row, _ in page:
             try:
-                gone += await _put_in_order(store, row)
+                gone += await _release_unused(store, row)
             except KeyMissingError as error:
                 log.warning("the files of hold %s are kept: %s", row.id, error)
         after = page[-1][1]
     return gone
 
 
-async def _put_in_order(store: Store, row: HoldRow) -> int:
+async def _release_unused(store: Store, row: HoldRow) -> int:
     if row.status is HoldStatus.resolved and row.resolution is None:
         return 0  # encrypted under a key that is not here: what it was decided with cannot be told
-    kept = await kept_files(store, row)
+    kept = await attached_files(store, row)
     votes = await store.hold_notes(row.id, kinds=("vote",))
     said = b"\n".join([row.resolution or b"", *(note.body for note in votes)])
     unused = [(note, each) for note, each in kept if each.file["sha256"].encode() not in said]

@@ -20,12 +20,12 @@ from holdfast.checkpoint.envelope import decode_packed
 from holdfast.errors import HoldfastError, InputError, NotFoundError
 from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.audit_entries import entry
-from holdfast.holds.actions.change import change, look
-from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.change import change, load_visible
+from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.forms.answer import form_of, invalid
-from holdfast.holds.forms.attached_files import FILE, OPEN, Kept, kept_files, may_have_files
-from holdfast.holds.forms.field_error import Misfit
-from holdfast.holds.forms.file_references import MAX_FILE, Field, Reference, described, file_field, files_in
+from holdfast.holds.forms.attached_files import FILE, OPEN, AttachedFile, attached_files, may_have_files
+from holdfast.holds.forms.field_error import FieldValueError
+from holdfast.holds.forms.file_references import MAX_FILE, Field, Reference, file_reference_for, file_field, files_in
 from holdfast.holds.forms.fill import FieldError
 from holdfast.telemetry import log
 from holdfast.types.audit import canonical
@@ -41,7 +41,7 @@ Scan = Callable[[Reference, bytes], str | Awaitable[str | None] | None]
 """Looks into a file before it is taken: what is wrong with it, or none."""
 
 
-class Shelf(Protocol):
+class AttachmentStore(Protocol):
     """Where the content of files is kept, apart by tenant."""
 
     async def put(self, tenant: str, data: bytes) -> None:
@@ -54,7 +54,7 @@ class Shelf(Protocol):
 
 
 async def attach(
-    office: Office,
+    office: HoldContext,
     actor: Actor,
     hold: str,
     field: str,
@@ -66,26 +66,26 @@ async def attach(
     """Keep a file for a field of an open hold. What it answers is what the answer has in that field.
 
     Raises FormInvalidError for a file that the field does not take, InputError where none can be kept."""
-    shelf, content = _shelf(office), await asyncio.to_thread(_content, data)
+    shelf, content = _attachment_store(office), await asyncio.to_thread(_content, data)
     made: list[Reference] = []
 
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
         await office.permit(actor, "resolve", row, now)
         conflicts.require_open(row)
-        file = await _taken(office, row, field, name, content, media_type)
+        file = await _check_file(office, row, field, name, content, media_type)
         made[:] = [file]
-        before = await kept_files(office.store, row)
+        before = await attached_files(office.store, row)
         if any(each.field == field and each.file == file for _, each in before):
             return None
         _require_room(row, field, [each for _, each in before], file)
         await shelf.put(row.tenant, content)
-        return _attached(row, actor, Kept(field, file, _is_record(content)), now)
+        return _attached(row, actor, AttachedFile(field, file, _is_record(content)), now)
 
     await change(office, actor, hold, "attach", decide)
     return made[0]
 
 
-def _attached(row: HoldRow, actor: Actor, kept: Kept, now: int) -> HoldChange:
+def _attached(row: HoldRow, actor: Actor, kept: AttachedFile, now: int) -> HoldChange:
     note = Note(
         hold=row.id, kind=FILE, slot=new_id(), person=actor.id, at=now, body=msgspec.json.encode(kept)
     )
@@ -102,13 +102,13 @@ def _attached(row: HoldRow, actor: Actor, kept: Kept, now: int) -> HoldChange:
     )
 
 
-async def _taken(
-    office: Office, row: HoldRow, field: str, name: str, content: bytes, media_type: str | None
+async def _check_file(
+    office: HoldContext, row: HoldRow, field: str, name: str, content: bytes, media_type: str | None
 ) -> Reference:
     try:
-        file = described(_declared(row, field), name, content, media_type)
-        await _scanned(office, file, content)
-    except Misfit as error:
+        file = file_reference_for(_declared(row, field), name, content, media_type)
+        await _scan_file(office, file, content)
+    except FieldValueError as error:
         raise invalid(row, [FieldError(field, error.code, error.message)]) from None
     return file
 
@@ -117,11 +117,11 @@ def _declared(row: HoldRow, field: str) -> Field:
     form = form_of(row)
     found = None if form is None else file_field(form, field)
     if found is None:
-        raise Misfit("unknown", "is not a field of this hold that takes files")
+        raise FieldValueError("unknown", "is not a field of this hold that takes files")
     return found
 
 
-async def _scanned(office: Office, file: Reference, content: bytes) -> None:
+async def _scan_file(office: HoldContext, file: Reference, content: bytes) -> None:
     """A scanner that breaks lets nothing through."""
     if office.scan is None:
         return
@@ -130,12 +130,12 @@ async def _scanned(office: Office, file: Reference, content: bytes) -> None:
         why = await found if inspect.isawaitable(found) else found
     except Exception as error:
         log.error("the scan of a file failed: %s: %s", type(error).__name__, error)
-        raise Misfit("scan", "could not be scanned, so it is not taken; try again later") from error
+        raise FieldValueError("scan", "could not be scanned, so it is not taken; try again later") from error
     if why is not None:
-        raise Misfit("scan", f"was refused by the scan: {str(why)[:200]}")
+        raise FieldValueError("scan", f"was refused by the scan: {str(why)[:200]}")
 
 
-def _require_room(row: HoldRow, field: str, before: Sequence[Kept], file: Reference) -> None:
+def _require_room(row: HoldRow, field: str, before: Sequence[AttachedFile], file: Reference) -> None:
     total = file["size"] + sum(each.file["size"] for each in before)
     if len(before) >= MAX_FILES or total > MAX_TOTAL:
         limits = f"{MAX_FILES} files and {MAX_TOTAL:,} bytes"
@@ -160,7 +160,7 @@ def _content(data: bytes | Path) -> bytes:
         raise InputError(f"the file {data} cannot be read: {error}.") from error
 
 
-def _shelf(office: Office) -> Shelf:
+def _attachment_store(office: HoldContext) -> AttachmentStore:
     if office.shelf is None:
         raise InputError(
             "there is no place for files here.", hint="Use the service of a house: `await hf.holds()`."
@@ -183,26 +183,26 @@ def _is_record(content: bytes) -> bool:
 # ---------------------------------------------------------------------- reading
 
 
-async def attached(office: Office, actor: Actor, hold: str) -> list[Kept]:
+async def attached(office: HoldContext, actor: Actor, hold: str) -> list[AttachedFile]:
     """The files of a hold, in the order in which they came. Raises HoldNotFoundError, ForbiddenError."""
-    row = await look(office, actor, hold)
-    return [each for _, each in await kept_files(office.store, row)]
+    row = await load_visible(office, actor, hold)
+    return [each for _, each in await attached_files(office.store, row)]
 
 
-async def read(office: Office, actor: Actor, hold: str, digest: str) -> tuple[Reference, bytes]:
+async def read(office: HoldContext, actor: Actor, hold: str, digest: str) -> tuple[Reference, bytes]:
     """A file of a hold and its content; who read it is in the audit. Raises NotFoundError where the hold has
     no such file, BlobMissingError where it is gone."""
-    row = await look(office, actor, hold)
-    for _, each in await kept_files(office.store, row):
+    row = await load_visible(office, actor, hold)
+    for _, each in await attached_files(office.store, row):
         if each.file["sha256"] == digest:
-            data = await _shelf(office).get(row.tenant, each.digest)
+            data = await _attachment_store(office).get(row.tenant, each.digest)
             said = entry(row, actor.id, "file_read", office.now(), field=each.field)
             await office.store.append_audit(row.tenant, (said,))
             return each.file, data
     raise NotFoundError(f"hold {row.id} has no file {digest!r}.", hold=row.id)
 
 
-async def require_attached(office: Office, row: HoldRow, resolution: dict[str, Any]) -> None:
+async def require_attached(office: HoldContext, row: HoldRow, resolution: dict[str, Any]) -> None:
     """Raises FormInvalidError where an answer names a file that was not attached to its hold. What the form
     itself proposes may stay as it is."""
     form = form_of(row) if may_have_files(row) else None
@@ -211,7 +211,7 @@ async def require_attached(office: Office, row: HoldRow, resolution: dict[str, A
     named = list(files_in(form, resolution["response_data"]))
     if not named:
         return
-    known = [(each.field, each.file) for _, each in await kept_files(office.store, row)]
+    known = [(each.field, each.file) for _, each in await attached_files(office.store, row)]
     errors = [
         FieldError(name, "unknown", "names a file that was not attached to this hold")
         for name, field, file in named

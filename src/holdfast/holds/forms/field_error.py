@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 
-class Misfit(Exception):
+class FieldValueError(Exception):
     """A value that its field does not take. `code` is for programs."""
 
     def __init__(self, code: str, message: str) -> None:

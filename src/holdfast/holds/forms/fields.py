@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from holdfast.errors import ExpressionError
-from holdfast.holds.forms.field_error import Misfit
+from holdfast.holds.forms.field_error import FieldValueError
 from holdfast.holds.forms.file_references import read_file
 from holdfast.holds.forms.json_schema import problems_in
 from holdfast.holds.forms.money import amount_of
@@ -42,19 +42,19 @@ def _text(field: Field, value: Any) -> str:
     text = _string(value)
     low, high = field.get("min_length", 0), min(field.get("max_length", MAX_TEXT), MAX_TEXT)
     if not low <= len(text) <= high:
-        raise Misfit("length", f"has {len(text)} characters; it takes {low} to {high}")
+        raise FieldValueError("length", f"has {len(text)} characters; it takes {low} to {high}")
     pattern = field.get("pattern")
     if pattern is not None:
         if len(text) > MAX_MATCHED:
-            raise Misfit("length", f"a text with a pattern has at most {MAX_MATCHED} characters")
+            raise FieldValueError("length", f"a text with a pattern has at most {MAX_MATCHED} characters")
         if re.search(pattern, text) is None:
-            raise Misfit("pattern", f"does not match {pattern}")
+            raise FieldValueError("pattern", f"does not match {pattern}")
     return text
 
 
 def _string(value: Any) -> str:
     if not isinstance(value, str):
-        raise Misfit("type", "is not text")
+        raise FieldValueError("type", "is not text")
     return value
 
 
@@ -62,7 +62,7 @@ def _matching(pattern: re.Pattern[str], what: str) -> Callable[[Field, Any], Any
     def read(field: Field, value: Any) -> str:
         text = _text(field, value).strip()
         if pattern.fullmatch(text) is None:
-            raise Misfit("format", f"is not {what}")
+            raise FieldValueError("format", f"is not {what}")
         return text
 
     return read
@@ -76,22 +76,22 @@ def _url(field: Field, value: Any) -> str:
     except ValueError:
         fine = False
     if not fine:
-        raise Misfit("format", "is not a web address (https://...)")
+        raise FieldValueError("format", "is not a web address (https://...)")
     return text
 
 
 def _number(_field: Field, value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise Misfit("type", "is not a number")
+        raise FieldValueError("type", "is not a number")
     if isinstance(value, float) and not abs(value) < float("inf"):
-        raise Misfit("type", "is not a finite number")
+        raise FieldValueError("type", "is not a finite number")
     return value
 
 
 def _integer(field: Field, value: Any) -> int:
     number = _number(field, value)
     if number != int(number):
-        raise Misfit("type", "is not a whole number")
+        raise FieldValueError("type", "is not a whole number")
     return int(number)
 
 
@@ -99,7 +99,7 @@ def _percent(field: Field, value: Any) -> int | float:
     if isinstance(value, str):
         text = amount_of(value.strip().removesuffix("%").strip(), str(field.get("locale", "")))
         if text is None:
-            raise Misfit("type", "is not a percentage")
+            raise FieldValueError("type", "is not a percentage")
         number = Decimal(text)
         return int(number) if number == number.to_integral_value() else float(number)
     return _number(field, value)
@@ -112,37 +112,37 @@ def _currency(field: Field, value: Any) -> Any:
     if isinstance(value, Mapping):
         parts = cast("Mapping[str, Any]", value)
         if parts.keys() - {"amount", "currency"}:
-            raise Misfit("type", "takes amount and currency, nothing else")
+            raise FieldValueError("type", "takes amount and currency, nothing else")
         given, stated = parts.get("amount"), parts.get("currency")
         if not isinstance(stated, str) or re.fullmatch("[A-Z]{3}", stated) is None:
-            raise Misfit("format", "its currency is not an ISO code such as EUR")
+            raise FieldValueError("format", "its currency is not an ISO code such as EUR")
     amount = amount_of(given, str(field.get("locale", "")))
     if amount is None:
-        raise Misfit("format", "is not an amount of money")
+        raise FieldValueError("format", "is not an amount of money")
     if code is not None and stated is not None and stated != code:
-        raise Misfit("currency", f"is in {stated}, but {code} was asked for")
+        raise FieldValueError("currency", f"is in {stated}, but {code} was asked for")
     return amount if stated is None or code is not None else {"amount": amount, "currency": stated}
 
 
 def _boolean(_field: Field, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise Misfit("type", "is neither true nor false")
+        raise FieldValueError("type", "is neither true nor false")
     return value
 
 
 def _choice(field: Field, value: Any) -> str:
     ids = [each["id"] for each in field["options"]]
     if not isinstance(value, str) or value not in ids:
-        raise Misfit("option", f"is none of {', '.join(ids)}")
+        raise FieldValueError("option", f"is none of {', '.join(ids)}")
     return value
 
 
 def _choices(field: Field, value: Any) -> list[str]:
     if not isinstance(value, list):
-        raise Misfit("type", "is not a list")
+        raise FieldValueError("type", "is not a list")
     found = [_choice(field, each) for each in cast("list[Any]", value)]
     if len(set(found)) != len(found):
-        raise Misfit("option", "names an option twice")
+        raise FieldValueError("option", "names an option twice")
     return found
 
 
@@ -150,33 +150,33 @@ def _date(_field: Field, value: Any) -> str:
     try:
         return date.fromisoformat(_string(value)).isoformat()
     except ValueError:
-        raise Misfit("format", "is not a date such as 2026-05-01") from None
+        raise FieldValueError("format", "is not a date such as 2026-05-01") from None
 
 
 def _time(_field: Field, value: Any) -> str:
     try:
         return time.fromisoformat(_string(value)).isoformat()
     except ValueError:
-        raise Misfit("format", "is not a time such as 14:30") from None
+        raise FieldValueError("format", "is not a time such as 14:30") from None
 
 
 def _datetime(_field: Field, value: Any) -> str:
     try:
         found = datetime.fromisoformat(_string(value))
     except ValueError:
-        raise Misfit("format", "is not an instant such as 2026-05-01T14:30:00Z") from None
+        raise FieldValueError("format", "is not an instant such as 2026-05-01T14:30:00Z") from None
     if found.tzinfo is None:
-        raise Misfit("format", "has no time zone; write Z or +02:00 behind it")
+        raise FieldValueError("format", "has no time zone; write Z or +02:00 behind it")
     return found.isoformat()
 
 
 def _duration(_field: Field, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise Misfit("type", "is not a length of time")
+        raise FieldValueError("type", "is not a length of time")
     try:
         parse_duration(value, allow_zero=True)
     except (ExpressionError, OverflowError, ValueError) as error:
-        raise Misfit("format", str(error)[:300]) from None
+        raise FieldValueError("format", str(error)[:300]) from None
     return value
 
 
@@ -184,37 +184,37 @@ def _json(field: Field, value: Any) -> Any:
     if "schema" in field:
         problems = problems_in(value, field["schema"])
         if problems:
-            raise Misfit("schema", "; ".join(each.removeprefix("data") for each in problems[:5])[:500])
+            raise FieldValueError("schema", "; ".join(each.removeprefix("data") for each in problems[:5])[:500])
     return value
 
 
 def _table(field: Field, value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list):
-        raise Misfit("type", "is not a list of rows")
+        raise FieldValueError("type", "is not a list of rows")
     rows = cast("list[Any]", value)
     if len(rows) > MAX_ROWS:
-        raise Misfit("length", f"has more than {MAX_ROWS} rows")
+        raise FieldValueError("length", f"has more than {MAX_ROWS} rows")
     return [_row(field["columns"], row, index) for index, row in enumerate(rows)]
 
 
 def _row(columns: list[Field], row: Any, index: int) -> dict[str, Any]:
     if not isinstance(row, Mapping):
-        raise Misfit("type", f"[{index}] is not an object")
+        raise FieldValueError("type", f"[{index}] is not an object")
     cells = cast("Mapping[str, Any]", row)
     for name in cells.keys() - {each["field"] for each in columns}:
-        raise Misfit("unknown", f"[{index}].{str(name)[:60]} is not a column")
+        raise FieldValueError("unknown", f"[{index}].{str(name)[:60]} is not a column")
     found: dict[str, Any] = {}
     for column in columns:
         name = column["field"]
         value = cells.get(name)
         if is_empty(value):
             if column.get("required"):
-                raise Misfit("required", f"[{index}].{name} is missing")
+                raise FieldValueError("required", f"[{index}].{name} is missing")
             continue
         try:
             found[name] = read_value(column, value)
-        except Misfit as error:
-            raise Misfit(error.code, f"[{index}].{name} {error.message}") from None
+        except FieldValueError as error:
+            raise FieldValueError(error.code, f"[{index}].{name} {error.message}") from None
     return found
 
 
@@ -230,14 +230,14 @@ def _limits(field: Field, order: Callable[[Any], Any], value: Any) -> None:
         high = None if field.get("max") is None else order(field["max"])
         below, above = low is not None and own < low, high is not None and own > high
     except (ValueError, TypeError, ArithmeticError, ExpressionError):
-        raise Misfit("limit", "cannot be compared with the limits of this field") from None
+        raise FieldValueError("limit", "cannot be compared with the limits of this field") from None
     if below:
-        raise Misfit("min", f"is below {field['min']}")
+        raise FieldValueError("min", f"is below {field['min']}")
     if above:
-        raise Misfit("max", f"is above {field['max']}")
+        raise FieldValueError("max", f"is above {field['max']}")
     step = field.get("step")
     if step is not None and isinstance(own, Fraction) and own % Fraction(str(step)) != 0:
-        raise Misfit("step", f"is not a multiple of {step}")
+        raise FieldValueError("step", f"is not a multiple of {step}")
 
 
 def _exact(value: Any) -> Fraction:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final, cast
 
-from holdfast.holds.forms.field_error import Misfit
-from holdfast.holds.forms.file_types import ACTIVE, agrees, named, sniffed
-from holdfast.model.forms.visible_text import unmasked
+from holdfast.holds.forms.field_error import FieldValueError
+from holdfast.holds.forms.file_types import ACTIVE, agrees, media_type_for_name, sniff_media_type
+from holdfast.model.forms.visible_text import show_invisible
 
 MAX_FILE: Final = 25 * 2**20
 PARTS: Final = {"sha256", "size", "name", "media_type"}
@@ -25,57 +25,57 @@ Reference = dict[str, Any]
 def read_file(field: Field, value: Any) -> Reference:
     """A reference to content that is stored already, with the hash that the decision records."""
     if not isinstance(value, Mapping):
-        raise Misfit("type", "is not a reference to a file")
+        raise FieldValueError("type", "is not a reference to a file")
     parts = cast("Mapping[str, Any]", value)
     if set(parts) != PARTS:
-        raise Misfit("type", "a file has sha256, size, name and media_type, nothing else")
+        raise FieldValueError("type", "a file has sha256, size, name and media_type, nothing else")
     digest, size, name, media = (parts[each] for each in ("sha256", "size", "name", "media_type"))
     if not isinstance(digest, str) or _SHA256.fullmatch(digest) is None:
-        raise Misfit("format", "its sha256 is not 64 hexadecimal digits")
+        raise FieldValueError("format", "its sha256 is not 64 hexadecimal digits")
     _require_size(field, size)
     _require_name(name)
     if not isinstance(media, str) or not _accepted(media, field.get("accept")):
-        raise Misfit("media_type", f"is of type {str(media)[:100]!r}, which is not accepted")
+        raise FieldValueError("media_type", f"is of type {str(media)[:100]!r}, which is not accepted")
     return dict(parts)
 
 
-def described(field: Field, name: Any, data: bytes, media_type: Any = None) -> Reference:
+def file_reference_for(field: Field, name: Any, data: bytes, media_type: Any = None) -> Reference:
     """The reference to a file of this content. Raises Misfit for one that the field does not take: too
     large, of another type, or not what its name or the sender say it is."""
     _require_name(name)
     _require_size(field, len(data))
     if not data:
-        raise Misfit("size", "is empty")
+        raise FieldValueError("size", "is empty")
     media = _type_of(name, data, media_type)
     if media in ACTIVE and media not in field.get("accept", ()):
-        raise Misfit("media_type", f"is {media}, which can do something when it is opened")
+        raise FieldValueError("media_type", f"is {media}, which can do something when it is opened")
     digest = sha256(data).hexdigest()
     return read_file(field, {"sha256": digest, "size": len(data), "name": name, "media_type": media})
 
 
 def _type_of(name: str, data: bytes, media_type: Any) -> str:
     """By its content; the name, and then the sender, may say more exactly what that is."""
-    found = sniffed(data)
+    found = sniff_media_type(data)
     if media_type is not None and (not isinstance(media_type, str) or not _MEDIA.fullmatch(media_type)):
-        raise Misfit("media_type", f"{str(media_type)[:100]!r} is no media type such as image/png")
-    for said, who in ((named(name), f"its name {name!r} says"), (media_type, "it is said to be")):
+        raise FieldValueError("media_type", f"{str(media_type)[:100]!r} is no media type such as image/png")
+    for said, who in ((media_type_for_name(name), f"its name {name!r} says"), (media_type, "it is said to be")):
         if said is not None and not agrees(said, found):
-            raise Misfit("media_type", f"{who} {said}, and its content is {found}")
-    return named(name) or media_type or found
+            raise FieldValueError("media_type", f"{who} {said}, and its content is {found}")
+    return media_type_for_name(name) or media_type or found
 
 
 def _require_size(field: Field, size: Any) -> None:
     most = min(field.get("max_size", MAX_FILE), MAX_FILE)
     if type(size) is not int or not 0 <= size <= most:
-        raise Misfit("size", f"is larger than {most:,} bytes")
+        raise FieldValueError("size", f"is larger than {most:,} bytes")
 
 
 def _require_name(name: Any) -> None:
     """No path, and nothing that makes it look like another name (`gnp.exe` read backwards)."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
-        raise Misfit("format", "its name is not a plain file name")
-    if unmasked(name) != name or not _is_text(name):
-        raise Misfit("format", f"its name has characters that nobody sees: {unmasked(name)!r}")
+        raise FieldValueError("format", "its name is not a plain file name")
+    if show_invisible(name) != name or not _is_text(name):
+        raise FieldValueError("format", f"its name has characters that nobody sees: {show_invisible(name)!r}")
 
 
 def _is_text(name: str) -> bool:

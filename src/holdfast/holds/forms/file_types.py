@@ -78,7 +78,7 @@ _WITHIN: Final = {
 }  # fmt: skip
 
 
-def sniffed(data: bytes) -> str:
+def sniff_media_type(data: bytes) -> str:
     """The media type that the content itself shows."""
     for at, mark, kind in _SIGNATURES:
         if data.startswith(mark, at):
@@ -91,7 +91,7 @@ def sniffed(data: bytes) -> str:
     return PLAIN if _is_text(data) else OTHER
 
 
-def named(name: str) -> str | None:
+def media_type_for_name(name: str) -> str | None:
     """What a file's name says that it is; none where it says nothing that we know."""
     _, dot, ending = name.rpartition(".")
     return _BY_NAME.get(ending.lower()) if dot else None

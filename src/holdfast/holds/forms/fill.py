@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.holds.forms.field_error import Misfit
+from holdfast.holds.forms.field_error import FieldValueError
 from holdfast.holds.forms.fields import is_empty, read_value
 from holdfast.model.expr import compile_expr, mapping_resolver, truthy
 from holdfast.model.forms.compile import primary
@@ -30,25 +30,25 @@ class Edit(msgspec.Struct, frozen=True):
     final: Any
 
 
-class Filled(msgspec.Struct, frozen=True):
+class FilledForm(msgspec.Struct, frozen=True):
     values: dict[str, Any]
     edited: tuple[Edit, ...]
     errors: tuple[FieldError, ...]
 
 
-def fill(form: Mapping[str, Any], context: Mapping[str, Any], decision: str | None, data: Any) -> Filled:
+def fill(form: Mapping[str, Any], context: Mapping[str, Any], decision: str | None, data: Any) -> FilledForm:
     """`data` is JSON. The first decision is the answer's own; other fields are in `data`."""
     given: Any = {} if data is None else data
     error = _oversize(given)
     if error is not None:
-        return Filled({}, (), (error,))
+        return FilledForm({}, (), (error,))
     work = _Filling(form, context, decision, cast("dict[str, Any]", given))
     for section in form["sections"]:
         if section["type"] != "context":
             work.take(section)
     names = {each["field"] for each in form["sections"] if each["type"] != "context"}
     work.take_rest(names, bool(form.get("allow_extra")))
-    return Filled(work.values, tuple(work.edited), tuple(work.errors))
+    return FilledForm(work.values, tuple(work.edited), tuple(work.errors))
 
 
 def _oversize(given: Any) -> FieldError | None:
@@ -124,7 +124,7 @@ class _Filling:
             return
         try:
             found = _read(section, value)
-        except Misfit as error:
+        except FieldValueError as error:
             self._wrong(name, error.code, error.message)
         else:
             self._keep(section, name, found)
@@ -133,7 +133,7 @@ class _Filling:
         shown = _proposed(section, "default")
         try:
             same = value == section.get("default") or _read(section, value) == shown
-        except Misfit:
+        except FieldValueError:
             same = False
         if same:
             self._keep(section, name, shown)
@@ -171,5 +171,5 @@ def _proposed(section: Section, name: str) -> Any:
     """As it would be kept: 100 and "100" are the same amount."""
     try:
         return None if is_empty(section.get(name)) else _read(section, section[name])
-    except Misfit:
+    except FieldValueError:
         return section[name]

@@ -11,10 +11,10 @@ from holdfast.holds.interactions.builders import (
     progress,
     review,
 )
-from holdfast.holds.interactions.question import Question
+from holdfast.holds.interactions.question import InteractionQuestion
 
 __all__ = [
-    "Question",
+    "InteractionQuestion",
     "answer_of",
     "approval",
     "clarification",

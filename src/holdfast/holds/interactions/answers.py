@@ -18,7 +18,7 @@ SIGNIFICANT: Final = 0.9
 SYSTEM: Final = "system"
 
 
-class Approved(msgspec.Struct, frozen=True, kw_only=True):
+class ApprovalAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`approved` may be False. `alternative`: what is to be done instead. `modifications`: of `arguments`,
     `output` and `instructions`."""
 
@@ -31,7 +31,7 @@ class Approved(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: str = SYSTEM
 
 
-class Clarified(msgspec.Struct, frozen=True, kw_only=True):
+class ClarificationAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Either the option that was chosen, or a free text."""
 
     option: str | None = None
@@ -39,7 +39,7 @@ class Clarified(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: str = SYSTEM
 
 
-class Reviewed(msgspec.Struct, frozen=True, kw_only=True):
+class ReviewAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`content` as it is now; by `system` where nobody looked at it in time."""
 
     content: str
@@ -50,7 +50,7 @@ class Reviewed(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: str = SYSTEM
 
 
-class Directed(msgspec.Struct, frozen=True, kw_only=True):
+class EscalationAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`action`: agent_continue, human_takeover, delegate, abort."""
 
     action: str
@@ -62,7 +62,7 @@ class Directed(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: str = SYSTEM
 
 
-class Steered(msgspec.Struct, frozen=True, kw_only=True):
+class ProgressAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`action`: continue, pause, modify, abort."""
 
     action: str
@@ -74,7 +74,7 @@ class Steered(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: str = SYSTEM
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class FeedbackAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Feedback. `text` is None where there was nothing to say."""
 
     text: str | None = None
@@ -84,10 +84,10 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: str = SYSTEM
 
 
-Answer = Approved | Clarified | Reviewed | Directed | Steered | Told
+InteractionAnswer = ApprovalAnswer | ClarificationAnswer | ReviewAnswer | EscalationAnswer | ProgressAnswer | FeedbackAnswer
 
 
-def answer_of(kind: str, resolution: Mapping[str, Any], context: Mapping[str, Any] | None = None) -> Answer:
+def answer_of(kind: str, resolution: Mapping[str, Any], context: Mapping[str, Any] | None = None) -> InteractionAnswer:
     """Of a hold's resolution (`<bind>_result` in a flow) and what was shown with it."""
     read = _READERS.get(kind)
     if read is None:
@@ -97,10 +97,10 @@ def answer_of(kind: str, resolution: Mapping[str, Any], context: Mapping[str, An
     decision = str(resolution.get("effective_decision") or resolution.get("decision"))
     data: Any = resolution.get("response_data")
     by = SYSTEM if resolution.get("auto_expired") else str(resolution.get("resolved_by") or SYSTEM)
-    return read(decision, _said(data), context or {}, by)
+    return read(decision, _filled_fields(data), context or {}, by)
 
 
-def reply_to(question: q.Question, reply: Any) -> Answer:
+def reply_to(question: q.InteractionQuestion, reply: Any) -> InteractionAnswer:
     """Of what `ctx.ask` returned."""
     by = str(reply.by or SYSTEM)
     resolution = {
@@ -111,16 +111,16 @@ def reply_to(question: q.Question, reply: Any) -> Answer:
     return answer_of(question.kind, resolution, question.context)
 
 
-def _said(data: Any) -> dict[str, Any]:
+def _filled_fields(data: Any) -> dict[str, Any]:
     """What was filled in; a field that was left empty says nothing."""
     given: Mapping[str, Any] = cast("Any", data) if isinstance(data, Mapping) else {}
     return {name: value for name, value in given.items() if value not in (None, "")}
 
 
-def _approved(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> Approved:
+def _approved(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> ApprovalAnswer:
     changes = said.pop("modifications", None)
     kept = {name: said.get(name) for name in ("rejection_reason", "alternative", "instructions", "feedback")}
-    return Approved(
+    return ApprovalAnswer(
         approved=approves(decision),
         modifications=dict(cast("Mapping[str, Any]", changes)) if isinstance(changes, Mapping) else {},
         decided_by=by,
@@ -128,17 +128,17 @@ def _approved(decision: str, said: dict[str, Any], _context: Mapping[str, Any], 
     )
 
 
-def _clarified(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> Clarified:
+def _clarified(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> ClarificationAnswer:
     if decision == FREEFORM:
-        return Clarified(text=said.get("text"), decided_by=by)
-    return Clarified(option=decision, decided_by=by)
+        return ClarificationAnswer(text=said.get("text"), decided_by=by)
+    return ClarificationAnswer(option=decision, decided_by=by)
 
 
-def _reviewed(decision: str, said: dict[str, Any], context: Mapping[str, Any], by: str) -> Reviewed:
+def _reviewed(decision: str, said: dict[str, Any], context: Mapping[str, Any], by: str) -> ReviewAnswer:
     original = str(context.get("content", ""))
     content = str(said.get("content", original)) if decision == "edit" else original
     alike = SequenceMatcher(None, original, content, autojunk=False).quick_ratio()
-    return Reviewed(
+    return ReviewAnswer(
         content=content,
         changed=content != original,
         significant=alike < SIGNIFICANT,
@@ -148,20 +148,20 @@ def _reviewed(decision: str, said: dict[str, Any], context: Mapping[str, Any], b
     )
 
 
-def _directed(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> Directed:
+def _directed(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> EscalationAnswer:
     names = ("guidance", "parameters", "target", "instructions", "reason")
-    return Directed(action=decision, decided_by=by, **{name: said.get(name) for name in names})
+    return EscalationAnswer(action=decision, decided_by=by, **{name: said.get(name) for name in names})
 
 
-def _steered(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> Steered:
+def _steered(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> ProgressAnswer:
     names = ("goal", "skip", "add", "parameters", "reason")
-    return Steered(action=decision, decided_by=by, **{name: said.get(name) for name in names})
+    return ProgressAnswer(action=decision, decided_by=by, **{name: said.get(name) for name in names})
 
 
-def _told(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> Told:
+def _feedback(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> FeedbackAnswer:
     if decision != "give":
-        return Told(decided_by=by)
-    return Told(
+        return FeedbackAnswer(decided_by=by)
+    return FeedbackAnswer(
         text=said.get("text"),
         kind=said.get("kind", "guidance"),
         aspect=said.get("aspect", "other"),
@@ -176,5 +176,5 @@ _READERS: Final = {
     q.REVIEW: _reviewed,
     q.ESCALATION: _directed,
     q.PROGRESS: _steered,
-    q.FEEDBACK: _told,
+    q.FEEDBACK: _feedback,
 }

@@ -14,12 +14,12 @@ from holdfast.errors import InputError
 from holdfast.holds.interactions import question
 from holdfast.holds.interactions import question as q
 from holdfast.holds.interactions.question import (
-    Question,
-    chosen,
+    InteractionQuestion,
+    require_known,
     context_section,
     decision_section,
     input_section,
-    shown,
+    shown_facts,
 )
 
 SEVERITIES: Final = ("low", "medium", "high", "critical")
@@ -62,19 +62,19 @@ def approval(
     auto_reject: bool = False,
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
-) -> Question:
+) -> InteractionQuestion:
     """May this be done? Unanswered it fails, or with `auto_reject` it is refused. `alternatives`: id -> label
     of what may be done instead. The answer may carry `modifications` of what was approved."""
     facts = {
-        "severity": chosen("severity", severity, SEVERITIES),
-        "category": chosen("category", category, CATEGORIES),
+        "severity": require_known("severity", severity, SEVERITIES),
+        "category": require_known("category", category, CATEGORIES),
         "agent": agent,
         "consequences": consequences,
         "reversible": reversible,
         "estimated_cost": estimated_cost,
         "alternatives": dict(alternatives or {}),
     }
-    return Question(
+    return InteractionQuestion(
         kind=q.APPROVAL,
         prompt=description,
         priority=severity if severity in ("high", "critical") else "normal",
@@ -82,7 +82,7 @@ def approval(
         on_timeout="default_option" if auto_reject else "fail",
         default_option="reject" if auto_reject else None,
         assignee=assignee,
-        context={**(context or {}), **shown(facts)},
+        context={**(context or {}), **shown_facts(facts)},
         sections=(
             *context_section("Consequences", consequences),
             decision_section(("approve", "Approve", "primary"), ("reject", "Reject", "danger")),
@@ -114,7 +114,7 @@ def clarification(
     timeout: Duration = DEFAULT_WAIT,
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
-) -> Question:
+) -> InteractionQuestion:
     """What is meant? One of the options, or a free answer where that is allowed. Unanswered it fails."""
     labels = dict(options) if isinstance(options, Mapping) else {each: each for each in options}
     if not labels and not allow_freeform:
@@ -125,14 +125,14 @@ def clarification(
     if allow_freeform:
         listed.append((FREEFORM, "Something else" if labels else "Answer", "secondary"))
     text = input_section("text", "Answer", required=True, visible_if=f"decision == '{FREEFORM}'")
-    facts = {"doubt": chosen("doubt", doubt, DOUBTS), "agent": agent}
-    return Question(
+    facts = {"doubt": require_known("doubt", doubt, DOUBTS), "agent": agent}
+    return InteractionQuestion(
         kind=q.CLARIFICATION,
         prompt=question,
         timeout=timeout,
         on_timeout="fail",
         assignee=assignee,
-        context={**(context or {}), **shown(facts)},
+        context={**(context or {}), **shown_facts(facts)},
         sections=(decision_section(*listed), *([text] if allow_freeform else [])),
     )
 
@@ -148,19 +148,19 @@ def review(
     timeout: Duration = DEFAULT_WAIT,
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
-) -> Question:
+) -> InteractionQuestion:
     """Is this right? It can be edited. Unanswered it stays as it was, and nobody edited it."""
     if confidence is not None and not 0 <= confidence <= 1:
         raise InputError(f"a confidence of {confidence!r} is not from 0 to 1.")
     facts = {
         "content": content,
-        "content_type": chosen("content_type", content_type, CONTENTS),
+        "content_type": require_known("content_type", content_type, CONTENTS),
         "focus": list(focus),
         "confidence": confidence,
         "agent": agent,
     }
     kind = {"code": "code", "json": "code", "markdown": "markdown"}.get(content_type, "textarea")
-    return Question(
+    return InteractionQuestion(
         kind=q.REVIEW,
         prompt=purpose,
         priority="high" if confidence is not None and confidence < 0.5 else "normal",
@@ -168,7 +168,7 @@ def review(
         on_timeout=None if timeout is None else "default_option",
         default_option=KEEP,
         assignee=assignee,
-        context={**(context or {}), **shown(facts)},
+        context={**(context or {}), **shown_facts(facts)},
         sections=(
             *context_section("Look at", "\n".join(focus)),
             decision_section(
@@ -195,23 +195,23 @@ def escalation(
     recommendations: Sequence[str] = (),
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
-) -> Question:
+) -> InteractionQuestion:
     """An agent is stuck: somebody takes over, says how to go on, hands it to another, or ends it. It waits
     for as long as it takes."""
     facts = {
-        "reason": chosen("reason", reason, REASONS),
+        "reason": require_known("reason", reason, REASONS),
         "agent": agent,
         "state": dict(state or {}),
         "attempts": list(attempts),
         "assessment": assessment,
         "recommendations": list(recommendations),
     }
-    return Question(
+    return InteractionQuestion(
         kind=question.ESCALATION,
         prompt=explanation,
         priority={"medium": "normal"}.get(urgency, urgency),
         assignee=assignee,
-        context={**(context or {}), **shown(facts)},
+        context={**(context or {}), **shown_facts(facts)},
         sections=(
             *context_section("Tried so far", "\n".join(attempts)),
             *context_section("Recommended", "\n".join(recommendations)),
@@ -244,7 +244,7 @@ def progress(
     agent: str | None = None,
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
-) -> Question:
+) -> InteractionQuestion:
     """Is work on the right way? It goes on, pauses, goes on otherwise, or ends. It waits."""
     if not 0 <= share <= 1:
         raise InputError(f"a progress of {share!r} is not between 0 and 1.")
@@ -258,12 +258,12 @@ def progress(
         "notes": notes,
         "agent": agent,
     }
-    return Question(
+    return InteractionQuestion(
         kind=question.PROGRESS,
         prompt=f"{phase}: {share:.0%} done. Go on?",
         priority="high" if issues else "low",
         assignee=assignee,
-        context={**(context or {}), **shown(facts)},
+        context={**(context or {}), **shown_facts(facts)},
         sections=(
             *context_section("Issues", "\n".join(issues)),
             *context_section("Done", "\n".join(completed)),
@@ -290,11 +290,11 @@ def feedback(
     timeout: Duration = None,
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
-) -> Question:
+) -> InteractionQuestion:
     """How was it? Nobody has to answer: past its timeout the flow goes on without."""
     importance = input_section("importance", "Importance", "integer", min=1, max=5, default=3)
     given = "decision == 'give'"
-    return Question(
+    return InteractionQuestion(
         kind=question.FEEDBACK,
         prompt=about,
         priority="low",
@@ -302,7 +302,7 @@ def feedback(
         on_timeout=None if timeout is None else "default_option",
         default_option="skip",
         assignee=assignee,
-        context={**(context or {}), **shown({"agent": agent})},
+        context={**(context or {}), **shown_facts({"agent": agent})},
         sections=(
             decision_section(("give", "Send", "primary"), ("skip", "Nothing to say", "secondary")),
             input_section("text", "Feedback", required=True, visible_if=given),

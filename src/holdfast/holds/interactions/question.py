@@ -18,7 +18,7 @@ FEEDBACK: Final = "feedback"
 KINDS: Final = (APPROVAL, CLARIFICATION, REVIEW, ESCALATION, PROGRESS, FEEDBACK)
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class InteractionQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """`flow.hold("ok", **question.for_hold())`, or `await ctx.ask(**question.for_ask())` inside a node.
 
     `context` is what rules, judges and notifications know of it; `sections` is the form.
@@ -58,14 +58,14 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         return {name: value for name, value in given.items() if value is not None}
 
 
-def chosen(what: str, value: str, known: Sequence[str]) -> str:
+def require_known(what: str, value: str, known: Sequence[str]) -> str:
     """Raises InputError."""
     if value not in known:
         raise InputError(f"{what} {value!r} is none of {', '.join(known)}.")
     return value
 
 
-def shown(facts: Mapping[str, Any]) -> dict[str, Any]:
+def shown_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What there is to tell."""
     return {name: value for name, value in facts.items() if value not in (None, "", (), [], {})}
 

@@ -11,7 +11,7 @@ from holdfast.errors import NotFoundError
 from holdfast.holds.links.tokens import LinkKey, keys_from_environment, new_key
 from holdfast.store.protocols import Store
 from holdfast.types.document import Document
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 
 KIND = "link_key"
 
@@ -60,6 +60,6 @@ class LinkKeys:
         found: list[tuple[LinkKey, int]] = []
         for document in await self.store.documents(tenant, KIND):
             kept = msgspec.json.decode(document.body, type=_Kept)
-            veil.learn(kept.secret)
+            redactor.learn(kept.secret)
             found.append((LinkKey(document.name, b64decode(kept.secret)), kept.made_at))
         return sorted(found, key=lambda each: (-each[1], each[0].id))

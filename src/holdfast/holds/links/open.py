@@ -7,12 +7,12 @@ import msgspec
 from holdfast.errors import ForbiddenError, HoldfastError, LinkInvalidError
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.audit_entries import entry, message
-from holdfast.holds.actions.change import change, refuse
+from holdfast.holds.actions.change import change, record_refusal
 from holdfast.holds.actions.conflicts import require_open
-from holdfast.holds.actions.context import Office
-from holdfast.holds.actions.resolve import Resolved, Terms, resolve
+from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.resolve import ResolveResult, ResolveConditions, resolve
 from holdfast.holds.links.keys import LinkKeys
-from holdfast.holds.links.tokens import Claims, Grant, mint, read, strength_of, tenant_named
+from holdfast.holds.links.tokens import Claims, LinkGrant, mint, read, strength_of, claimed_tenant
 from holdfast.holds.timing.reminders import NOTICES
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.ids import HoldId
@@ -21,7 +21,7 @@ from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
 
 
-class Looked(msgspec.Struct, frozen=True, kw_only=True):
+class OpenedLink(msgspec.Struct, frozen=True, kw_only=True):
     """A hold as its link shows it. `way`: what can be done from here: `decide`, `login` (sign in first),
     `view`, or `over`: it is decided, and shown with its outcome."""
 
@@ -31,43 +31,43 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Links:
-    def __init__(self, office: Office, keys: LinkKeys | None = None) -> None:
+    def __init__(self, office: HoldContext, keys: LinkKeys | None = None) -> None:
         self.office = office
         self.keys = keys or LinkKeys(office.store)
 
-    async def make(self, row: HoldRow, grant: Grant) -> str:
+    async def make(self, row: HoldRow, grant: LinkGrant) -> str:
         """A token; the caller has seen to it that this person may have it."""
         return mint(row, grant, await self.keys.signing(row.tenant), self.office.now())
 
-    async def look(self, token: str) -> Looked:
+    async def look(self, token: str) -> OpenedLink:
         """What the page behind the link shows. Writes nothing but the audit's `link_opened`.
 
         Raises LinkInvalidError for what is forged, too old or void."""
         claims, row = await self._read(token)
         opened = entry(row, "system:link", "link_opened", self.office.now(), to=claims.to, jti=claims.jti)
         await self.office.store.append_audit(row.tenant, [opened])
-        return Looked(row=row, claims=claims, way=_way(row, claims))
+        return OpenedLink(row=row, claims=claims, way=_way(row, claims))
 
     async def find(self, token: str) -> tuple[Claims, HoldRow]:
         """Whose link it is and to which hold, without noting that it was opened. Raises LinkInvalidError."""
         return await self._read(token)
 
-    async def decide(self, token: str, said: Submission, *, actor: Actor | None = None) -> Resolved:
+    async def decide(self, token: str, said: Submission, *, actor: Actor | None = None) -> ResolveResult:
         """Once: the link is used up in the same transaction. `actor`: who is signed in, if somebody is.
 
         Raises LinkInvalidError, ForbiddenError where this link may not decide, and what `resolve` raises; a
         link that was used names the outcome (HoldDecidedError)."""
         claims, row = await self._read(token)
-        who = actor or bearer(claims)
+        who = actor or link_actor(claims)
         if row.status is HoldStatus.pending:
             try:
                 await self._require_audience(claims, actor)
                 _require(row, claims, said, actor)
             except HoldfastError as error:
-                await refuse(self.office, who, row, "resolve", error)
+                await record_refusal(self.office, who, row, "resolve", error)
                 raise
         shown = msgspec.structs.replace(said, request_hash=said.request_hash or claims.request_hash)
-        terms = Terms(link=claims.jti, epoch=claims.epoch)
+        terms = ResolveConditions(link=claims.jti, epoch=claims.epoch)
         try:
             return await resolve(self.office, who, row.id, shown, terms)
         except LinkInvalidError:
@@ -103,25 +103,25 @@ class Links:
 
     async def _read(self, token: str) -> tuple[Claims, HoldRow]:
         """The keys are the tenant's; which tenant is believed only once the signature fits."""
-        named = tenant_named(token)
+        named = claimed_tenant(token)
         claims = read(token, await self.keys.all(named), self.office.now())
         row = await self.office.store.hold(HoldId(claims.hold))
         if row is None or row.tenant != claims.tenant or named != claims.tenant:
-            raise _void("the question is gone")
+            raise _invalid_link("the question is gone")
         if row.epoch != claims.epoch:
-            error = _void("the question went to somebody else meanwhile, or its links were withdrawn")
-            await refuse(self.office, bearer(claims), row, "open_link", error)
+            error = _invalid_link("the question went to somebody else meanwhile, or its links were withdrawn")
+            await record_refusal(self.office, link_actor(claims), row, "open_link", error)
             raise error
         return claims, row
 
 
-def _void(why: str) -> LinkInvalidError:
+def _invalid_link(why: str) -> LinkInvalidError:
     return LinkInvalidError(
         f"this link is void: {why}.", hint="Sign in to see what waits for you.", reason="void"
     )
 
 
-def bearer(claims: Claims) -> Actor:
+def link_actor(claims: Claims) -> Actor:
     """Whoever has the link, as the person it was made for, with no rights but theirs."""
     method = "mail_reply" if claims.purpose == "reply" else "link"
     channel = "mail" if claims.purpose == "reply" else "link"

@@ -32,7 +32,7 @@ _DAY: Final = 86_400 * MICROS
 _MAC: Final = 12
 
 
-class Reference(msgspec.Struct, frozen=True):
+class ReplyReference(msgspec.Struct, frozen=True):
     """What a token names; nothing of it is proved yet."""
 
     hold: str
@@ -46,7 +46,7 @@ def mint_reply(row: HoldRow, address: str, key: LinkKey, now: int) -> str:
     return b32encode(raw).decode().lower()
 
 
-def reference_in(token: str) -> Reference:
+def reference_in(token: str) -> ReplyReference:
     """Raises LinkInvalidError for what is none of ours."""
     try:
         raw = b32decode(token.upper()) if len(token) == LENGTH else b""
@@ -54,10 +54,10 @@ def reference_in(token: str) -> Reference:
         raw = b""
     if len(raw) != 18 + _MAC:
         raise _forged()
-    return Reference(str(UUID(bytes=raw[:16])), int.from_bytes(raw[16:18], "big"), raw[18:])
+    return ReplyReference(str(UUID(bytes=raw[:16])), int.from_bytes(raw[16:18], "big"), raw[18:])
 
 
-def require_reply(found: Reference, row: HoldRow, sender: str, keys: Sequence[LinkKey], now: int) -> None:
+def require_reply(found: ReplyReference, row: HoldRow, sender: str, keys: Sequence[LinkKey], now: int) -> None:
     """Raises LinkInvalidError where this is not the address that this sender was given for this hold as it
     stands, or its time is over."""
     fits = [hmac.compare_digest(_mac(row, sender, found.day, key), found.mac) for key in keys]

@@ -21,7 +21,7 @@ import msgspec
 from holdfast.errors import InputError, LinkInvalidError, SettingsError
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 from holdfast.types.text import require_text
 
 VERSION: Final = "v1"
@@ -60,7 +60,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     key: str
 
 
-class Grant(msgspec.Struct, frozen=True, kw_only=True):
+class LinkGrant(msgspec.Struct, frozen=True, kw_only=True):
     """What a new link is for. `decisions`: none means every option that the hold has."""
 
     to: str
@@ -69,7 +69,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     lifetime: int = LIFETIME
 
 
-def mint(row: HoldRow, grant: Grant, key: LinkKey, now: int) -> str:
+def mint(row: HoldRow, grant: LinkGrant, key: LinkKey, now: int) -> str:
     """A token for one person and one purpose, that does not outlive the hold's deadline. Raises InputError
     for another purpose than there are."""
     if grant.purpose not in PURPOSES:
@@ -95,7 +95,7 @@ def _end(row: HoldRow, wanted: int) -> int:
     return wanted if row.expires_at is None else min(wanted, row.expires_at // MICROS)
 
 
-def tenant_named(token: str) -> str:
+def claimed_tenant(token: str) -> str:
     """Whose link it says to be, to find the keys by: nothing is believed yet. Raises LinkInvalidError,
     InputError for what is no text."""
     require_text(token, "a link")
@@ -192,10 +192,10 @@ def _key_of(part: str, place: int) -> LinkKey:
             f"key {place + 1} of {VARIABLE} is not ID:SECRET with at least {SECRET_SIZE} bytes in base64.",
             hint="`holdfast links new-key` makes one.",
         )
-    veil.learn(secret)
+    redactor.learn(secret)
     return LinkKey(name, raw)
 
 
-def written(key: LinkKey) -> str:
+def key_text(key: LinkKey) -> str:
     """As the variable has it."""
     return f"{key.id}:{b64encode(key.secret).decode()}"

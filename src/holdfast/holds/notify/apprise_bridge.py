@@ -10,30 +10,30 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.errors import SettingsError
-from holdfast.holds.notify.channel import Delivery, Scope
+from holdfast.holds.notify.channel import Delivery, ChannelScope
 from holdfast.holds.notify.mail_text import as_text
 from holdfast.holds.notify.notice import Notice
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 from holdfast.types.terms import Assignee
 
 
-class Bridge:
+class AppriseChannel:
     """A channel for everybody who reads there."""
 
     personal = False
 
     def __init__(
-        self, name: str, urls: Sequence[str], *, scope: Scope | None = None, admin: bool = False
+        self, name: str, urls: Sequence[str], *, scope: ChannelScope | None = None, admin: bool = False
     ) -> None:
         """Raises SettingsError without the library, and for an address that it does not know."""
         self.name = name
-        self.scope = scope or Scope()
+        self.scope = scope or ChannelScope()
         self._admin = admin
         library = _library()
         self._formats = library.NotifyFormat
         self._apprise = library.Apprise()
         for place, url in enumerate(urls):
-            veil.learn(url)
+            redactor.learn(url)
             if not self._apprise.add(url):
                 raise SettingsError(
                     f"{name}.urls[{place}] is no address that Apprise knows.",

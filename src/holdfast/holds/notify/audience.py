@@ -68,7 +68,7 @@ async def _in_person(store: Store, row: HoldRow, to: Assignee) -> Assignee:
 PATIENT = 8
 
 
-def why_not(row: HoldRow | None, message: OutboxRow, payload: dict[str, Any], now: int) -> str | None:
+def skip_reason(row: HoldRow | None, message: OutboxRow, payload: dict[str, Any], now: int) -> str | None:
     """None: it is to be told."""
     if row is None:
         return "its hold is gone"

@@ -12,7 +12,7 @@ from holdfast.errors import StoreError
 from holdfast.holds.notify.notice import Notice
 from holdfast.telemetry import log
 from holdfast.types.terms import Assignee
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 PATIENCE: Final = 60.0  # seconds for one recipient
 
@@ -27,7 +27,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class Scope(msgspec.Struct, frozen=True, kw_only=True):
+class ChannelScope(msgspec.Struct, frozen=True, kw_only=True):
     """Which notices a channel is for; what is empty asks for nothing. `outcomes`: it is also told how a hold
     ended, where it was told that the hold is open."""
 
@@ -50,7 +50,7 @@ class Channel(Protocol):
     """`personal`: each address is one person, who may get a link of their own."""
 
     name: str
-    scope: Scope
+    scope: ChannelScope
     personal: bool
 
     async def addresses(self, to: Assignee, tenant: str) -> Sequence[str]:
@@ -75,10 +75,10 @@ async def reach(channel: Channel, to: Assignee, tenant: str) -> Sequence[str] | 
         raise
     except Exception as error:
         log.warning("channel %s does not know where to reach %s: %r", channel.name, to, error)
-        return Delivery(accepted=False, retry=True, detail=f"{channel.name}: {told(error, 200)}")
+        return Delivery(accepted=False, retry=True, detail=f"{channel.name}: {clean_text(error, 200)}")
 
 
-async def tell(channel: Channel, notice: Notice) -> Delivery:
+async def send_notice(channel: Channel, notice: Notice) -> Delivery:
     """A channel that raises or hangs all the same has not accepted it."""
     try:
         async with asyncio.timeout(PATIENCE):
@@ -87,4 +87,4 @@ async def tell(channel: Channel, notice: Notice) -> Delivery:
         return Delivery(accepted=False, retry=True, detail="no answer in time")
     except Exception as error:
         log.exception("channel %s failed", channel.name)
-        return Delivery(accepted=False, retry=True, detail=told(error, 200))
+        return Delivery(accepted=False, retry=True, detail=clean_text(error, 200))

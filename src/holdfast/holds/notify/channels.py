@@ -10,7 +10,7 @@ import msgspec
 from holdfast.errors import NotFoundError, SettingsError
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.egress import Egress, target_of
-from holdfast.holds.notify.channel import Channel, Scope
+from holdfast.holds.notify.channel import Channel, ChannelScope
 from holdfast.holds.notify.settings import (
     AppriseSpec,
     NotifySettings,
@@ -29,11 +29,11 @@ from holdfast.types.document import Document
 KIND = "channel"
 
 
-class HookTerms(TypedDict):
+class HttpChannelOptions(TypedDict):
     """What all channels that post have in common."""
 
     egress: Egress
-    scope: Scope
+    scope: ChannelScope
     admin: bool
     clock: Clock
 
@@ -98,18 +98,18 @@ def make(spec: Spec, egress: Egress, clock: Clock, directory: Directory | None) 
         return _mail(spec, clock, directory)
     scope = spec.scope(outcomes=True)
     if isinstance(spec, AppriseSpec):
-        from holdfast.holds.notify.apprise_bridge import Bridge
+        from holdfast.holds.notify.apprise_bridge import AppriseChannel
 
-        return Bridge(spec.name, spec.urls, scope=scope, admin=spec.admin)
+        return AppriseChannel(spec.name, spec.urls, scope=scope, admin=spec.admin)
     return _hook(spec, scope, egress, clock)
 
 
-def _hook(spec: TenantSpec, scope: Scope, egress: Egress, clock: Clock) -> Channel:
+def _hook(spec: TenantSpec, scope: ChannelScope, egress: Egress, clock: Clock) -> Channel:
     from holdfast.holds.notify.slack import Slack
     from holdfast.holds.notify.teams import Teams
     from holdfast.holds.notify.webhook import Webhook
 
-    common = HookTerms(egress=egress, scope=scope, admin=spec.admin, clock=clock)
+    common = HttpChannelOptions(egress=egress, scope=scope, admin=spec.admin, clock=clock)
     if isinstance(spec, SlackSpec):
         return Slack(spec.name, spec.url, buttons=spec.buttons, **common)
     if isinstance(spec, TeamsSpec):
@@ -118,10 +118,10 @@ def _hook(spec: TenantSpec, scope: Scope, egress: Egress, clock: Clock) -> Chann
 
 
 def _mail(spec: SmtpSpec, clock: Clock, directory: Directory | None) -> Channel:
-    from holdfast.holds.notify.smtp import Server, Smtp
+    from holdfast.holds.notify.smtp import MailServer, Smtp
 
     fields = ("host", "port", "security", "user", "password", "timeout", "ca")
-    server = Server(**{name: getattr(spec, name) for name in fields})
+    server = MailServer(**{name: getattr(spec, name) for name in fields})
     # A mail about the end of each question would be one too many: the link in the first one is void.
     scope = spec.scope(outcomes=False)
     return Smtp(

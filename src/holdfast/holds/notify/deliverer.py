@@ -20,14 +20,14 @@ import msgspec
 from holdfast.errors import StoreError
 from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.reply_addresses import mint_reply
-from holdfast.holds.links.tokens import Grant, mint, strength_of
-from holdfast.holds.notify.audience import asked_back, audience, in_flight, why_not
-from holdfast.holds.notify.channel import Channel, Delivery, reach, tell
+from holdfast.holds.links.tokens import LinkGrant, mint, strength_of
+from holdfast.holds.notify.audience import asked_back, audience, in_flight, skip_reason
+from holdfast.holds.notify.channel import Channel, Delivery, reach, send_notice
 from holdfast.holds.notify.channels import Channels
-from holdfast.holds.notify.delivery_log import Ledger
+from holdfast.holds.notify.delivery_log import DeliveryLog
 from holdfast.holds.notify.digest import Digest
 from holdfast.holds.notify.notice import Notice, notice_of
-from holdfast.holds.notify.recipients import Recipient, are_told, recipients_of
+from holdfast.holds.notify.recipients import Recipient, informed_recipients, recipients_of
 from holdfast.holds.notify.settings import TOPICS
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
@@ -35,7 +35,7 @@ from holdfast.types.clock import MICROS, Clock
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.outbox import ASKED_BACK, CLOSED, OutboxRow, OutboxState
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 WAITS: Final = (10, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
 JITTER: Final = 0.25
@@ -53,7 +53,7 @@ def next_try(key: str, attempt: int, now: int, asked: float | None = None) -> in
     return now + round(max(wait, min(asked or 0.0, LONGEST)) * MICROS)
 
 
-class Doorway:
+class LinkBuilder:
     """`base_url`: where people reach the server; without one, notices have no link."""
 
     def __init__(self, store: Store, base_url: str = "", keys: LinkKeys | None = None) -> None:
@@ -71,7 +71,7 @@ class Doorway:
             return f"{self.base_url}/inbox/{row.id}"
         purpose = "view" if strength_of(row) == "view_only" else "decide"
         key = await self.keys.signing(row.tenant)
-        token = mint(row, Grant(to=f"user:{to}", purpose=purpose), key, self.store.now())
+        token = mint(row, LinkGrant(to=f"user:{to}", purpose=purpose), key, self.store.now())
         return f"{self.base_url}/l/{token}"
 
     async def reply_token(self, row: HoldRow, notice: Notice, to: str, *, personal: bool) -> str:
@@ -92,7 +92,7 @@ LOOK_AGAIN: Final = 30.0  # seconds until a house without channels is asked for 
 Place = tuple[Channel, str]
 
 
-class End(msgspec.Struct, frozen=True):
+class MessageOutcome(msgspec.Struct, frozen=True):
     """What becomes of a message for now; `due_at`: when it is looked at again, where it waits."""
 
     state: OutboxState
@@ -100,7 +100,7 @@ class End(msgspec.Struct, frozen=True):
     due_at: int = 0
 
 
-class Round(msgspec.Struct, kw_only=True):
+class DeliveryCounts(msgspec.Struct, kw_only=True):
     """How many messages came to which end."""
 
     done: int = 0
@@ -122,8 +122,8 @@ class Deliverer:
         clock: Clock,
         channels: Channels,
         *,
-        doorway: Doorway | None = None,
-        ledger: Ledger | None = None,
+        doorway: LinkBuilder | None = None,
+        ledger: DeliveryLog | None = None,
         every: float = 1.0,
     ) -> None:
         self.store = store
@@ -131,13 +131,13 @@ class Deliverer:
         self.channels = channels
         self.every = every
         self._digest = Digest(store, channels, base_url=channels.settings.base_url)
-        self._doorway = doorway or Doorway(store, channels.settings.base_url)
-        self._ledger = ledger or Ledger(store)
+        self._doorway = doorway or LinkBuilder(store, channels.settings.base_url)
+        self._ledger = ledger or DeliveryLog(store)
         self._none_until = float("-inf")
 
-    async def deliver(self) -> Round:
+    async def deliver(self) -> DeliveryCounts:
         """Everything that is due now. Without any channel nothing is taken out: it waits for one."""
-        found = Round()
+        found = DeliveryCounts()
         while await self._somebody_listens():
             messages = await self.store.claim_outbox(limit=BATCH, lease=LEASE, topics=TOPICS)
             for state in await asyncio.gather(*(self._one(message) for message in messages)):
@@ -182,29 +182,29 @@ class Deliverer:
             raise
         except Exception as error:
             log.exception("notice %s could not be delivered", message.key)
-            end = self._again(message, told(error, 200), None)
+            end = self._again(message, clean_text(error, 200), None)
         await self.store.finish_outbox(
             message.id, attempt=message.attempts, state=end.state, error=end.error, due_at=end.due_at
         )
         return end.state
 
-    async def _told(self, message: OutboxRow) -> End:
+    async def _told(self, message: OutboxRow) -> MessageOutcome:
         payload: dict[str, Any] = msgspec.json.decode(message.payload)
         row = await self._row(message)
-        reason = why_not(row, message, payload, self.store.now())
+        reason = skip_reason(row, message, payload, self.store.now())
         if row is None or reason is not None:
-            return End(OutboxState.skipped, reason)
+            return MessageOutcome(OutboxState.skipped, reason)
         if message.topic == CLOSED and await in_flight(self.store, message, self.store.now()):
-            return End(OutboxState.waiting, "others are told first", self.store.now() + SHORTLY)
+            return MessageOutcome(OutboxState.waiting, "others are told first", self.store.now() + SHORTLY)
         words = await asked_back(self.store, row, payload) if message.topic == ASKED_BACK else row.prompt
         if words is None:
-            return End(OutboxState.skipped, "the question was taken back")
+            return MessageOutcome(OutboxState.skipped, "the question was taken back")
         notice = notice_of(row, id=message.key, topic=message.topic, payload=payload, prompt=words)
         known = await recipients_of(self.store, row.id)
         unknown: list[Delivery] = []
         places = await self._places(row, notice, known, payload, unknown)
         if not places and not unknown:
-            return End(OutboxState.skipped, "nobody to tell")
+            return MessageOutcome(OutboxState.skipped, "nobody to tell")
         return await self._each(message, notice, places, known, unknown)
 
     async def _row(self, message: OutboxRow) -> HoldRow | None:
@@ -222,7 +222,7 @@ class Deliverer:
         what could not be found out."""
         channels = await self.channels.of(row.tenant)
         if notice.is_about_the_end:
-            return [((channel, to), notice) for channel, to in _who_know(channels, known)]
+            return [((channel, to), notice) for channel, to in _informed_places(channels, known)]
         found: dict[tuple[str, str], tuple[Place, Notice]] = {}
         for whom in await audience(self.store, row, notice.topic, payload):
             meant = msgspec.structs.replace(notice, assignee=whom)
@@ -244,51 +244,51 @@ class Deliverer:
         places: Sequence[tuple[Place, Notice]],
         known: Sequence[Recipient],
         unknown: Sequence[Delivery],
-    ) -> End:
+    ) -> MessageOutcome:
         """Each once: who has accepted is left alone, and who has refused for good until it is replayed."""
         before = {(each.channel, each.to): each for each in known if each.notice == notice.id}
         failed, until = [*unknown], self.store.now() + LEASE // 2
         for (channel, to), meant in places:
             if self.store.now() > until:
                 # Nobody else takes it up while it is ours; a long list is told in several rounds.
-                return End(OutboxState.waiting, "to be continued", self.store.now())
+                return MessageOutcome(OutboxState.waiting, "to be continued", self.store.now())
             earlier = before.get((channel.name, to))
             if earlier is not None and (earlier.accepted or (earlier.final and message.attempts > 1)):
                 failed += [] if earlier.accepted else [Delivery(accepted=False, detail=earlier.detail)]
                 continue
             row = await self._row(message)
-            reason = why_not(row, message, msgspec.json.decode(message.payload), self.store.now())
+            reason = skip_reason(row, message, msgspec.json.decode(message.payload), self.store.now())
             if row is None or reason is not None:
-                return End(OutboxState.skipped, reason)
+                return MessageOutcome(OutboxState.skipped, reason)
             link = await self._doorway.link(row, meant, to, personal=channel.personal)
             reply = await self._doorway.reply_token(row, meant, to, personal=channel.personal)
-            delivery = await tell(
+            delivery = await send_notice(
                 channel, msgspec.structs.replace(meant, to=to, link=link, reply_token=reply)
             )
             await self._ledger.write(row.id, message, (channel.name, to), delivery)
             failed += [] if delivery.accepted else [delivery]
         return self._settled(message, failed)
 
-    def _settled(self, message: OutboxRow, failed: Sequence[Delivery]) -> End:
+    def _settled(self, message: OutboxRow, failed: Sequence[Delivery]) -> MessageOutcome:
         """Done when all have it. What was refused for good can be replayed once the cause is mended."""
         if not failed:
-            return End(OutboxState.done)
+            return MessageOutcome(OutboxState.done)
         error = "; ".join(dict.fromkeys(each.detail for each in failed))[:1000]
         if not any(each.retry for each in failed):
-            return End(OutboxState.dead, error)
+            return MessageOutcome(OutboxState.dead, error)
         return self._again(message, error, max((each.after or 0.0 for each in failed), default=None))
 
-    def _again(self, message: OutboxRow, error: str, after: float | None) -> End:
+    def _again(self, message: OutboxRow, error: str, after: float | None) -> MessageOutcome:
         due = next_try(message.key, message.attempts, self.store.now(), after)
         if due is None:
             log.error("notice %s was given up after %d attempts: %s", message.key, message.attempts, error)
-            return End(OutboxState.dead, error)
-        return End(OutboxState.waiting, error, due)
+            return MessageOutcome(OutboxState.dead, error)
+        return MessageOutcome(OutboxState.waiting, error, due)
 
 
-def _who_know(channels: Sequence[Channel], known: Sequence[Recipient]) -> list[Place]:
+def _informed_places(channels: Sequence[Channel], known: Sequence[Recipient]) -> list[Place]:
     """Those who were told that it is open, and those who want to hear of every end."""
     by_name = {channel.name: channel for channel in channels if channel.scope.outcomes}
-    found = [(by_name[name], to) for name, to in are_told(known) if name in by_name]
+    found = [(by_name[name], to) for name, to in informed_recipients(known) if name in by_name]
     asked = [channel for channel in channels if CLOSED in channel.scope.topics and not channel.personal]
     return found + [(channel, channel.name) for channel in asked if (channel, channel.name) not in found]

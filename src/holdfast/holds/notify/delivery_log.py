@@ -10,10 +10,10 @@ from holdfast.holds.actions.audit_entries import entry
 from holdfast.holds.notify.channel import Delivery
 from holdfast.holds.notify.recipients import SYSTEM, note_of, outcome, recipients_of
 from holdfast.holds.timing import reminders
-from holdfast.holds.timing.lookups import Scout
+from holdfast.holds.timing.lookups import SweepLookups
 from holdfast.holds.timing.stored_calendars import Calendars
 from holdfast.store.protocols import Store
-from holdfast.types.hold import HoldChange, HoldRow, Unchanged
+from holdfast.types.hold import HoldChange, HoldRow, ChangeRefusal
 from holdfast.types.ids import HoldId
 from holdfast.types.outbox import ASKED_BACK, CLOSED, REMINDED, OutboxRow
 from holdfast.types.status import HoldStatus
@@ -21,10 +21,10 @@ from holdfast.types.status import HoldStatus
 TRIES: Final = 100
 
 
-class Ledger:
+class DeliveryLog:
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._scout = Scout(store, Calendars(store))
+        self._scout = SweepLookups(store, Calendars(store))
 
     async def write(
         self, hold: HoldId, message: OutboxRow, where: tuple[str, str], delivery: Delivery
@@ -36,7 +36,7 @@ class Ledger:
             if row is None:
                 return
             change = await self._change(row, message, where, delivery)
-            if await self.store.change_hold(change) is not Unchanged.stale:
+            if await self.store.change_hold(change) is not ChangeRefusal.stale:
                 return
 
     async def _change(

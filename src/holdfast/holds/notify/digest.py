@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from holdfast.holds.deployments.deployments import Deployments
-from holdfast.holds.notify.channel import tell
+from holdfast.holds.notify.channel import send_notice
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.escape import one_line
 from holdfast.holds.notify.notice import DIGEST, Notice
@@ -76,7 +76,7 @@ class Digest:
         accepted = 0
         for channel in await self.channels.of(tenant):
             for to in await channel.admins():
-                delivery = await tell(channel, msgspec.structs.replace(notice, to=to))
+                delivery = await send_notice(channel, msgspec.structs.replace(notice, to=to))
                 accepted += delivery.accepted
                 if not delivery.accepted:
                     log.warning("the digest did not reach %s by %s: %s", to, channel.name, delivery.detail)

@@ -10,8 +10,8 @@ import html
 import re
 from typing import Final
 
-from holdfast.model.forms.visible_text import unmasked
-from holdfast.types.redaction import veil
+from holdfast.model.forms.visible_text import show_invisible
+from holdfast.types.redaction import redactor
 
 MAX_TEXT: Final = 16_000
 MAX_LINE: Final = 150
@@ -21,26 +21,26 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _HOST = re.compile(r"(?P<before>(?:https?://|www\.))(?P<host>[^\s/?#:<>\"']+)", re.IGNORECASE)
 
 
-def shown(text: str, limit: int = MAX_TEXT) -> str:
+def clean_text(text: str, limit: int = MAX_TEXT) -> str:
     """Lines of text as they are, with what cannot be seen spelled out and secrets masked, cut at a limit."""
-    plain = veil.hide(text).encode("utf-8", "replace").decode().replace("\r\n", "\n").replace("\r", "\n")
-    plain = _CONTROL.sub(_number, unmasked(_HOST.sub(_ascii_host, plain)))
+    plain = redactor.hide(text).encode("utf-8", "replace").decode().replace("\r\n", "\n").replace("\r", "\n")
+    plain = _CONTROL.sub(_number, show_invisible(_HOST.sub(_ascii_host, plain)))
     return plain if len(plain) <= limit else f"{plain[:limit]}… ({len(plain):,} characters)"
 
 
 def one_line(text: str, limit: int = MAX_LINE) -> str:
     """For a subject, a title, a header."""
-    plain = " ".join(shown(text, 10 * limit).split())
+    plain = " ".join(clean_text(text, 10 * limit).split())
     return plain if len(plain) <= limit else f"{plain[: limit - 1]}…"
 
 
 def for_html(text: str) -> str:
-    return html.escape(shown(text), quote=True).replace("\n", "<br>\n")
+    return html.escape(clean_text(text), quote=True).replace("\n", "<br>\n")
 
 
 def for_slack(text: str) -> str:
     """Without `<`, nothing is a mention, a channel call or a link with another text than its address."""
-    return shown(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return clean_text(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _number(found: re.Match[str]) -> str:

@@ -15,18 +15,18 @@ from functools import cache
 import msgspec
 
 from holdfast.errors import EgressError
-from holdfast.holds.egress import Egress, Resolve, Target, address_of, target_of
-from holdfast.holds.notify.channel import Delivery, Scope
+from holdfast.holds.egress import Egress, Resolve, EgressTarget, address_of, target_of
+from holdfast.holds.notify.channel import Delivery, ChannelScope
 from holdfast.holds.notify.escape import one_line
 from holdfast.types.clock import MICROS, Clock, SystemClock, to_micros
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 from holdfast.types.terms import Assignee
 
 MAX_HEAD = 32 * 1024
 LINGER = 2.0  # seconds for the body of an answer: its status is what counts
 
 
-class Reply(msgspec.Struct, frozen=True):
+class HttpReply(msgspec.Struct, frozen=True):
     """What the other side said. `headers`: names in lower case."""
 
     status: int
@@ -51,7 +51,7 @@ async def post(
     *,
     egress: Egress,
     resolve: Resolve | None = None,
-) -> Reply:
+) -> HttpReply:
     """Raises EgressError for an address that is not allowed, OSError or TimeoutError where it was not
     reached, ValueError for an answer that is no HTTP."""
     target = target_of(url, egress)
@@ -66,7 +66,7 @@ async def post(
             writer.close()
 
 
-async def _connect(target: Target, address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect(target: EgressTarget, address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """To the address that was judged, under the name that was asked for."""
     tls, name = (_trusted(), target.host) if target.tls else (None, None)
     return await asyncio.open_connection(address, target.port, limit=MAX_HEAD, ssl=tls, server_hostname=name)
@@ -78,7 +78,7 @@ def _trusted() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _request(target: Target, body: bytes, headers: Mapping[str, str]) -> bytes:
+def _request(target: EgressTarget, body: bytes, headers: Mapping[str, str]) -> bytes:
     fields = {
         "Host": target.authority,
         "User-Agent": "holdfast",
@@ -92,7 +92,7 @@ def _request(target: Target, body: bytes, headers: Mapping[str, str]) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
-async def _reply(reader: asyncio.StreamReader, most: int) -> Reply:
+async def _reply(reader: asyncio.StreamReader, most: int) -> HttpReply:
     status, headers = await _head(reader)
     while 100 <= status < 200:
         status, headers = await _head(reader)
@@ -101,7 +101,7 @@ async def _reply(reader: asyncio.StreamReader, most: int) -> Reply:
     with suppress(TimeoutError, OSError):
         async with asyncio.timeout(LINGER):
             body = await _body(reader, headers, most)
-    return Reply(status, headers, body)
+    return HttpReply(status, headers, body)
 
 
 async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str], most: int) -> bytes:
@@ -134,7 +134,7 @@ async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
 LATER = frozenset({408, 409, 425, 429})
 
 
-class Hook:
+class HttpChannel:
     """A channel that is one address, for everybody who reads there."""
 
     personal = False
@@ -145,13 +145,13 @@ class Hook:
         url: str,
         *,
         egress: Egress | None = None,
-        scope: Scope | None = None,
+        scope: ChannelScope | None = None,
         admin: bool = False,
         clock: Clock | None = None,
     ) -> None:
         self.name = name
-        self.scope = scope or Scope()
-        veil.learn(url)
+        self.scope = scope or ChannelScope()
+        redactor.learn(url)
         self._url = url
         self._egress = egress or Egress()
         self._admin = admin
@@ -178,10 +178,10 @@ class Hook:
             return Delivery(accepted=False, retry=True, detail="no answer in time")
         except (OSError, ValueError) as error:
             return Delivery(accepted=False, retry=True, detail=one_line(str(error) or type(error).__name__))
-        return understood(reply, self._clock.now())
+        return delivery_for(reply, self._clock.now())
 
 
-def understood(reply: Reply, now: int) -> Delivery:
+def delivery_for(reply: HttpReply, now: int) -> Delivery:
     """2xx is acceptance and nothing more, whatever the answer says; a redirect is not followed."""
     if 200 <= reply.status < 300:
         return Delivery(accepted=True, detail=f"HTTP {reply.status}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from holdfast.holds.notify.escape import for_html, one_line, shown
+from holdfast.holds.notify.escape import for_html, one_line, clean_text
 from holdfast.holds.notify.notice import Notice
 
 _STYLE = "font-family: sans-serif; font-size: 15px; line-height: 1.5; color: #1a1a1a; max-width: 40em"
@@ -12,7 +12,7 @@ _BUTTON = "display: inline-block; padding: 8px 16px; background: #1f4fd8; color:
 
 
 def as_text(notice: Notice) -> str:
-    parts = [shown(notice.prompt) or notice.title]
+    parts = [clean_text(notice.prompt) or notice.title]
     facts = "\n".join(f"{name}: {value}" for name, value in notice.facts())
     if facts:
         parts.append(facts)

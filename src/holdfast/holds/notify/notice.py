@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.holds.notify.escape import one_line, shown
+from holdfast.holds.notify.escape import one_line, clean_text
 from holdfast.types import outbox
 from holdfast.types.clock import to_datetime
 from holdfast.types.hold import HoldRow, Option
@@ -82,7 +82,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
             found.append(("Until", f"{to_datetime(self.expires_at):%Y-%m-%d %H:%M} UTC"))
         if self.why:
             found.append(("Why you", self.why))
-        return [(name, shown(value, 1000)) for name, value in found if value.strip(" ·")]
+        return [(name, clean_text(value, 1000)) for name, value in found if value.strip(" ·")]
 
 
 def notice_of(

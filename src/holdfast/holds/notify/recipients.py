@@ -60,6 +60,6 @@ def note_of(row: HoldRow, recipient: Recipient, at: int) -> Note:
     return Note(hold=row.id, kind=KIND, slot=slot, person=SYSTEM, at=at, body=body)
 
 
-def are_told(known: Sequence[Recipient]) -> list[tuple[str, str]]:
+def informed_recipients(known: Sequence[Recipient]) -> list[tuple[str, str]]:
     """Who knows of a hold: (channel, address), each once."""
     return list(dict.fromkeys((each.channel, each.to) for each in known if each.accepted))

@@ -26,7 +26,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.errors import SettingsError
-from holdfast.holds.notify.channel import Scope
+from holdfast.holds.notify.channel import ChannelScope
 from holdfast.types import outbox
 from holdfast.types.terms import PRIORITIES
 
@@ -38,7 +38,7 @@ TOPICS: Final = (
 _NAMED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-class Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+class ChannelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
     """What all channels have. `tenant`: only for its holds. `topics`, `assignees`, `priorities`: only for
     these. `outcomes`: also tell how a hold ended; none: as is usual for the kind."""
 
@@ -49,12 +49,12 @@ class Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     priorities: tuple[str, ...] = ()
     outcomes: bool | None = None
 
-    def scope(self, *, outcomes: bool) -> Scope:
+    def scope(self, *, outcomes: bool) -> ChannelScope:
         told = self.outcomes if self.outcomes is not None else outcomes
-        return Scope(topics=self.topics, assignees=self.assignees, priorities=self.priorities, outcomes=told)
+        return ChannelScope(topics=self.topics, assignees=self.assignees, priorities=self.priorities, outcomes=told)
 
 
-class SmtpSpec(Common, frozen=True, kw_only=True, tag="smtp"):
+class SmtpSpec(ChannelSpec, frozen=True, kw_only=True, tag="smtp"):
     host: str
     sender: str
     port: int = 587
@@ -67,24 +67,24 @@ class SmtpSpec(Common, frozen=True, kw_only=True, tag="smtp"):
     reply: str = ""
 
 
-class SlackSpec(Common, frozen=True, kw_only=True, tag="slack"):
+class SlackSpec(ChannelSpec, frozen=True, kw_only=True, tag="slack"):
     url: str
     admin: bool = False
     buttons: bool = False
 
 
-class TeamsSpec(Common, frozen=True, kw_only=True, tag="teams"):
+class TeamsSpec(ChannelSpec, frozen=True, kw_only=True, tag="teams"):
     url: str
     admin: bool = False
 
 
-class WebhookSpec(Common, frozen=True, kw_only=True, tag="webhook"):
+class WebhookSpec(ChannelSpec, frozen=True, kw_only=True, tag="webhook"):
     url: str
     secrets: tuple[str, ...]
     admin: bool = False
 
 
-class AppriseSpec(Common, frozen=True, kw_only=True, tag="apprise"):
+class AppriseSpec(ChannelSpec, frozen=True, kw_only=True, tag="apprise"):
     urls: tuple[str, ...]
     admin: bool = False
 
@@ -134,7 +134,7 @@ def parse_settings(
     raw: Any, source: str = "the channels", environment: Mapping[str, str] | None = None
 ) -> NotifySettings:
     known = os.environ if environment is None else environment
-    given = filled(raw, known, "$", source)
+    given = with_variables(raw, known, "$", source)
     found = _converted(given, NotifySettings, source)
     names = [spec.name for spec in found.channel]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -158,7 +158,7 @@ def _tenant_spec(raw: Any, source: str) -> TenantSpec:
     return found
 
 
-def check_spec(spec: Common, where: str) -> None:
+def check_spec(spec: ChannelSpec, where: str) -> None:
     """Raises SettingsError for what no hold could ever match."""
     if not spec.name or not spec.name.isprintable() or len(spec.name) > 100:
         raise SettingsError(f"{where} needs a name of at most 100 printable characters.")
@@ -179,16 +179,16 @@ def _converted(raw: Any, kind: Any, source: str) -> Any:
         ) from None
 
 
-def filled(value: Any, environment: Mapping[str, str], path: str, source: str) -> Any:
+def with_variables(value: Any, environment: Mapping[str, str], path: str, source: str) -> Any:
     """With the variables in the place of their names."""
     if isinstance(value, str):
         return _NAMED.sub(lambda found: _variable(found[1], environment, path, source), value)
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
-        return {key: filled(inner, environment, f"{path}.{key}", source) for key, inner in pairs}
+        return {key: with_variables(inner, environment, f"{path}.{key}", source) for key, inner in pairs}
     if isinstance(value, list):
         items = enumerate(cast("list[Any]", value))
-        return [filled(inner, environment, f"{path}[{place}]", source) for place, inner in items]
+        return [with_variables(inner, environment, f"{path}[{place}]", source) for place, inner in items]
     return value
 
 

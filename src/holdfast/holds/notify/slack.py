@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from holdfast.holds.notify.channel import Delivery
-from holdfast.holds.notify.escape import for_slack, one_line, shown
-from holdfast.holds.notify.http_post import Hook
+from holdfast.holds.notify.escape import for_slack, one_line, clean_text
+from holdfast.holds.notify.http_post import HttpChannel
 from holdfast.holds.notify.notice import Notice
 from holdfast.types.hold import Option
 
@@ -31,7 +31,7 @@ class Click(msgspec.Struct, frozen=True):
     request_hash: str
 
 
-class Slack(Hook):
+class Slack(HttpChannel):
     """`buttons`: the options can be clicked; its app then sends clicks to this server
     (`/v1/inbound/slack/...`), which asks whether whoever clicked may."""
 
@@ -48,7 +48,7 @@ def card(notice: Notice, *, buttons: bool = False) -> dict[str, Any]:
     look the link up: a preview must not be the first to open it."""
     blocks: list[dict[str, Any]] = [
         {"type": "header", "text": _plain(one_line(notice.subject, MAX_HEADER))},
-        {"type": "section", "text": _plain(shown(notice.prompt, MAX_SECTION - 100) or notice.title)},
+        {"type": "section", "text": _plain(clean_text(notice.prompt, MAX_SECTION - 100) or notice.title)},
     ]
     facts = [_plain(f"{name}: {one_line(value, 300)}") for name, value in notice.facts()]
     if facts:

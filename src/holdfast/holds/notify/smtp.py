@@ -18,13 +18,13 @@ import msgspec
 
 from holdfast.errors import SettingsError
 from holdfast.holds.directory.base import Directory, Person
-from holdfast.holds.notify.channel import Delivery, Scope
+from holdfast.holds.notify.channel import Delivery, ChannelScope
 from holdfast.holds.notify.escape import one_line
 from holdfast.holds.notify.mail_text import as_html, as_text
 from holdfast.holds.notify.notice import Notice
 from holdfast.holds.permissions.assignees import looks_like_email, person_key
 from holdfast.types.clock import Clock, SystemClock
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 from holdfast.types.terms import Assignee
 
 
@@ -73,7 +73,7 @@ async def _present(person: Person | None, tenant: str, directory: Directory, now
 SECURITY = ("starttls", "tls", "none")
 
 
-class Server(msgspec.Struct, frozen=True, kw_only=True):
+class MailServer(msgspec.Struct, frozen=True, kw_only=True):
     """A mail server, and how to log in. `security`: starttls, tls (from the first byte) or none. `ca`: a file
     with the certificates to trust, instead of the system's."""
 
@@ -97,11 +97,11 @@ class Smtp:
     def __init__(
         self,
         name: str,
-        server: Server,
+        server: MailServer,
         sender: str,
         *,
         directory: Directory | None = None,
-        scope: Scope | None = None,
+        scope: ChannelScope | None = None,
         admins: Sequence[str] = (),
         clock: Clock | None = None,
         reply: str = "",
@@ -121,9 +121,9 @@ class Smtp:
             raise SettingsError(f"{name} would send its password in the clear.", hint="Use starttls or tls.")
         if not looks_like_email(parseaddr(sender)[1]):
             raise SettingsError(f"{name}.sender {sender!r} is no address.", hint="Write Name <name@host>.")
-        veil.learn(server.password)
+        redactor.learn(server.password)
         self.name = name
-        self.scope = scope or Scope(outcomes=False)
+        self.scope = scope or ChannelScope(outcomes=False)
         self._server = server
         self._sender = sender
         self._directory = directory

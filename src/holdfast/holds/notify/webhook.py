@@ -13,19 +13,19 @@ import msgspec
 
 from holdfast.errors import SettingsError
 from holdfast.holds.egress import Egress
-from holdfast.holds.notify.channel import Delivery, Scope
-from holdfast.holds.notify.http_post import Hook
+from holdfast.holds.notify.channel import Delivery, ChannelScope
+from holdfast.holds.notify.http_post import HttpChannel
 from holdfast.holds.notify.notice import Notice
 from holdfast.types.clock import MICROS, Clock, iso
 from holdfast.types.ids import derived_id
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 
 PREFIX: Final = "whsec_"
 SHORTEST: Final = 24  # bytes
 TOLERANCE: Final = 300  # seconds
 
 
-class Webhook(Hook):
+class Webhook(HttpChannel):
     """Tells everything as JSON to a program. `secrets`: each signs; to rotate, put the new one beside the old
     until the receiver knows it."""
 
@@ -36,7 +36,7 @@ class Webhook(Hook):
         *,
         secrets: Sequence[str],
         egress: Egress | None = None,
-        scope: Scope | None = None,
+        scope: ChannelScope | None = None,
         admin: bool = False,
         clock: Clock | None = None,
     ) -> None:
@@ -55,7 +55,7 @@ class Webhook(Hook):
 
 def secret_of(text: str, where: str) -> bytes:
     """Raises SettingsError, which does not show it."""
-    veil.learn(text)
+    redactor.learn(text)
     try:
         raw = b64decode(text.removeprefix(PREFIX), validate=True)
     except (NotBase64, ValueError):
@@ -99,7 +99,7 @@ def event_of(notice: Notice, now: int) -> dict[str, Any]:
         "flow_name": notice.flow,
         "node_id": notice.node,
         "checkpoint_type": notice.type,
-        "prompt": veil.hide(notice.prompt),
+        "prompt": redactor.hide(notice.prompt),
         "options": [{"id": option.id, "label": option.label} for option in notice.options],
         "assignee": {"type": notice.assignee.type, "value": notice.assignee.value},
         "priority": notice.priority,

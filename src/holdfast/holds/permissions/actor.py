@@ -32,7 +32,7 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
         return assignee.value in names.get(assignee.type, frozenset())
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class ActorMemberships(msgspec.Struct, frozen=True, kw_only=True):
     """`barred`: why this person may do nothing at all, whatever their credential says. `silence`: why the
     directory did not say what they belong to."""
 
@@ -52,40 +52,40 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return right in rights or (right == RESOLVE and MANAGE in rights)
 
 
-async def standing_of(
+async def memberships_for(
     actor: Actor, directory: Directory | None, now: int, *, delegations: Delegations | None = None
-) -> Standing:
+) -> ActorMemberships:
     """With a directory, what it says now counts, and not what the credential said when it was made. While it
     cannot be asked, nobody is a member of anything."""
     if directory is None:
         own = Capacity(people=frozenset({person_key(actor.id)}), groups=actor.groups, roles=actor.roles)
-        return Standing(actor=actor, own=await _with_delegations(own, actor.tenant, now, delegations))
+        return ActorMemberships(actor=actor, own=await _with_delegations(own, actor.tenant, now, delegations))
     try:
         return await _looked_up(actor, directory, now, delegations)
     except DirectoryUnavailableError as error:
         log.error("nobody is a member of anything: %s", error)
-        return Standing(actor=actor, silence=error.message.rstrip("."))
+        return ActorMemberships(actor=actor, silence=error.message.rstrip("."))
 
 
 async def _looked_up(
     actor: Actor, directory: Directory, now: int, delegations: Delegations | None
-) -> Standing:
+) -> ActorMemberships:
     tenant = actor.tenant
     person = await directory.person(tenant, person_key(actor.id))
     if person is None:
         # Somebody who left keeps the rights of a live credential, and none of what was assigned to them.
         if actor.id.startswith(NO_PEOPLE):
-            return Standing(actor=actor, own=Capacity(people=frozenset({actor.id})))
-        return Standing(actor=actor, silence=f"the directory knows no {actor.id}")
+            return ActorMemberships(actor=actor, own=Capacity(people=frozenset({actor.id})))
+        return ActorMemberships(actor=actor, silence=f"the directory knows no {actor.id}")
     if not person.active:
-        return Standing(actor=actor, barred=f"{actor.id} is not active any more")
+        return ActorMemberships(actor=actor, barred=f"{actor.id} is not active any more")
     own = await _capacity(person, directory, tenant, now, delegations)
     others = [
         await _capacity(each, directory, tenant, now, delegations, for_whom=f"user:{each.id}")
         for each in await directory.stands_in_for(tenant, person.id, now)
         if each.active and each.id != person.id
     ]
-    return Standing(actor=actor, own=own, others=tuple(others))
+    return ActorMemberships(actor=actor, own=own, others=tuple(others))
 
 
 async def _capacity(
@@ -131,13 +131,13 @@ def names_of(person: Person) -> frozenset[str]:
     return frozenset(person_key(name) for name in (person.id, person.email) if name)
 
 
-def names_as(standing: Standing, for_whom: str | None) -> tuple[str, ...]:
+def names_as(standing: ActorMemberships, for_whom: str | None) -> tuple[str, ...]:
     """All names of somebody who acts, and of the person whom they act for."""
     acting = [each.people for each in standing.others if each.for_whom == for_whom]
     return tuple(sorted(standing.own.people.union(*acting)))
 
 
-def assignees_of(standing: Standing) -> tuple[tuple[str, str], ...]:
+def assignees_of(standing: ActorMemberships) -> tuple[tuple[str, str], ...]:
     """What is theirs, as a filter of holds has it: (type, value)."""
     found: set[tuple[str, str]] = set()
     for capacity in standing.capacities:
@@ -163,7 +163,7 @@ def _as_texts(member: Memberships) -> tuple[str, ...]:
     return (*groups, *(f"role:{key}" for key in sorted(member.roles)))
 
 
-def snapshot(standing: Standing, matched: str, now: int) -> dict[str, Any]:
+def snapshot(standing: ActorMemberships, matched: str, now: int) -> dict[str, Any]:
     """What somebody belonged to when they decided, and by what they did: kept with the decision."""
     return {
         "at": to_datetime(now).isoformat(),

@@ -13,12 +13,12 @@ from holdfast.holds.permissions.assignees import DELEGATED, parse_assignee, rout
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.schedule import person_behind
-from holdfast.types.terms import Approval
+from holdfast.types.terms import ApprovalTerms
 
 NO_STARTER: Final = "nobody is excluded as initiator: who started the run is not known (started_by)"
 
 
-class Addressee:
+class AssigneeStep:
     """Delegated users are left to the step that knows deployments. Without a directory there is only to find
     who is first to sign."""
 
@@ -70,7 +70,7 @@ def _lacks_starter(hold: NewHold, facts: HoldFacts) -> bool:
     )
 
 
-def _also_for(approval: Approval) -> tuple[str, ...]:
+def _also_for(approval: ApprovalTerms) -> tuple[str, ...]:
     """Where it is signed in order, the row itself goes from one to the next."""
     seats = approval.of if approval.mode == "quorum" and len(approval.of) > 1 else ()
     found = (str(parse_assignee(text)) for text in (*seats, *approval.veto))

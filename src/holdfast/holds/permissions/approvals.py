@@ -15,10 +15,10 @@ from holdfast.errors import DirectoryUnavailableError
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.permissions.actor import capacity_named
 from holdfast.holds.permissions.assignees import UNROUTED, parse_assignee, person_key
-from holdfast.holds.permissions.exclusions import Past, excludes_circles, exclusion
+from holdfast.holds.permissions.exclusions import PermissionFacts, excludes_circles, exclusion
 from holdfast.types.hold import HoldRow, Option
-from holdfast.types.terms import Approval, Assignee
-from holdfast.types.yes_no import approves, consent, refusal, refuses
+from holdfast.types.terms import ApprovalTerms, Assignee
+from holdfast.types.yes_no import approves, approving_answer, refusing_answer, refuses
 
 REJECT: Final = "reject"
 
@@ -37,7 +37,7 @@ class Vote(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
 
 
-class Tally(msgspec.Struct, frozen=True, kw_only=True):
+class VoteTally(msgspec.Struct, frozen=True, kw_only=True):
     """`outcome`: the decision, once it is certain; none: more votes are needed. `turn`: the seat that a
     sequential hold waits for."""
 
@@ -57,13 +57,13 @@ def rejects(options: Sequence[Option] | None, decision: str) -> bool:
 
 def vetoes(options: Sequence[Option] | None, decision: str) -> bool:
     """Whether whoever has a veto makes use of it: by a no, or by anything but the yes that there is."""
-    other = consent(options) is not None and not approves(decision, options)
+    other = approving_answer(options) is not None and not approves(decision, options)
     return rejects(options, decision) or other
 
 
 def rejection(options: Sequence[Option] | None) -> str:
     """The option that says no; `reject` where there is none."""
-    return refusal(options) or REJECT
+    return refusing_answer(options) or REJECT
 
 
 def seats_of(hold: HoldRow) -> tuple[Assignee, ...]:
@@ -113,13 +113,13 @@ def _signatures(hold: HoldRow, votes: Sequence[Vote]) -> list[Vote]:
     return found
 
 
-def tally(hold: HoldRow, votes: Sequence[Vote], *, electorate: int | None = None) -> Tally:
+def tally(hold: HoldRow, votes: Sequence[Vote], *, electorate: int | None = None) -> VoteTally:
     """What the votes come to, in the order in which they were cast. `electorate`: how many people may vote at
     all, where that is known; then a quorum that cannot be reached any more ends it at once."""
     vetoed = next((vote for vote in votes if vote.veto and vetoes(hold.options, vote.decision)), None)
     # Whoever has only a veto can end it, and counts for nothing else.
     seated = [vote for vote in votes if vote.seats]
-    known = Tally(counts=dict(Counter(vote.decision for vote in seated)), need=_need(hold))
+    known = VoteTally(counts=dict(Counter(vote.decision for vote in seated)), need=_need(hold))
     if vetoed is not None:
         return _ended(known, _no(hold, vetoed), "veto")
     if hold.terms.approval.mode == "sequential":
@@ -127,7 +127,7 @@ def tally(hold: HoldRow, votes: Sequence[Vote], *, electorate: int | None = None
     return _by_count(hold, seated, known, electorate)
 
 
-def _in_order(hold: HoldRow, votes: Sequence[Vote], known: Tally) -> Tally:
+def _in_order(hold: HoldRow, votes: Sequence[Vote], known: VoteTally) -> VoteTally:
     signed = _signatures(hold, votes)
     refused = next((vote for vote in signed if rejects(hold.options, vote.decision)), None)
     if refused is not None:
@@ -139,7 +139,7 @@ def _in_order(hold: HoldRow, votes: Sequence[Vote], known: Tally) -> Tally:
     return msgspec.structs.replace(known, missing=known.need - len(signed), turn=turn_of(hold, votes))
 
 
-def _by_count(hold: HoldRow, votes: Sequence[Vote], known: Tally, electorate: int | None) -> Tally:
+def _by_count(hold: HoldRow, votes: Sequence[Vote], known: VoteTally, electorate: int | None) -> VoteTally:
     won = _first_with(known.need, votes)
     if won is not None:
         return _ended(known, won, hold.terms.approval.mode)
@@ -154,7 +154,7 @@ def _no(hold: HoldRow, vote: Vote) -> str:
     return vote.decision if rejects(hold.options, vote.decision) else rejection(hold.options)
 
 
-def _ended(known: Tally, outcome: str, why: str) -> Tally:
+def _ended(known: VoteTally, outcome: str, why: str) -> VoteTally:
     return msgspec.structs.replace(known, outcome=outcome, why=why)
 
 
@@ -174,7 +174,7 @@ def _need(hold: HoldRow) -> int:
     return max(approval.need, 1) if approval.mode == "quorum" else 1
 
 
-def has_voted(approval: Approval, votes: Sequence[Vote], new: Vote) -> bool:
+def has_voted(approval: ApprovalTerms, votes: Sequence[Vote], new: Vote) -> bool:
     """Whether this person's vote is in already (RS-10), under whichever of their names, and be it that
     somebody gave it for them. Where people need not be distinct, whoever sits in several seats votes once for
     each."""
@@ -189,7 +189,7 @@ def _names(vote: Vote) -> set[str]:
     return {person_key(name) for name in known if name}
 
 
-async def electorate(hold: HoldRow, directory: Directory | None, past: Past) -> int | None:
+async def electorate(hold: HoldRow, directory: Directory | None, past: PermissionFacts) -> int | None:
     """Without those who are excluded. None: nobody knows, for a group may be anybody."""
     found: list[str] = []
     try:
@@ -203,7 +203,7 @@ async def electorate(hold: HoldRow, directory: Directory | None, past: Past) -> 
     return len(set(found)) if hold.terms.approval.distinct_people else len(found)
 
 
-async def _people(seat: Assignee, hold: HoldRow, directory: Directory | None, past: Past) -> list[str] | None:
+async def _people(seat: Assignee, hold: HoldRow, directory: Directory | None, past: PermissionFacts) -> list[str] | None:
     if seat.type == "user":
         return await _voters((seat.value,), hold, directory, past)
     if directory is None or seat.type not in ("group", "role"):
@@ -214,7 +214,7 @@ async def _people(seat: Assignee, hold: HoldRow, directory: Directory | None, pa
 
 
 async def _voters(
-    names: tuple[str, ...], hold: HoldRow, directory: Directory | None, past: Past
+    names: tuple[str, ...], hold: HoldRow, directory: Directory | None, past: PermissionFacts
 ) -> list[str]:
     found: list[str] = []
     belonging = excludes_circles(hold)

@@ -15,18 +15,18 @@ from typing import Final
 
 import msgspec
 
-from holdfast.holds.permissions.actor import Capacity, Standing
+from holdfast.holds.permissions.actor import Capacity, ActorMemberships
 from holdfast.holds.permissions.approvals import rejects, voters_of
 from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, parse_assignee, person_key
-from holdfast.holds.permissions.exclusions import Past, actor_capacity, excluded_target, exclusion, starter_of
-from holdfast.holds.permissions.verdict import Verdict, by, refused, require
+from holdfast.holds.permissions.exclusions import PermissionFacts, actor_capacity, excluded_target, exclusion, starter_of
+from holdfast.holds.permissions.verdict import PermissionVerdict, by, refused, require
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Assignee
 
 
-def places(standing: Standing, hold: HoldRow, past: Past | None = None) -> tuple[Assignee, ...]:
+def places(standing: ActorMemberships, hold: HoldRow, past: PermissionFacts | None = None) -> tuple[Assignee, ...]:
     """All that somebody has, for themselves or for others, where they are not excluded from it."""
-    known = past or Past()
+    known = past or PermissionFacts()
     return tuple(
         seat
         for seat in _seats(hold)
@@ -37,7 +37,7 @@ def places(standing: Standing, hold: HoldRow, past: Past | None = None) -> tuple
     )
 
 
-def place(standing: Standing, hold: HoldRow, past: Past, *, veto: bool = True) -> Verdict | None:
+def place_verdict(standing: ActorMemberships, hold: HoldRow, past: PermissionFacts, *, veto: bool = True) -> PermissionVerdict | None:
     """Their own place first; then those of the people whom they stand in for. None: they have none.
     `veto`: whether to have one is a place too."""
     seats, no = _seats(hold) if veto else voters_of(hold), None
@@ -51,7 +51,7 @@ def place(standing: Standing, hold: HoldRow, past: Past, *, veto: bool = True) -
     return no
 
 
-def onlooker(standing: Standing, hold: HoldRow) -> Verdict | None:
+def viewer_verdict(standing: ActorMemberships, hold: HoldRow) -> PermissionVerdict | None:
     """The same for looking only, from which nobody is excluded."""
     seats = (*_seats(hold), Assignee(hold.assignee_type, hold.assignee_value))
     for capacity in standing.capacities:
@@ -62,8 +62,8 @@ def onlooker(standing: Standing, hold: HoldRow) -> Verdict | None:
 
 
 def _in_capacity(
-    standing: Standing, capacity: Capacity, hold: HoldRow, past: Past, seats: Iterable[Assignee]
-) -> Verdict:
+    standing: ActorMemberships, capacity: Capacity, hold: HoldRow, past: PermissionFacts, seats: Iterable[Assignee]
+) -> PermissionVerdict:
     """Whoever stands in for somebody inherits the exclusions of both."""
     for each in (actor_capacity(standing), capacity):
         why = exclusion(each, hold, past)
@@ -75,7 +75,7 @@ def _in_capacity(
     return _as(capacity, matched)
 
 
-def _as_it_opened(standing: Standing, capacity: Capacity, hold: HoldRow, past: Past) -> Capacity:
+def _as_it_opened(standing: ActorMemberships, capacity: Capacity, hold: HoldRow, past: PermissionFacts) -> Capacity:
     """Of the run's starter, only those groups, roles and delegations count that they had when the hold was
     opened; and they stand in for nobody (section 3, rule 11). What is not known does not count."""
     starter = starter_of(hold, past)
@@ -100,9 +100,9 @@ def _matching(capacity: Capacity, seats: Iterable[Assignee]) -> Assignee | None:
     return next((each for each in seats if capacity.fits(each)), None)
 
 
-def _as(capacity: Capacity, matched: Assignee) -> Verdict:
+def _as(capacity: Capacity, matched: Assignee) -> PermissionVerdict:
     own = "delegate" if matched.type == DELEGATED else "assignee"
-    return Verdict(
+    return PermissionVerdict(
         allowed=True,
         authority=own if capacity.for_whom is None else "substitute",
         matched=str(matched),
@@ -116,25 +116,25 @@ _AGENTS: Final = "what speaks for an agent may reject or comment, and withdraw w
 
 
 class _Case(msgspec.Struct, frozen=True):
-    standing: Standing
+    standing: ActorMemberships
     action: str
     hold: HoldRow
     now: int
-    past: Past
+    past: PermissionFacts
     reason: str
     decision: str | None
 
 
 def can(
-    standing: Standing,
+    standing: ActorMemberships,
     action: str,
     hold: HoldRow,
     now: int,
-    past: Past | None = None,
+    past: PermissionFacts | None = None,
     *,
     reason: str | None = None,
     decision: str | None = None,
-) -> Verdict:
+) -> PermissionVerdict:
     """Whether, and by what authority. `reason` makes use of the right to override; `decision` is asked of
     agents, which may only say no. An act that nobody has heard of is refused."""
     actor = standing.actor
@@ -147,13 +147,13 @@ def can(
         return refused("forbidden", f"there is no such act as {action!r}")
     if actor.is_system and actor.channel == "system":
         return _unattended(standing, hold)
-    case = _Case(standing, action, hold, now, past or Past(), (reason or "").strip(), decision)
+    case = _Case(standing, action, hold, now, past or PermissionFacts(), (reason or "").strip(), decision)
     if actor.channel in AGENT_CHANNELS and action in ARRANGING:
         return by("starter") if action == "cancel" and _started(case) else refused("forbidden", _AGENTS)
     return rule(case)
 
 
-def _unattended(standing: Standing, hold: HoldRow) -> Verdict:
+def _unattended(standing: ActorMemberships, hold: HoldRow) -> PermissionVerdict:
     """Sweeps, and the one policy that the hold was opened under. A name alone makes nobody the system: what
     comes by another channel is asked as anybody is."""
     kind, _, name = standing.actor.id.partition(":")
@@ -165,8 +165,8 @@ def _unattended(standing: Standing, hold: HoldRow) -> Verdict:
 # ---------------------------------------------------------------------- seeing
 
 
-def _sees(case: _Case) -> Verdict:
-    found = onlooker(case.standing, case.hold)
+def _sees(case: _Case) -> PermissionVerdict:
+    found = viewer_verdict(case.standing, case.hold)
     if found is not None:
         return found
     if case.standing.has(MANAGE):
@@ -184,7 +184,7 @@ def _sees(case: _Case) -> Verdict:
     return _not_theirs(case)
 
 
-def _replies(case: _Case) -> Verdict:
+def _replies(case: _Case) -> PermissionVerdict:
     return by("asked") if _is_asked(case) else _manages(case)
 
 
@@ -196,7 +196,7 @@ def _is_asked(case: _Case) -> bool:
 # ---------------------------------------------------------------------- deciding
 
 
-def _decides(case: _Case) -> Verdict:
+def _decides(case: _Case) -> PermissionVerdict:
     no = _agent(case) or _excluded(case)
     if no is not None:
         return no
@@ -206,8 +206,8 @@ def _decides(case: _Case) -> Verdict:
     return found
 
 
-def _authority(case: _Case) -> Verdict:
-    seated = place(case.standing, case.hold, case.past, veto=_may_veto(case))
+def _authority(case: _Case) -> PermissionVerdict:
+    seated = place_verdict(case.standing, case.hold, case.past, veto=_may_veto(case))
     if seated is not None and seated.allowed:
         return seated
     if case.standing.has(RESOLVE) and not case.hold.terms.binds_everybody:
@@ -225,7 +225,7 @@ def _says_no(case: _Case) -> bool:
     return case.decision is not None and rejects(case.hold.options, case.decision)
 
 
-def _agent(case: _Case) -> Verdict | None:
+def _agent(case: _Case) -> PermissionVerdict | None:
     """Agents do not approve themselves (section 3, rule 13); no right and no override lifts it."""
     actor = case.standing.actor
     if actor.is_service and _started(case) and not case.hold.terms.allow_services:
@@ -239,14 +239,14 @@ def _started(case: _Case) -> bool:
     return starter_of(case.hold, case.past) in actor_capacity(case.standing).people
 
 
-def _excluded(case: _Case) -> Verdict | None:
+def _excluded(case: _Case) -> PermissionVerdict | None:
     why = exclusion(actor_capacity(case.standing), case.hold, case.past)
     return None if why is None else refused("excluded", why)
 
 
-def _override(case: _Case) -> Verdict | None:
+def _override(case: _Case) -> PermissionVerdict | None:
     if case.standing.has(OVERRIDE) and case.reason:
-        return Verdict(allowed=True, authority="override", flagged=True)
+        return PermissionVerdict(allowed=True, authority="override", flagged=True)
     return None
 
 
@@ -263,7 +263,7 @@ def _is_claimed(case: _Case) -> bool:
 # ---------------------------------------------------------------------- arranging
 
 
-def _claims(case: _Case) -> Verdict:
+def _claims(case: _Case) -> PermissionVerdict:
     """An unrouted hold is claimed by admins: it becomes theirs (AS-10)."""
     if not _is_astray(case):
         return _decides(case)
@@ -271,22 +271,22 @@ def _claims(case: _Case) -> Verdict:
     return no or (by("manage") if case.standing.has(MANAGE) else _not_theirs(case))
 
 
-def _releases(case: _Case) -> Verdict:
+def _releases(case: _Case) -> PermissionVerdict:
     claimer = case.hold.claimed_by
     if claimer is not None and person_key(claimer) in actor_capacity(case.standing).people:
         return by("assignee")
     return _manages(case)
 
 
-def _reassigns(case: _Case) -> Verdict:
+def _reassigns(case: _Case) -> PermissionVerdict:
     if case.hold.terms.approval.mode != "any":
         # Whoever it goes to gets a vote: one of several must not choose who the others are.
         return _manages(case)
-    seated = place(case.standing, case.hold, case.past, veto=False)
+    seated = place_verdict(case.standing, case.hold, case.past, veto=False)
     return seated if seated is not None and seated.allowed else _manages(case)
 
 
-def _manages(case: _Case) -> Verdict:
+def _manages(case: _Case) -> PermissionVerdict:
     if case.standing.has(MANAGE):
         return by("manage")
     if _owns(case):
@@ -294,7 +294,7 @@ def _manages(case: _Case) -> Verdict:
     return refused("forbidden", f"{case.standing.actor.id} has no right to {case.action} this hold")
 
 
-def _unroutes(case: _Case) -> Verdict:
+def _unroutes(case: _Case) -> PermissionVerdict:
     if case.standing.has(MANAGE):
         return by("manage")
     return refused("forbidden", "only admins leave a hold without an assignee")
@@ -309,14 +309,14 @@ def _is_astray(case: _Case) -> bool:
     return case.past.astray or case.hold.assignee_type == UNROUTED
 
 
-def _not_theirs(case: _Case) -> Verdict:
+def _not_theirs(case: _Case) -> PermissionVerdict:
     whom = "admins" if _is_astray(case) else Assignee(case.hold.assignee_type, case.hold.assignee_value)
     why = f"this hold waits for {whom}, not for {case.standing.actor.id}"
     silence = case.standing.silence
     return refused("not_assigned", f"{why}, as far as can be told now: {silence}" if silence else why)
 
 
-ACTIONS: Final[dict[str, Callable[[_Case], Verdict]]] = {
+ACTIONS: Final[dict[str, Callable[[_Case], PermissionVerdict]]] = {
     **dict.fromkeys(("view", "comment", "watch", "snooze", "seen", "draft"), _sees),
     **dict.fromkeys(("resolve", "vote", "place", "ask_back"), _decides),
     **dict.fromkeys(("cancel", "extend"), _manages),
@@ -327,4 +327,4 @@ ACTIONS: Final[dict[str, Callable[[_Case], Verdict]]] = {
     "reply": _replies,
 }
 
-__all__ = ["ACTIONS", "Past", "Verdict", "can", "excluded_target", "places", "require"]
+__all__ = ["ACTIONS", "PermissionFacts", "PermissionVerdict", "can", "excluded_target", "places", "require"]

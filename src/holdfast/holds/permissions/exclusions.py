@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.holds.permissions.actor import Capacity, Standing
+from holdfast.holds.permissions.actor import Capacity, ActorMemberships
 from holdfast.holds.permissions.assignees import parse_assignee, person_key
 from holdfast.types.hold import HoldRow
 from holdfast.types.schedule import person_behind
 from holdfast.types.terms import Assignee
 
 
-class Past(msgspec.Struct, frozen=True, kw_only=True):
+class PermissionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What happened before that bears on who may decide, and who else has a say in this hold."""
 
     initiator: str | None = None  # none: as the row says
@@ -22,19 +22,19 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     astray: bool = False  # it waits for a delegated user, and the delegation is not in force
 
 
-def starter_of(hold: HoldRow, past: Past) -> str | None:
+def starter_of(hold: HoldRow, past: PermissionFacts) -> str | None:
     named = person_behind(past.initiator or hold.started_by)
     return person_key(named) if named else None
 
 
-def actor_capacity(standing: Standing) -> Capacity:
+def actor_capacity(standing: ActorMemberships) -> Capacity:
     """Whoever acts, with those whom their credential speaks for: the exclusions of both count."""
     actor = standing.actor
     named = {person_key(name) for name in (actor.id, actor.on_behalf_of) if name}
     return msgspec.structs.replace(standing.own, people=standing.own.people | named)
 
 
-def exclusion(capacity: Capacity, hold: HoldRow, past: Past) -> str | None:
+def exclusion(capacity: Capacity, hold: HoldRow, past: PermissionFacts) -> str | None:
     """Why this person cannot decide; none: they can."""
     for word in (*hold.terms.approval.exclude, *hold.terms.excluded):
         if _is_meant(word, capacity, hold, past):
@@ -49,7 +49,7 @@ def excludes_circles(hold: HoldRow) -> bool:
 
 
 def excluded_target(
-    assignee: Assignee, hold: HoldRow, past: Past, known: Capacity | None = None
+    assignee: Assignee, hold: HoldRow, past: PermissionFacts, known: Capacity | None = None
 ) -> str | None:
     """Why a hold cannot go to this person (RA-6); none: it can. `known`: under which names the directory has
     them. A group or role is no person: each of its members is asked when they decide."""
@@ -58,7 +58,7 @@ def excluded_target(
     return exclusion(known or Capacity(people=frozenset({assignee.value})), hold, past)
 
 
-def _is_meant(word: str, capacity: Capacity, hold: HoldRow, past: Past) -> bool:
+def _is_meant(word: str, capacity: Capacity, hold: HoldRow, past: PermissionFacts) -> bool:
     if word == "initiator":
         return starter_of(hold, past) in capacity.people
     if word == "earlier_approvers":

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.permissions.assignees import DELEGATED
-from holdfast.holds.permissions.check import Past
+from holdfast.holds.permissions.check import PermissionFacts
 from holdfast.store.protocols import RunRow, Store
 from holdfast.types.hold import HoldRow, Note
 from holdfast.types.ids import checkpoint_seq, run_prefix
@@ -19,10 +19,10 @@ from holdfast.types.status import HoldStatus
 ALL = 10_000
 
 
-async def past_of(store: Store, deployments: Deployments, row: HoldRow, now: int) -> Past:
+async def permission_facts(store: Store, deployments: Deployments, row: HoldRow, now: int) -> PermissionFacts:
     approvers, last_editor = await _deciders(store, row)
     owner = await _owner(deployments, row)
-    return Past(
+    return PermissionFacts(
         initiator=row.started_by,
         approvers=approvers,
         last_editor=last_editor,

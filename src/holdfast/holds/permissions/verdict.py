@@ -16,7 +16,7 @@ from holdfast.errors import (
 from holdfast.types.hold import HoldRow
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class PermissionVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """`authority`: by what somebody may: assignee, substitute, delegate, permission, manage, owner, override,
     asked, system. `matched`: the assignee that they are one of. `code`: of a refusal."""
 
@@ -29,15 +29,15 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     flagged: bool = False
 
 
-def by(authority: str) -> Verdict:
-    return Verdict(allowed=True, authority=authority)
+def by(authority: str) -> PermissionVerdict:
+    return PermissionVerdict(allowed=True, authority=authority)
 
 
-def refused(code: str, why: str) -> Verdict:
-    return Verdict(allowed=False, code=code, why=why)
+def refused(code: str, why: str) -> PermissionVerdict:
+    return PermissionVerdict(allowed=False, code=code, why=why)
 
 
-def require(verdict: Verdict, hold: HoldRow, action: str) -> Verdict:
+def require(verdict: PermissionVerdict, hold: HoldRow, action: str) -> PermissionVerdict:
     """The verdict, where it is a yes. Raises HoldNotFoundError for another tenant's hold, ExcludedError,
     HoldClaimedError, NotAssignedError, ForbiddenError."""
     if verdict.allowed:

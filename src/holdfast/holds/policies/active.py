@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.policies.apply import PolicyStep
 from holdfast.holds.policies.arbiter import Arbiter
 from holdfast.holds.policies.guardrails import Guardrails
-from holdfast.holds.policies.load import Rulebook
+from holdfast.holds.policies.load import PolicyLoader
 from holdfast.store.protocols import Store
 
 
-class Ruling:
-    def __init__(self, store: Store, book: Rulebook, guardrails: Guardrails | None = None) -> None:
+class PolicyRuntime:
+    def __init__(self, store: Store, book: PolicyLoader, guardrails: Guardrails | None = None) -> None:
         self.book = book
         self.guardrails = guardrails or Guardrails()
         self.step = PolicyStep(book, store)
 
-    def arbiter(self, office: Office) -> Arbiter:
+    def arbiter(self, office: HoldContext) -> Arbiter:
         return Arbiter(office, self.book)

@@ -9,21 +9,21 @@ import msgspec
 
 from holdfast.holds.policies.deadlines import deadline, read_on_timeout
 from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of
-from holdfast.holds.policies.load import Rulebook
-from holdfast.holds.policies.policy import Chosen, Policy, first_match
+from holdfast.holds.policies.load import PolicyLoader
+from holdfast.holds.policies.policy import RuleMatch, Policy, first_match
 from holdfast.holds.policies.rules import Rule
-from holdfast.holds.policies.select import Governing
+from holdfast.holds.policies.select import PolicySelector
 from holdfast.store.protocols import Store
 from holdfast.types.duration import is_business, parse_duration
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.terms import HoldTerms
-from holdfast.types.yes_no import consent, refusal
+from holdfast.types.yes_no import approving_answer, refusing_answer
 
 
 class PolicyStep:
     """The desk's step (`Preparing`): the first rule that matches says what becomes of the hold."""
 
-    def __init__(self, book: Rulebook, store: Store) -> None:
+    def __init__(self, book: PolicyLoader, store: Store) -> None:
         self.book = book
         self.store = store
 
@@ -31,11 +31,11 @@ class PolicyStep:
         return hold.type not in UNTOUCHED
 
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
-        governing = Governing(self.store, await self.book.policies(facts.tenant))
-        return route(hold, asked(hold, facts), await governing.of(facts.tenant, facts.deployment))
+        governing = PolicySelector(self.store, await self.book.policies(facts.tenant))
+        return route(hold, policy_facts(hold, facts), await governing.of(facts.tenant, facts.deployment))
 
 
-def asked(hold: NewHold, facts: HoldFacts) -> dict[str, Any]:
+def policy_facts(hold: NewHold, facts: HoldFacts) -> dict[str, Any]:
     return facts_of(
         hold,
         flow=facts.flow,
@@ -52,7 +52,7 @@ def route(hold: NewHold, facts: Mapping[str, Any], policies: Iterable[Policy]) -
     return hold if chosen is None else apply(hold, chosen)
 
 
-def apply(hold: NewHold, chosen: Chosen) -> NewHold:
+def apply(hold: NewHold, chosen: RuleMatch) -> NewHold:
     """Over what another rule made of it, if one did."""
     hold, rule = as_asked(hold), chosen.rule
     columns: dict[str, Any] = {}
@@ -90,7 +90,7 @@ def _defaults_otherwise(hold: NewHold, rule: Rule) -> bool:
     return marked is not None and wanted is not None and marked != wanted
 
 
-def _terms(hold: NewHold, chosen: Chosen) -> HoldTerms:
+def _terms(hold: NewHold, chosen: RuleMatch) -> HoldTerms:
     rule, terms = chosen.rule, hold.terms
     said: dict[str, Any] = {"routed_by": chosen.name}
     given = {
@@ -124,4 +124,4 @@ def _default(hold: NewHold, rule: Rule) -> str | None:
     says = read_on_timeout(rule.on_timeout).consents if rule.on_timeout is not None else None
     if says is None:
         return None
-    return consent(hold.options) if says else refusal(hold.options)
+    return approving_answer(hold.options) if says else refusing_answer(hold.options)

@@ -12,13 +12,13 @@ import msgspec
 
 from holdfast.errors import ConflictError, HoldfastError, StoreError
 from holdfast.holds.actions.answers import Submission
-from holdfast.holds.actions.context import Office
-from holdfast.holds.actions.resolve import Terms, resolve
+from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.resolve import ResolveConditions, resolve
 from holdfast.holds.policies.apply import is_for_people
 from holdfast.holds.policies.facts import as_asked, facts_of_row
-from holdfast.holds.policies.judge import Judgement, asked
-from holdfast.holds.policies.load import Rulebook
-from holdfast.holds.policies.policy import Chosen, named
+from holdfast.holds.policies.judge import Judgement, ask_judge
+from holdfast.holds.policies.load import PolicyLoader
+from holdfast.holds.policies.policy import RuleMatch, rule_named
 from holdfast.telemetry import log
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS, Clock
@@ -26,18 +26,18 @@ from holdfast.types.duration import parse_duration
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.outbox import JUDGE, OutboxRow, OutboxState
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
-from holdfast.types.text import told
-from holdfast.types.yes_no import NO, YES, approves, consent, refusal
+from holdfast.types.text import clean_text
+from holdfast.types.yes_no import NO, YES, approves, approving_answer, refusing_answer
 
 LEASE: Final = 5 * 60 * MICROS
 TRIES: Final = 5
 LEFT: Final = "left_to_people"
 
 
-class Decided(msgspec.Struct, frozen=True):
+class AutomaticDecision(msgspec.Struct, frozen=True):
     """The answer that is given. `decided_by`: auto-accept, auto-reject, llm-judge, ..."""
 
     decision: str
@@ -53,7 +53,7 @@ class UnsureError(Exception):
 class Arbiter:
     """Decides the holds that a rule lets be decided, by the same way as everybody else."""
 
-    def __init__(self, office: Office, book: Rulebook) -> None:
+    def __init__(self, office: HoldContext, book: PolicyLoader) -> None:
         self.office = office
         self.store = office.store
         self.book = book
@@ -66,7 +66,7 @@ class Arbiter:
         if await self._was_left(row):
             return None
         try:
-            chosen = named(await self.book.policies(row.tenant), row.terms.auto, facts_of_row(row))
+            chosen = rule_named(await self.book.policies(row.tenant), row.terms.auto, facts_of_row(row))
             ruling = await rule_on(row, chosen)
             return await self._resolve(row, row.terms.auto, ruling)
         except ConflictError:
@@ -110,7 +110,7 @@ class Arbiter:
             state = OutboxState.dead if message.attempts >= TRIES else OutboxState.waiting
             due = self.store.now() + MICROS * 2**message.attempts
             await self.store.finish_outbox(
-                message.id, attempt=message.attempts, state=state, error=told(str(error), 500), due_at=due
+                message.id, attempt=message.attempts, state=state, error=clean_text(str(error), 500), due_at=due
             )
             log.warning("hold %s could not be judged: %s", message.hold, error)
             return
@@ -120,13 +120,13 @@ class Arbiter:
         state = OutboxState.skipped if decided is None else OutboxState.done
         await self.store.finish_outbox(message.id, attempt=message.attempts, state=state)
 
-    async def _resolve(self, row: HoldRow, rule: str, ruling: Decided) -> HoldRow:
+    async def _resolve(self, row: HoldRow, rule: str, ruling: AutomaticDecision) -> HoldRow:
         actor = Actor(id=f"policy:{rule}", tenant=row.tenant, channel="system", auth_method="policy")
         recorded: dict[str, Any] = {"decided_by": ruling.decided_by}
         if ruling.confidence is not None:
             recorded["confidence"] = ruling.confidence
         said = Submission(decision=ruling.decision, comment=ruling.reason or None)
-        return (await resolve(self.office, actor, row.id, said, Terms(recorded=recorded))).row
+        return (await resolve(self.office, actor, row.id, said, ResolveConditions(recorded=recorded))).row
 
     async def _was_left(self, row: HoldRow) -> bool:
         """A judge that was not sure is not asked until it is."""
@@ -134,14 +134,14 @@ class Arbiter:
 
     async def _leave(self, row: HoldRow, rule: str, why: str) -> None:
         log.info("hold %s stays with people: %s", row.id, why)
-        data = canonical({"rule": rule, "why": told(veil.hide(why), 500)})
+        data = canonical({"rule": rule, "why": clean_text(redactor.hide(why), 500)})
         note = NewAudit(
             at=self.store.now(), actor=f"policy:{rule}", action=LEFT, hold=row.id, run=row.run, data=data
         )
         await self.store.append_audit(row.tenant, [note])
 
 
-async def rule_on(row: HoldRow, chosen: Chosen | None) -> Decided:
+async def rule_on(row: HoldRow, chosen: RuleMatch | None) -> AutomaticDecision:
     """What the rule, as it is now, makes of the hold. Raises UnsureError where that is for people."""
     if chosen is None or not chosen.rule.is_automatic:
         raise UnsureError("no rule of that name decides any more")
@@ -156,24 +156,24 @@ async def rule_on(row: HoldRow, chosen: Chosen | None) -> Decided:
     if judgement.confidence < rule.threshold:
         raise UnsureError(f"the judge is sure by {judgement.confidence:g}, under {rule.threshold:g}")
     decision = answer_for(row, judgement.decision)
-    return Decided(decision, judgement.decided_by, judgement.reasoning, judgement.confidence)
+    return AutomaticDecision(decision, judgement.decided_by, judgement.reasoning, judgement.confidence)
 
 
-def _by_rule(row: HoldRow, decide: str, reason: str) -> Decided:
+def _by_rule(row: HoldRow, decide: str, reason: str) -> AutomaticDecision:
     decision = answer_for(row, decide)
     if approves(decision, row.options):
-        return Decided(decision, "auto-accept", reason)
-    return Decided(decision, "auto-reject", reason or "Auto-rejected")
+        return AutomaticDecision(decision, "auto-accept", reason)
+    return AutomaticDecision(decision, "auto-reject", reason or "Auto-rejected")
 
 
-async def _judged(chosen: Chosen, facts: dict[str, Any]) -> Judgement:
+async def _judged(chosen: RuleMatch, facts: dict[str, Any]) -> Judgement:
     judge = chosen.policy.judges.get(chosen.rule.judge or "")
     if judge is None:
         raise UnsureError(f"there is no judge {chosen.rule.judge!r} here")
     seconds = parse_duration(chosen.rule.judge_timeout).total_seconds()
     try:
         async with asyncio.timeout(seconds):
-            return await asked(judge, facts)
+            return await ask_judge(judge, facts)
     except TimeoutError:
         raise UnsureError(f"the judge took longer than {seconds:g} s") from None
     except Exception as error:
@@ -186,9 +186,9 @@ def answer_for(row: HoldRow, word: str) -> str:
         return word
     meant = None
     if word.casefold() in YES:
-        meant = consent(row.options)
+        meant = approving_answer(row.options)
     elif word.casefold() in NO:
-        meant = refusal(row.options)
+        meant = refusing_answer(row.options)
     if meant is None:
-        raise UnsureError(f"{told(word, 80)!r} is not one of its answers")
+        raise UnsureError(f"{clean_text(word, 80)!r} is not one of its answers")
     return meant

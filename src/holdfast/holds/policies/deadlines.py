@@ -12,7 +12,7 @@ from holdfast.types.duration import BusinessDuration, parse_length
 _WAYS = "Write cancel, default, fail, accept, reject or escalate:ASSIGNEE."
 
 
-class Lapse(NamedTuple):
+class TimeoutAction(NamedTuple):
     """What an expiry does. `consents`: it says yes (True) or no (False), in the hold's own word."""
 
     action: str | None
@@ -20,11 +20,11 @@ class Lapse(NamedTuple):
     consents: bool | None = None
 
 
-def read_on_timeout(text: str) -> Lapse:
+def read_on_timeout(text: str) -> TimeoutAction:
     """Raises InputError. A branch is the flow's own to take, not a rule's."""
     action, _, target = text.strip().partition(":")
     if action == "escalate" and target.strip():
-        return Lapse("escalate", target.strip())
+        return TimeoutAction("escalate", target.strip())
     found = _PLAIN.get(text.strip())
     if found is None:
         raise InputError(f"{text!r} is not something that a deadline can do.", hint=_WAYS)
@@ -32,13 +32,13 @@ def read_on_timeout(text: str) -> Lapse:
 
 
 _PLAIN = {
-    "cancel": Lapse("cancel"),
-    "default": Lapse("default_option"),
-    "default_option": Lapse("default_option"),
-    "accept": Lapse("default_option", consents=True),
-    "reject": Lapse("default_option", consents=False),
-    "fail": Lapse(None),
-    "error": Lapse(None),
+    "cancel": TimeoutAction("cancel"),
+    "default": TimeoutAction("default_option"),
+    "default_option": TimeoutAction("default_option"),
+    "accept": TimeoutAction("default_option", consents=True),
+    "reject": TimeoutAction("default_option", consents=False),
+    "fail": TimeoutAction(None),
+    "error": TimeoutAction(None),
 }
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.holds.policies.guardrails import Guardrails
 
 
-async def watched(guardrails: Guardrails | None, row: HoldRow, made: HoldChange, by: str) -> HoldChange:
+async def apply_guardrails(guardrails: Guardrails | None, row: HoldRow, made: HoldChange, by: str) -> HoldChange:
     """The change with a decision that passes, or turned into the hold's refusal; others as they are.
 
     Raises VetoedError where an approval does not pass and the hold offers no answer that refuses.
@@ -23,10 +23,10 @@ async def watched(guardrails: Guardrails | None, row: HoldRow, made: HoldChange,
     if kept is None or not _concerns(guardrails, by):
         return made
     # Loaded where there is something to look at: most decisions are people's, and nobody watches over them.
-    from holdfast.holds.policies.guardrails import OVERRIDE, reviewed
+    from holdfast.holds.policies.guardrails import OVERRIDE, review_resolution
 
     before: dict[str, Any] = msgspec.json.decode(kept)
-    said = await reviewed(guardrails, row, before, by)
+    said = await review_resolution(guardrails, row, before, by)
     if said == before:
         return made
     fresh = resolved(row, said, by=by, at=made.at)
@@ -40,14 +40,14 @@ async def watched(guardrails: Guardrails | None, row: HoldRow, made: HoldChange,
         link=made.link,
         key=made.key,
     )
-    return _told(row, change, said, by) if said["decided_by"] == OVERRIDE else change
+    return _with_veto_audit(row, change, said, by) if said["decided_by"] == OVERRIDE else change
 
 
 def _concerns(guardrails: Guardrails | None, by: str) -> bool:
     return by.startswith(("policy:", "system:")) or (guardrails is not None and guardrails.people)
 
 
-def _told(row: HoldRow, change: HoldChange, said: dict[str, Any], by: str) -> HoldChange:
+def _with_veto_audit(row: HoldRow, change: HoldChange, said: dict[str, Any], by: str) -> HoldChange:
     facts = {**said["veto"], "decision": said["decision"], "effective_decision": said["effective_decision"]}
     return msgspec.structs.replace(
         change,

@@ -11,10 +11,10 @@ import msgspec
 from holdfast.errors import SettingsError, VetoedError
 from holdfast.holds.policies.builtin_checks import STANDARD
 from holdfast.holds.policies.facts import UNTOUCHED, facts_of_row
-from holdfast.holds.policies.judge import called
+from holdfast.holds.policies.judge import call_function
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldRow
-from holdfast.types.yes_no import approves, refusal
+from holdfast.types.yes_no import approves, refusing_answer
 
 Check = Callable[[Mapping[str, Any]], Any | Awaitable[Any]]
 OVERRIDE: Final = "guardrail-override"
@@ -83,7 +83,7 @@ class Guardrails:
             return "there is no such guardrail here"
         try:
             async with asyncio.timeout(self.timeout):
-                said: Any = await called(check, facts)
+                said: Any = await call_function(check, facts)
         except TimeoutError:
             log.warning("guardrail %s took longer than %g s", name, self.timeout)
             return f"it took longer than {self.timeout:g} s"
@@ -100,7 +100,7 @@ def overridden(row: HoldRow, resolution: Mapping[str, Any], veto: Veto) -> dict[
 
     Raises VetoedError where the hold offers no answer that says no: then it stays open.
     """
-    no = refusal(row.options)
+    no = refusing_answer(row.options)
     by = f"{veto.guardrail}: " if veto.guardrail else ""
     if no is None:
         raise VetoedError(
@@ -117,7 +117,7 @@ def overridden(row: HoldRow, resolution: Mapping[str, Any], veto: Veto) -> dict[
     }
 
 
-async def reviewed(
+async def review_resolution(
     guardrails: Guardrails | None, row: HoldRow, resolution: Mapping[str, Any], by: str
 ) -> dict[str, Any]:
     """The resolution as it is to be kept: with who decided, and without an approval that does not pass.

@@ -48,18 +48,18 @@ def auto_reject(reason: str = "Auto-rejected") -> Callable[[Facts], Judgement]:
     return judge
 
 
-async def asked(judge: JudgeLike, facts: Facts) -> Judgement:
+async def ask_judge(judge: JudgeLike, facts: Facts) -> Judgement:
     """What it says. Raises ValueError where that is no judgement, and whatever the judge raises."""
-    return read(await called(judge.judge if isinstance(judge, Judge) else judge, facts))
+    return read_judgement(await call_function(judge.judge if isinstance(judge, Judge) else judge, facts))
 
 
-async def called(ask: Callable[[Facts], Any], facts: Facts) -> Any:
+async def call_function(ask: Callable[[Facts], Any], facts: Facts) -> Any:
     """What a function says, whichever kind it is. A plain one may take its time: others go on meanwhile."""
     said = ask(facts) if inspect.iscoroutinefunction(ask) else await asyncio.to_thread(ask, facts)
     return await said if inspect.isawaitable(said) else said
 
 
-def read(said: Any) -> Judgement:
+def read_judgement(said: Any) -> Judgement:
     """A judgement, a text (sure of it), True or False, or an object with `approved` or `decision`."""
     if isinstance(said, Judgement):
         found = said

@@ -16,7 +16,7 @@ from holdfast.holds.policies.stored import KIND
 from holdfast.store.protocols import Store
 
 if TYPE_CHECKING:
-    from holdfast.holds.policies.active import Ruling
+    from holdfast.holds.policies.active import PolicyRuntime
     from holdfast.holds.policies.guardrails import Guardrails
 
 VARIABLE: Final = "HOLDFAST_POLICIES"
@@ -24,10 +24,10 @@ VARIABLE: Final = "HOLDFAST_POLICIES"
 STORED: Final = "store"
 """Among the policies of a house: those that each tenant keeps in the store."""
 
-Given = Policy | str | Path
+PolicySource = Policy | str | Path
 
 
-def policies_of(given: Given | Iterable[Given] | None, judges: Judges | None = None) -> tuple[Policy, ...]:
+def policies_of(given: PolicySource | Iterable[PolicySource] | None, judges: Judges | None = None) -> tuple[Policy, ...]:
     """In order: objects as they are, paths read. Raises PolicyInvalidError and SettingsError."""
     return tuple(
         each if isinstance(each, Policy) else read_policy(each, judges)
@@ -36,14 +36,14 @@ def policies_of(given: Given | Iterable[Given] | None, judges: Judges | None = N
     )
 
 
-def _listed(given: Given | Iterable[Given] | None) -> list[Given]:
+def _listed(given: PolicySource | Iterable[PolicySource] | None) -> list[PolicySource]:
     """Nothing given: what HOLDFAST_POLICIES names."""
     if given is None:
         return [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name.strip()]
     return [given] if isinstance(given, (Policy, str, Path)) else [*given]
 
 
-class Rulebook:
+class PolicyLoader:
     """The policies of a house, then those that a tenant keeps in the store (`stored`), read with `judges`."""
 
     def __init__(
@@ -60,25 +60,25 @@ class Rulebook:
         return (*self.fixed, *await stored_policies(self.stored, tenant, self.judges))
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class PolicyConfig(msgspec.Struct, frozen=True, kw_only=True):
     """As they were given to a house."""
 
     policies: tuple[Policy, ...]
     stored: bool
     judges: Judges | None
 
-    def over(self, store: Store, guardrails: Guardrails | None) -> Ruling:
+    def over(self, store: Store, guardrails: Guardrails | None) -> PolicyRuntime:
         """At work on a store. Where there are rules, there are guardrails over what they approve."""
-        from holdfast.holds.policies.active import Ruling
+        from holdfast.holds.policies.active import PolicyRuntime
 
-        book = Rulebook(self.policies, stored=store if self.stored else None, judges=self.judges)
-        return Ruling(store, book, guardrails)
+        book = PolicyLoader(self.policies, stored=store if self.stored else None, judges=self.judges)
+        return PolicyRuntime(store, book, guardrails)
 
 
-def rules_of(given: Given | Iterable[Given] | None, judges: Judges | None) -> Rules | None:
+def policy_config_for(given: PolicySource | Iterable[PolicySource] | None, judges: Judges | None) -> PolicyConfig | None:
     """None where there are none. Raises PolicyInvalidError and SettingsError."""
     policies, stored = policies_of(given, judges), STORED in _listed(given)
-    return Rules(policies=policies, stored=stored, judges=judges) if policies or stored else None
+    return PolicyConfig(policies=policies, stored=stored, judges=judges) if policies or stored else None
 
 
 async def stored_policies(store: Store, tenant: str, judges: Judges | None = None) -> tuple[Policy, ...]:

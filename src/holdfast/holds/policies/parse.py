@@ -22,9 +22,9 @@ from holdfast.errors import PolicyInvalidError, SettingsError
 from holdfast.holds.policies.judge import Judges
 from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.rules import Rule
-from holdfast.holds.policies.source_lines import Lines, lines_of
-from holdfast.holds.policies.validate import Fault, faults_in, invalid
-from holdfast.types.terms import Approval, Rung
+from holdfast.holds.policies.source_lines import RuleLines, lines_of
+from holdfast.holds.policies.validate import PolicyFault, faults_in, invalid
+from holdfast.types.terms import ApprovalTerms, Rung
 
 FORMS: Final = {".toml": "toml", ".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 MAX_SIZE: Final = 1024 * 1024
@@ -67,10 +67,10 @@ def read_text(raw: bytes, form: str, *, default_name: str = "policy", judges: Ju
 
 
 def policy_of(
-    plain: Any, default_name: str = "policy", *, judges: Judges | None = None, lines: Lines | None = None
+    plain: Any, default_name: str = "policy", *, judges: Judges | None = None, lines: RuleLines | None = None
 ) -> Policy:
     """Of an object, or of a bare list of rules."""
-    reader = _Reader(lines or Lines())
+    reader = _Reader(lines or RuleLines())
     whole: Mapping[str, Any] = {}
     if isinstance(plain, list):
         whole = {"rules": cast("Any", plain)}
@@ -89,15 +89,15 @@ def policy_of(
 
 
 class _Reader:
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: RuleLines) -> None:
         self.lines = lines
-        self.faults: list[Fault] = []
+        self.faults: list[PolicyFault] = []
         self.kept: list[int] = []  # the places in the file of the rules that could be read
 
     def wrong(self, rule: str, field: str, problem: str, line: int | None = None) -> None:
-        self.faults.append(Fault(rule, field, problem, line))
+        self.faults.append(PolicyFault(rule, field, problem, line))
 
-    def placed(self, fault: Fault) -> Fault:
+    def placed(self, fault: PolicyFault) -> PolicyFault:
         place = self.kept[fault.place] if fault.place >= 0 else -1
         return msgspec.structs.replace(fault, line=self.lines.of(place, fault.field))
 
@@ -135,7 +135,7 @@ class _Reader:
         """A slip in a quorum must not fall back to one person."""
         rungs = plain.get("ladder")
         listed = cast("list[Any]", rungs) if isinstance(rungs, list) else []
-        inner = [("approval", plain.get("approval"), Approval), *(("ladder", each, Rung) for each in listed)]
+        inner = [("approval", plain.get("approval"), ApprovalTerms), *(("ladder", each, Rung) for each in listed)]
         for field, given, kind in inner:
             known = kind.__struct_fields__
             names = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else ()
@@ -202,7 +202,7 @@ def _yaml(text: str, name: str) -> Any:
 
 
 def _unreadable(name: str, why: str) -> PolicyInvalidError:
-    return PolicyInvalidError(f"policy {name!r} cannot be read: {why}.", problems=[Fault("", "", why)])
+    return PolicyInvalidError(f"policy {name!r} cannot be read: {why}.", problems=[PolicyFault("", "", why)])
 
 
 _PARSERS: Final = {"toml": _toml, "json": _json, "yaml": _yaml}

@@ -12,7 +12,7 @@ from holdfast.holds.policies.judge import Judges
 from holdfast.holds.policies.rules import Rule
 from holdfast.holds.policies.validate import require_valid
 
-NOBODY: Final[Judges] = MappingProxyType({})
+NO_JUDGES: Final[Judges] = MappingProxyType({})
 
 
 class Policy:
@@ -23,7 +23,7 @@ class Policy:
     lists every problem.
     """
 
-    def __init__(self, name: str, *rules: Rule, judges: Judges | None = NOBODY) -> None:
+    def __init__(self, name: str, *rules: Rule, judges: Judges | None = NO_JUDGES) -> None:
         self.name = name
         self.rules = rules
         self.judges: Judges = dict(judges or {})
@@ -37,7 +37,7 @@ class Policy:
         return next((rule for rule in self.rules if rule.matches(facts)), None)
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class RuleMatch(msgspec.Struct, frozen=True):
     """The rule that matches a hold, and whose it is."""
 
     policy: Policy
@@ -48,20 +48,20 @@ class Chosen(msgspec.Struct, frozen=True):
         return f"{self.policy.name}/{self.rule.name}"
 
 
-def first_match(policies: Iterable[Policy], facts: Mapping[str, Any]) -> Chosen | None:
+def first_match(policies: Iterable[Policy], facts: Mapping[str, Any]) -> RuleMatch | None:
     for policy in policies:
         rule = policy.rule_for(facts)
         if rule is not None:
-            return Chosen(policy, rule)
+            return RuleMatch(policy, rule)
     return None
 
 
-def named(policies: Iterable[Policy], name: str, facts: Mapping[str, Any]) -> Chosen | None:
+def rule_named(policies: Iterable[Policy], name: str, facts: Mapping[str, Any]) -> RuleMatch | None:
     """The rule of that name (`refunds/small`) as it is now; of a policy (`refunds`), the one that matches."""
     for policy in policies:
         if policy.name == name:
             return first_match([policy], facts)
         for rule in policy.rules:
             if f"{policy.name}/{rule.name}" == name:
-                return Chosen(policy, rule)
+                return RuleMatch(policy, rule)
     return None

@@ -12,7 +12,7 @@ import msgspec
 from holdfast.holds.policies.facts import resolver_of
 from holdfast.model.expr import Expr, compile_expr
 from holdfast.telemetry import log
-from holdfast.types.terms import Approval, Rung
+from holdfast.types.terms import ApprovalTerms, Rung
 
 Duration = str | int | float | timedelta
 When = str | Callable[[Mapping[str, Any]], Any] | None
@@ -32,7 +32,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     when: When = None
     assign: str | None = None
-    approval: Approval | None = None
+    approval: ApprovalTerms | None = None
     timeout: Duration | None = None
     on_timeout: str | None = None
     default_option: str | None = None

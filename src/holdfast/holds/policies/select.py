@@ -9,7 +9,7 @@ from holdfast.holds.policies.policy import Policy
 from holdfast.store.protocols import Store
 
 
-class Governing:
+class PolicySelector:
     """Looked up once for each deployment: for a rule that is applied now, or over many past decisions."""
 
     def __init__(self, store: Store, policies: Iterable[Policy]) -> None:

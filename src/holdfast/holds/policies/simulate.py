@@ -16,13 +16,13 @@ import msgspec
 from holdfast.holds.policies.apply import apply, is_for_people
 from holdfast.holds.policies.arbiter import UnsureError, answer_for
 from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of_row
-from holdfast.holds.policies.policy import Chosen, Policy, first_match
-from holdfast.holds.policies.select import Governing
+from holdfast.holds.policies.policy import RuleMatch, Policy, first_match
+from holdfast.holds.policies.select import PolicySelector
 from holdfast.store.protocols import Store
 from holdfast.types.duration import format_duration
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow, NewHold
 from holdfast.types.status import HoldStatus
-from holdfast.types.terms import Approval
+from holdfast.types.terms import ApprovalTerms
 
 PAGE: Final = 500
 JUDGED: Final = "(a judge)"
@@ -79,7 +79,7 @@ async def simulate(
         not_type=tuple(sorted(UNTOUCHED)),
         live=False,
     )
-    governing = Governing(store, policies)
+    governing = PolicySelector(store, policies)
     replayed = [
         replay(row, await governing.of(row.tenant, row.deployment))
         async for row in _rows(store, where, limit)
@@ -127,7 +127,7 @@ def replay(row: HoldRow, policies: Iterable[Policy]) -> Replayed:
     )
 
 
-def _outcome(row: HoldRow, chosen: Chosen | None) -> str:
+def _outcome(row: HoldRow, chosen: RuleMatch | None) -> str:
     rule = chosen.rule if chosen is not None else None
     if rule is None or is_for_people(as_asked(row).terms, rule):
         return PEOPLE
@@ -153,7 +153,7 @@ def _differences(
     return [Difference(field, *pair) for field, pair in pairs.items() if pair[0] != pair[1]]
 
 
-def _approval(approval: Approval) -> str:
+def _approval(approval: ApprovalTerms) -> str:
     if approval.mode == "any":
         return "one person"
     who = f" of {', '.join(approval.of)}" if approval.of else ""

@@ -12,7 +12,7 @@ _TOML_FIELD = re.compile(r"\s*([A-Za-z0-9_-]+)\s*[.=]")
 _TOML_SUBTABLE = re.compile(r"\s*\[+\s*rules\s*\.\s*([A-Za-z0-9_-]+)")
 
 
-class Lines:
+class RuleLines:
     """(number of the rule, field) -> line; the rule's own first line under the field ''."""
 
     def __init__(self, found: dict[tuple[int, str], int] | None = None) -> None:
@@ -24,11 +24,11 @@ class Lines:
         return self._found.get((rule, head), self._found.get((rule, "")))
 
 
-def lines_of(text: str, form: str) -> Lines:
+def lines_of(text: str, form: str) -> RuleLines:
     """None are known of JSON."""
     if form == "toml":
-        return Lines(_toml_lines(text))
-    return Lines(_yaml_lines(text)) if form == "yaml" else Lines()
+        return RuleLines(_toml_lines(text))
+    return RuleLines(_yaml_lines(text)) if form == "yaml" else RuleLines()
 
 
 def _toml_lines(text: str) -> dict[tuple[int, str], int]:

@@ -15,13 +15,13 @@ from holdfast.holds.policies.rules import Rule
 from holdfast.model.expr import compile_expr
 from holdfast.model.hold_rules import exclusion_fault
 from holdfast.types.duration import parse_duration, parse_length
-from holdfast.types.terms import PRIORITIES, Approval
-from holdfast.types.text import told
+from holdfast.types.terms import PRIORITIES, ApprovalTerms
+from holdfast.types.text import clean_text
 
 MODES: Final = ("any", "quorum", "sequential")
 
 
-class Fault(msgspec.Struct, frozen=True):
+class PolicyFault(msgspec.Struct, frozen=True):
     """`rule`: its name, or its number where it has none. `line`: where a file has it."""
 
     rule: str
@@ -43,18 +43,18 @@ def require_valid(name: str, rules: Sequence[Rule], judges: Judges | None) -> No
         raise invalid(name, faults)
 
 
-def invalid(name: str, faults: Iterable[Fault]) -> PolicyInvalidError:
+def invalid(name: str, faults: Iterable[PolicyFault]) -> PolicyInvalidError:
     listed = list(faults)
     count = "1 problem" if len(listed) == 1 else f"{len(listed)} problems"
-    lines = "".join(f"\n  - {told(str(fault), 500)}" for fault in listed)
+    lines = "".join(f"\n  - {clean_text(str(fault), 500)}" for fault in listed)
     return PolicyInvalidError(
-        f"policy {told(name, 80)!r} has {count}:{lines}", hint="Nothing of it is in force.", problems=listed
+        f"policy {clean_text(name, 80)!r} has {count}:{lines}", hint="Nothing of it is in force.", problems=listed
     )
 
 
-def faults_in(name: str, rules: Sequence[Rule], judges: Judges | None) -> list[Fault]:
+def faults_in(name: str, rules: Sequence[Rule], judges: Judges | None) -> list[PolicyFault]:
     """`judges`: those that the rules may name; None: that is not looked at."""
-    found = [] if name and "/" not in name else [Fault("", "name", "it needs a name without '/'")]
+    found = [] if name and "/" not in name else [PolicyFault("", "name", "it needs a name without '/'")]
     seen: set[str] = set()
     for place, rule in enumerate(rules):
         faults = list(_faults(rule))
@@ -65,7 +65,7 @@ def faults_in(name: str, rules: Sequence[Rule], judges: Judges | None) -> list[F
             faults.append(("name", "another rule has this name"))
         seen.add(rule.name)
         label = rule.name or str(place + 1)
-        found += [Fault(label, field, problem, place=place) for field, problem in faults]
+        found += [PolicyFault(label, field, problem, place=place) for field, problem in faults]
     return found
 
 
@@ -89,14 +89,14 @@ def _faults(rule: Rule) -> Iterator[tuple[str, str]]:
 def _automatic_faults(rule: Rule) -> Iterator[tuple[str, str]]:
     if rule.decide is not None and rule.judge is not None:
         yield "judge", "it decides already; leave one of decide and judge out"
-    approval = rule.approval or Approval()
+    approval = rule.approval or ApprovalTerms()
     if rule.is_automatic and (approval.mode != "any" or approval.exclude):
         yield "approval", "what certain people have to decide is not decided without them"
     if rule.on_timeout is not None and rule.timeout is None:
         yield "on_timeout", "it has no timeout"
 
 
-def _approval_faults(approval: Approval | None) -> Iterator[tuple[str, str]]:
+def _approval_faults(approval: ApprovalTerms | None) -> Iterator[tuple[str, str]]:
     if approval is None:
         return
     if approval.mode not in MODES:

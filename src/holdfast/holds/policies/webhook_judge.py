@@ -10,10 +10,10 @@ import msgspec
 from holdfast.holds.egress import Egress
 from holdfast.holds.notify.http_post import post
 from holdfast.holds.notify.webhook import secret_of, signed
-from holdfast.holds.policies.judge import Judgement, read
+from holdfast.holds.policies.judge import Judgement, read_judgement
 from holdfast.types.clock import MICROS, Clock, SystemClock
 from holdfast.types.ids import new_id
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 
 
 class WebhookJudge:
@@ -32,7 +32,7 @@ class WebhookJudge:
         on_refusal: str = "people",
         clock: Clock | None = None,
     ) -> None:
-        veil.learn(url)
+        redactor.learn(url)
         self._url = url
         self._secrets = [secret_of(text, f"secrets[{place}]") for place, text in enumerate(secrets)]
         self._egress = egress or Egress()
@@ -50,4 +50,4 @@ class WebhookJudge:
                 return Judgement("reject", 1.0, f"the webhook answered {reply.status}", "webhook")
             raise ValueError(f"the webhook answered {reply.status}")
         said = msgspec.json.decode(reply.body, type=dict[str, Any])
-        return msgspec.structs.replace(read({"confidence": 1.0, **said}), decided_by="webhook")
+        return msgspec.structs.replace(read_judgement({"confidence": 1.0, **said}), decided_by="webhook")

@@ -32,7 +32,7 @@ class SignedHead(msgspec.Struct, frozen=True, kw_only=True):
     signature: str = ""
 
 
-class Audited(msgspec.Struct, frozen=True, kw_only=True):
+class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
     """`problem`: none, or edited, removed, reordered, truncated, with the number of the record in `seq`."""
 
     tenant: str
@@ -60,7 +60,7 @@ async def records_of(
     return found
 
 
-async def verify_audit(store: Store, tenant: str, *, against: SignedHead | None = None) -> Audited:
+async def verify_audit(store: Store, tenant: str, *, against: SignedHead | None = None) -> AuditCheck:
     """Every record, in order. `against`: a head that was signed before; it must be part of this chain.
 
     Others may write meanwhile: what was there at the beginning must be there, and what is added must fit."""
@@ -89,12 +89,12 @@ def _problem(row: AuditRow, seq: int, prev: bytes) -> str | None:
     return None if row.prev == prev else "reordered"
 
 
-async def _at_the_end(store: Store, tenant: str, last: int, prev: bytes) -> Audited:
+async def _at_the_end(store: Store, tenant: str, last: int, prev: bytes) -> AuditCheck:
     """The head is kept apart: no record is beyond it, and the last one is the one that it means."""
     seq, head = await store.audit_head(tenant)
     if seq < last or (seq == last and head != prev):
         return _broken(tenant, last, "edited", last)
-    return Audited(tenant=tenant, records=last)
+    return AuditCheck(tenant=tenant, records=last)
 
 
 _WHY: Final = {
@@ -105,9 +105,9 @@ _WHY: Final = {
 }
 
 
-def _broken(tenant: str, records: int, problem: str, seq: int) -> Audited:
+def _broken(tenant: str, records: int, problem: str, seq: int) -> AuditCheck:
     why = _WHY[problem].format(seq=seq)
-    return Audited(tenant=tenant, records=records, problem=problem, seq=seq, why=why)
+    return AuditCheck(tenant=tenant, records=records, problem=problem, seq=seq, why=why)
 
 
 # ---------------------------------------------------------------------- heads that leave the house

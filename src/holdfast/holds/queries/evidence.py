@@ -17,29 +17,29 @@ import msgspec
 
 from holdfast.errors import HoldChangedError, HoldNotFoundError
 from holdfast.holds.actions.audit_entries import entry
-from holdfast.holds.actions.change import TRIES, look
-from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.change import TRIES, load_visible
+from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.deployments.skills import SkillRegistry
 from holdfast.holds.queries.audit import records_of, require_secret
 from holdfast.model.template import json_bytes
 from holdfast.store.protocols import Store
-from holdfast.types.audit import GENESIS, AuditRow, said_of
+from holdfast.types.audit import GENESIS, AuditRow, hashed_bytes
 from holdfast.types.clock import iso
 from holdfast.types.hold import HoldRow, facts_of
 from holdfast.types.ids import DEFAULT_TENANT, HoldId
-from holdfast.types.skill import RESOLVED_SKILLS, Skill, said_by
+from holdfast.types.skill import RESOLVED_SKILLS, Skill, hashed_content
 from holdfast.types.terms import Actor
 
 FORMAT = "holdfast-evidence/1"
 
 
-async def hand_out(
-    office: Office, actor: Actor, hold: str, *, key: bytes | None = None, to_head: bool = True
+async def export_evidence(
+    office: HoldContext, actor: Actor, hold: str, *, key: bytes | None = None, to_head: bool = True
 ) -> bytes:
     """`make_pack`, for somebody who may see the hold. That it was handed out, and which, is in the audit.
 
     Raises HoldNotFoundError, ForbiddenError."""
-    row = await look(office, actor, hold)
+    row = await load_visible(office, actor, hold)
     pack = await make_pack(office.store, row.id, tenant=row.tenant, key=key, to_head=to_head)
     digest: str = json.loads(pack)["digest"]
     told = entry(row, actor.id, "exported", office.now(), digest=digest)
@@ -64,12 +64,12 @@ async def make_pack(
         "format": FORMAT,
         "made_at": iso(store.now()),
         "hold": _facts(row),
-        "request": {"hash": row.request_hash, "shown": shown(row)},
+        "request": {"hash": row.request_hash, "shown": shown_content(row)},
         "decision": None if row.resolution is None else row.resolution.decode(),
         "skills": await _skills(store, row),
         "audit": chain,
     }
-    return sealed(content, key)
+    return signed_pack(content, key)
 
 
 async def _as_one(
@@ -86,7 +86,7 @@ async def _as_one(
     raise HoldChangedError(f"hold {hold} changes all the time.", hint="Try again in a moment.", hold=hold)
 
 
-def sealed(content: dict[str, Any], key: bytes | None = None) -> bytes:
+def signed_pack(content: dict[str, Any], key: bytes | None = None) -> bytes:
     said = as_json(content)
     pack: dict[str, Any] = {"content": content, "digest": "sha256:" + sha256(said).hexdigest()}
     if key is not None:
@@ -101,7 +101,7 @@ def as_json(value: Any) -> bytes:
     return text.encode()
 
 
-def shown(row: HoldRow) -> str:
+def shown_content(row: HoldRow) -> str:
     """Exactly what the request's hash is of: prompt, options, context, schema (the form)."""
     parts = (json_bytes(row.prompt), json_bytes(row.options), row.context, row.schema or b"null")
     return (b"[" + b",".join(parts) + b"]").decode()
@@ -138,7 +138,7 @@ async def _skills(store: Store, row: HoldRow) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for pin in msgspec.json.decode(row.context).get(RESOLVED_SKILLS) or ():
         skill: Skill | None = await registry.find(pin["id"], pin["version"], tenant=row.tenant)
-        found.append({**pin, "said": None if skill is None else said_by(skill).decode()})
+        found.append({**pin, "said": None if skill is None else hashed_content(skill).decode()})
     return found
 
 
@@ -162,7 +162,7 @@ async def _chain(store: Store, row: HoldRow, *, to_head: bool) -> dict[str, Any]
 
 def _link(row: AuditRow, *, mine: bool) -> dict[str, Any]:
     """`sealed`: what the store keeps of it, where that is encrypted: the chain is over this."""
-    link: dict[str, Any] = {"said": said_of(row).decode(), "hash": row.hash.hex()}
+    link: dict[str, Any] = {"said": hashed_bytes(row).decode(), "hash": row.hash.hex()}
     if mine:
         link["data"] = row.data.decode()
     if mine and row.sealed is not None:

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.errors import InputError
 from holdfast.holds.actions.answers import require_comment
 from holdfast.holds.interactions.builders import ASPECTS, FEEDBACK_TYPES
-from holdfast.holds.interactions.question import chosen
+from holdfast.holds.interactions.question import require_known
 from holdfast.store.protocols import Store
 from holdfast.types.document import Document
 from holdfast.types.ids import DEFAULT_TENANT
@@ -32,7 +32,7 @@ class Feedback(msgspec.Struct, frozen=True, kw_only=True):
     at: int = 0
 
 
-class FeedbackBook:
+class FeedbackLog:
     """Given by anybody, at any time, about an agent."""
 
     def __init__(self, store: Store, tenant: str = DEFAULT_TENANT) -> None:
@@ -43,8 +43,8 @@ class FeedbackBook:
         """Raises InputError for what says nothing or is none of the known kinds, ValueTooLargeError."""
         if not require_comment(feedback.text).strip():
             raise InputError("feedback must not be empty.")
-        chosen("type", feedback.type, FEEDBACK_TYPES)
-        chosen("aspect", feedback.aspect, ASPECTS)
+        require_known("type", feedback.type, FEEDBACK_TYPES)
+        require_known("aspect", feedback.aspect, ASPECTS)
         if not 1 <= feedback.importance <= 5:
             raise InputError(f"an importance of {feedback.importance!r} is not from 1 to 5.")
         kept = msgspec.structs.replace(feedback, at=feedback.at or self.store.now())

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.holds.actions.change import look
-from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.change import load_visible
+from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.queries.audit import records_of
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import iso
@@ -36,9 +36,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any]
 
 
-async def history(office: Office, actor: Actor, hold: str) -> list[Entry]:
+async def history(office: HoldContext, actor: Actor, hold: str) -> list[Entry]:
     """What happened to a hold, also to one that is over. Raises HoldNotFoundError, ForbiddenError."""
-    row = await look(office, actor, hold)
+    row = await load_visible(office, actor, hold)
     return [entry_of(each) for each in await records_of(office.store, row.tenant, hold=row.id)]
 
 

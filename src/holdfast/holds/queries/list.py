@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import ForbiddenError, InputError
-from holdfast.holds.actions.context import Office
-from holdfast.holds.permissions.actor import Standing, assignees_of
+from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.permissions.actor import ActorMemberships, assignees_of
 from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, person_key
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
@@ -27,14 +27,14 @@ _COUNTED = 10_000
 _replace = msgspec.structs.replace
 
 
-class Page(msgspec.Struct, frozen=True):
+class HoldPage(msgspec.Struct, frozen=True):
     """`cursor`: where the next page begins; none: there is no more."""
 
     rows: tuple[HoldRow, ...]
     cursor: str | None = None
 
 
-class View(msgspec.Struct, frozen=True):
+class HoldListView(msgspec.Struct, frozen=True):
     """What is looked for. `exact`: everything found may be seen; else each row is asked. `snoozed_by`: only
     what this person still wants out of sight."""
 
@@ -45,7 +45,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 async def list_holds(
-    office: Office,
+    office: HoldContext,
     actor: Actor,
     *,
     view: str = "mine",
@@ -53,7 +53,7 @@ async def list_holds(
     order: HoldOrder | None = None,
     cursor: str | None = None,
     limit: int = 50,
-) -> Page:
+) -> HoldPage:
     """Of the actor's tenant, and only what they may see. `where` narrows the view down.
 
     Raises InputError for a view or cursor that means nothing."""
@@ -65,16 +65,16 @@ async def list_holds(
     found = found if order is None else _replace(found, order=order)
     rows: list[HoldRow] = []
     place: Any = None
-    async for row, at in _seen(office, standing, found, now, after=_read_cursor(cursor), limit=limit + 1):
+    async for row, at in _visible_rows(office, standing, found, now, after=_read_cursor(cursor), limit=limit + 1):
         if len(rows) == limit:
-            return Page(tuple(rows), _cursor(place))
+            return HoldPage(tuple(rows), _cursor(place))
         rows.append(row)
         place = at
-    return Page(tuple(rows))
+    return HoldPage(tuple(rows))
 
 
 async def count_holds(
-    office: Office, actor: Actor, *, view: str = "mine", where: HoldFilter | None = None
+    office: HoldContext, actor: Actor, *, view: str = "mine", where: HoldFilter | None = None
 ) -> int:
     """How many the list has; counting ends at 10,000."""
     now = office.now()
@@ -83,27 +83,27 @@ async def count_holds(
     if found.exact:
         return await office.store.count_holds(found.where, limit=_COUNTED)
     total = 0
-    async for _ in _seen(office, standing, found, now, after=None, limit=_PAGE):
+    async for _ in _visible_rows(office, standing, found, now, after=None, limit=_PAGE):
         total += 1
         if total >= _COUNTED:
             break
     return total
 
 
-async def every(office: Office, actor: Actor, where: HoldFilter, *, most: int) -> AsyncIterator[HoldRow]:
+async def iterate_holds(office: HoldContext, actor: Actor, where: HoldFilter, *, most: int) -> AsyncIterator[HoldRow]:
     """All that the actor may see, oldest first, up to `most`."""
     now = office.now()
     standing = await office.standing(actor, now)
     found = _replace(view_of(standing, "all", where, now), order=HoldOrder.oldest)
-    async for row, _ in _seen(office, standing, found, now, after=None, limit=_PAGE):
+    async for row, _ in _visible_rows(office, standing, found, now, after=None, limit=_PAGE):
         if most <= 0:
             return
         most -= 1
         yield row
 
 
-async def _seen(
-    office: Office, standing: Standing, view: View, now: int, *, after: Any, limit: int
+async def _visible_rows(
+    office: HoldContext, standing: ActorMemberships, view: HoldListView, now: int, *, after: Any, limit: int
 ) -> AsyncIterator[tuple[HoldRow, tuple[Any, ...]]]:
     """Those that may be seen, page after page."""
     size = min(limit, _PAGE)
@@ -117,7 +117,7 @@ async def _seen(
         after = page[-1][1]
 
 
-async def _shows(office: Office, standing: Standing, view: View, row: HoldRow, now: int) -> bool:
+async def _shows(office: HoldContext, standing: ActorMemberships, view: HoldListView, row: HoldRow, now: int) -> bool:
     if view.snoozed_by is not None:
         notes = await office.store.hold_notes(row.id, kinds=("snooze",))
         if not any(note.slot == view.snoozed_by and (note.until or 0) > now for note in notes):
@@ -128,7 +128,7 @@ async def _shows(office: Office, standing: Standing, view: View, row: HoldRow, n
 # ---------------------------------------------------------------------- views
 
 
-async def _view(office: Office, standing: Standing, view: str, where: HoldFilter, now: int) -> View:
+async def _view(office: HoldContext, standing: ActorMemberships, view: str, where: HoldFilter, now: int) -> HoldListView:
     """Holds for a delegated user are as unrouted while the delegation is not in force (AS-9)."""
     found = view_of(standing, view, where, now)
     if view != "unrouted":
@@ -138,7 +138,7 @@ async def _view(office: Office, standing: Standing, view: str, where: HoldFilter
     return _replace(found, where=_replace(found.where, assignees=whose))
 
 
-def view_of(standing: Standing, view: str, where: HoldFilter, now: int) -> View:
+def view_of(standing: ActorMemberships, view: str, where: HoldFilter, now: int) -> HoldListView:
     """Raises InputError for a view that is none, ForbiddenError for one that is not theirs."""
     if view not in VIEWS:
         raise InputError(f"there is no view {view!r}.", hint=f"Choose one of: {', '.join(VIEWS)}.")
@@ -154,37 +154,37 @@ def view_of(standing: Standing, view: str, where: HoldFilter, now: int) -> View:
     if view in ("mine", "groups"):
         own = tuple(each for each in _own(standing, view) if _wanted(where, each))
         awake = _replace(base, assignees=own, not_noted=("snooze", me, now))
-        return View(awake, HoldOrder.inbox, exact=True)
+        return HoldListView(awake, HoldOrder.inbox, exact=True)
     return _other(standing, view, base, me, now)
 
 
-def _other(standing: Standing, view: str, base: HoldFilter, me: str, now: int) -> View:
+def _other(standing: ActorMemberships, view: str, base: HoldFilter, me: str, now: int) -> HoldListView:
     if view == "unrouted":
         if not standing.has(MANAGE):
             raise ForbiddenError("unrouted holds are for admins.", hint=f"It takes the right {MANAGE}.")
-        return View(_replace(base, assignees=((UNROUTED, ""),)), HoldOrder.inbox, exact=True)
+        return HoldListView(_replace(base, assignees=((UNROUTED, ""),)), HoldOrder.inbox, exact=True)
     if view == "asked":
-        return View(_replace(base, noted=("asked", me)), HoldOrder.inbox, exact=False)
+        return HoldListView(_replace(base, noted=("asked", me)), HoldOrder.inbox, exact=False)
     if view == "watching":
-        return View(_replace(base, noted=("watch", me)), HoldOrder.newest, exact=False)
+        return HoldListView(_replace(base, noted=("watch", me)), HoldOrder.newest, exact=False)
     if view == "snoozed":
-        return View(_replace(base, noted=("snooze", me)), HoldOrder.inbox, exact=False, snoozed_by=me)
+        return HoldListView(_replace(base, noted=("snooze", me)), HoldOrder.inbox, exact=False, snoozed_by=me)
     if view == "done":
-        return View(_replace(base, resolved_by=(standing.actor.id,)), HoldOrder.newest, exact=False)
+        return HoldListView(_replace(base, resolved_by=(standing.actor.id,)), HoldOrder.newest, exact=False)
     if view == "breakpoints":
-        return View(_replace(base, type=(BREAKPOINT,)), HoldOrder.oldest, exact=False)
+        return HoldListView(_replace(base, type=(BREAKPOINT,)), HoldOrder.oldest, exact=False)
     return _everything(standing, base)
 
 
-def _everything(standing: Standing, base: HoldFilter) -> View:
+def _everything(standing: ActorMemberships, base: HoldFilter) -> HoldListView:
     """Whoever has no right beyond what is assigned to them is spared the reading of all the others'."""
     if any(standing.has(right) for right in (MANAGE, RESOLVE, OVERRIDE)):
-        return View(base, HoldOrder.inbox, exact=standing.has(MANAGE))
+        return HoldListView(base, HoldOrder.inbox, exact=standing.has(MANAGE))
     own = tuple(each for each in assignees_of(standing) if _wanted(base, each))
-    return View(_replace(base, assignees=own), HoldOrder.inbox, exact=True)
+    return HoldListView(_replace(base, assignees=own), HoldOrder.inbox, exact=True)
 
 
-def _own(standing: Standing, view: str) -> tuple[tuple[str, str], ...]:
+def _own(standing: ActorMemberships, view: str) -> tuple[tuple[str, str], ...]:
     kinds = ("user", DELEGATED) if view == "mine" else ("group", "role")
     return tuple(each for each in assignees_of(standing) if each[0] in kinds)
 

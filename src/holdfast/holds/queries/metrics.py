@@ -9,9 +9,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from holdfast.holds.actions.conflicts import is_late, resolution_of
-from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.queries.audit import records_of
-from holdfast.holds.queries.list import every
+from holdfast.holds.queries.list import iterate_holds
 from holdfast.holds.timing.expire import SYSTEM as EXPIRY
 from holdfast.store.protocols import Store
 from holdfast.types.audit import AuditRow
@@ -42,7 +42,7 @@ class Spread(msgspec.Struct, frozen=True):
     p95: float | None = None
 
 
-class Metrics(msgspec.Struct, frozen=True, kw_only=True):
+class HoldMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Rates are shares of 1; none where there is nothing to take a share of. Breakpoints do not count."""
 
     holds: int
@@ -64,16 +64,16 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def metrics(
-    office: Office, actor: Actor, *, where: HoldFilter | None = None, lasting: Lasting | None = None
-) -> Metrics:
+    office: HoldContext, actor: Actor, *, where: HoldFilter | None = None, lasting: Lasting | None = None
+) -> HoldMetrics:
     """Of what the actor may see, narrowed down by `where` (say, when it was opened).
 
     `lasting`: a calendar's `between`, for times in business hours."""
     now = office.now()
-    rows = [row async for row in every(office, actor, where or HoldFilter(), most=MOST)]
-    told = await _told(office.store, actor.tenant, {row.id for row in rows})
+    rows = [row async for row in iterate_holds(office, actor, where or HoldFilter(), most=MOST)]
+    told = await _audit_rows(office.store, actor.tenant, {row.id for row in rows})
     span = lasting or _plainly
-    return Metrics(
+    return HoldMetrics(
         holds=len(rows),
         **_pending([row for row in rows if row.status is HoldStatus.pending], now),
         time_to_view=_spread(_first(rows, told, "viewed", span)),
@@ -91,7 +91,7 @@ async def metrics(
     )
 
 
-async def _told(store: Store, tenant: str, holds: set[HoldId]) -> list[AuditRow]:
+async def _audit_rows(store: Store, tenant: str, holds: set[HoldId]) -> list[AuditRow]:
     """What the audit has about these. Of a few it is asked one by one: a year's audit is long."""
     if len(holds) > FEW:
         return [each for each in await records_of(store, tenant) if each.hold in holds]
@@ -156,11 +156,11 @@ def _breached(row: HoldRow, now: int) -> bool:
 
 def _conflicts(told: Sequence[AuditRow]) -> float | None:
     """Of all that tried to decide, those who came second."""
-    tried = [each for each in told if each.action in ("resolved", "voted") or _tried(each) is not None]
-    return _share(tried, lambda each: _tried(each) in (409, 412))
+    tried = [each for each in told if each.action in ("resolved", "voted") or _refused_status(each) is not None]
+    return _share(tried, lambda each: _refused_status(each) in (409, 412))
 
 
-def _tried(each: AuditRow) -> int | None:
+def _refused_status(each: AuditRow) -> int | None:
     """Of a decision that was refused, the status."""
     if each.action != "refused":
         return None

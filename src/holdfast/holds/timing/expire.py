@@ -25,7 +25,7 @@ SWEEP_INTERVAL: Final = 5 * 60 * MICROS
 """An escalation gives at least this long: no sweep finds its own work due again."""
 
 
-class Ahead(msgspec.Struct, frozen=True, kw_only=True):
+class ExpiryFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What was looked up before the deciding. `vetoed`: why the default must not be taken."""
 
     assignee: Assignee | None = None
@@ -53,7 +53,7 @@ def final_action(row: HoldRow) -> str | None:
     return row.terms.final_action if row.expiry_action == "escalate" else row.expiry_action
 
 
-def lapse(row: HoldRow, now: int, ahead: Ahead) -> HoldChange | None:
+def expire(row: HoldRow, now: int, ahead: ExpiryFacts) -> HoldChange | None:
     """None where it is not due. `ahead.assignee` is whom `next_rung` leads to, where it leads to somebody."""
     if not is_due(row, now):
         return None
@@ -84,7 +84,7 @@ def _by_default(row: HoldRow) -> dict[str, Any]:
     }
 
 
-def _expired(row: HoldRow, now: int, ahead: Ahead) -> HoldChange:
+def _expired(row: HoldRow, now: int, ahead: ExpiryFacts) -> HoldChange:
     """Nobody answered: the flow decides what that means, and it is never an approval (EX-8)."""
     reason = f"the default was not taken: {ahead.vetoed}" if ahead.vetoed else "nobody decided in time"
     fields = {"status": HoldStatus.expired, "closed_by": SYSTEM, "closed_at": now, "closed_reason": reason}
@@ -100,7 +100,7 @@ def _expired(row: HoldRow, now: int, ahead: Ahead) -> HoldChange:
     )
 
 
-def _escalated(row: HoldRow, rung: Rung, now: int, ahead: Ahead) -> HoldChange:
+def _escalated(row: HoldRow, rung: Rung, now: int, ahead: ExpiryFacts) -> HoldChange:
     """Somebody else's turn, with a deadline ahead (EX-6). Older links die with the epoch."""
     to = ahead.assignee or Assignee("unrouted", reason="nobody looked up whom it goes to")
     used, epoch = row.escalation_count + 1, row.epoch + 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.permissions.assignees import UNROUTED
 from holdfast.holds.timing.calendars import Calendar
 from holdfast.holds.timing.deadlines import calendar_name, counts_business_time
-from holdfast.holds.timing.expire import Ahead, next_rung
+from holdfast.holds.timing.expire import ExpiryFacts, next_rung
 from holdfast.holds.timing.stored_calendars import Calendars
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
@@ -15,7 +15,7 @@ from holdfast.types.hold import HoldRow, Note
 from holdfast.types.terms import Assignee
 
 
-class Scout:
+class SweepLookups:
     def __init__(
         self,
         store: Store,
@@ -25,11 +25,11 @@ class Scout:
     ) -> None:
         self.store = store
         self.calendars = calendars
-        self.office = Office(store, directory=directory)
+        self.office = HoldContext(store, directory=directory)
 
-    async def ahead(self, row: HoldRow) -> Ahead:
+    async def ahead(self, row: HoldRow) -> ExpiryFacts:
         rung = next_rung(row)
-        return Ahead(
+        return ExpiryFacts(
             assignee=None if rung is None else await self._route(row, rung.to),
             calendar=None if rung is None else await self.calendar(row),
         )

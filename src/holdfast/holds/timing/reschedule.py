@@ -15,7 +15,7 @@ from holdfast.holds.timing.deadlines import after, calendar_name, counts_busines
 from holdfast.holds.timing.stored_calendars import Calendars
 from holdfast.store.protocols import Store
 from holdfast.types.clock import iso
-from holdfast.types.hold import HoldChange, HoldFilter, HoldRow, Unchanged
+from holdfast.types.hold import HoldChange, HoldFilter, HoldRow, ChangeRefusal
 from holdfast.types.status import HoldStatus
 
 PAGE = 500
@@ -59,7 +59,7 @@ async def _reschedule(
         found = await store.change_hold(change)
         if isinstance(found, HoldRow):
             return found
-        current = await store.hold(row.id) if found is Unchanged.stale else None
+        current = await store.hold(row.id) if found is ChangeRefusal.stale else None
     return None
 
 

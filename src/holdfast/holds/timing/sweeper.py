@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from holdfast.errors import StoreError, VetoedError
-from holdfast.holds.actions.close import lapsed, placed_is_due
+from holdfast.holds.actions.close import placed_decision_change, placed_is_due
 from holdfast.holds.directory.base import Directory
-from holdfast.holds.policies.final_check import watched
-from holdfast.holds.timing.expire import SYSTEM, Ahead, is_due, lapse
-from holdfast.holds.timing.lookups import Scout
+from holdfast.holds.policies.final_check import apply_guardrails
+from holdfast.holds.timing.expire import SYSTEM, ExpiryFacts, is_due, expire
+from holdfast.holds.timing.lookups import SweepLookups
 from holdfast.holds.timing.reminders import NOTICES, remind
 from holdfast.holds.timing.stored_calendars import Calendars
 from holdfast.store.protocols import Store
@@ -38,7 +38,7 @@ PATIENCE: Final = 60 * MICROS
 Act = Callable[[HoldRow, int], Awaitable[HoldChange | None]]
 
 
-class Swept(msgspec.Struct, kw_only=True):
+class SweepCounts(msgspec.Struct, kw_only=True):
     """How many rows each kind of work has changed; `failed` could not be, and are tried again."""
 
     placed: int = 0
@@ -71,14 +71,14 @@ class HoldSweeper:
         self.every = every
         self.look = look
         self.guardrails = guardrails
-        self.scout = Scout(store, Calendars(store), directory=directory)
+        self.scout = SweepLookups(store, Calendars(store), directory=directory)
         self._complained: dict[HoldId, int] = {}
 
-    async def sweep(self, run: RunId | None = None) -> Swept:
+    async def sweep(self, run: RunId | None = None) -> SweepCounts:
         """Everything that is due, or what is due of one run. A row that fails does not stop the others.
 
         Raises StoreError where the store cannot be reached."""
-        swept = Swept()
+        swept = SweepCounts()
         swept.placed = await self._each(Due.placed, run, self._place, swept)
         swept.expired = await self._each(Due.expiry, run, self._lapse, swept)
         swept.reminded = await self._each(Due.reminder, run, self._remind, swept)
@@ -102,7 +102,7 @@ class HoldSweeper:
         due = await self.store.next_due_hold()
         return due is not None and due <= now
 
-    async def _each(self, due: Due, run: RunId | None, act: Act, swept: Swept) -> int:
+    async def _each(self, due: Due, run: RunId | None, act: Act, swept: SweepCounts) -> int:
         """How many rows were changed. Those that stay due are looked at once."""
         changed, looked = 0, set[HoldId]()
         while True:
@@ -127,7 +127,7 @@ class HoldSweeper:
         rows = await self.store.holds(run=run, status=HoldStatus.pending, limit=MOST_OF_A_RUN)
         return [row for row in rows if _OF_RUN[due](row, now)]
 
-    async def _one(self, row: HoldRow, act: Act, swept: Swept) -> bool:
+    async def _one(self, row: HoldRow, act: Act, swept: SweepCounts) -> bool:
         try:
             change = await act(row, self.store.now())
             changed = change is not None and isinstance(await self.store.change_hold(change), HoldRow)
@@ -150,14 +150,14 @@ class HoldSweeper:
             log.error("hold %s of run %s could not be swept: %s", row.id, row.run, error, extra=about)
 
     async def _place(self, row: HoldRow, now: int) -> HoldChange | None:
-        return lapsed(row, now) if placed_is_due(row, now) else None
+        return placed_decision_change(row, now) if placed_is_due(row, now) else None
 
     async def _lapse(self, row: HoldRow, now: int) -> HoldChange | None:
-        made = lapse(row, now, await self.scout.ahead(row)) if is_due(row, now) else None
+        made = expire(row, now, await self.scout.ahead(row)) if is_due(row, now) else None
         try:
-            return None if made is None else await watched(self.guardrails, row, made, SYSTEM)
+            return None if made is None else await apply_guardrails(self.guardrails, row, made, SYSTEM)
         except VetoedError as error:
-            return lapse(row, now, Ahead(vetoed=error.message))
+            return expire(row, now, ExpiryFacts(vetoed=error.message))
 
     async def _remind(self, row: HoldRow, now: int) -> HoldChange | None:
         waiting = await self.store.list_outbox(hold=row.id, state=OutboxState.waiting)

@@ -18,7 +18,7 @@ from holdfast.api.problems import HttpError, no_right
 from holdfast.api.routing import Call, Route
 from holdfast.api.settings import ApiSettings
 from holdfast.errors import ForbiddenError
-from holdfast.integrations.mcp.change_signals import look_then_wait
+from holdfast.integrations.mcp.change_signals import poll_then_wait
 from holdfast.types.ids import DEFAULT_TENANT, new_id
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def agent_here(subject: str, tenant: str = DEFAULT_TENANT) -> Principal:
     return as_agent(grant.principal(method="local", credential="", channel=CHANNEL))
 
 
-class Agent:
+class McpCaller:
     """One request of an agent. `call`: how the interface's own routes are asked on its behalf; `site`: where
     people open what it asked, if that is known. `refused`: hears what it has no right to."""
 
@@ -110,6 +110,6 @@ class Agent:
                     beat = now
                     await progress(round(now - began, 1), seconds, told)
                 pause = 0.0 if over else min(BEAT, began + seconds - now)
-                found = await look_then_wait(ringing, look, pause)
+                found = await poll_then_wait(ringing, look, pause)
                 if over or found is not None:
                     return found

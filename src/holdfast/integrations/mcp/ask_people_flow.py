@@ -15,7 +15,7 @@ NAME: Final = "ask-people"
 MANNER: Final = frozenset({"assignee", "priority", "context", "tags", "timeout", "on_timeout"})
 
 
-class Question(TypedDict, total=False):
+class AskPeopleState(TypedDict, total=False):
     question: str
     choices: list[Any] | None
     form: dict[str, Any] | None
@@ -26,7 +26,7 @@ class Question(TypedDict, total=False):
     decided_by: str | None
 
 
-ask_people: Final = Flow(NAME, state=Question)
+ask_people: Final = Flow(NAME, state=AskPeopleState)
 
 
 # What waits in it for months goes on with this code: to change it makes a new version, and old questions

@@ -20,25 +20,25 @@ from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, PROTOCOL_VER
 
 from holdfast.client.settings import Settings, without_password
 from holdfast.integrations.mcp.pending_requests import FAREWELL, PATIENCE
-from holdfast.integrations.mcp.stdin_lines import Lines, ended_by_sigterm
+from holdfast.integrations.mcp.stdin_lines import StdinLines, ended_by_sigterm
 
 SILENCE: Final = 60.0
 """Seconds without a sign of life, after which a server is given up; it gives one every 15."""
 
 
-async def carry(server: Settings) -> None:
+async def run_bridge(server: Settings) -> None:
     """Until stdin ends or SIGTERM comes; what is under way then has a few seconds."""
     headers = {**server.headers(), "Accept": "application/json, text/event-stream"}
     timeout = httpx2.Timeout(SILENCE, connect=10)
     async with httpx2.AsyncClient(headers=headers, timeout=timeout) as client:
-        bridge, lines = Bridge(client, f"{server.url}/mcp", _print), Lines()
+        bridge, lines = StdioBridge(client, f"{server.url}/mcp", _print), StdinLines()
         with ended_by_sigterm(lines.stop):
             async for line in lines:
                 bridge.take(line)
             await bridge.close(FAREWELL if lines.stopped else PATIENCE)
 
 
-class Bridge:
+class StdioBridge:
     """Each message is a request of its own. What goes wrong with it is answered as an error of it."""
 
     def __init__(self, client: httpx2.AsyncClient, place: str, write: Callable[[bytes], None]) -> None:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 @asynccontextmanager
-async def bell_of_run(call: Call, run: str) -> AsyncGenerator[Bell]:
+async def run_signal(call: Call, run: str) -> AsyncGenerator[Bell]:
     """Rings with its events. Raises RunNotFoundError."""
     hub, service = hub_of(call.hf), await call.runs()
     channel = hub.join(service, await service.get(run, tenant=call.tenant))
@@ -26,7 +26,7 @@ async def bell_of_run(call: Call, run: str) -> AsyncGenerator[Bell]:
 
 
 @asynccontextmanager
-async def bell_of_questions(call: Call) -> AsyncGenerator[Bell]:
+async def questions_signal(call: Call) -> AsyncGenerator[Bell]:
     """Rings with whatever becomes of a hold of the tenant."""
     hub = hub_of(call.hf)
     bell = hub.join_tenant(call.tenant)
@@ -36,7 +36,7 @@ async def bell_of_questions(call: Call) -> AsyncGenerator[Bell]:
         hub.leave_tenant(call.tenant)
 
 
-async def look_then_wait(bell: Bell, look: Callable[[], Awaitable[T | None]], seconds: float) -> T | None:
+async def poll_then_wait(bell: Bell, look: Callable[[], Awaitable[T | None]], seconds: float) -> T | None:
     """What is seen. Where that is nothing: after a ring, one while it looked too, or so many seconds."""
     ringing = asyncio.ensure_future(bell.wait(seconds))
     try:

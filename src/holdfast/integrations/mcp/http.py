@@ -15,7 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 from holdfast.api.auth.principal import Access
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call, Routes, read_bytes
-from holdfast.integrations.mcp.agent import Agent
+from holdfast.integrations.mcp.agent import McpCaller
 
 if TYPE_CHECKING:
     from holdfast.api.auth.authenticator import Door
@@ -46,8 +46,8 @@ async def speak_mcp(call: Call) -> Response:
         await door.refused(call.request, call.route.path, call.principal, error, call.request_id)
 
     site = door.settings.public_url or str(call.request.base_url).rstrip("/")
-    agent = Agent(call.hf, call.who, call.route, call.settings, site=site, refused=refused)
-    return Spoken(agent, body)
+    agent = McpCaller(call.hf, call.who, call.route, call.settings, site=site, refused=refused)
+    return McpResponse(agent, body)
 
 
 def _require_origin(call: Call) -> None:
@@ -58,10 +58,10 @@ def _require_origin(call: Call) -> None:
         raise HttpError(403, "This came from another site's page.", code="cross_site")
 
 
-class Spoken(Response):
+class McpResponse(Response):
     """An answer that the protocol's own server writes."""
 
-    def __init__(self, agent: Agent, body: bytes) -> None:
+    def __init__(self, agent: McpCaller, body: bytes) -> None:
         super().__init__()
         self.agent = agent
         self.given = body

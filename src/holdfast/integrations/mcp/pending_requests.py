@@ -13,7 +13,7 @@ FAREWELL: Final = 2.0
 """The same for those who have been told to stop waiting."""
 
 
-class UnderWay:
+class PendingRequests:
     """The numbers of requests that came, until they are answered or withdrawn."""
 
     def __init__(self) -> None:

@@ -25,11 +25,11 @@ what you are about to do and what hangs on it, and give the choices. Wait with c
 no longer matters."""
 
 
-async def listed() -> types.ListPromptsResult:
+async def list_prompts() -> types.ListPromptsResult:
     return types.ListPromptsResult(prompts=[_ASK_FIRST])
 
 
-async def got(params: types.GetPromptRequestParams) -> types.GetPromptResult:
+async def get_prompt(params: types.GetPromptRequestParams) -> types.GetPromptResult:
     given = params.arguments or {}
     if params.name != _ASK_FIRST.name:
         raise MCPError(types.INVALID_PARAMS, f"There is no prompt {params.name[:100]!r}; there is ask_first.")

@@ -13,42 +13,42 @@ from holdfast.api.schemas.common import cursor_of, place_in
 from holdfast.api.schemas.runs import CreateRun
 from holdfast.app.flow import Flow
 from holdfast.errors import FlowInvalidError, HoldNotFoundError, InputError, RunNotFoundError, StateError
-from holdfast.integrations.mcp.agent import Agent, Progress
+from holdfast.integrations.mcp.agent import McpCaller, Progress
 from holdfast.integrations.mcp.ask_people_flow import NAME
 from holdfast.integrations.mcp.ask_people_flow import ask_people as flow
-from holdfast.integrations.mcp.change_signals import bell_of_questions, bell_of_run
-from holdfast.integrations.mcp.question_view import opening, shown
-from holdfast.integrations.mcp.tool_registry import Tools
+from holdfast.integrations.mcp.change_signals import questions_signal, run_signal
+from holdfast.integrations.mcp.question_view import view_unopened, view_question
+from holdfast.integrations.mcp.tool_registry import ToolRegistry
 from holdfast.integrations.mcp.tool_schemas import (
-    Ask,
-    Check,
-    Listing,
-    Questions,
-    QuestionShown,
-    Remark,
-    Remarked,
-    Reply,
-    Withdraw,
+    AskPeopleInput,
+    CheckAnswerInput,
+    ListQuestionsInput,
+    McpQuestionList,
+    McpQuestionView,
+    CommentInput,
+    CommentResult,
+    ReplyInput,
+    WithdrawQuestionInput,
 )
 from holdfast.model.diagnostics import Problem, errors_in
 from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import ENDED, HoldStatus
 
-tools: Final = Tools()
+tools: Final = ToolRegistry()
 
 OPENS_IN: Final = 5.0
 """Seconds within which a worker has opened a question; else nobody carries it just now."""
 
 
 @tools.tool(needs=Right.runs_write)
-async def ask_people(agent: Agent, given: Ask, progress: Progress) -> QuestionShown:
+async def ask_people(agent: McpCaller, given: AskPeopleInput, progress: Progress) -> McpQuestionView:
     """Ask a person to decide or to tell you something, and get the question's id at once.
 
     It waits for days if it has to, also while you are gone: keep the id and ask check_answer later. Only
     people answer; nothing that you can call does. The same idempotency_key asks once."""
     call = agent.call
-    asked = _asked(given)
+    asked = _flow_input(given)
     call.hf.carry(flow.program())
     # A key is one agent's own: what another asked under the same is not theirs to see.
     key = given.idempotency_key and f"ask:{call.actor.id}:{given.idempotency_key}"
@@ -63,13 +63,13 @@ async def ask_people(agent: Agent, given: Ask, progress: Progress) -> QuestionSh
         return hold or (True if ended else None)
 
     told = "The question is being opened."
-    found = await agent.wait(OPENS_IN, opened, bell_of_run(call, row.id), progress, told)
+    found = await agent.wait(OPENS_IN, opened, run_signal(call, row.id), progress, told)
     if not isinstance(found, HoldRow):
         return await _unopened(agent, row, given.question)
     return await _answered(agent, found, given.wait_seconds, progress)
 
 
-def _asked(given: Ask) -> dict[str, Any]:
+def _flow_input(given: AskPeopleInput) -> dict[str, Any]:
     """As the flow's input. Raises InputError for what no question can be: before anything is started."""
     choices = [each if isinstance(each, str) else _choice(each) for each in given.choices]
     manner: dict[str, Any] = {
@@ -84,7 +84,7 @@ def _asked(given: Ask) -> dict[str, Any]:
     return {"question": given.question, "choices": choices or None, "form": given.form, "manner": manner}
 
 
-def _require_askable(given: Ask, choices: list[Any], manner: dict[str, Any]) -> None:
+def _require_askable(given: AskPeopleInput, choices: list[Any], manner: dict[str, Any]) -> None:
     """A flow that asks the same is valid, or says why not."""
     trial = Flow("ask")
     try:
@@ -111,17 +111,17 @@ def _choice(choice: Any) -> dict[str, Any]:
     return said
 
 
-async def _unopened(agent: Agent, row: RunRow, question: str) -> QuestionShown:
+async def _unopened(agent: McpCaller, row: RunRow, question: str) -> McpQuestionView:
     row = await (await agent.call.runs()).get(row.id)
     if row.status in ENDED:
         raise StateError(
             f"the question could not be asked: its run {row.status}{f': {row.error}' if row.error else ''}.",
             hint="Mend what it says, and ask again with another idempotency_key.",
         )
-    return opening(row, question)
+    return view_unopened(row, question)
 
 
-async def _answered(agent: Agent, hold: HoldRow, seconds: float, progress: Progress) -> QuestionShown:
+async def _answered(agent: McpCaller, hold: HoldRow, seconds: float, progress: Progress) -> McpQuestionView:
     """Waits so long, until it is decided or somebody wants to know more."""
     people = await agent.call.holds()
 
@@ -129,25 +129,25 @@ async def _answered(agent: Agent, hold: HoldRow, seconds: float, progress: Progr
         row = await people.get(agent.call.actor, hold.id)
         return row if row.status is not HoldStatus.pending or row.paused_at is not None else None
 
-    bell = bell_of_questions(agent.call)
+    bell = questions_signal(agent.call)
     row = await agent.wait(seconds, news, bell, progress, "Nobody has decided yet.")
-    return await shown(agent, row or await people.get(agent.call.actor, hold.id))
+    return await view_question(agent, row or await people.get(agent.call.actor, hold.id))
 
 
 @tools.tool(needs=Right.holds_read, reads=True)
-async def check_answer(agent: Agent, given: Check, progress: Progress) -> QuestionShown:
+async def check_answer(agent: McpCaller, given: CheckAnswerInput, progress: Progress) -> McpQuestionView:
     """Whether a question is answered, and how. With wait_seconds it waits for that, within bounds.
 
     Only the status `resolved` is an answer. Where somebody asks back (`asked_back`), reply with
     reply_to_people: they decide after that."""
     found = await _find(agent, given.id)
     if isinstance(found, RunRow):
-        return opening(found, await _prompt(agent, found))
+        return view_unopened(found, await _prompt(agent, found))
     return await _answered(agent, found, given.wait_seconds, progress)
 
 
 @tools.tool(needs=Right.holds_read, reads=True)
-async def list_questions(agent: Agent, given: Listing, progress: Progress) -> Questions:
+async def list_questions(agent: McpCaller, given: ListQuestionsInput, progress: Progress) -> McpQuestionList:
     """The questions that you have asked with ask_people, newest first."""
     people = await agent.call.holds()
     status = () if given.status == "any" else (HoldStatus(given.status),)
@@ -155,13 +155,13 @@ async def list_questions(agent: Agent, given: Listing, progress: Progress) -> Qu
     where = HoldFilter(tenant=agent.call.tenant, flow=(NAME,), started_by=own, status=status)
     after: Any = place_in(given.cursor, list[Any])
     page = await people.store.list_holds(where, order=HoldOrder.newest, after=after, limit=given.limit + 1)
-    items = [await shown(agent, row) for row, _ in page[: given.limit]]
+    items = [await view_question(agent, row) for row, _ in page[: given.limit]]
     more = len(page) > given.limit
-    return Questions(items=items, next=cursor_of(*page[given.limit - 1][1]) if more else None)
+    return McpQuestionList(items=items, next=cursor_of(*page[given.limit - 1][1]) if more else None)
 
 
 @tools.tool(needs=Right.runs_write, destroys=True, repeats=True)
-async def withdraw_question(agent: Agent, given: Withdraw, progress: Progress) -> QuestionShown:
+async def withdraw_question(agent: McpCaller, given: WithdrawQuestionInput, progress: Progress) -> McpQuestionView:
     """Take a question back that you have asked: nobody has to answer it any more. That is no decision.
 
     A question of a run that you have started can be withdrawn too; that run then ends as cancelled."""
@@ -169,33 +169,33 @@ async def withdraw_question(agent: Agent, given: Withdraw, progress: Progress) -
     if isinstance(found, RunRow):
         service = await agent.call.runs()
         row = await service.cancel(found.id, reason=given.reason, by=agent.call.actor.id)
-        return opening(row, await _prompt(agent, row))
+        return view_unopened(row, await _prompt(agent, row))
     people = await agent.call.holds()
     row = await people.cancel(agent.call.actor, found.id, reason=given.reason)
-    return await shown(agent, row)
+    return await view_question(agent, row)
 
 
 @tools.tool(needs=Right.holds_write)
-async def comment_on_question(agent: Agent, given: Remark, progress: Progress) -> Remarked:
+async def comment_on_question(agent: McpCaller, given: CommentInput, progress: Progress) -> CommentResult:
     """Add something for the people who decide a question, also after it is decided."""
     found = await _opened(agent, given.id)
     note = await (await agent.call.holds()).comment(agent.call.actor, found.id, given.text)
-    return Remarked(id=found.id, comment=note.slot)
+    return CommentResult(id=found.id, comment=note.slot)
 
 
 @tools.tool(needs=Right.holds_write)
-async def reply_to_people(agent: Agent, given: Reply, progress: Progress) -> QuestionShown:
+async def reply_to_people(agent: McpCaller, given: ReplyInput, progress: Progress) -> McpQuestionView:
     """Answer what somebody asked back about your question (`asked_back`). They decide after that."""
     found = await _opened(agent, given.id)
     people = await agent.call.holds()
     row = await people.reply(agent.call.actor, found.id, given.text, question=given.question)
-    return await shown(agent, row)
+    return await view_question(agent, row)
 
 
 # ---------------------------------------------------------------------- finding
 
 
-async def _find(agent: Agent, name: str) -> HoldRow | RunRow:
+async def _find(agent: McpCaller, name: str) -> HoldRow | RunRow:
     """A hold by its id, or by that of the run that asks it: which is all there is until it is open."""
     people = await agent.call.holds()
     try:
@@ -209,7 +209,7 @@ async def _find(agent: Agent, name: str) -> HoldRow | RunRow:
         return await _hold_of(agent, row) or row
 
 
-async def _own_run(agent: Agent, name: str) -> RunRow | None:
+async def _own_run(agent: McpCaller, name: str) -> RunRow | None:
     try:
         row = await (await agent.call.runs()).get(name, tenant=agent.call.tenant)
     except RunNotFoundError:
@@ -217,7 +217,7 @@ async def _own_run(agent: Agent, name: str) -> RunRow | None:
     return row if row.flow == NAME and row.started_by == agent.call.actor.id else None
 
 
-async def _opened(agent: Agent, name: str) -> HoldRow:
+async def _opened(agent: McpCaller, name: str) -> HoldRow:
     found = await _find(agent, name)
     if isinstance(found, RunRow):
         raise HttpError(
@@ -226,11 +226,11 @@ async def _opened(agent: Agent, name: str) -> HoldRow:
     return found
 
 
-async def _hold_of(agent: Agent, row: RunRow) -> HoldRow | None:
+async def _hold_of(agent: McpCaller, row: RunRow) -> HoldRow | None:
     holds = await (await agent.call.runs()).holds(row.id, open_only=False)
     return min(holds, key=lambda hold: hold.seq) if holds else None
 
 
-async def _prompt(agent: Agent, row: RunRow) -> str:
+async def _prompt(agent: McpCaller, row: RunRow) -> str:
     service = await agent.call.runs()
     return str((await service.checkpoint(row.id, row.head)).shown().input.get("question", ""))

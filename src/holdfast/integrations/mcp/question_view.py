@@ -9,23 +9,23 @@ import msgspec
 from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.holds import notes_wire
 from holdfast.checkpoint.json_view import jsonable
-from holdfast.integrations.mcp.agent import Agent
-from holdfast.integrations.mcp.tool_schemas import LONGEST_WAIT, AskedBack, QuestionShown, Said
+from holdfast.integrations.mcp.agent import McpCaller
+from holdfast.integrations.mcp.tool_schemas import LONGEST_WAIT, FollowUpQuestion, McpQuestionView, QuestionComment
 from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import ENDED, HoldStatus
 
 
-async def shown(agent: Agent, row: HoldRow) -> QuestionShown:
+async def view_question(agent: McpCaller, row: HoldRow) -> McpQuestionView:
     """Raises ForbiddenError for what the agent may not see."""
     notes = notes_wire(await (await agent.call.holds()).comments(agent.call.actor, row.id))
     asked = [
-        AskedBack(question=note.id, by=note.by, text=note.text)
+        FollowUpQuestion(question=note.id, by=note.by, text=note.text)
         for note in notes
         if note.kind == "question" and note.open and row.status is HoldStatus.pending
     ]
     resolution: dict[str, Any] = msgspec.json.decode(row.resolution) if row.resolution else {}
-    return QuestionShown(
+    return McpQuestionView(
         id=row.id,
         run=row.run,
         status=str(row.status),
@@ -41,12 +41,12 @@ async def shown(agent: Agent, row: HoldRow) -> QuestionShown:
         decided_by=row.resolved_by,
         decided_at=moment(row.resolved_at),
         asked_back=asked,
-        comments=[Said(by=note.by, at=note.at, text=note.text) for note in notes if note.kind == "comment"],
+        comments=[QuestionComment(by=note.by, at=note.at, text=note.text) for note in notes if note.kind == "comment"],
         page=f"{agent.site}/holds/{row.id}" if agent.site else None,
     )
 
 
-def _next(row: HoldRow, asked: list[AskedBack]) -> str:
+def _next(row: HoldRow, asked: list[FollowUpQuestion]) -> str:
     if row.status is HoldStatus.resolved:
         return f"{row.resolved_by} has decided."
     if row.status is HoldStatus.expired:
@@ -61,7 +61,7 @@ def _next(row: HoldRow, asked: list[AskedBack]) -> str:
     )
 
 
-def opening(row: RunRow, question: str) -> QuestionShown:
+def view_unopened(row: RunRow, question: str) -> McpQuestionView:
     """A question whose run has not been taken up yet."""
     if row.status in ENDED:
         status, told = str(row.status), "It was not asked: its run has ended."
@@ -71,4 +71,4 @@ def opening(row: RunRow, question: str) -> QuestionShown:
             "It is kept, and opens when a worker that carries it is there; check_answer tells. If it stays "
             "so, whoever runs this has to start one: every `holdfast worker` of the same release does."
         )
-    return QuestionShown(id=row.id, run=row.id, status=status, question=question, next=told)
+    return McpQuestionView(id=row.id, run=row.id, status=status, question=question, next=told)

@@ -11,18 +11,18 @@ from holdfast.api.auth.principal import Right
 from holdfast.api.routes.runs import list_runs
 from holdfast.api.schemas.runs import ListRuns
 from holdfast.errors import NotFoundError
-from holdfast.integrations.mcp.agent import Agent
+from holdfast.integrations.mcp.agent import McpCaller
 from holdfast.integrations.mcp.ask_people_flow import NAME
 from holdfast.integrations.mcp.question_tools import list_questions
-from holdfast.integrations.mcp.question_view import shown
-from holdfast.integrations.mcp.run_tools import shown_run
-from holdfast.integrations.mcp.tool_schemas import Listing, Questions
+from holdfast.integrations.mcp.question_view import view_question
+from holdfast.integrations.mcp.run_tools import run_view
+from holdfast.integrations.mcp.tool_schemas import ListQuestionsInput, McpQuestionList
 
 MEDIA: Final = "application/json"
 _URI: Final = re.compile(r"holdfast://(runs|questions)/([^/?#\s]{1,200})\Z")
 
 
-class Template(msgspec.Struct, frozen=True):
+class ResourceTemplate(msgspec.Struct, frozen=True):
     uri: str
     name: str
     about: str
@@ -30,52 +30,52 @@ class Template(msgspec.Struct, frozen=True):
 
 
 TEMPLATES: Final = (
-    Template("holdfast://runs/{run}", "run", "Where a run stands, and what it waits for.", Right.runs_read),
-    Template(
+    ResourceTemplate("holdfast://runs/{run}", "run", "Where a run stands, and what it waits for.", Right.runs_read),
+    ResourceTemplate(
         "holdfast://questions/{id}", "question", "A question to people, and its answer.", Right.holds_read
     ),
 )
 
 
-class Listed(msgspec.Struct, frozen=True):
+class ResourceEntry(msgspec.Struct, frozen=True):
     uri: str
     name: str
     about: str
 
 
-async def listed(agent: Agent, cursor: str | None) -> tuple[list[Listed], str | None]:
+async def list_resources(agent: McpCaller, cursor: str | None) -> tuple[list[ResourceEntry], str | None]:
     """Open questions of the agent's own on the first page, then runs of the tenant, newest first."""
-    found: list[Listed] = []
+    found: list[ResourceEntry] = []
     if cursor is None and agent.principal.may(Right.holds_read):
-        asked: Questions = await list_questions(agent, Listing(limit=50), silent)
+        asked: McpQuestionList = await list_questions(agent, ListQuestionsInput(limit=50), ignore_progress)
         found += [
-            Listed(f"holdfast://questions/{each.id}", f"question {each.id}", each.question[:200])
+            ResourceEntry(f"holdfast://questions/{each.id}", f"question {each.id}", each.question[:200])
             for each in asked.items
         ]
     if not agent.principal.may(Right.runs_read):
         return found, None
     page = await list_runs(agent.call, ListRuns(cursor=cursor, limit=50))
     found += [
-        Listed(f"holdfast://runs/{run.id}", f"run {run.id}", f"{run.flow}: {run.status}")
+        ResourceEntry(f"holdfast://runs/{run.id}", f"run {run.id}", f"{run.flow}: {run.status}")
         for run in page.items
         if run.flow != NAME
     ]
     return found, page.next
 
 
-async def read(agent: Agent, uri: str) -> bytes:
+async def read_resource(agent: McpCaller, uri: str) -> bytes:
     """JSON. Raises NotFoundError for what is no such address."""
     kind, name = parts_of(uri)
     agent.require(Right.runs_read if kind == "runs" else Right.holds_read)
     if kind == "runs":
         service = await agent.call.runs()
         row = await service.get(name, tenant=agent.call.tenant)
-        return msgspec.json.encode(await shown_run(agent, row))
+        return msgspec.json.encode(await run_view(agent, row))
     people = await agent.call.holds()
-    return msgspec.json.encode(await shown(agent, await people.get(agent.call.actor, name)))
+    return msgspec.json.encode(await view_question(agent, await people.get(agent.call.actor, name)))
 
 
-async def version_of(agent: Agent, uri: str) -> str:
+async def version_of(agent: McpCaller, uri: str) -> str:
     """Another whenever what it shows has changed."""
     kind, name = parts_of(uri)
     agent.require(Right.runs_read if kind == "runs" else Right.holds_read)
@@ -95,5 +95,5 @@ def parts_of(uri: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
-async def silent(_done: float, _total: float | None, _told: str | None) -> None:
+async def ignore_progress(_done: float, _total: float | None, _told: str | None) -> None:
     """Progress that nobody asked for."""

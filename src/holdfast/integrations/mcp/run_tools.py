@@ -15,24 +15,24 @@ from holdfast.api.schemas.common import Cursor, Limit, Name, moment
 from holdfast.api.schemas.events import EventWire, event_wire
 from holdfast.api.schemas.flows import FlowWire
 from holdfast.api.schemas.runs import CancelRun, CreateRun, ListRuns, RunResult, Waiting
-from holdfast.app.flow import rests
+from holdfast.app.flow import is_idle
 from holdfast.errors import FlowNotFoundError
-from holdfast.integrations.mcp.agent import Agent, Progress
+from holdfast.integrations.mcp.agent import McpCaller, Progress
 from holdfast.integrations.mcp.ask_people_flow import NAME
-from holdfast.integrations.mcp.change_signals import bell_of_run
-from holdfast.integrations.mcp.tool_registry import Tools
+from holdfast.integrations.mcp.change_signals import run_signal
+from holdfast.integrations.mcp.tool_registry import ToolRegistry
 from holdfast.integrations.mcp.tool_schemas import LONGEST_WAIT, RunName, Wait
 from holdfast.store.protocols import RunRow
 from holdfast.types.status import ENDED, RunStatus
 
-tools: Final = Tools()
+tools: Final = ToolRegistry()
 
 
-class Nothing(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class NoInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     pass
 
 
-class Start(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class StartRunInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     flow: Annotated[Name, msgspec.Meta(description="NAME or NAME@VERSION, as list_flows has them.")]
     input: Annotated[dict[str, Any], msgspec.Meta(description="What the run is given.")] = {}
     idempotency_key: Annotated[
@@ -42,19 +42,19 @@ class Start(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     wait_seconds: Wait = 0
 
 
-class OneRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class GetRunInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     run: RunName
     wait_seconds: Wait = 0
 
 
-class Listed(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ListRunsInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     status: list[RunStatus] = []
     flow: Name | None = None
     limit: Limit = 20
     cursor: Cursor | None = None
 
 
-class Follow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class FollowRunInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     run: RunName
     after: Annotated[
         int,
@@ -64,16 +64,16 @@ class Follow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     wait_seconds: Wait = 0
 
 
-class Cancel(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class CancelRunInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     run: RunName
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] = "cancelled by an agent"
 
 
-class Flows(msgspec.Struct, kw_only=True):
+class McpFlowList(msgspec.Struct, kw_only=True):
     items: list[FlowWire]
 
 
-class Waits(msgspec.Struct, kw_only=True):
+class McpPendingQuestion(msgspec.Struct, kw_only=True):
     """What a run asks of people. An agent does not answer it."""
 
     id: str
@@ -82,7 +82,7 @@ class Waits(msgspec.Struct, kw_only=True):
     deadline: str | None
 
 
-class RunShown(msgspec.Struct, kw_only=True):
+class McpRunView(msgspec.Struct, kw_only=True):
     """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
     `cursor`: of its newest event. `next`: what to do now."""
 
@@ -95,16 +95,16 @@ class RunShown(msgspec.Struct, kw_only=True):
     ended_at: str | None
     error: str | None
     cursor: int
-    waits_for: list[Waits]
+    waits_for: list[McpPendingQuestion]
     next: str
 
 
-class Runs(msgspec.Struct, kw_only=True):
-    items: list[RunShown]
+class McpRunList(msgspec.Struct, kw_only=True):
+    items: list[McpRunView]
     next: str | None = None
 
 
-class Events(msgspec.Struct, kw_only=True):
+class McpEventPage(msgspec.Struct, kw_only=True):
     """`cursor`: `after` of the next call. `ended`: no more will come."""
 
     run: str
@@ -115,14 +115,14 @@ class Events(msgspec.Struct, kw_only=True):
 
 
 @tools.tool(needs=Right.flows_read, reads=True)
-async def list_flows(agent: Agent, given: Nothing, progress: Progress) -> Flows:
+async def list_flows(agent: McpCaller, given: NoInput, progress: Progress) -> McpFlowList:
     """The flows that can be started here, with their versions."""
     found = (await all_flows(agent.call)).items
-    return Flows(items=[flow for flow in found if flow.name != NAME])
+    return McpFlowList(items=[flow for flow in found if flow.name != NAME])
 
 
 @tools.tool(needs=Right.runs_write)
-async def start_run(agent: Agent, given: Start, progress: Progress) -> RunShown:
+async def start_run(agent: McpCaller, given: StartRunInput, progress: Progress) -> McpRunView:
     """Start a flow; the run is durable when this answers. The same idempotency_key starts it once."""
     if given.flow.partition("@")[0] == NAME:
         raise FlowNotFoundError(f"{NAME} is not started as a flow.", hint="Use ask_people.")
@@ -130,27 +130,27 @@ async def start_run(agent: Agent, given: Start, progress: Progress) -> RunShown:
         flow=given.flow, input=given.input, idempotency_key=given.idempotency_key, thread=given.thread
     )
     made = (await start(agent.call, body)).body
-    return await _rested(agent, made.id, given.wait_seconds, progress)
+    return await _wait_until_idle(agent, made.id, given.wait_seconds, progress)
 
 
 @tools.tool(needs=Right.runs_read, reads=True)
-async def get_run(agent: Agent, given: OneRun, progress: Progress) -> RunShown:
+async def get_run(agent: McpCaller, given: GetRunInput, progress: Progress) -> McpRunView:
     """Where a run stands. With wait_seconds it waits until it has ended or waits for a person."""
-    return await _rested(agent, given.run, given.wait_seconds, progress)
+    return await _wait_until_idle(agent, given.run, given.wait_seconds, progress)
 
 
 @tools.tool(needs=Right.runs_read, reads=True)
-async def list_runs(agent: Agent, given: Listed, progress: Progress) -> Runs:
+async def list_runs(agent: McpCaller, given: ListRunsInput, progress: Progress) -> McpRunList:
     """Runs, newest first."""
     asked = ListRuns(status=given.status, flow=given.flow, limit=given.limit, cursor=given.cursor)
     page = await all_runs(agent.call, asked)
     service = await agent.call.runs()
     rows = [await service.get(each.id, tenant=agent.call.tenant) for each in page.items]
-    return Runs(items=[await shown_run(agent, row) for row in rows], next=page.next)
+    return McpRunList(items=[await run_view(agent, row) for row in rows], next=page.next)
 
 
 @tools.tool(needs=Right.runs_read, reads=True)
-async def follow_run(agent: Agent, given: Follow, progress: Progress) -> Events:
+async def follow_run(agent: McpCaller, given: FollowRunInput, progress: Progress) -> McpEventPage:
     """What has happened in a run since a cursor: nothing twice, nothing missing.
 
     Begin with after=0, then send the cursor of each answer. With wait_seconds it waits for something new."""
@@ -161,56 +161,56 @@ async def follow_run(agent: Agent, given: Follow, progress: Progress) -> Events:
         now = await service.get(row.id)
         return True if now.event_seq > given.after or now.status in ENDED else None
 
-    bell = bell_of_run(agent.call, row.id)
+    bell = run_signal(agent.call, row.id)
     await agent.wait(given.wait_seconds, news, bell, progress, "Nothing new has happened.")
     # The row first: what it says is over has no event that is read only later.
     row = await service.get(row.id)
     found = await service.events(row.id, after=given.after, limit=given.limit)
     cursor = found[-1].number if found else given.after
     ended = row.status in ENDED and cursor >= row.event_seq
-    return Events(
+    return McpEventPage(
         run=row.id, status=row.status, events=[event_wire(each) for each in found], cursor=cursor, ended=ended
     )
 
 
 @tools.tool(needs=Right.runs_read, reads=True)
-async def get_result(agent: Agent, given: OneRun, progress: Progress) -> RunResult:
+async def get_result(agent: McpCaller, given: GetRunInput, progress: Progress) -> RunResult:
     """What a run came to: its state, artifacts and error. With wait_seconds it waits for that."""
-    await _rested(agent, given.run, given.wait_seconds, progress)
+    await _wait_until_idle(agent, given.run, given.wait_seconds, progress)
     return await get_run_result(agent.call, given.run, Waiting())
 
 
 @tools.tool(needs=Right.runs_write, destroys=True, repeats=True)
-async def cancel_run(agent: Agent, given: Cancel, progress: Progress) -> RunShown:
+async def cancel_run(agent: McpCaller, given: CancelRunInput, progress: Progress) -> McpRunView:
     """Ask a run to stop; what it asks of people is withdrawn. Only of runs that you have started."""
     service = await agent.call.runs()
     row = await service.get(given.run, tenant=agent.call.tenant)
     agent.require_own(row)
     if row.status is not RunStatus.cancelled:
         await cancel(agent.call, row.id, CancelRun(reason=given.reason))
-    return await shown_run(agent, await service.get(row.id))
+    return await run_view(agent, await service.get(row.id))
 
 
-async def _rested(agent: Agent, run: str, seconds: float, progress: Progress) -> RunShown:
+async def _wait_until_idle(agent: McpCaller, run: str, seconds: float, progress: Progress) -> McpRunView:
     service = await agent.call.runs()
     row = await service.get(run, tenant=agent.call.tenant)
 
     async def at_rest() -> bool | None:
-        return await rests(service, row.id) or None
+        return await is_idle(service, row.id) or None
 
     if seconds:
-        await agent.wait(seconds, at_rest, bell_of_run(agent.call, row.id), progress, "The run goes on.")
-    return await shown_run(agent, await service.get(row.id))
+        await agent.wait(seconds, at_rest, run_signal(agent.call, row.id), progress, "The run goes on.")
+    return await run_view(agent, await service.get(row.id))
 
 
-async def shown_run(agent: Agent, row: RunRow) -> RunShown:
+async def run_view(agent: McpCaller, row: RunRow) -> McpRunView:
     service = await agent.call.runs()
     holds = await service.holds(row.id) if row.status is RunStatus.pending_input else []
     waits = [
-        Waits(id=hold.id, question=hold.prompt, assignee=hold.assignee, deadline=moment(hold.expires_at))
+        McpPendingQuestion(id=hold.id, question=hold.prompt, assignee=hold.assignee, deadline=moment(hold.expires_at))
         for hold in holds
     ]
-    return RunShown(
+    return McpRunView(
         run=row.id,
         flow=row.flow,
         version=row.version,
@@ -225,7 +225,7 @@ async def shown_run(agent: Agent, row: RunRow) -> RunShown:
     )
 
 
-def _next(row: RunRow, waits: list[Waits]) -> str:
+def _next(row: RunRow, waits: list[McpPendingQuestion]) -> str:
     if row.status is RunStatus.completed:
         return "It has ended: get_result has what it came to."
     if row.status in ENDED:

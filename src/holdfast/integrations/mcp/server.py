@@ -16,11 +16,11 @@ from holdfast._version import __version__
 from holdfast.api.problems import HttpError
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.integrations.mcp import prompts, question_tools, resources, run_tools, subscriptions
-from holdfast.integrations.mcp.agent import Agent
-from holdfast.integrations.mcp.tool_registry import Tool, schema_of
+from holdfast.integrations.mcp.agent import McpCaller
+from holdfast.integrations.mcp.tool_registry import McpTool, schema_of
 from holdfast.telemetry import log
 
-TOOLS: Final[dict[str, Tool]] = {**question_tools.tools.found, **run_tools.tools.found}
+TOOLS: Final[dict[str, McpTool]] = {**question_tools.tools.found, **run_tools.tools.found}
 INSTRUCTIONS: Final = """\
 Holdfast runs durable workflows and asks people. Use ask_people before anything that a person should decide, \
 and wait for its answer with check_answer: it may take days, and it outlives you. You never decide for a \
@@ -28,7 +28,7 @@ person: only the status `resolved` is an answer. start_run and follow_run start 
 in them; give an idempotency_key to whatever you might send twice."""
 
 Context = ServerRequestContext[Any, Any]
-Who = Callable[[Context], Agent]
+Who = Callable[[Context], McpCaller]
 
 
 class _Server(Server[Any]):
@@ -55,8 +55,8 @@ def make_server(who: Who) -> Server[Any]:
         on_list_resources=lambda ctx, params: _list_resources(who(ctx), params),
         on_list_resource_templates=lambda ctx, params: _list_templates(who(ctx)),
         on_read_resource=lambda ctx, params: _read_resource(who(ctx), params.uri),
-        on_list_prompts=lambda ctx, params: prompts.listed(),
-        on_get_prompt=lambda ctx, params: prompts.got(params),
+        on_list_prompts=lambda ctx, params: prompts.list_prompts(),
+        on_get_prompt=lambda ctx, params: prompts.get_prompt(params),
         on_subscriptions_listen=lambda ctx, params: subscriptions.listen(who(ctx), ctx, params),
     )
 
@@ -64,7 +64,7 @@ def make_server(who: Who) -> Server[Any]:
 # ---------------------------------------------------------------------- tools
 
 
-async def _list_tools(agent: Agent) -> types.ListToolsResult:
+async def _list_tools(agent: McpCaller) -> types.ListToolsResult:
     """Those that the credential is good for."""
     return types.ListToolsResult(
         tools=[_described(t) for t in TOOLS.values() if agent.principal.may(t.needs)]
@@ -72,7 +72,7 @@ async def _list_tools(agent: Agent) -> types.ListToolsResult:
 
 
 @cache
-def _described(tool: Tool) -> types.Tool:
+def _described(tool: McpTool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,
@@ -89,7 +89,7 @@ def _described(tool: Tool) -> types.Tool:
     )
 
 
-async def _call_tool(agent: Agent, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+async def _call_tool(agent: McpCaller, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
     """What goes wrong is told as the tool's own error, so that the agent reads what to do about it."""
     tool = TOOLS.get(params.name)
     if tool is None:
@@ -126,10 +126,10 @@ def _failed(why: str) -> types.CallToolResult:
 
 
 async def _list_resources(
-    agent: Agent, params: types.PaginatedRequestParams | None
+    agent: McpCaller, params: types.PaginatedRequestParams | None
 ) -> types.ListResourcesResult:
     try:
-        found, following = await resources.listed(agent, params.cursor if params else None)
+        found, following = await resources.list_resources(agent, params.cursor if params else None)
     except HoldfastError as error:
         raise MCPError(types.INVALID_PARAMS, str(error)) from error
     shown = [
@@ -139,7 +139,7 @@ async def _list_resources(
     return types.ListResourcesResult(resources=shown, next_cursor=following)
 
 
-async def _list_templates(agent: Agent) -> types.ListResourceTemplatesResult:
+async def _list_templates(agent: McpCaller) -> types.ListResourceTemplatesResult:
     found = [
         types.ResourceTemplate(
             uri_template=each.uri, name=each.name, description=each.about, mime_type=resources.MEDIA
@@ -150,9 +150,9 @@ async def _list_templates(agent: Agent) -> types.ListResourceTemplatesResult:
     return types.ListResourceTemplatesResult(resource_templates=found)
 
 
-async def _read_resource(agent: Agent, uri: str) -> types.ReadResourceResult:
+async def _read_resource(agent: McpCaller, uri: str) -> types.ReadResourceResult:
     try:
-        body = await resources.read(agent, uri)
+        body = await resources.read_resource(agent, uri)
     except NotFoundError as error:
         raise MCPError(types.INVALID_PARAMS, str(error), {"uri": uri}) from error
     except HoldfastError as error:

@@ -17,7 +17,7 @@ TOO_LONG: Final = b"a line of more than 16 MiB"
 """Given in place of such a line: it is no message, and is answered as one that cannot be read."""
 
 
-class Lines:
+class StdinLines:
     """Without empty ones, until stdin ends or `stop`. From the first on nobody else of this process reads
     from stdin."""
 

@@ -10,11 +10,11 @@ from mcp_types import JSONRPCError, JSONRPCResponse
 
 from holdfast.api.live.hub import hub_of
 from holdfast.api.settings import ApiSettings
-from holdfast.integrations.mcp.agent import Agent
+from holdfast.integrations.mcp.agent import McpCaller
 from holdfast.integrations.mcp.http import routes
-from holdfast.integrations.mcp.pending_requests import FAREWELL, PATIENCE, UnderWay
+from holdfast.integrations.mcp.pending_requests import FAREWELL, PATIENCE, PendingRequests
 from holdfast.integrations.mcp.server import make_server
-from holdfast.integrations.mcp.stdin_lines import Lines, ended_by_sigterm
+from holdfast.integrations.mcp.stdin_lines import StdinLines, ended_by_sigterm
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from holdfast.app.holdfast import Holdfast
 
 
-async def speak(hf: Holdfast, principal: Principal) -> None:
+async def serve_stdio(hf: Holdfast, principal: Principal) -> None:
     """Until stdin ends or SIGTERM comes; what was asked before that is answered."""
     (route,), settings = routes.found, ApiSettings()
-    server = make_server(lambda _ctx: Agent(hf, principal, route, settings))
-    lines, under_way = Lines(), UnderWay()
+    server = make_server(lambda _ctx: McpCaller(hf, principal, route, settings))
+    lines, under_way = StdinLines(), PendingRequests()
     # The library's own reader sits in a thread that Ctrl-C does not reach.
     texts = cast("anyio.AsyncFile[str]", _texts(hf, lines, under_way))
     with ended_by_sigterm(lines.stop):
         async with stdio_server(stdin=texts) as (reading, writing):
-            said = _Said(writing, under_way)
+            said = _ReplyStream(writing, under_way)
             await server.run(reading, said, server.create_initialization_options())
 
 
-async def _texts(hf: Holdfast, lines: Lines, under_way: UnderWay) -> AsyncIterator[str]:
+async def _texts(hf: Holdfast, lines: StdinLines, under_way: PendingRequests) -> AsyncIterator[str]:
     async for line in lines:
         under_way.came(line)
         yield line.decode("utf-8", "replace")
@@ -49,10 +49,10 @@ async def _texts(hf: Holdfast, lines: Lines, under_way: UnderWay) -> AsyncIterat
         await under_way.over(FAREWELL)
 
 
-class _Said:
+class _ReplyStream:
     """What is written, with an eye on what it answers."""
 
-    def __init__(self, stream: Any, under_way: UnderWay) -> None:
+    def __init__(self, stream: Any, under_way: PendingRequests) -> None:
         self._stream = stream
         self._under_way = under_way
 
@@ -64,7 +64,7 @@ class _Said:
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    async def __aenter__(self) -> _Said:
+    async def __aenter__(self) -> _ReplyStream:
         return self
 
     async def __aexit__(

@@ -15,15 +15,15 @@ from holdfast.api.live.channel import Bell
 from holdfast.api.live.hub import hub_of
 from holdfast.errors import HoldfastError
 from holdfast.integrations.mcp import resources
-from holdfast.integrations.mcp.agent import BEAT, Agent
-from holdfast.integrations.mcp.change_signals import bell_of_questions, bell_of_run, look_then_wait
+from holdfast.integrations.mcp.agent import BEAT, McpCaller
+from holdfast.integrations.mcp.change_signals import questions_signal, run_signal, poll_then_wait
 
 MOST_FOLLOWED: Final = 100
 """Resources that one stream tells of."""
 
 
 async def listen(
-    agent: Agent, ctx: ServerRequestContext[Any, Any], params: types.SubscriptionsListenRequestParams
+    agent: McpCaller, ctx: ServerRequestContext[Any, Any], params: types.SubscriptionsListenRequestParams
 ) -> types.SubscriptionsListenResult:
     """Until the client is gone or the server ends. Raises MCPError where there is no room for more."""
     hub = hub_of(agent.hf)
@@ -34,10 +34,10 @@ async def listen(
         try:
             hub.require_room(agent.call.settings.most_streams)
             # Before it is acknowledged: what changes after that is told.
-            known = {uri: await _begun(agent, uri, stack) for uri in dict.fromkeys(wanted)}
+            known = {uri: await _watch(agent, uri, stack) for uri in dict.fromkeys(wanted)}
         except HoldfastError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
-        tasks = [asyncio.create_task(_tell(agent, uri, *begun, bus)) for uri, begun in known.items()]
+        tasks = [asyncio.create_task(_publish_changes(agent, uri, *begun, bus)) for uri, begun in known.items()]
         tasks.append(asyncio.create_task(_end(agent, handler)))
         try:
             return await handler(ctx, params)
@@ -46,18 +46,18 @@ async def listen(
                 task.cancel()
 
 
-async def _begun(agent: Agent, uri: str, stack: AsyncExitStack) -> tuple[Bell, str]:
-    bell = await stack.enter_async_context(_bell(agent, uri))
+async def _watch(agent: McpCaller, uri: str, stack: AsyncExitStack) -> tuple[Bell, str]:
+    bell = await stack.enter_async_context(_signal_for(agent, uri))
     return bell, await resources.version_of(agent, uri)
 
 
-def _bell(agent: Agent, uri: str) -> AbstractAsyncContextManager[Bell]:
+def _signal_for(agent: McpCaller, uri: str) -> AbstractAsyncContextManager[Bell]:
     """Raises HoldfastError for what is no address."""
     kind, name = resources.parts_of(uri)
-    return bell_of_run(agent.call, name) if kind == "runs" else bell_of_questions(agent.call)
+    return run_signal(agent.call, name) if kind == "runs" else questions_signal(agent.call)
 
 
-async def _tell(agent: Agent, uri: str, bell: Bell, known: str, bus: InMemorySubscriptionBus) -> None:
+async def _publish_changes(agent: McpCaller, uri: str, bell: Bell, known: str, bus: InMemorySubscriptionBus) -> None:
     async def changed() -> str | None:
         try:
             now = await resources.version_of(agent, uri)
@@ -66,13 +66,13 @@ async def _tell(agent: Agent, uri: str, bell: Bell, known: str, bus: InMemorySub
         return None if now == known else now
 
     while not agent.closing:
-        now = await look_then_wait(bell, changed, BEAT)
+        now = await poll_then_wait(bell, changed, BEAT)
         if now is not None:
             known = now
             await bus.publish(ResourceUpdated(uri=uri))
 
 
-async def _end(agent: Agent, handler: ListenHandler) -> None:
+async def _end(agent: McpCaller, handler: ListenHandler) -> None:
     while not agent.closing:
         await hub_of(agent.hf).farewell.wait(60)
     handler.close()

@@ -16,12 +16,12 @@ import msgspec
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.problems import HttpError
-from holdfast.integrations.mcp.agent import Agent, Progress
+from holdfast.integrations.mcp.agent import McpCaller, Progress
 
-Handler = Callable[[Agent, Any, Progress], Awaitable[Any]]
+Handler = Callable[[McpCaller, Any, Progress], Awaitable[Any]]
 
 
-class Tool(msgspec.Struct, frozen=True, kw_only=True):
+class McpTool(msgspec.Struct, frozen=True, kw_only=True):
     """`reads`: it changes nothing. `destroys`: it takes something away. `repeats`: once more is no change."""
 
     name: str
@@ -35,7 +35,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     destroys: bool
     repeats: bool
 
-    async def use(self, agent: Agent, given: Mapping[str, Any], progress: Progress) -> msgspec.Struct:
+    async def use(self, agent: McpCaller, given: Mapping[str, Any], progress: Progress) -> msgspec.Struct:
         """Raises HoldfastError."""
         agent.require(self.needs)
         try:
@@ -51,9 +51,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         return await self.handler(agent, asked, progress)
 
 
-class Tools:
+class ToolRegistry:
     def __init__(self) -> None:
-        self.found: dict[str, Tool] = {}
+        self.found: dict[str, McpTool] = {}
 
     def tool(
         self, *, needs: Right, reads: bool = False, destroys: bool = False, repeats: bool = False
@@ -61,7 +61,7 @@ class Tools:
         def declare(handler: Handler) -> Handler:
             hints = get_type_hints(handler)
             name = handler.__name__
-            self.found[name] = Tool(
+            self.found[name] = McpTool(
                 name=name,
                 title=name.replace("_", " ").capitalize(),
                 about=inspect.cleandoc(handler.__doc__ or ""),

@@ -20,7 +20,7 @@ Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="As a
 RunName = Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="The id of a run.")]
 
 
-class Choice(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class QuestionChoice(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """An answer to choose. `id` is what comes back as the decision."""
 
     id: Name
@@ -29,10 +29,10 @@ class Choice(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     requires_comment: bool = False
 
 
-class Ask(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AskPeopleInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     question: Annotated[Words, msgspec.Meta(description="What people read. Say what hangs on the answer.")]
     choices: Annotated[
-        list[Name | Choice],
+        list[Name | QuestionChoice],
         msgspec.Meta(max_length=50, description="The answers to choose from; none: any text is one."),
     ] = []
     form: Annotated[
@@ -63,28 +63,28 @@ class Ask(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     wait_seconds: Wait = 0
 
 
-class Check(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class CheckAnswerInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: Id
     wait_seconds: Wait = 0
 
 
-class Listing(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ListQuestionsInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     status: Literal["pending", "resolved", "expired", "cancelled", "any"] = "pending"
     limit: Limit = 20
     cursor: Cursor | None = None
 
 
-class Withdraw(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class WithdrawQuestionInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: Id
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] = "withdrawn by the agent"
 
 
-class Remark(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class CommentInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: Id
     text: Words
 
 
-class Reply(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ReplyInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: Id
     text: Words
     question: Annotated[
@@ -92,7 +92,7 @@ class Reply(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = None
 
 
-class AskedBack(msgspec.Struct, kw_only=True):
+class FollowUpQuestion(msgspec.Struct, kw_only=True):
     """Somebody wants to know more before they decide: answer with reply_to_people."""
 
     question: str
@@ -100,13 +100,13 @@ class AskedBack(msgspec.Struct, kw_only=True):
     text: str
 
 
-class Said(msgspec.Struct, kw_only=True):
+class QuestionComment(msgspec.Struct, kw_only=True):
     by: str
     at: str | None
     text: str
 
 
-class QuestionShown(msgspec.Struct, kw_only=True):
+class McpQuestionView(msgspec.Struct, kw_only=True):
     """A question to people. `status`: opening, pending, resolved, expired or cancelled; only `resolved` is an
     answer, and only a person gave it. `next`: what to do now."""
 
@@ -124,16 +124,16 @@ class QuestionShown(msgspec.Struct, kw_only=True):
     comment: str | None = None
     decided_by: str | None = None
     decided_at: str | None = None
-    asked_back: list[AskedBack] = []
-    comments: list[Said] = []
+    asked_back: list[FollowUpQuestion] = []
+    comments: list[QuestionComment] = []
     page: Annotated[str | None, msgspec.Meta(description="Where a person decides it.")] = None
 
 
-class Questions(msgspec.Struct, kw_only=True):
-    items: list[QuestionShown]
+class McpQuestionList(msgspec.Struct, kw_only=True):
+    items: list[McpQuestionView]
     next: str | None = None
 
 
-class Remarked(msgspec.Struct, kw_only=True):
+class CommentResult(msgspec.Struct, kw_only=True):
     id: str
     comment: str

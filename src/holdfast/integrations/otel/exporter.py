@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 from opentelemetry.context import attach, detach
 
-from holdfast.engine.messages import Doubted, Finished
+from holdfast.engine.messages import SubstepDoubted, HandlerFinished
 from holdfast.errors import LeaseLostError
-from holdfast.integrations.otel.facts import Ended, RunStory, Step
-from holdfast.integrations.otel.metrics import Measures
+from holdfast.integrations.otel.facts import RunEnded, RunStory, StepEnded
+from holdfast.integrations.otel.metrics import OtelMetrics
 from holdfast.integrations.otel.spans import Spans
 from holdfast.model.graph import Graph
 from holdfast.model.position import Exec
 from holdfast.runs.driver.driver import Driver
-from holdfast.runs.driver.handler_call import Performer
-from holdfast.runs.seal import Sealer
+from holdfast.runs.driver.handler_call import HandlerCall
+from holdfast.runs.seal import RecordCodec
 from holdfast.store.protocols import RunRow, Store
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
@@ -39,7 +39,7 @@ class _Began(msgspec.Struct, frozen=True):
     term: int
     head: int
     graph: Graph
-    sealer: Sealer
+    sealer: RecordCodec
     at: int
 
 
@@ -57,11 +57,11 @@ class _Known(msgspec.Struct):
     story: RunStory
 
 
-class Teller:
+class OtelExporter:
     """The watch of one runtime."""
 
     def __init__(
-        self, store: Store, spans: Spans, measures: Measures, finish: Callable[[], Awaitable[None]] | None
+        self, store: Store, spans: Spans, measures: OtelMetrics, finish: Callable[[], Awaitable[None]] | None
     ) -> None:
         self._store = store
         self._spans = spans
@@ -74,7 +74,7 @@ class Teller:
 
     # ------------------------------------------------------------------ from the runtime
     def began(self, driver: Driver) -> None:
-        driver.performer = TracedPerformer(driver, self._spans)
+        driver.performer = TracedHandlerCall(driver, self._spans)
         row, clock = driver.row, driver.runtime.clock
         term = driver.lease.term
         self._note(_Began(row, term, driver.pos.head, driver.graph, driver.sealer, clock.now()))
@@ -142,9 +142,9 @@ class Teller:
     def _tell_fact(self, known: _Known, fact: Any) -> None:
         row = known.began.row
         self._measures.count(row, fact)
-        if isinstance(fact, Step):
+        if isinstance(fact, StepEnded):
             self._spans.step(row, fact)
-        elif isinstance(fact, Ended):
+        elif isinstance(fact, RunEnded):
             self._spans.root(row, known.story, fact)
 
     async def _remembered(self, item: _Began) -> RunStory:
@@ -158,14 +158,14 @@ class Teller:
         return story
 
 
-class TracedPerformer(Performer):
+class TracedHandlerCall(HandlerCall):
     """Handlers run in the place of their step's span, so that what they trace belongs to it."""
 
     def __init__(self, driver: Driver, spans: Spans) -> None:
         super().__init__(driver)
         self._spans = spans
 
-    async def run(self, execution: Exec) -> Finished | Doubted | None:
+    async def run(self, execution: Exec) -> HandlerFinished | SubstepDoubted | None:
         with self._inside(execution):
             return await super().run(execution)
 

@@ -24,7 +24,7 @@ from holdfast.model.record_bodies import (
     SubstepBody,
     Usage,
 )
-from holdfast.runs.seal import Sealer
+from holdfast.runs.seal import RecordCodec
 from holdfast.types.record import Kind, Record
 from holdfast.types.value import FrozenDict
 
@@ -35,7 +35,7 @@ _ATTRIBUTES = ("attempt", "reason", "step", "ordinal", "hold", "checkpoint_id", 
 _MAX_MOMENTS = 128
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class StepEnded(msgspec.Struct, frozen=True, kw_only=True):
     """`started` is when the node was first started, before all attempts and waits of this visit."""
 
     key: Key
@@ -51,7 +51,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
 
 
-class Retried(msgspec.Struct, frozen=True):
+class StepRetried(msgspec.Struct, frozen=True):
     node: str
 
 
@@ -67,13 +67,13 @@ class HoldResolved(msgspec.Struct, frozen=True):
     waited: int
 
 
-class Ended(msgspec.Struct, frozen=True):
+class RunEnded(msgspec.Struct, frozen=True):
     status: str
     at: int
     error: ErrorInfo | None = None
 
 
-Fact = Step | Retried | HoldOpened | HoldResolved | Ended
+Fact = StepEnded | StepRetried | HoldOpened | HoldResolved | RunEnded
 
 
 class _Open(msgspec.Struct):
@@ -90,7 +90,7 @@ class _Hold(msgspec.Struct, frozen=True):
 class RunStory:
     """One run in this process, from a claim on."""
 
-    def __init__(self, run: Any, graph: Graph, sealer: Sealer) -> None:
+    def __init__(self, run: Any, graph: Graph, sealer: RecordCodec) -> None:
         self.run = run
         self._graph = graph
         self._sealer = sealer
@@ -105,7 +105,7 @@ class RunStory:
         """What others have already told."""
         for record in records:
             for fact in self.tell(record):
-                if isinstance(fact, Step):
+                if isinstance(fact, StepEnded):
                     self.earlier_step = fact.key
             self.earlier_term = max(self.earlier_term, record.term)
 
@@ -118,7 +118,7 @@ class RunStory:
         if isinstance(body, StepBody):
             yield self._step(record, body, key)
         elif isinstance(body, AttemptBody) and body.reason == "retry":
-            yield Retried(record.node)
+            yield StepRetried(record.node)
         elif isinstance(body, CreatedBody):
             self.source = body.lineage.get("run")
         elif isinstance(body, AskedBody):
@@ -126,7 +126,7 @@ class RunStory:
             yield HoldOpened(record.node, body.type)
         self._follow(record, body, key)
         if isinstance(body, EndBody):
-            yield Ended(body.status, record.at, body.error)
+            yield RunEnded(body.status, record.at, body.error)
 
     def _follow(self, record: Record, body: Any, key: Key) -> None:
         """Which steps begin, and what happens in the course of those that are open."""
@@ -146,9 +146,9 @@ class RunStory:
         if begun is not None and len(begun.moments) < _MAX_MOMENTS:
             begun.moments.append((at, what, attributes))
 
-    def _step(self, record: Record, body: StepBody, key: Key) -> Step:
+    def _step(self, record: Record, body: StepBody, key: Key) -> StepEnded:
         begun = self._open.pop(key, None)
-        return Step(
+        return StepEnded(
             key=key,
             seq=record.seq,
             started=begun.started if begun else record.at - body.duration,

@@ -8,7 +8,7 @@ from typing import Any
 
 from opentelemetry.metrics import Meter
 
-from holdfast.integrations.otel.facts import Ended, Fact, HoldOpened, HoldResolved, Retried, Step
+from holdfast.integrations.otel.facts import RunEnded, Fact, HoldOpened, HoldResolved, StepRetried, StepEnded
 from holdfast.store.protocols import RunRow, Store
 from holdfast.types.record import RunBatch, SettleAnswer
 
@@ -16,7 +16,7 @@ _SHORT = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 _LONG = [1, 10, 60, 300, 1800, 3600, 6 * 3600, 86_400, 3 * 86_400, 7 * 86_400, 30 * 86_400]
 
 
-class Measures:
+class OtelMetrics:
     def __init__(self, meter: Meter) -> None:
         count, span = meter.create_counter, meter.create_histogram
         self.started = count("holdfast.runs.started", "{run}", "Runs that were taken up for the first time")
@@ -52,11 +52,11 @@ class Measures:
 
     def count(self, row: RunRow, fact: Fact) -> None:
         flow = {"holdfast.flow": row.flow}
-        if isinstance(fact, Step):
+        if isinstance(fact, StepEnded):
             at = {**flow, "holdfast.node": fact.key[1], "holdfast.outcome": fact.outcome}
             self.steps.add(1, at)
             self.duration.record(fact.duration / 1e6, at)
-        elif isinstance(fact, Retried):
+        elif isinstance(fact, StepRetried):
             self.retries.add(1, {**flow, "holdfast.node": fact.node})
         elif isinstance(fact, HoldOpened):
             self.opened.add(1, {**flow, "holdfast.node": fact.node, "holdfast.type": fact.type})
@@ -67,7 +67,7 @@ class Measures:
         else:
             self._end(fact, flow)
 
-    def _end(self, fact: Ended, flow: dict[str, str]) -> None:
+    def _end(self, fact: RunEnded, flow: dict[str, str]) -> None:
         self.ended.add(1, {**flow, "holdfast.status": fact.status})
 
     def committed(self, seconds: float, batches: Sequence[RunBatch]) -> None:

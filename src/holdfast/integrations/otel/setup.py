@@ -15,10 +15,10 @@ from holdfast._version import __version__
 from holdfast.app.holdfast import Holdfast
 from holdfast.app.worker import Worker
 from holdfast.errors import SettingsError
-from holdfast.integrations.otel.exporter import Teller
-from holdfast.integrations.otel.metrics import Measures, TimedStore
+from holdfast.integrations.otel.exporter import OtelExporter
+from holdfast.integrations.otel.metrics import OtelMetrics, TimedStore
 from holdfast.integrations.otel.spans import Spans
-from holdfast.runs.observer import together
+from holdfast.runs.observer import combine_observers
 from holdfast.runs.service import RunService
 
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ def instrument(
     """
     tracer = (tracer_provider or get_tracer_provider()).get_tracer("holdfast", __version__)
     meter = (meter_provider or get_meter_provider()).get_meter("holdfast", __version__)
-    spans, measures = Spans(tracer, messages=messages), Measures(meter)
+    spans, measures = Spans(tracer, messages=messages), OtelMetrics(meter)
 
     def watch(service: RunService) -> None:
         runtime = service.runtime
-        runtime.watch = together(runtime.watch, Teller(service.store, spans, measures, finish))
+        runtime.watch = combine_observers(runtime.watch, OtelExporter(service.store, spans, measures, finish))
         timed: Any = TimedStore(runtime.recorder.store, measures.committed)
         runtime.recorder.store = timed
 

@@ -18,7 +18,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from holdfast.integrations.otel.facts import Ended, Moment, RunStory, Step
+from holdfast.integrations.otel.facts import RunEnded, Moment, RunStory, StepEnded
 from holdfast.integrations.otel.ids import DerivedIds, Key, root_of, segment_of, step_of, trace_id_of, wanted
 from holdfast.model.record_bodies import ErrorInfo
 from holdfast.store.protocols import RunRow
@@ -55,7 +55,7 @@ class Spans:
         return TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
 
     # ------------------------------------------------------------------ what is over
-    def step(self, row: RunRow, step: Step) -> None:
+    def step(self, row: RunRow, step: StepEnded) -> None:
         scope, node, visit = step.key
         attributes: Attributes = {
             **_of_run(row),
@@ -97,7 +97,7 @@ class Spans:
             failed=ended == "lost",
         )
 
-    def root(self, row: RunRow, story: RunStory, end: Ended) -> None:
+    def root(self, row: RunRow, story: RunStory, end: RunEnded) -> None:
         links: list[Link] = []
         if story.source:
             links = [Link(self._place(story.source, root_of(story.source)), {"holdfast.link": "forked_from"})]

@@ -13,7 +13,7 @@ from typing import Any
 from prometheus_client import Counter
 
 from holdfast.errors import LeaseLostError, StoreError
-from holdfast.integrations.prometheus.worker_metrics import Measures
+from holdfast.integrations.prometheus.worker_metrics import WorkerMetrics
 from holdfast.runs.driver.driver import Driver
 from holdfast.store.protocols import Claim, ClaimRequest, RunRow, Store
 from holdfast.types.record import Kind, Lease, Record, RunBatch, SettleAnswer
@@ -37,10 +37,10 @@ _COUNTED = frozenset(
 )
 
 
-class SeenStore:
+class MeteredStore:
     """The same store; claims and commits are timed, and what fails is counted."""
 
-    def __init__(self, store: Store, measures: Measures) -> None:
+    def __init__(self, store: Store, measures: WorkerMetrics) -> None:
         self._store = store
         self._measures = measures
 
@@ -101,10 +101,10 @@ class SeenStore:
         return rows
 
 
-class Counting:
+class RunMetricsWatch:
     """The watch of one runtime."""
 
-    def __init__(self, measures: Measures) -> None:
+    def __init__(self, measures: WorkerMetrics) -> None:
         self._measures = measures
         self._steps: dict[str, Counter] = {}  # looked up once: this is called with each commit
 

@@ -15,17 +15,17 @@ from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, LaneFigures, WorkerRow
 
 if TYPE_CHECKING:
-    from holdfast.runs.worker.worker import Worker
+    from holdfast.runs.worker.worker import RunWorker
 
 AGES: Final = {"under_1h": 3600, "under_1d": 86_400, "under_7d": 7 * 86_400}
 OLDER: Final = "over_7d"
 
 
-class Look(Collector):
+class FleetCollector(Collector):
     """`figures` and `workers` are set before each collecting; None: the store did not answer."""
 
     def __init__(self) -> None:
-        self.worker: Worker | None = None
+        self.worker: RunWorker | None = None
         self.figures: FleetFigures | None = None
         self.workers: list[WorkerRow] = []
         self.away = False
@@ -59,7 +59,7 @@ class Look(Collector):
         yield _gauge("holdfast_in_line_runs", "Runs that wait for a limit to let them pass.", of, in_line)
 
 
-def _of_worker(worker: Worker) -> Iterator[Metric]:
+def _of_worker(worker: RunWorker) -> Iterator[Metric]:
     yield _gauge("holdfast_worker_busy_runs", "Runs at work in this worker.", (), [((), worker.busy)])
     yield _gauge("holdfast_worker_hot_runs", "Runs kept in memory for an answer.", (), [((), worker.hot)])
     yield _gauge("holdfast_worker_concurrency", "Runs it may have at work.", (), [((), worker.concurrency)])

@@ -16,15 +16,15 @@ from prometheus_client import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from holdfast.errors import StoreError
-from holdfast.integrations.prometheus.collector import Counting, SeenStore
-from holdfast.integrations.prometheus.fleet_metrics import AGES, Look
-from holdfast.integrations.prometheus.worker_metrics import Measures
-from holdfast.runs.observer import together
-from holdfast.runs.worker.health_server import PATIENCE, Answer, Health
+from holdfast.integrations.prometheus.collector import RunMetricsWatch, MeteredStore
+from holdfast.integrations.prometheus.fleet_metrics import AGES, FleetCollector
+from holdfast.integrations.prometheus.worker_metrics import WorkerMetrics
+from holdfast.runs.observer import combine_observers
+from holdfast.runs.worker.health_server import PATIENCE, HealthResponse, Health
 from holdfast.types.clock import MICROS
 
 if TYPE_CHECKING:
-    from holdfast.runs.worker.worker import Worker
+    from holdfast.runs.worker.worker import RunWorker
     from holdfast.store.protocols import Store
 
 FRESH: Final = 5.0
@@ -38,45 +38,45 @@ class Metrics(Health):
     def __init__(self, address: str) -> None:
         super().__init__(address)
         self.registry = CollectorRegistry()
-        self._measures = Measures(self.registry)
-        self._look = Look()
+        self._measures = WorkerMetrics(self.registry)
+        self._look = FleetCollector()
         self.registry.register(self._look)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
         self._looked = -FRESH
         self._looking = asyncio.Lock()
-        self._seen: Worker | None = None
+        self._seen: RunWorker | None = None
         self.pages |= {"/metrics": self._page, "/metrics/worker": self._own_page}
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Of a server in the same process (`ApiSettings(observed=metrics.request)`)."""
         self._measures.request(method, route, status, seconds)
 
-    async def open(self, worker: Worker) -> None:
+    async def open(self, worker: RunWorker) -> None:
         await super().open(worker)
         if self._seen is not worker:
             self._seen = self._look.worker = worker
             self._watch(worker)
 
-    def _watch(self, worker: Worker) -> None:
+    def _watch(self, worker: RunWorker) -> None:
         runtime = worker.runtime
-        runtime.watch = together(runtime.watch, Counting(self._measures))
-        seen: Any = SeenStore(worker.store, self._measures)
+        runtime.watch = combine_observers(runtime.watch, RunMetricsWatch(self._measures))
+        seen: Any = MeteredStore(worker.store, self._measures)
         worker.store = worker.reaper.store = worker.timers.store = runtime.store = seen
-        recorded: Any = SeenStore(runtime.recorder.store, self._measures)
+        recorded: Any = MeteredStore(runtime.recorder.store, self._measures)
         runtime.recorder.store = recorded
 
-    async def _page(self, worker: Worker) -> Answer:
+    async def _page(self, worker: RunWorker) -> HealthResponse:
         await self._ask(worker.store)
-        return Answer(200, CONTENT_TYPE_LATEST, generate_latest(self.registry))
+        return HealthResponse(200, CONTENT_TYPE_LATEST, generate_latest(self.registry))
 
-    async def _own_page(self, _worker: Worker) -> Answer:
+    async def _own_page(self, _worker: RunWorker) -> HealthResponse:
         """Without a question to the store: where there are many workers, one of them tells of the fleet."""
         async with self._looking:
             kept, self._look.figures = self._look.figures, None
             text = generate_latest(self.registry)
             self._look.figures = kept
-        return Answer(200, CONTENT_TYPE_LATEST, text)
+        return HealthResponse(200, CONTENT_TYPE_LATEST, text)
 
     async def _ask(self, store: Store) -> None:
         """A store that is away is told as that; what the worker counts itself is told all the same."""

@@ -13,7 +13,7 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 _LONG: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600)
 
 
-class Measures:
+class WorkerMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         def count(name: str, about: str, *labels: str) -> Counter:
             return Counter(name, about, labels, registry=registry)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Final
 
-from holdfast.model.checks.graph_view import View, bound_by
+from holdfast.model.checks.graph_view import ValidationView, bound_by
 from holdfast.model.graph import EdgeKind
 
 # A warning is not worth a slow compile: fields that very many nodes set are looked at in part.
 _MOST_WRITERS: Final = 24
 
 
-def check_conflicts(view: View) -> None:
+def check_conflicts(view: ValidationView) -> None:
     if view.walk:
         return
     for field, writers in _writers(view).items():
@@ -20,7 +20,7 @@ def check_conflicts(view: View) -> None:
             _compare(view, field, writers[:_MOST_WRITERS])
 
 
-def _writers(view: View) -> dict[str, list[str]]:
+def _writers(view: ValidationView) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for node in view.nodes.values():
         for field in sorted({*bound_by(node), *view.writes.get(node.id, ())}):
@@ -28,7 +28,7 @@ def _writers(view: View) -> dict[str, list[str]]:
     return found
 
 
-def _compare(view: View, field: str, writers: list[str]) -> None:
+def _compare(view: ValidationView, field: str, writers: list[str]) -> None:
     before = {name: _ancestors(view, name) for name in writers}
     for one, other in combinations(writers, 2):
         if one in before[other] or other in before[one]:
@@ -44,7 +44,7 @@ def _compare(view: View, field: str, writers: list[str]) -> None:
             return
 
 
-def _ancestors(view: View, name: str) -> set[str]:
+def _ancestors(view: ValidationView, name: str) -> set[str]:
     """Those before it, and itself."""
     seen, todo = {name}, [name]
     while todo:
@@ -55,7 +55,7 @@ def _ancestors(view: View, name: str) -> set[str]:
     return seen
 
 
-def _fork_between(view: View, one: set[str], other: set[str]) -> bool:
+def _fork_between(view: ValidationView, one: set[str], other: set[str]) -> bool:
     """Some node leads to both for certain, by different edges: conditional arms exclude each other."""
     starts = [name for name in view.spec.start if name in one or name in other]
     if any(a in one and b in other and a != b for a in starts for b in starts):

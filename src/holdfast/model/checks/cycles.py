@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from holdfast.model.checks.graph_view import View
+from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.graph import Edge, EdgeKind
 
 Steps = dict[str, list[str]]
 
 
-def check_cycles(view: View) -> None:
+def check_cycles(view: ValidationView) -> None:
     if view.walk:
         return
     _undeclared(view)
     _loops(view)
 
 
-def _undeclared(view: View) -> None:
+def _undeclared(view: ValidationView) -> None:
     """One report for each knot of undeclared cycles, naming one of them."""
     steps = _steps(view, view.forward)
-    for knot in knots(steps):
+    for knot in strongly_connected(steps):
         if len(knot) == 1 and knot[0] not in steps[knot[0]]:
             continue
         cycle = _cycle_in(knot, steps)
@@ -30,12 +30,12 @@ def _undeclared(view: View) -> None:
         )
 
 
-def _loops(view: View) -> None:
+def _loops(view: ValidationView) -> None:
     loops = [edge for edge in view.sound_edges if edge.loop is not None]
     if not loops:
         return
     steps = _steps(view, view.sound_edges)
-    knot_of = {name: i for i, knot in enumerate(knots(steps)) for name in knot}
+    knot_of = {name: i for i, knot in enumerate(strongly_connected(steps)) for name in knot}
     ahead = _steps(view, view.forward)
     for edge in loops:
         _cap(view, edge)
@@ -49,7 +49,7 @@ def _loops(view: View) -> None:
             )
 
 
-def _cap(view: View, edge: Edge) -> None:
+def _cap(view: ValidationView, edge: Edge) -> None:
     if edge.loop is not None and edge.loop < 1:
         view.error("loop-cap", f"max is {edge.loop}", edge=edge.id, fix="let the loop be taken at least once")
     if edge.on_limit not in ("fail", "continue"):
@@ -63,7 +63,7 @@ def _cap(view: View, edge: Edge) -> None:
         )
 
 
-def _steps(view: View, edges: list[Edge]) -> Steps:
+def _steps(view: ValidationView, edges: list[Edge]) -> Steps:
     steps: Steps = {name: [] for name in view.nodes}
     for edge in edges:
         steps[edge.source].append(edge.target)
@@ -84,7 +84,7 @@ def _reaches(steps: Steps, source: str, target: str, knot_of: dict[str, int]) ->
     return False
 
 
-def knots(steps: Steps) -> list[list[str]]:
+def strongly_connected(steps: Steps) -> list[list[str]]:
     """Strongly connected components (Tarjan), without recursion: a flow may be ten thousand nodes long."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
@@ -111,7 +111,7 @@ def knots(steps: Steps) -> list[list[str]]:
             if work:
                 low[work[-1][0]] = min(low[work[-1][0]], low[here])
             if low[here] == index[here]:
-                found.append(_pop_knot(here, path, on_path))
+                found.append(_pop_component(here, path, on_path))
     return found
 
 
@@ -124,7 +124,7 @@ def _visit(here: str, other: str, index: dict[str, int], low: dict[str, int], on
     return False
 
 
-def _pop_knot(root: str, path: list[str], on_path: set[str]) -> list[str]:
+def _pop_component(root: str, path: list[str], on_path: set[str]) -> list[str]:
     knot: list[str] = []
     while not knot or knot[-1] != root:
         knot.append(path.pop())

@@ -14,7 +14,7 @@ from holdfast.model.template import Template, TemplateSyntaxError, compile_templ
 _SPECIAL: Final = PARTITIONS | {"state", "outcome", "output", "preferred_label", "context", "item"}
 
 
-class View:
+class ValidationView:
     """Reports problems and answers questions about the graph. Ids may be wrong or doubled."""
 
     def __init__(self, spec: GraphSpec, writes: Mapping[str, frozenset[str]]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.model.checks.graph_view import View
+from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.forms.compile import compile_form
 from holdfast.model.graph import HoldSpec, Node
@@ -16,13 +16,13 @@ from holdfast.model.hold_rules import assignee_fault, default_of
 from holdfast.types.hold import Option
 from holdfast.types.skill import RESOLVED_SKILLS
 from holdfast.types.terms import PRIORITIES, HoldTerms
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 from holdfast.types.yes_no import approves
 
 _TIMEOUTS: Final = "cancel, default_option, fail, escalate:<assignee>, branch:<node>"
 
 
-def check_hold(view: View, node: Node, hold: HoldSpec) -> None:
+def check_hold(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     view.template(hold.prompt, "its prompt", node=node.id)
     _assignee(view, node, hold.assignee or "", "assignee")
     for rung in hold.terms.ladder if hold.terms else ():
@@ -54,9 +54,9 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def _assignee(view: View, node: Node, text: Any, what: str) -> None:
+def _assignee(view: ValidationView, node: Node, text: Any, what: str) -> None:
     if not isinstance(text, str):
-        view.error("assignee", f"its {what} {told(repr(text), 80)} is no text", node=node.id)
+        view.error("assignee", f"its {what} {clean_text(repr(text), 80)} is no text", node=node.id)
         return
     view.template(text, f"its {what}", node=node.id)
     fault = assignee_fault(text)
@@ -64,7 +64,7 @@ def _assignee(view: View, node: Node, text: Any, what: str) -> None:
         view.error("assignee", f"its {what} {text!r}: {fault}", node=node.id, fix="write it on one line")
 
 
-def _form(view: View, node: Node, hold: HoldSpec) -> None:
+def _form(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     if hold.into:
         view.field_name(hold.into, "into", node=node.id)
     for kind, field in (hold.modifies or {}).items():
@@ -80,7 +80,7 @@ def _form(view: View, node: Node, hold: HoldSpec) -> None:
         view.error("hold-form", "it has a form and a schema", node=node.id, fix="leave one of them out")
 
 
-def _options(view: View, node: Node, hold: HoldSpec) -> None:
+def _options(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     if hold.options is None:
         return
     if not hold.options:
@@ -106,7 +106,7 @@ def _sound_flags(option: Option) -> bool:
     return all(flag is msgspec.UNSET or isinstance(flag, bool) for flag in flags)
 
 
-def _timeout(view: View, node: Node, hold: HoldSpec) -> None:
+def _timeout(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     terms = hold.terms or HoldTerms()
     action, _, target = (hold.on_timeout or "fail").partition(":")
     if action == "escalate":
@@ -130,7 +130,7 @@ def _timeout(view: View, node: Node, hold: HoldSpec) -> None:
     _never(view, node, hold, terms)
 
 
-def _escalation(view: View, node: Node, target: str) -> None:
+def _escalation(view: ValidationView, node: Node, target: str) -> None:
     if not target.strip():
         view.error(
             "escalate-target", "it escalates to nobody", node=node.id, fix='write "escalate:role:manager"'
@@ -138,7 +138,7 @@ def _escalation(view: View, node: Node, target: str) -> None:
     _assignee(view, node, target, "escalation")
 
 
-def _default(view: View, node: Node, hold: HoldSpec, terms: HoldTerms) -> None:
+def _default(view: ValidationView, node: Node, hold: HoldSpec, terms: HoldTerms) -> None:
     """Silence may mean something only where somebody wrote down what, and never an approval unseen (EX-5)."""
     found, ids = default_of(hold.options, terms), [option.id for option in hold.options or ()]
     if terms.default_option is not None and ids and terms.default_option not in ids:
@@ -155,7 +155,7 @@ def _default(view: View, node: Node, hold: HoldSpec, terms: HoldTerms) -> None:
         view.warn("approving-default", f"silence means {found!r}: an approval by nobody", node=node.id)
 
 
-def _never(view: View, node: Node, hold: HoldSpec, terms: HoldTerms) -> None:
+def _never(view: ValidationView, node: Node, hold: HoldSpec, terms: HoldTerms) -> None:
     ends = hold.timeout is not None or bool(hold.wait) or any(rung.after for rung in terms.ladder)
     if ends:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.model.checks.graph_view import View
+from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.checks.holds import check_hold
 from holdfast.model.graph import (
     Edge,
@@ -22,7 +22,7 @@ from holdfast.model.pipeline_conditions import problems_of
 _RESULT: Final = ("state", "artifacts", "output")
 
 
-def check_kinds(view: View) -> None:
+def check_kinds(view: ValidationView) -> None:
     for node in view.spec.nodes:
         if node.hold is not None:
             check_hold(view, node, node.hold)
@@ -38,7 +38,7 @@ def check_kinds(view: View) -> None:
             _guard(view, node, node.guard)
 
 
-def check_conditions(view: View) -> None:
+def check_conditions(view: ValidationView) -> None:
     for edge in view.spec.edges:
         if edge.when is not None and edge.language == "clauses":
             _clauses(view, edge)
@@ -50,19 +50,19 @@ def check_conditions(view: View) -> None:
             )
 
 
-def _clauses(view: View, edge: Edge) -> None:
+def _clauses(view: ValidationView, edge: Edge) -> None:
     for problem in problems_of(edge.when or "", extended=True):
         view.error("expression", f"its condition: {problem.message}", edge=edge.id)
 
 
-def _timer(view: View, node: Node, timer: TimerSpec) -> None:
+def _timer(view: ValidationView, node: Node, timer: TimerSpec) -> None:
     if (timer.duration is None) == (timer.until is None):
         view.error("timer", "it needs either a duration or until=", node=node.id)
     if timer.until is not None:
         view.expression(timer.until, "until", node=node.id)
 
 
-def _map(view: View, node: Node, spec: MapSpec) -> None:
+def _map(view: ValidationView, node: Node, spec: MapSpec) -> None:
     view.expression(spec.over, "over", node=node.id)
     view.field_name(spec.into, "into", node=node.id)
     view.one_of("on-item-failure", spec.on_item_failure, ("fail", "collect"), node=node.id)
@@ -76,7 +76,7 @@ def _map(view: View, node: Node, spec: MapSpec) -> None:
     _body(view, node, spec.body)
 
 
-def _parallel(view: View, node: Node, spec: ParallelSpec) -> None:
+def _parallel(view: ValidationView, node: Node, spec: ParallelSpec) -> None:
     child = _body(view, node, spec.body)
     known = {inner.id for inner in child.nodes} if child is not None else set[str]()
     for start in spec.starts:
@@ -86,14 +86,14 @@ def _parallel(view: View, node: Node, spec: ParallelSpec) -> None:
         view.error("parallel-walk", "branches are walked: both graphs must be walks", node=node.id)
 
 
-def _body(view: View, node: Node, name: str) -> GraphSpec | None:
+def _body(view: ValidationView, node: Node, name: str) -> GraphSpec | None:
     child = next((graph for graph in view.spec.subgraphs if graph.name == name), None)
     if child is None:
         view.error("subflow-unknown", f"there is no sub-flow {name!r}", node=node.id)
     return child
 
 
-def _subflow(view: View, node: Node, spec: SubflowSpec) -> None:
+def _subflow(view: ValidationView, node: Node, spec: SubflowSpec) -> None:
     child = _body(view, node, spec.body)
     for name, text in (spec.inputs or {}).items():
         view.expression(text, f"its input {name!r}", node=node.id)
@@ -110,7 +110,7 @@ def _subflow(view: View, node: Node, spec: SubflowSpec) -> None:
         _inputs(view, node, spec.inputs, child.fields)
 
 
-def _inputs(view: View, node: Node, inputs: dict[str, str], fields: dict[str, Any]) -> None:
+def _inputs(view: ValidationView, node: Node, inputs: dict[str, str], fields: dict[str, Any]) -> None:
     for name in sorted(inputs.keys() - fields.keys()):
         view.error("subflow-input", f"the sub-flow's state has no field {name!r}", node=node.id)
     missing = [name for name, about in fields.items() if about.get("required") and name not in inputs]
@@ -123,7 +123,7 @@ def _inputs(view: View, node: Node, inputs: dict[str, str], fields: dict[str, An
         )
 
 
-def _guard(view: View, node: Node, guard: GuardSpec) -> None:
+def _guard(view: ValidationView, node: Node, guard: GuardSpec) -> None:
     view.one_of("on-violation", guard.on_violation, ("block", "reroute", "warn", "sanitize"), node=node.id)
     if guard.on_violation == "reroute":
         if guard.reroute is None:

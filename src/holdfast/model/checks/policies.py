@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.model.breakpoints import SUFFIX
-from holdfast.model.checks.graph_view import View
+from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.expr import PARTITIONS
 from holdfast.model.graph import JoinKind, Node
 from holdfast.model.reducers import CUSTOM
@@ -17,7 +17,7 @@ _WHEN: Final = ("before", "after", "both", "none")
 _ROUTE: Final = "route:"
 
 
-def check_flow(view: View) -> None:
+def check_flow(view: ValidationView) -> None:
     spec = view.spec
     view.one_of("traversal", spec.traversal, ("dataflow", "walk"))
     view.one_of("memory", spec.memory, _MEMORY)
@@ -36,7 +36,7 @@ def check_flow(view: View) -> None:
         )
 
 
-def _reducers(view: View) -> None:
+def _reducers(view: ValidationView) -> None:
     allowed = NAMES - {"set", "delete"}
     for field, name in view.spec.reducers.items():
         if name not in allowed and not name.startswith(CUSTOM):
@@ -47,7 +47,7 @@ def _reducers(view: View) -> None:
             )
 
 
-def check_policies(view: View) -> None:
+def check_policies(view: ValidationView) -> None:
     for node in view.spec.nodes:
         _retry(view, node)
         _on_failure(view, node)
@@ -73,7 +73,7 @@ def check_policies(view: View) -> None:
             )
 
 
-def _retry(view: View, node: Node) -> None:
+def _retry(view: ValidationView, node: Node) -> None:
     if node.retry.attempts < 1:
         view.error(
             "retry-attempts",
@@ -85,7 +85,7 @@ def _retry(view: View, node: Node) -> None:
         view.error("retry-jitter", f"jitter {node.retry.jitter} is not between 0 and 1", node=node.id)
 
 
-def _on_failure(view: View, node: Node) -> None:
+def _on_failure(view: ValidationView, node: Node) -> None:
     if not node.on_failure.startswith(_ROUTE):
         if node.on_failure not in ("abort", "skip"):
             view.error(
@@ -100,7 +100,7 @@ def _on_failure(view: View, node: Node) -> None:
         view.error("failure-route", f"its failure route {target!r} does not exist", node=node.id)
 
 
-def _join(view: View, node: Node) -> None:
+def _join(view: ValidationView, node: Node) -> None:
     policy = node.join
     if policy.kind is JoinKind.all:
         return
@@ -116,7 +116,7 @@ def _join(view: View, node: Node) -> None:
         view.warn("join-single", f"join {policy.kind} means nothing: {arms} edge leads to it", node=node.id)
 
 
-def _key(view: View, node: Node) -> None:
+def _key(view: ValidationView, node: Node) -> None:
     if node.idempotency_key is None:
         return
     if "{{" not in node.idempotency_key:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from holdfast.model.checks.graph_view import View
+from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.graph import END, SENTINELS, START, EdgeKind
 
 
-def check_structure(view: View) -> None:
+def check_structure(view: ValidationView) -> None:
     _node_ids(view)
     _endpoints(view)
     _edge_ids(view)
@@ -17,7 +17,7 @@ def check_structure(view: View) -> None:
     _otherwise(view)
 
 
-def _node_ids(view: View) -> None:
+def _node_ids(view: ValidationView) -> None:
     if not view.spec.nodes:
         view.error("no-nodes", "the flow has no nodes", fix="declare one with @flow.node")
     for name, count in Counter(node.id for node in view.spec.nodes).items():
@@ -33,7 +33,7 @@ def _node_ids(view: View) -> None:
             )
 
 
-def _endpoints(view: View) -> None:
+def _endpoints(view: ValidationView) -> None:
     for edge in view.spec.edges:
         if edge.source not in view.nodes:
             view.error(
@@ -47,7 +47,7 @@ def _endpoints(view: View) -> None:
             )
 
 
-def _near(view: View, name: str) -> str:
+def _near(view: ValidationView, name: str) -> str:
     from difflib import get_close_matches
 
     # Looking for near names among thousands would take longer than all other rules together.
@@ -55,13 +55,13 @@ def _near(view: View, name: str) -> str:
     return f"did you mean {near[0]!r}?" if near else "declare the node, or remove the edge"
 
 
-def _edge_ids(view: View) -> None:
+def _edge_ids(view: ValidationView) -> None:
     for name, count in Counter(edge.id for edge in view.spec.edges).items():
         if count > 1:
             view.error("duplicate-edge", f"{count} edges have this id", edge=name, fix="give one another id=")
 
 
-def _starts(view: View) -> None:
+def _starts(view: ValidationView) -> None:
     if not view.spec.start and view.spec.nodes:
         view.error(
             "no-start", "every node has an incoming edge, so nothing can start", fix="call flow.start(node)"
@@ -79,7 +79,7 @@ def _starts(view: View) -> None:
             )
 
 
-def _unreachable(view: View) -> None:
+def _unreachable(view: ValidationView) -> None:
     todo = [name for name in (*view.spec.start, *_jumps(view)) if name in view.nodes]
     seen = set(todo)
     while todo:
@@ -94,7 +94,7 @@ def _unreachable(view: View) -> None:
             view.error("unreachable", "nothing leads to it", node=name, fix="add an edge to it, or remove it")
 
 
-def _jumps(view: View) -> list[str]:
+def _jumps(view: ValidationView) -> list[str]:
     """Where a walk may go without an edge."""
     spec = view.spec
     targets = [spec.retry_target, spec.fallback_retry_target]
@@ -107,7 +107,7 @@ def _jumps(view: View) -> list[str]:
     return [target for target in targets if target is not None]
 
 
-def _otherwise(view: View) -> None:
+def _otherwise(view: ValidationView) -> None:
     for edges in view.out.values():
         kinds = {edge.kind for edge in edges}
         if EdgeKind.otherwise in kinds and not kinds & {EdgeKind.when, EdgeKind.chosen}:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias, assert_never
 
 from holdfast.model.expr import values
-from holdfast.model.expr.nodes import AllOf, AnyOf, Choose, Compare, Items, Literal, Name, Node, Not
+from holdfast.model.expr.nodes import AllOf, AnyOf, Choose, Comparison, Items, Literal, Name, Node, Not
 from holdfast.model.expr.resolve import Path, Resolve
 from holdfast.model.expr.values import MISSING, contains, equal, strictly_equal, truthy
 
@@ -50,7 +50,7 @@ def closure(node: Node) -> Evaluate:
             return _all(operands)
         case AnyOf(operands):
             return _any(operands)
-        case Compare():
+        case Comparison():
             return _compare(node)
         case Choose():
             return _choose(node)
@@ -98,7 +98,7 @@ def _choose(node: Choose) -> Evaluate:
     return lambda resolve: then(resolve) if truthy(test(resolve)) else otherwise(resolve)
 
 
-def _compare(node: Compare) -> Evaluate:
+def _compare(node: Comparison) -> Evaluate:
     if node.operator in ("in", "not in") and isinstance(node.right, Items):
         return _among(node.left, node.right.items, wanted=node.operator == "in")
     relation = _RELATIONS[node.operator]

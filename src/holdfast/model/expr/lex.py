@@ -43,7 +43,7 @@ _HINTS = {
 } | dict.fromkeys("+-*/%", "there is no arithmetic: compute the value in a node")
 
 
-class Token(NamedTuple):
+class ExprToken(NamedTuple):
     kind: str
     value: object
     column: int
@@ -53,8 +53,8 @@ class Token(NamedTuple):
         return "the end" if self.kind == END else repr(self.source)
 
 
-def tokenize(text: str) -> list[Token]:
-    tokens: list[Token] = []
+def tokenize(text: str) -> list[ExprToken]:
+    tokens: list[ExprToken] = []
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -63,27 +63,27 @@ def tokenize(text: str) -> list[Token]:
         if match.lastgroup != "space":
             tokens.append(_token(text, match))
         position = match.end()
-    tokens.append(Token(END, None, len(text) + 1, ""))
+    tokens.append(ExprToken(END, None, len(text) + 1, ""))
     return tokens
 
 
-def _token(text: str, match: re.Match[str]) -> Token:
+def _token(text: str, match: re.Match[str]) -> ExprToken:
     source, column = match.group(), match.start() + 1
     if match["name"] is not None:
         return _name_token(source, column)
     if match["number"] is not None:
-        return Token(LITERAL, _number(text, match), column, source)
+        return ExprToken(LITERAL, _number(text, match), column, source)
     if match["string"] is not None:
-        return Token(LITERAL, _string(text, source, column), column, source)
-    return Token(OPERATOR, source, column, source)
+        return ExprToken(LITERAL, _string(text, source, column), column, source)
+    return ExprToken(OPERATOR, source, column, source)
 
 
-def _name_token(source: str, column: int) -> Token:
+def _name_token(source: str, column: int) -> ExprToken:
     if source in _WORD_LITERALS:
-        return Token(LITERAL, _WORD_LITERALS[source], column, source)
+        return ExprToken(LITERAL, _WORD_LITERALS[source], column, source)
     if source in _WORD_OPERATORS:
-        return Token(OPERATOR, _WORD_OPERATORS[source], column, source)
-    return Token(NAME, tuple(source.split(".")), column, source)
+        return ExprToken(OPERATOR, _WORD_OPERATORS[source], column, source)
+    return ExprToken(NAME, tuple(source.split(".")), column, source)
 
 
 def _number(text: str, match: re.Match[str]) -> int | float:

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.model.expr.resolve import Path
 
 
-class Power(enum.IntEnum):
+class Precedence(enum.IntEnum):
     """How tightly each form binds; the parser and the printer share it so that they cannot disagree."""
 
     CHOOSE = 1
@@ -48,7 +48,7 @@ class AnyOf(msgspec.Struct, frozen=True):
     operands: tuple[Node, ...]
 
 
-class Compare(msgspec.Struct, frozen=True):
+class Comparison(msgspec.Struct, frozen=True):
     operator: str
     left: Node
     right: Node
@@ -60,7 +60,7 @@ class Choose(msgspec.Struct, frozen=True):
     otherwise: Node
 
 
-Node: TypeAlias = Literal | Name | Items | Not | AllOf | AnyOf | Compare | Choose
+Node: TypeAlias = Literal | Name | Items | Not | AllOf | AnyOf | Comparison | Choose
 
 
 def names_in(node: Node) -> frozenset[Path]:
@@ -79,7 +79,7 @@ def _children(node: Node) -> tuple[Node, ...]:
             return (operand,)
         case AllOf(operands) | AnyOf(operands):
             return operands
-        case Compare(_, left, right):
+        case Comparison(_, left, right):
             return (left, right)
         case Choose(test, then, otherwise):
             return (test, then, otherwise)
@@ -87,7 +87,7 @@ def _children(node: Node) -> tuple[Node, ...]:
             assert_never(node)
 
 
-def spell(node: Node, within: int = Power.CHOOSE) -> str:
+def spell(node: Node, within: int = Precedence.CHOOSE) -> str:
     """Canonical text, in parentheses only where `within` binds tighter than the node itself."""
     text, power = _spelling(node)
     return text if power >= within else f"({text})"
@@ -96,21 +96,21 @@ def spell(node: Node, within: int = Power.CHOOSE) -> str:
 def _spelling(node: Node) -> tuple[str, int]:
     match node:
         case Literal(value):
-            return spell_literal(value), Power.ATOM
+            return spell_literal(value), Precedence.ATOM
         case Name(path):
-            return ".".join(path), Power.ATOM
+            return ".".join(path), Precedence.ATOM
         case Items(items):
-            return f"[{', '.join(spell(item) for item in items)}]", Power.ATOM
+            return f"[{', '.join(spell(item) for item in items)}]", Precedence.ATOM
         case Not(operand):
-            return f"!{spell(operand, Power.NOT)}", Power.NOT
+            return f"!{spell(operand, Precedence.NOT)}", Precedence.NOT
         case AllOf(operands):
-            return " && ".join(spell(each, Power.COMPARE) for each in operands), Power.ALL
+            return " && ".join(spell(each, Precedence.COMPARE) for each in operands), Precedence.ALL
         case AnyOf(operands):
-            return " || ".join(spell(each, Power.ALL) for each in operands), Power.ANY
-        case Compare(operator, left, right):
-            return f"{spell(left, Power.NOT)} {operator} {spell(right, Power.NOT)}", Power.COMPARE
+            return " || ".join(spell(each, Precedence.ALL) for each in operands), Precedence.ANY
+        case Comparison(operator, left, right):
+            return f"{spell(left, Precedence.NOT)} {operator} {spell(right, Precedence.NOT)}", Precedence.COMPARE
         case Choose(test, then, otherwise):
-            return f"{spell(test, Power.ANY)} ? {spell(then)} : {spell(otherwise)}", Power.CHOOSE
+            return f"{spell(test, Precedence.ANY)} ? {spell(then)} : {spell(otherwise)}", Precedence.CHOOSE
         case _:
             assert_never(node)
 

@@ -6,8 +6,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 from holdfast.model.expr.errors import ExprSyntaxError
-from holdfast.model.expr.lex import END, LITERAL, NAME, OPERATOR, Token, tokenize
-from holdfast.model.expr.nodes import AllOf, AnyOf, Choose, Compare, Items, Literal, Name, Node, Not, Power
+from holdfast.model.expr.lex import END, LITERAL, NAME, OPERATOR, ExprToken, tokenize
+from holdfast.model.expr.nodes import AllOf, AnyOf, Choose, Comparison, Items, Literal, Name, Node, Not, Precedence
 
 if TYPE_CHECKING:
     from holdfast.model.expr.resolve import Path
@@ -31,20 +31,20 @@ class _Parser:
         self._depth_left = max_depth
 
     def whole(self) -> Node:
-        node = self._expression(Power.CHOOSE)
+        node = self._expression(Precedence.CHOOSE)
         if self._next.kind != END:
             raise self._fault("an operator or the end", _HINT_AFTER_NAME.get(self._next.source, ""))
         return node
 
     def _expression(self, power: int) -> Node:
         node = self._operand(power)
-        if power <= Power.COMPARE:
+        if power <= Precedence.COMPARE:
             node = self._comparison(node)
-        if power <= Power.ALL and self._sees("&&"):
+        if power <= Precedence.ALL and self._sees("&&"):
             node = self._all(node)
-        if power <= Power.ANY and self._sees("||"):
+        if power <= Precedence.ANY and self._sees("||"):
             node = self._any(node)
-        if power <= Power.CHOOSE and self._sees("?"):
+        if power <= Precedence.CHOOSE and self._sees("?"):
             node = self._choice(node)
         return node
 
@@ -59,10 +59,10 @@ class _Parser:
         if token.value == "[" and token.kind == OPERATOR:
             return self._list(token)
         if token.value == "!":
-            return Not(self._nested(token, Power.NOT))
-        if token.value == "not" and power <= Power.NOT_WORD:
+            return Not(self._nested(token, Precedence.NOT))
+        if token.value == "not" and power <= Precedence.NOT_WORD:
             # Its canonical form may need parentheses too, and must fit the same bound: hence two levels.
-            return Not(self._nested(token, Power.COMPARE, levels=2))
+            return Not(self._nested(token, Precedence.COMPARE, levels=2))
         self._position -= 1
         raise self._fault("a value", "use ! here, or parentheses" if token.value == "not" else "")
 
@@ -70,7 +70,7 @@ class _Parser:
         operator = self._take_comparison()
         if operator is None:
             return left
-        node = Compare(operator, left, self._expression(Power.NOT))
+        node = Comparison(operator, left, self._expression(Precedence.NOT))
         if self._next_is_comparison():
             raise self._fault(
                 "an operator that joins conditions", "comparisons do not chain: join them with &&"
@@ -93,37 +93,37 @@ class _Parser:
     def _all(self, first: Node) -> Node:
         operands = [first]
         while self._accept("&&"):
-            operands.append(self._expression(Power.NOT_WORD))
+            operands.append(self._expression(Precedence.NOT_WORD))
         flat = (each.operands if isinstance(each, AllOf) else (each,) for each in operands)
         return AllOf(tuple(chain.from_iterable(flat)))
 
     def _any(self, first: Node) -> Node:
         operands = [first]
         while self._accept("||"):
-            operands.append(self._expression(Power.ALL))
+            operands.append(self._expression(Precedence.ALL))
         flat = (each.operands if isinstance(each, AnyOf) else (each,) for each in operands)
         return AnyOf(tuple(chain.from_iterable(flat)))
 
     def _choice(self, test: Node) -> Node:
         token = self._take()
-        then = self._nested(token, Power.CHOOSE)
+        then = self._nested(token, Precedence.CHOOSE)
         self._expect(":")
-        return Choose(test, then, self._nested(token, Power.CHOOSE))
+        return Choose(test, then, self._nested(token, Precedence.CHOOSE))
 
-    def _group(self, opening: Token) -> Node:
-        node = self._nested(opening, Power.CHOOSE)
+    def _group(self, opening: ExprToken) -> Node:
+        node = self._nested(opening, Precedence.CHOOSE)
         self._expect(")")
         return node
 
-    def _list(self, opening: Token) -> Node:
+    def _list(self, opening: ExprToken) -> Node:
         items: list[Node] = []
         while not self._accept("]"):
             if items:
                 self._expect(",")
-            items.append(self._nested(opening, Power.CHOOSE))
+            items.append(self._nested(opening, Precedence.CHOOSE))
         return Items(tuple(items))
 
-    def _nested(self, opening: Token, power: int, levels: int = 1) -> Node:
+    def _nested(self, opening: ExprToken, power: int, levels: int = 1) -> Node:
         if self._depth_left < levels:
             raise ExprSyntaxError("nested too deeply", text=self._text, column=opening.column)
         self._depth_left -= levels
@@ -132,10 +132,10 @@ class _Parser:
         return node
 
     @property
-    def _next(self) -> Token:
+    def _next(self) -> ExprToken:
         return self._tokens[self._position]
 
-    def _take(self) -> Token:
+    def _take(self) -> ExprToken:
         token = self._tokens[self._position]
         self._position += 1
         return token

@@ -24,7 +24,7 @@ _CODE = re.compile(r"[A-Z]{3}")
 Section = dict[str, Any]
 
 
-class Compiled(msgspec.Struct, frozen=True):
+class CompiledForm(msgspec.Struct, frozen=True):
     """`form`: the normal shape, JSON only. `options`: the choices of the first decision section."""
 
     form: dict[str, Any]
@@ -33,18 +33,18 @@ class Compiled(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-def compile_form(sections: Any, *, allow_extra: bool = False, templates: bool = True) -> Compiled:
+def compile_form(sections: Any, *, allow_extra: bool = False, templates: bool = True) -> CompiledForm:
     """`templates`: whether texts have placeholders that are filled when the hold opens."""
     if not isinstance(sections, (list, tuple)):
-        return Compiled({}, None, (f"sections: {_short(sections)} is not a list of sections",))
+        return CompiledForm({}, None, (f"sections: {_short(sections)} is not a list of sections",))
     given = list(cast("list[Any]", sections))
     try:
         size = len(msgspec.json.encode(given))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        return Compiled({}, None, (f"sections: is not JSON: {error}",))
+        return CompiledForm({}, None, (f"sections: is not JSON: {error}",))
     if size > field_kinds.MAX_FORM or len(given) > field_kinds.MAX_SECTIONS:
         limits = f"{field_kinds.MAX_FORM:,} bytes and {field_kinds.MAX_SECTIONS} sections"
-        return Compiled(
+        return CompiledForm(
             {}, None, (f"sections: {size:,} bytes, {len(given)} sections; a form has at most {limits}",)
         )
     work = _Compiler(templates, chosen=_chosen(given))
@@ -54,7 +54,7 @@ def compile_form(sections: Any, *, allow_extra: bool = False, templates: bool = 
         form["allow_extra"] = True
     if not templates:
         form["literal"] = True
-    return Compiled(form, primary_options(form), tuple(work.problems), tuple(work.warnings))
+    return CompiledForm(form, primary_options(form), tuple(work.problems), tuple(work.warnings))
 
 
 def primary(form: Mapping[str, Any]) -> Section | None:

@@ -46,7 +46,7 @@ def _section(name: str, schema: Any, required: bool) -> dict[str, Any]:
     section: dict[str, Any] = {"type": "input", "field": name, **_kind(part)}
     limits = {} if "schema" in section else _LIMITS
     section |= {own: part[key] for key, own in limits.items() if key in part}
-    section |= {own: schema[key] for key, own in _LIMITS.items() if key in schema and key in _TOLD}
+    section |= {own: schema[key] for key, own in _LIMITS.items() if key in schema and key in _ANNOTATIONS}
     if section.get("default", 0) is None:
         del section["default"]
     if section["kind"] == "boolean" or (required and not optional):
@@ -54,7 +54,7 @@ def _section(name: str, schema: Any, required: bool) -> dict[str, Any]:
     return section
 
 
-_TOLD: Final = ("title", "description", "default")
+_ANNOTATIONS: Final = ("title", "description", "default")
 
 
 def _without_null(schema: Any) -> tuple[dict[str, Any], bool]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.model.expr import Resolve
-from holdfast.model.hold_rendering import Showing
+from holdfast.model.hold_rendering import PlaceholderRenderer
 from holdfast.model.template import json_bytes
 
 
@@ -42,7 +42,7 @@ def render_form(
     """The snapshot that is stored with the hold. A literal form has no placeholders, only texts.
 
     Raises UnshowableError for what is too large, and in a strict form for what has no value."""
-    work = _Renderer(Showing(None if form.get("literal") else resolve, strict=strict))
+    work = _Renderer(PlaceholderRenderer(None if form.get("literal") else resolve, strict=strict))
     sections = [work.section(each, f"sections[{i}]") for i, each in enumerate(form["sections"])]
     found = {**form, "sections": sections}
     if work.showing.warnings:
@@ -51,7 +51,7 @@ def render_form(
 
 
 class _Renderer:
-    def __init__(self, showing: Showing) -> None:
+    def __init__(self, showing: PlaceholderRenderer) -> None:
         self.showing = showing
 
     def section(self, given: Mapping[str, Any], where: str) -> dict[str, Any]:

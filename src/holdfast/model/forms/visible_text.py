@@ -14,15 +14,15 @@ _UNSEEN = re.compile(
 )
 
 
-def unmasked(value: Any) -> Any:
+def show_invisible(value: Any) -> Any:
     """Texts wherever they stand in a JSON value; the rest is as it was."""
     if isinstance(value, str):
         return value if value.isascii() else _UNSEEN.sub(_number, value)
     if isinstance(value, Mapping):
         pairs = cast("Mapping[Any, Any]", value).items()
-        return {unmasked(name) if isinstance(name, str) else name: unmasked(inner) for name, inner in pairs}
+        return {show_invisible(name) if isinstance(name, str) else name: show_invisible(inner) for name, inner in pairs}
     if isinstance(value, (list, tuple)):
-        return [unmasked(inner) for inner in cast("list[Any]", value)]
+        return [show_invisible(inner) for inner in cast("list[Any]", value)]
     return value
 
 

@@ -19,12 +19,12 @@ from holdfast.model.position import Exec, OpenHold, Position, naps_of
 from holdfast.model.program import Program
 from holdfast.model.record_bodies import CreatedBody
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.admission import stand_like
+from holdfast.runs.admission import limits_for_fork
 from holdfast.runs.attachments import inherited_files
 from holdfast.runs.blobs import refs_in
-from holdfast.runs.branch.patch import partitions, patched
-from holdfast.runs.events import Reader, reader_of
-from holdfast.runs.history.checkpoints import Folded, fold_to, resolve
+from holdfast.runs.branch.patch import partitions, apply_patch
+from holdfast.runs.events import RunReader, reader_of
+from holdfast.runs.history.checkpoints import FoldedRun, fold_to, resolve
 from holdfast.runs.history.versions import version_at
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.stored_program import stored_program
@@ -36,7 +36,7 @@ from holdfast.types.record import Kind, Move, NewTimer, Record, Side
 from holdfast.types.value import FrozenDict
 
 if TYPE_CHECKING:
-    from holdfast.runs.seal import Sealer
+    from holdfast.runs.seal import RecordCodec
     from holdfast.runs.service import RunService
 
 
@@ -76,7 +76,7 @@ async def fork(
     sealer = reader.sealer
     if reader.exact:
         await service.keep_flow(program)
-    blobs = patched(program, folded, changes, sealer) if changes else []
+    blobs = apply_patch(program, folded, changes, sealer) if changes else []
     now = service.store.now()
     records, more = _records(program, folded, run, now, sealer, supersede=supersede, changes=changes)
     await service.runtime.desk.of(source.tenant).put(blobs + more)
@@ -89,14 +89,14 @@ async def fork(
     return row
 
 
-def _program(service: RunService, source: RunRow, reader: Reader) -> Program:
+def _program(service: RunService, source: RunRow, reader: RunReader) -> Program:
     loaded = service.runtime.programs
     if not reader.exact and not any(program.graph.name == source.flow for program in loaded.values()):
         return stored_program(source, reader.graph)
     return service.runtime.program_for(source.version, source.flow)
 
 
-def _require_plain(reader: Reader, source: RunRow) -> None:
+def _require_plain(reader: RunReader, source: RunRow) -> None:
     registry = reader.sealer.registry
     if isinstance(registry, LenientRegistry) and registry.met:
         raise FlowNotFoundError(
@@ -109,7 +109,7 @@ def _require_plain(reader: Reader, source: RunRow) -> None:
 def _new_run(
     program: Program, source: RunRow, at: int, run: RunId, records: list[Record], now: int, supersede: bool
 ) -> NewRun:
-    gate, gates = stand_like(program, source)
+    gate, gates = limits_for_fork(program, source)
     return NewRun(
         id=run,
         tenant=source.tenant,
@@ -137,10 +137,10 @@ def _new_run(
 
 def _records(
     program: Program,
-    folded: Folded,
+    folded: FoldedRun,
     run: RunId,
     now: int,
-    sealer: Sealer,
+    sealer: RecordCodec,
     *,
     supersede: bool,
     changes: dict[str, Any],
@@ -179,7 +179,7 @@ def _add_blobs(record: Record, digests: set[bytes]) -> None:
     record.side.blobs = sorted(digests.union(record.side.blobs))
 
 
-def _base(folded: Folded) -> dict[str, Any]:
+def _base(folded: FoldedRun) -> dict[str, Any]:
     """Everything that the new run needs, by value or by blob: its source may be pruned or deleted."""
     history = folded.history
     for execution in history.executions:
@@ -187,7 +187,7 @@ def _base(folded: Folded) -> dict[str, Any]:
     return {**dump_position(folded.pos, whole=True, by_ref=True), HISTORY: history.dump()}
 
 
-def _lineage(folded: Folded, supersede: bool, changes: dict[str, Any]) -> dict[str, Any]:
+def _lineage(folded: FoldedRun, supersede: bool, changes: dict[str, Any]) -> dict[str, Any]:
     row, record = folded.row, folded.record
     told: dict[str, Any] = {"run": row.id, "checkpoint": checkpoint_id(row.id, record.seq), "seq": record.seq}
     if changes:
@@ -287,7 +287,7 @@ def reopen(decision: Decision, history: History, waits: dict[str, OpenHold]) -> 
     for execution in list(pos.execs.values()):
         node = node_of(decision.graph, pos, execution)
         if node.kind is NodeKind.hold and execution.phase == "work":
-            if breakpoints.stops(decision, execution):
+            if breakpoints.is_at_breakpoint(decision, execution):
                 breakpoints.pause(decision, execution)
             else:
                 holds.ask_node(decision, execution, node)
@@ -304,7 +304,7 @@ def reopen(decision: Decision, history: History, waits: dict[str, OpenHold]) -> 
 
 
 def _ask_again(decision: Decision, execution: Exec, asked: dict[str, Any]) -> None:
-    spec = holds.asked_again(asked)
+    spec = holds.spec_from_asked(asked)
     key = asked["key"].partition(":")[2]
     holds.ask_inside(
         decision, execution, key, asked["ordinal"], spec, FrozenDict(asked["context"] or {}), asked["code"]

@@ -9,12 +9,12 @@ from holdfast.checkpoint import Blob, pack, spill
 from holdfast.errors import InputError, StateError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs.history.checkpoints import Folded
+from holdfast.runs.history.checkpoints import FoldedRun
 from holdfast.types.reduce import GROWS
 from holdfast.types.value import FrozenDict, FrozenList, freeze, thaw
 
 if TYPE_CHECKING:
-    from holdfast.runs.seal import Sealer
+    from holdfast.runs.seal import RecordCodec
 
 PARTITIONS: Final = ("input", "scratch", "artifacts", "diagnostics")
 # What a person calls them, besides.
@@ -37,7 +37,7 @@ def partitions(patch: Mapping[str, Any] | None, given: Any) -> dict[str, Any]:
     return changes
 
 
-def patched(program: Program, folded: Folded, changes: dict[str, Any], sealer: Sealer) -> list[Blob]:
+def apply_patch(program: Program, folded: FoldedRun, changes: dict[str, Any], sealer: RecordCodec) -> list[Blob]:
     """Lay the changes over the root scope. Answers blobs for values too large for a record."""
     blobs: list[Blob] = []
     pos = folded.pos

@@ -17,10 +17,10 @@ from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.context.emit import Emitter
-from holdfast.runs.context.questions import Manner, Options, Reply, context_of, question, reply_of, storable
+from holdfast.runs.context.questions import QuestionOptions, Options, Reply, context_of, question, reply_of, storable
 from holdfast.runs.context.substeps import (
     Numbers,
-    Step,
+    SubstepCall,
     Substeps,
     effect_of,
     require_callable,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from holdfast.runs.memory import NodeMemory
 
 
-class Patience:
+class PausedTimeout:
     """Entered once for each question that is open: of several, the last answer starts the clock again."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Context:
         self._artifacts: list[Op] = []
         self._spent: list[Usage] = []
         self._calls: set[ThreadFuture[Any]] = set()
-        self.patience = Patience()
+        self.patience = PausedTimeout()
         # Writes to the memory that wait until the node has settled.
         self.memories: list[Memory] = []
         self._lives = 0
@@ -269,7 +269,7 @@ class Context:
         known = self._numbers.recorded(ordinal, name)
         if known is not None and known.done:
             return result_of(known)
-        return await self._substeps.run(Step(ordinal, name, kind, idempotent), fn, args, kwargs)
+        return await self._substeps.run(SubstepCall(ordinal, name, kind, idempotent), fn, args, kwargs)
 
     def recorded(self, key: str) -> str | None:
         """The name of the sub-step or question that is recorded under this key."""
@@ -298,7 +298,7 @@ class Context:
 
     @overload
     async def ask(
-        self, prompt: str, *, form: type[T], options: None = None, **manner: Unpack[Manner]
+        self, prompt: str, *, form: type[T], options: None = None, **manner: Unpack[QuestionOptions]
     ) -> T: ...
 
     @overload
@@ -309,7 +309,7 @@ class Context:
         options: Options | None = None,
         schema: Mapping[str, Any] | None = None,
         form: Any = None,
-        **manner: Unpack[Manner],
+        **manner: Unpack[QuestionOptions],
     ) -> Reply: ...
 
     async def ask(

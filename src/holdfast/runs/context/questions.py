@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.checkpoint import pack
-from holdfast.engine.holds import timed
+from holdfast.engine.holds import with_timeout
 from holdfast.errors import (
     AnswerInvalidError,
     HoldCancelledError,
@@ -25,21 +25,21 @@ from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.forms.compile import SUBMIT, compile_form, primary_options
 from holdfast.model.forms.json_schema import schema_of, sections_of
 from holdfast.model.forms.render import render_form
-from holdfast.model.forms.visible_text import unmasked
+from holdfast.model.forms.visible_text import show_invisible
 from holdfast.model.graph import HoldSpec
 from holdfast.model.hold_rendering import MAX_SHOWN, UnshowableError
 from holdfast.model.hold_rules import decision_of, read_option
-from holdfast.model.hold_terms import Duration, Read, TermsGiven, ask_faults, read_terms
+from holdfast.model.hold_terms import Duration, ParsedTerms, HoldTermsOptions, ask_faults, read_terms
 from holdfast.model.position import Sub
 from holdfast.runs.context.attempt import Attempt
 from holdfast.types.hold import Option
-from holdfast.types.redaction import veil
+from holdfast.types.redaction import redactor
 from holdfast.types.terms import HoldTerms
-from holdfast.types.text import require_text, told
+from holdfast.types.text import require_text, clean_text
 from holdfast.types.value import freeze
 
 
-def form_asked(
+def form_schema(
     form: Any, schema: Any, options: tuple[Option, ...] | None, where: str
 ) -> tuple[dict[str, Any], tuple[Option, ...]]:
     """The schema that carries the form, and the choices. Its texts are texts: the handler has filled them."""
@@ -52,7 +52,7 @@ def form_asked(
     if found.options is not None and options is not None:
         problems.append("options= and a decision section are both given; leave one of them out")
     if problems:
-        lines = "".join(f"\n  - {told(each, 500)}" for each in problems)
+        lines = "".join(f"\n  - {clean_text(each, 500)}" for each in problems)
         raise InputError(f"{where} makes no sense:{lines}", hint="Mend the form.", problems=problems)
     try:
         shown = render_form(found.form)
@@ -66,12 +66,12 @@ def _sections(form: Any, where: str) -> list[dict[str, Any]]:
         return sections_of(type_schema(form))
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{where}: no form can be made of {told(repr(form), 80)}: {error}.",
+            f"{where}: no form can be made of {clean_text(repr(form), 80)}: {error}.",
             hint="Give a list of sections, a type with fields, or a JSON Schema of an object.",
         ) from error
 
 
-def typed(form: Any, values: Any, where: str) -> Any:
+def form_instance(form: Any, values: Any, where: str) -> Any:
     """What was filled in, as an instance of the form's type."""
     try:
         required: Any = type_schema(form).get("required", ())
@@ -79,7 +79,7 @@ def typed(form: Any, values: Any, where: str) -> Any:
         return form.model_validate(given) if is_pydantic(form) else msgspec.convert(given, form)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{where}: what was filled in is no {form.__name__}: {told(str(error), 500)}",
+            f"{where}: what was filled in is no {form.__name__}: {clean_text(str(error), 500)}",
             hint="A form cannot ask for what only the type's own code checks: check that in the node.",
         ) from error
 
@@ -93,7 +93,7 @@ def type_schema(form: Any) -> dict[str, Any]:
 Options = Sequence[str | Mapping[str, Any] | Option]
 
 
-class Manner(TermsGiven, total=False):
+class QuestionOptions(HoldTermsOptions, total=False):
     """How `ctx.ask` asks."""
 
     assignee: str | None
@@ -133,7 +133,7 @@ def reply_of(sub: Sub, form: Any = None, *, bare: bool = False) -> Any:
         raise lost(sub.error.message)
     reply = Reply(sub.value)
     if isinstance(form, type) and reply.data is not None:
-        reply.data = typed(form, reply.data, "ctx.ask")
+        reply.data = form_instance(form, reply.data, "ctx.ask")
         return reply.data if bare else reply
     return reply
 
@@ -149,13 +149,13 @@ def question(
 ) -> HoldSpec:
     """Raises InputError that lists everything that is wrong with it."""
     node = attempt.node.id
-    unknown = sorted(manner.keys() - Manner.__annotations__.keys())
+    unknown = sorted(manner.keys() - QuestionOptions.__annotations__.keys())
     if unknown:
         raise TypeError(f"ctx.ask has no {', '.join(unknown)}")
     normal = options_of(options)
     if form is not None:
-        schema, normal = form_asked(form, schema, normal, f"form of ctx.ask in node {node!r}")
-    agreed = _agreed(manner, normal, node)
+        schema, normal = form_schema(form, schema, normal, f"form of ctx.ask in node {node!r}")
+    agreed = _terms_for(manner, normal, node)
     spec = HoldSpec(
         type=_text("type", manner.get("type"), node) or ("approval" if normal else "freeform"),
         prompt=_prompt(prompt, node),
@@ -169,12 +169,12 @@ def question(
         terms=msgspec.UNSET if agreed.terms == HoldTerms() else agreed.terms,
     )
     timeout = manner.get("timeout")
-    return spec if timeout is None else timed(spec, timeout)
+    return spec if timeout is None else with_timeout(spec, timeout)
 
 
 def _prompt(text: str, node: str) -> str:
     """Raises ValueTooLargeError."""
-    shown = unmasked(veil.hide(text))
+    shown = show_invisible(redactor.hide(text))
     size = len(shown.encode())
     if size > MAX_SHOWN:
         raise ValueTooLargeError(
@@ -186,13 +186,13 @@ def _prompt(text: str, node: str) -> str:
     return shown
 
 
-def _agreed(manner: Mapping[str, Any], options: Sequence[Option] | None, node: str) -> Read:
+def _terms_for(manner: Mapping[str, Any], options: Sequence[Option] | None, node: str) -> ParsedTerms:
     faults: list[str] = []
     on_timeout = _text("on_timeout", manner.get("on_timeout"), node)
     found = read_terms(manner, on_timeout, lambda _rule, message, _fix: faults.append(message))
     faults += ask_faults(manner.get("assignee"), manner.get("priority"), found, options)
     if faults:
-        lines = "".join(f"\n  - {told(fault, 500)}" for fault in faults)
+        lines = "".join(f"\n  - {clean_text(fault, 500)}" for fault in faults)
         raise InputError(f"ctx.ask in node {node!r} cannot ask that:{lines}", problems=faults)
     return found
 
@@ -204,10 +204,10 @@ def _text(what: str, value: str | None, node: str) -> str | None:
 def _schema(attempt: Attempt, schema: Mapping[str, Any]) -> dict[str, Any]:
     where = f"schema of ctx.ask in node {attempt.node.id!r}"
     if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"{where}: {told(repr(schema), 80)} is not a JSON Schema.", hint="Give a dict.")
+        raise InputError(f"{where}: {clean_text(repr(schema), 80)} is not a JSON Schema.", hint="Give a dict.")
     faults = schema_faults(schema)
     if faults:
-        lines = "".join(f"\n  - {told(fault, 500)}" for fault in faults)
+        lines = "".join(f"\n  - {clean_text(fault, 500)}" for fault in faults)
         raise InputError(f"{where} makes no sense:{lines}", hint="Mend the schema.", problems=faults)
     return storable(attempt, "schema", dict(schema))
 
@@ -239,7 +239,7 @@ def options_of(options: Options | None) -> tuple[Option, ...] | None:
         return None
     if isinstance(options, str) or not options:
         raise AnswerInvalidError(
-            f"options={told(repr(options), 80)} of a question is no list with something to choose.",
+            f"options={clean_text(repr(options), 80)} of a question is no list with something to choose.",
             hint="Leave it out for a free answer.",
         )
     found = [_option_of(option) for option in options]

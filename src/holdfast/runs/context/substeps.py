@@ -22,14 +22,14 @@ from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.driver.handler_result import describe
 from holdfast.telemetry import on_substep
 from holdfast.types.status import REPEATABLE, Effect
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 from holdfast.types.value import freeze
 
 inside_step: ContextVar[bool] = ContextVar("inside a sub-step", default=False)
 spending: ContextVar[list[Usage] | None] = ContextVar("what the sub-step costs", default=None)
 
 
-class Step(NamedTuple):
+class SubstepCall(NamedTuple):
     ordinal: str
     name: str
     effect: Effect
@@ -89,7 +89,7 @@ class Substeps:
         while self.running:
             await asyncio.wait(self.running)
 
-    async def run(self, step: Step, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    async def run(self, step: SubstepCall, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         at = self._attempt
         if step.idempotent and "idempotency_key" in inspect.signature(fn).parameters:
             kwargs["idempotency_key"] = at.driver.clerk.step_key(at.execution, at.node, step.ordinal)
@@ -104,7 +104,7 @@ class Substeps:
             done.set_result(None)
             at.driver.clerk.step_ended()
 
-    async def _perform(self, step: Step, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    async def _perform(self, step: SubstepCall, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         at, clerk = self._attempt, self._attempt.driver.clerk
         repeatable = step.effect in REPEATABLE
         if not repeatable:
@@ -124,7 +124,7 @@ class Substeps:
             raise _failed(error)
         return value
 
-    def _kept(self, step: Step, value: Any, *, sure: bool) -> Any:
+    def _kept(self, step: SubstepCall, value: Any, *, sure: bool) -> Any:
         """The result as it is recorded. An effect whose result cannot be kept is in doubt: it happened, and
         nobody could say later what came of it."""
         at = self._attempt
@@ -168,7 +168,7 @@ def total(spent: Sequence[Usage]) -> Usage | None:
 def require_callable(fn: object, name: str, node: str) -> None:
     if not callable(fn):
         raise InputError(
-            f"step {name!r} of node {node!r} is to call {told(repr(fn), 200)}, which is no function.",
+            f"step {name!r} of node {node!r} is to call {clean_text(repr(fn), 200)}, which is no function.",
             hint='Give the function and its arguments: ctx.step("pay", pay, order).',
         )
 
@@ -178,7 +178,7 @@ def effect_of(given: str | Effect, name: str, node: str) -> Effect:
         return Effect(given)
     except ValueError:
         raise InputError(
-            f"step {name!r} of node {node!r} has the effect {told(repr(given), 200)}.",
+            f"step {name!r} of node {node!r} has the effect {clean_text(repr(given), 200)}.",
             hint=f"It is one of: {', '.join(Effect)}.",
         ) from None
 

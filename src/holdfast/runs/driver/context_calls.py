@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.engine import holds, timers
 from holdfast.engine.decision import lists_checkpoint
-from holdfast.engine.messages import Finished, Message, Proven
+from holdfast.engine.messages import HandlerFinished, Message, SubstepEvidence
 from holdfast.errors import VersionMismatchError
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.paths import resolver
@@ -17,7 +17,7 @@ from holdfast.model.record_bodies import ChunkBody, IntentBody, SubstepBody
 from holdfast.model.template import as_text, compile_template
 from holdfast.runs.context.context import Context
 from holdfast.runs.context.skills import RunSkills
-from holdfast.runs.context.substeps import Step
+from holdfast.runs.context.substeps import SubstepCall
 from holdfast.runs.context.threads import Suspended, ThreadContext
 from holdfast.runs.memory import NodeMemory, StoredMemory
 from holdfast.telemetry import crashpoint, log
@@ -36,7 +36,7 @@ def _place(execution: Exec, node: Node) -> tuple[str, str]:
     return execution.born or (execution.scope, node.id)
 
 
-class Clerk:
+class ContextCalls:
     """Serves all contexts of one run, on the driver's loop."""
 
     def __init__(self, driver: Driver) -> None:
@@ -109,7 +109,7 @@ class Clerk:
         )
 
     # Sub-steps and live output.
-    async def intend_step(self, execution: Exec, node: Node, step: Step) -> None:
+    async def intend_step(self, execution: Exec, node: Node, step: SubstepCall) -> None:
         driver = self.driver
         key = self.step_key(execution, node, step.ordinal) if step.idempotent else ""
         body = IntentBody(0, step.ordinal, key, FrozenDict({"step": step.name}))
@@ -132,7 +132,7 @@ class Clerk:
         driver = self.driver
         intent = execution.step_intents.get(body.ordinal)
         if intent is not None and body.error is None:
-            proven = Proven(ordinal=body.ordinal, name=body.name, value=body.value, effect=effect)
+            proven = SubstepEvidence(ordinal=body.ordinal, name=body.name, value=body.value, effect=effect)
             driver.witness.keep(driver.pos.head + 1, intent, proven)
         outcome = outcome or ("success" if body.error is None else "fail")
         driver.writer.note(Kind.substep, body, execution, node, outcome=outcome, effect=effect, listed=listed)
@@ -173,7 +173,7 @@ class Clerk:
         known = execution.subs.get(key)
         wake = self.driver.runtime.clock.now() + int(seconds * 1e6) if known is None else int(known.value)
         decision = self.driver.decision()
-        timers.nap(decision, execution, node, key, wake)
+        timers.sleep_inside(decision, execution, node, key, wake)
         self.driver.writer.append_all(decision)
         self.driver.recorder.hurry()
 
@@ -204,7 +204,7 @@ class Clerk:
         graph = driver.pos.scope_graph(driver.graph, driver.pos.scopes[execution.scope])
         return node.memory or graph.spec.memory
 
-    def remember_at_settle(self, finished: Finished, memories: list[Memory]) -> None:
+    def remember_at_settle(self, finished: HandlerFinished, memories: list[Memory]) -> None:
         if isinstance(self.driver.runtime.memory, StoredMemory):
             finished.memories = memories
         else:
@@ -213,7 +213,7 @@ class Clerk:
     async def remember(self, messages: list[Message]) -> None:
         """Writes to a memory that is not the store's own: applied after the settle has committed."""
         driver = self.driver
-        settled = [(m.scope, m.node, m.visit) for m in messages if type(m) is Finished]
+        settled = [(m.scope, m.node, m.visit) for m in messages if type(m) is HandlerFinished]
         for key in [key for key in settled if key in self.remember_later]:
             await driver.recorder.committed(driver.queue, driver.pos.head)
             for memory in self.remember_later.pop(key):

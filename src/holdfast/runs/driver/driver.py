@@ -9,27 +9,27 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.engine.decision import Decision
-from holdfast.engine.messages import Finished, Message
+from holdfast.engine.messages import HandlerFinished, Message
 from holdfast.engine.step import step
 from holdfast.errors import LeaseLostError, StoreError
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Position
 from holdfast.model.program import Program
-from holdfast.runs.driver.context_calls import Clerk
-from holdfast.runs.driver.handler_call import Performer
-from holdfast.runs.driver.handler_tasks import UnderWay
-from holdfast.runs.driver.inbox import Box
-from holdfast.runs.driver.late_evidence import Witness
-from holdfast.runs.driver.load import Loaded
-from holdfast.runs.driver.park import Parker
-from holdfast.runs.driver.wait import Waiter
-from holdfast.runs.driver.writer import Writer
+from holdfast.runs.driver.context_calls import ContextCalls
+from holdfast.runs.driver.handler_call import HandlerCall
+from holdfast.runs.driver.handler_tasks import HandlerTasks
+from holdfast.runs.driver.inbox import DriverInbox
+from holdfast.runs.driver.late_evidence import LateEvidence
+from holdfast.runs.driver.load import LoadedRun
+from holdfast.runs.driver.park import DriverPark
+from holdfast.runs.driver.wait import DriverWait
+from holdfast.runs.driver.writer import JournalWriter
 from holdfast.runs.hold_preparation import facts_of
-from holdfast.runs.recorder.queue import patiently
+from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.runs.recorder.recorder import MAX_DELAY
-from holdfast.runs.typed_values import Fitting
+from holdfast.runs.typed_values import TypedValues
 from holdfast.store.protocols import Claim
-from holdfast.telemetry import Where, here
+from holdfast.telemetry import NodePlace, current_node
 from holdfast.types.ids import RunId
 from holdfast.types.status import REPEATABLE, RunStatus
 
@@ -45,7 +45,7 @@ STARVING = 0.1
 class Driver:
     """Owns the position of one run in memory, from claim to park or end."""
 
-    def __init__(self, runtime: Runtime, program: Program, claim: Claim, loaded: Loaded) -> None:
+    def __init__(self, runtime: Runtime, program: Program, claim: Claim, loaded: LoadedRun) -> None:
         self.runtime = runtime
         self.program = program
         self.graph: Graph = program.graph
@@ -69,20 +69,20 @@ class Driver:
         self.inline: Exec | None = None
         self.interrupted = False
         self.breath = monotonic()
-        self.box = Box(self)
-        self.writer = Writer(self, loaded.since_snapshot)
-        self.underway = UnderWay(self)
-        self.performer = Performer(self)
-        self.clerk = Clerk(self)
-        self.witness = Witness(self)
-        self.fits = Fitting(program)
-        self.waiter = Waiter(self)
-        self.parker = Parker(self)
+        self.box = DriverInbox(self)
+        self.writer = JournalWriter(self, loaded.since_snapshot)
+        self.underway = HandlerTasks(self)
+        self.performer = HandlerCall(self)
+        self.clerk = ContextCalls(self)
+        self.witness = LateEvidence(self)
+        self.fits = TypedValues(program)
+        self.waiter = DriverWait(self)
+        self.parker = DriverPark(self)
 
     async def drive(self) -> RunStatus:
         """Until the run ends or waits. Raises LeaseLostError where another worker took it over."""
         self.task = asyncio.current_task()
-        token = here.set((self, None))
+        token = current_node.set((self, None))
         try:
             return await self._drive()
         except asyncio.CancelledError:
@@ -103,7 +103,7 @@ class Driver:
         finally:
             await self.underway.stop(set())
             self.recorder.close(self.queue)
-            here.reset(token)
+            current_node.reset(token)
             # From here on the task is our caller's own: nobody cancels it for what was ours.
             self.task = None
             self.left.set()
@@ -147,7 +147,7 @@ class Driver:
         """What a record cannot hold is a failure of its node; how an effect ended is kept as evidence."""
         pos = self.pos
         for i, message in enumerate(messages):
-            if type(message) is Finished:
+            if type(message) is HandlerFinished:
                 execution = pos.execs.get((message.scope, message.node))
                 if execution is None:
                     continue
@@ -208,7 +208,7 @@ class Driver:
             return messages
         mail = await self.box.take()
         # A handler that finishes although it was told to stop does so after the cancel, not before it.
-        after = stopped and isinstance(message, Finished) and message.error is None
+        after = stopped and isinstance(message, HandlerFinished) and message.error is None
         return [*mail, *messages] if after else [*messages, *mail]
 
     def _was_interrupted(self) -> bool:
@@ -225,9 +225,9 @@ class Driver:
     def node(self, execution: Exec) -> Node:
         return self.graph_of(execution).nodes[execution.node]
 
-    def where(self, execution: Exec | None) -> Where | None:
+    def where(self, execution: Exec | None) -> NodePlace | None:
         execution = execution or self.inline
-        return execution and Where(
+        return execution and NodePlace(
             self.run,
             self.row.flow,
             execution.scope,
@@ -250,7 +250,7 @@ class Driver:
     async def patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What may simply be asked again while the store is away: reads, and writes that say the same twice.
         An effect under way elsewhere in this run is not cut short for it."""
-        return await patiently(ask, self.queue)
+        return await retry_while_unavailable(ask, self.queue)
 
     async def lease_margin(self) -> None:
         """An effect is not started on a lease that may lapse under it (D-17)."""

@@ -7,12 +7,12 @@ import inspect
 import time
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engine.messages import Doubted, Finished
+from holdfast.engine.messages import SubstepDoubted, HandlerFinished
 from holdfast.errors import HoldfastError, InputError, LeaseLostError, NodeTimeoutError, StoreError
 from holdfast.model.graph import Node
 from holdfast.model.operations import check_ops
 from holdfast.model.position import SETTLED, Exec, Scope
-from holdfast.model.program import Handler, Program
+from holdfast.model.program import NodeHandler, Program
 from holdfast.model.record_bodies import Usage
 from holdfast.runs.context.context import Context
 from holdfast.runs.context.threads import Suspended, ThreadContext
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 SLOW = 50_000  # microseconds: work that took longer is flushed at once (D-9)
 
 
-class Performer:
+class HandlerCall:
     """What it answers is a message to the engine; nothing here moves the position."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
 
-    async def run(self, execution: Exec) -> Finished | Doubted | None:
+    async def run(self, execution: Exec) -> HandlerFinished | SubstepDoubted | None:
         """Call a node's handler and report how it ended."""
         driver = self.driver
         scope = driver.pos.scopes[execution.scope]
@@ -102,7 +102,7 @@ class Performer:
             hint="Start a worker that carries this version of the flow.",
         )
 
-    def _context(self, execution: Exec, node: Node, handler: Handler) -> Context:
+    def _context(self, execution: Exec, node: Node, handler: NodeHandler) -> Context:
         ctx = (Context if handler.is_async else ThreadContext)(self.driver, execution, node)
         self.driver.underway.contexts[(execution.scope, execution.node)] = ctx
         return ctx
@@ -112,7 +112,7 @@ class Performer:
         owner = self.driver.pos.execs.get(scope.owner) if scope.owner is not None else None
         return owner.items[scope.index] if owner is not None and owner.items is not None else None
 
-    async def _call(self, node: Node, handler: Handler, ctx: Context, state: Any, item: Any) -> Any:
+    async def _call(self, node: Node, handler: NodeHandler, ctx: Context, state: Any, item: Any) -> Any:
         args = {"state": state, "ctx": ctx, "item": item}
         if node.timeout is None:
             return await handler_result.call(handler, args)
@@ -136,8 +136,8 @@ class Performer:
         scratch: dict[str, Any],
         ctx: Context | None,
         started: int,
-    ) -> Finished:
-        finished = Finished(
+    ) -> HandlerFinished:
+        finished = HandlerFinished(
             scope=execution.scope,
             node=execution.node,
             visit=execution.visit,
@@ -155,7 +155,7 @@ class Performer:
             if finished.error is not None and not program.graph.walk:
                 return finished
             finished.reported = finished.error is not None
-        finished.ops, finished.output = handler_result.understand(program, node, result, scratch, ctx)
+        finished.ops, finished.output = handler_result.interpret_result(program, node, result, scratch, ctx)
         if finished.duration > SLOW or finished.usage is not None:
             self.driver.writer.hurry = True
         return finished
@@ -168,10 +168,10 @@ class Performer:
         ctx = ctx or Context(self.driver, execution, node)
         return await handler_result.route(program, node, program.routers.get(node.id, []), after, ctx)
 
-    async def _choose(self, program: Program, node: Node, execution: Exec) -> Finished:
+    async def _choose(self, program: Program, node: Node, execution: Exec) -> HandlerFinished:
         """A node that has no handler, or whose handler failed, is done: code chooses the way on."""
         settled = execution.subs[SETTLED].value
-        finished = Finished(
+        finished = HandlerFinished(
             scope=execution.scope,
             node=execution.node,
             visit=execution.visit,
@@ -189,7 +189,7 @@ class Performer:
             finished.error, finished.outcome = handler_result.describe(error), "fail"
         return finished
 
-    async def probe(self, execution: Exec) -> Finished | None:
+    async def probe(self, execution: Exec) -> HandlerFinished | None:
         """Find out whether an effect happened, by the node's own probe."""
         driver = self.driver
         scope = driver.pos.scopes[execution.scope]
@@ -200,7 +200,7 @@ class Performer:
         ctx = Context(driver, execution, node)
         state = program.schema.build(scratch)
         assert handler.probe is not None
-        finished = Finished(scope=execution.scope, node=execution.node, visit=execution.visit)
+        finished = HandlerFinished(scope=execution.scope, node=execution.node, visit=execution.visit)
         try:
             found = handler.probe(*_probe_args(handler, state, ctx))
             if asyncio.iscoroutine(found):
@@ -217,10 +217,10 @@ class Performer:
         else:
             finished.probe = "happened"
             if found is not True:
-                finished.ops, finished.output = handler_result.understand(program, node, found, scratch, ctx)
+                finished.ops, finished.output = handler_result.interpret_result(program, node, found, scratch, ctx)
         return finished
 
-    def storable(self, message: Finished, execution: Exec) -> Finished:
+    def storable(self, message: HandlerFinished, execution: Exec) -> HandlerFinished:
         """What a record cannot hold is a failure of its node, found before the engine counts on it."""
         driver = self.driver
         try:
@@ -240,16 +240,16 @@ class Performer:
         return message
 
 
-def _may_route(node: Node, finished: Finished) -> bool:
+def _may_route(node: Node, finished: HandlerFinished) -> bool:
     """An effect is recorded first: whatever its router does then, it is not run again."""
     return node.effect in REPEATABLE and node.guard is None and finished.error is None
 
 
-def _doubt(execution: Exec, ctx: Context) -> Doubted:
+def _doubt(execution: Exec, ctx: Context) -> SubstepDoubted:
     """Whatever the handler made of it: a sub-step whose outcome is unknown is for the in-doubt policy."""
     assert ctx.doubt is not None
     substep, error = ctx.doubt
-    return Doubted(
+    return SubstepDoubted(
         scope=execution.scope, node=execution.node, visit=execution.visit, substep=substep, error=error
     )
 
@@ -268,7 +268,7 @@ def _since(started: int) -> int:
     return (time.perf_counter_ns() - started) // 1000
 
 
-def _probe_args(handler: Handler, state: Any, ctx: Context) -> list[Any]:
+def _probe_args(handler: NodeHandler, state: Any, ctx: Context) -> list[Any]:
     assert handler.probe is not None
     names = list(inspect.signature(handler.probe).parameters)
     return [ctx if name == "ctx" else state for name in names[:2]]

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.engine.messages import Finished
+from holdfast.engine.messages import HandlerFinished
 from holdfast.errors import (
     GuardrailError,
     HoldfastError,
@@ -24,12 +24,12 @@ from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Node, NodeKind
 from holdfast.model.growing_lists import Segment
 from holdfast.model.position import Exec
-from holdfast.model.program import Handler, Program, Router
+from holdfast.model.program import NodeHandler, Program, Router
 from holdfast.model.record_bodies import HALTED, RETRY_ASKED, ErrorInfo
 from holdfast.types.outcome import FAIL, RETRY, Outcome
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE
-from holdfast.types.text import require_text, told
+from holdfast.types.text import require_text, clean_text
 from holdfast.types.value import FrozenDict, freeze
 
 if TYPE_CHECKING:
@@ -57,14 +57,14 @@ def loaded_part(scratch: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in scratch.items() if type(value) is not Segment}
 
 
-async def call(handler: Handler | Router, given: dict[str, Any]) -> Any:
+async def call(handler: NodeHandler | Router, given: dict[str, Any]) -> Any:
     args = [given[name] for name in handler.takes]
     if handler.is_async:
         return await handler.fn(*args)
     return await asyncio.to_thread(handler.fn, *args)
 
 
-def understand(
+def interpret_result(
     program: Program, node: Node, result: Any, scratch: dict[str, Any], ctx: Context | None
 ) -> tuple[list[Op], Any]:
     """What a handler returned: (changes of the state, output). A dict is an update; all else is output."""
@@ -86,7 +86,7 @@ def understand(
     return ops, value
 
 
-def take_outcome(node: Node, said: Outcome, finished: Finished) -> Any:
+def take_outcome(node: Node, said: Outcome, finished: HandlerFinished) -> Any:
     """What the handler said about where to go; answers its update. It may report a failure itself."""
     where = f"of the Outcome of node {node.id!r}"
     # Declared types are a promise of the caller's; here they are checked.
@@ -101,19 +101,19 @@ def take_outcome(node: Node, said: Outcome, finished: Finished) -> Any:
     if said.notes:
         finished.notes = FrozenDict({"notes": require_text(said.notes, f"the notes {where}")})
     if said.status == FAIL:
-        reason = told(said.reason) if said.reason else f"{node.id!r} reported a failure"
+        reason = clean_text(said.reason) if said.reason else f"{node.id!r} reported a failure"
         code = HALTED if said.halts else "node_failed"
         finished.error = ErrorInfo(code, "NodeFailedError", reason)
         finished.retryable = node.retry.attempts > 1 and not (said.final or said.halts)
     elif said.status == RETRY:
-        reason = told(said.reason) if said.reason else f"{node.id!r} asks for another attempt"
+        reason = clean_text(said.reason) if said.reason else f"{node.id!r} asks for another attempt"
         finished.error = ErrorInfo(RETRY_ASKED, "RetryAskedError", reason)
         finished.retryable = True
     return None if said.update is None else dict(said.update)
 
 
 def judge_guardrail(
-    program: Program, node: Node, result: Any, finished: Finished, scratch: dict[str, Any]
+    program: Program, node: Node, result: Any, finished: HandlerFinished, scratch: dict[str, Any]
 ) -> None:
     """A guardrail passed, or was violated: block, reroute, warn or sanitize."""
     spec = node.guard
@@ -121,7 +121,7 @@ def judge_guardrail(
     if result is None or result is True:
         finished.notes = FrozenDict({"guardrail": node.id, "passed": True})
         return
-    reason = told(getattr(result, "reason", None) or "the guardrail was violated")
+    reason = clean_text(getattr(result, "reason", None) or "the guardrail was violated")
     replace = getattr(result, "replace", None)
     finished.notes = FrozenDict(
         {"guardrail": node.id, "passed": False, "action": spec.on_violation, "reason": reason}
@@ -166,7 +166,7 @@ def _edges(program: Program, node: Node, router: Router, answer: Any) -> list[in
         if not _known(router, key):
             known = ", ".join(repr(choice) for choice in router.choices)
             raise RoutingError(
-                f"the router of {node.id!r} chose {told(repr(key), 200)}, which is none of: {known}.",
+                f"the router of {node.id!r} chose {clean_text(repr(key), 200)}, which is none of: {known}.",
                 hint="Return one of them, or name it in `targets` of the router.",
             )
         found += [program.edge_index(e) for e in router.choices[key]]
@@ -189,14 +189,14 @@ def preview(tree: FrameTree, frame: int, ops: list[Op]) -> dict[str, Any]:
 
 
 def failure(
-    node: Node, handler: Handler | None, execution: Exec, error: BaseException, duration: int
-) -> Finished:
+    node: Node, handler: NodeHandler | None, execution: Exec, error: BaseException, duration: int
+) -> HandlerFinished:
     """How a raised error is judged: may it be tried again, and is it known that nothing happened (D-15)?"""
     declared = _declared(node, handler, error)
     repeatable = node.effect in REPEATABLE or bool(node.idempotency_key) or node.kind is NodeKind.guardrail
     any_error = not node.retry.retry_on and not (handler and handler.retry_on)
     certain = isinstance(error, (NotDone, RoutingError, GuardrailError, ScriptError, ReplayMismatchError))
-    return Finished(
+    return HandlerFinished(
         scope=execution.scope,
         node=execution.node,
         visit=execution.visit,
@@ -208,13 +208,13 @@ def failure(
     )
 
 
-def _declared(node: Node, handler: Handler | None, error: BaseException) -> bool:
+def _declared(node: Node, handler: NodeHandler | None, error: BaseException) -> bool:
     if handler is not None and handler.retry_on:
         if isinstance(error, handler.retry_on):
             return True
         if isinstance(error, NodeTimeoutError) and TimeoutError in handler.retry_on:
             return True
-    text = f"{type(error).__name__}: {told(error)}".lower()
+    text = f"{type(error).__name__}: {clean_text(error)}".lower()
     return any(wanted.lower() in text for wanted in node.retry.retry_on if not wanted.startswith(CLASS))
 
 
@@ -224,4 +224,4 @@ def describe(error: BaseException) -> ErrorInfo:
         detail = "".join(traceback.format_exception(error))[-MAX_DETAIL:]
     except Exception as broken:  # an error that cannot say what it is
         detail = f"no traceback: {type(broken).__name__}"
-    return ErrorInfo(code, told(type(error).__name__), told(error), told(detail, MAX_DETAIL))
+    return ErrorInfo(code, clean_text(type(error).__name__), clean_text(error), clean_text(detail, MAX_DETAIL))

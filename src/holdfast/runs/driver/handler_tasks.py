@@ -6,11 +6,11 @@ import asyncio
 from contextvars import copy_context
 from typing import TYPE_CHECKING
 
-from holdfast.engine.messages import Doubted, Finished, Message
+from holdfast.engine.messages import SubstepDoubted, HandlerFinished, Message
 from holdfast.errors import LeaseLostError, StoreError
 from holdfast.model.position import Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo
-from holdfast.telemetry import here
+from holdfast.telemetry import current_node
 from holdfast.types.status import REPEATABLE
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from holdfast.runs.driver.driver import Driver
 
 
-class UnderWay:
+class HandlerTasks:
     """Keys are (scope, node); a question inside a handler has its ordinal besides."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
-        self.tasks: dict[tuple[str, int], asyncio.Task[Finished | Doubted | None]] = {}
+        self.tasks: dict[tuple[str, int], asyncio.Task[HandlerFinished | SubstepDoubted | None]] = {}
         self.contexts: dict[tuple[str, int], Context] = {}
         self.answers: dict[tuple[str, int, str], asyncio.Future[Sub]] = {}
         self.done: list[Message] = []
@@ -41,7 +41,7 @@ class UnderWay:
         performer = self.driver.performer
         work = performer.probe(execution) if probe else performer.run(execution)
         context = copy_context()
-        context.run(here.set, (self.driver, execution))
+        context.run(current_node.set, (self.driver, execution))
         task = self.driver.loop.create_task(work, context=context)
         self.tasks[key] = task
         task.add_done_callback(lambda finished: self._ended(key, finished))
@@ -54,7 +54,7 @@ class UnderWay:
                 if sub.done and not answer.done():
                     answer.set_result(sub)
 
-    def _ended(self, key: tuple[str, int], task: asyncio.Task[Finished | Doubted | None]) -> None:
+    def _ended(self, key: tuple[str, int], task: asyncio.Task[HandlerFinished | SubstepDoubted | None]) -> None:
         if self.tasks.get(key) is task:
             del self.tasks[key]
         if not task.cancelled() and task.exception() is None:
@@ -69,11 +69,11 @@ class UnderWay:
                 self.done.append(self._broken(key, error))
         self.driver.awake.set()
 
-    def _broken(self, key: tuple[str, int], error: BaseException | None) -> Finished:
+    def _broken(self, key: tuple[str, int], error: BaseException | None) -> HandlerFinished:
         """An error of ours inside a handler's task: a failure of the node, never a silent stop."""
         execution = self.driver.pos.execs[key]
         info = ErrorInfo("internal", type(error).__name__, str(error))
-        return Finished(scope=key[0], node=key[1], visit=execution.visit, outcome="fail", error=info)
+        return HandlerFinished(scope=key[0], node=key[1], visit=execution.visit, outcome="fail", error=info)
 
     def is_working(self) -> bool:
         """Whether some handler does more than wait for an answer."""

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from holdfast.engine.messages import (
-    Answered,
-    BreaksSet,
-    CancelAsked,
+    HoldAnswered,
+    BreakpointsSet,
+    CancelRequested,
     CodeChanged,
-    Lapsed,
-    Late,
-    LateCame,
+    HoldUnanswered,
+    EvidenceBySeq,
+    EvidenceArrived,
     Message,
-    Recovered,
-    ResumeAsked,
+    RunRecovered,
+    ResumeRequested,
     TimerFired,
 )
 from holdfast.errors import VersionMismatchError
 from holdfast.model.graph import Graph
-from holdfast.model.hold_rules import said_to_flow
+from holdfast.model.hold_rules import decision_for_flow
 from holdfast.model.position import Position, Scope
 from holdfast.runs.driver import late_evidence
 from holdfast.runs.history.graph_match import ahead
@@ -90,7 +90,7 @@ def _named(program: Program, nodes: Iterable[int], path: str) -> Iterator[str]:
             yield from _named(child, range(len(child.graph.nodes)), before + body)
 
 
-class Box:
+class DriverInbox:
     """`seen` is the inbox counter at the last look: parking is refused if it has grown since (D-29)."""
 
     def __init__(self, driver: Driver) -> None:
@@ -100,7 +100,7 @@ class Box:
         # Whether there may be mail, up to `seen`, that was not read.
         self.unread = True
         self._taken: set[int] = set()
-        self._late: Late = {}
+        self._late: EvidenceBySeq = {}
 
     async def first(self, inbox_seq: int) -> list[Message]:
         """On loading a run: is it our code, what was under way, then the mail."""
@@ -112,14 +112,14 @@ class Box:
     def tell_resume(self, messages: list[Message]) -> None:
         """Whoever resumes a run that waits in memory is asked again as by one that had parked (R-17)."""
         asked = self._still_asked(messages)
-        if asked and any(isinstance(message, ResumeAsked) for message in messages):
+        if asked and any(isinstance(message, ResumeRequested) for message in messages):
             self.driver.writer.announce(asked)
 
     def _still_asked(self, messages: list[Message]) -> list[str]:
         """The open questions that the mail does not answer. One that is cancelled asks nobody anything."""
-        if any(isinstance(message, CancelAsked) for message in messages):
+        if any(isinstance(message, CancelRequested) for message in messages):
             return []
-        answered = {message.hold for message in messages if isinstance(message, Answered | Lapsed)}
+        answered = {message.hold for message in messages if isinstance(message, HoldAnswered | HoldUnanswered)}
         return [hold for hold in self.driver.pos.holds if hold not in answered]
 
     async def _first(self, inbox_seq: int) -> list[Message]:
@@ -127,7 +127,7 @@ class Box:
         driver = self.driver
         self.unread = inbox_seq > 0
         if driver.row.term <= 1 and driver.pos.head <= 1 and not inbox_seq:
-            return [Recovered()]
+            return [RunRecovered()]
         changed = await self._code_changed()
         if driver.pos.timers and await driver.runtime.store.fire_timers(limit=100, run=driver.run):
             inbox_seq += 1
@@ -138,7 +138,7 @@ class Box:
             self._late = await self._late_reports()
         messages: list[Message] = [] if changed is None else [changed]
         if not self._asks_about_code():
-            messages.append(Recovered(late=self._late))
+            messages.append(RunRecovered(late=self._late))
         mail = await self.take() if inbox_seq else []
         if await self._sweep(mail):
             mail += await self.take()
@@ -178,7 +178,7 @@ class Box:
     def _asks_about_code(self) -> bool:
         return any(hold.why == "code" for hold in self.driver.pos.holds.values())
 
-    async def _late_reports(self) -> Late:
+    async def _late_reports(self) -> EvidenceBySeq:
         """What a fenced worker reported about effects that were under way (D-17)."""
         driver = self.driver
         reports = await driver.runtime.store.late_reports(driver.run)
@@ -206,20 +206,20 @@ class Box:
     async def _read(self, row: InboxRow) -> Message | None:
         if row.kind == "late":
             intent = int(row.payload)
-            return LateCame(intent=intent, told=(await self._late_reports()).get(intent), inbox=row.id)
+            return EvidenceArrived(intent=intent, told=(await self._late_reports()).get(intent), inbox=row.id)
         return await message_of(self.driver.runtime.store, row, self._late)
 
 
-async def message_of(store: Store, row: InboxRow, late: Late | None = None) -> Message | None:
+async def message_of(store: Store, row: InboxRow, late: EvidenceBySeq | None = None) -> Message | None:
     """What a row of the inbox says to the engine; None for a kind that it does not know."""
     if row.kind == "timer":
         return TimerFired(token=row.payload.decode(), inbox=row.id)
     if row.kind == "resume":
         kept: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
-        return ResumeAsked(inbox=row.id, late=late or {}, **kept)
+        return ResumeRequested(inbox=row.id, late=late or {}, **kept)
     if row.kind == "cancel":
         said: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
-        return CancelAsked(reason=said.get("reason") or "cancelled", by=said.get("by") or "", inbox=row.id)
+        return CancelRequested(reason=said.get("reason") or "cancelled", by=said.get("by") or "", inbox=row.id)
     return await _outcome(store, row) if row.kind in ("answer", "lapse") else None
 
 
@@ -229,9 +229,9 @@ async def _outcome(store: Store, row: InboxRow) -> Message | None:
     if hold is None or hold.status is HoldStatus.pending:
         return None
     if hold.resolution is None:
-        return _lapse(hold, row)
-    resolution = freeze(said_to_flow(msgspec.json.decode(hold.resolution)))
-    return Answered(
+        return _undecided_message(hold, row)
+    resolution = freeze(decision_for_flow(msgspec.json.decode(hold.resolution)))
+    return HoldAnswered(
         hold=hold.id,
         resolution=resolution,
         by=hold.resolved_by or "",
@@ -240,11 +240,11 @@ async def _outcome(store: Store, row: InboxRow) -> Message | None:
     )
 
 
-def _lapse(hold: HoldRow, row: InboxRow) -> Lapsed:
+def _undecided_message(hold: HoldRow, row: InboxRow) -> HoldUnanswered:
     withdrawn = hold.status is HoldStatus.cancelled
     by = f" by {hold.closed_by}" if hold.closed_by else ""
     reason = hold.closed_reason or f"hold {hold.id} was cancelled{by}"
-    return Lapsed(
+    return HoldUnanswered(
         hold=hold.id,
         withdrawn=withdrawn,
         raises=withdrawn and hold.terms.on_cancel == "raise",
@@ -255,5 +255,5 @@ def _lapse(hold: HoldRow, row: InboxRow) -> Lapsed:
 
 def _breaks_in(mail: list[Message]) -> list[Message]:
     """Where the run is to stop comes first: what was under way would else go on before it is known."""
-    asked = [message for message in mail if isinstance(message, ResumeAsked)]
-    return [BreaksSet(breaks=each.breaks, off=each.off) for each in asked if each.breaks or each.off]
+    asked = [message for message in mail if isinstance(message, ResumeRequested)]
+    return [BreakpointsSet(breaks=each.breaks, off=each.off) for each in asked if each.breaks or each.off]

@@ -22,18 +22,18 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from holdfast.checkpoint import TypeRegistry, pack, unpack
-from holdfast.engine.messages import Finished, Proven
+from holdfast.engine.messages import HandlerFinished, SubstepEvidence
 from holdfast.errors import StoreError, StoreMovedError
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
-from holdfast.types.acknowledged import Acknowledged
+from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.ids import RunId
 
 if TYPE_CHECKING:
     from holdfast.runs.driver.driver import Driver
 
 
-async def look_back(driver: Driver) -> None:
+async def verify_acknowledged(driver: Driver) -> None:
     """Hold what was acknowledged to us against the store. Where it is away, who comes back to it looks."""
     store, run = driver.runtime.store, driver.run
     try:
@@ -47,17 +47,17 @@ async def look_back(driver: Driver) -> None:
         log.error("run %s stops. %s", run, row.error, extra={"run": run, "seq": row.head})
 
 
-async def _acknowledged(driver: Driver) -> Acknowledged | None:
+async def _acknowledged(driver: Driver) -> AcknowledgedState | None:
     queue, lease = driver.queue, driver.lease
     last = queue.last
     if last is not None:
-        return Acknowledged(run=lease.run, head=last.seq, term=last.term, at=last.at, worker=lease.worker)
+        return AcknowledgedState(run=lease.run, head=last.seq, term=last.term, at=last.at, worker=lease.worker)
     # Nothing was written here yet: what we loaded is all that we know.
     row = await driver.runtime.store.get_run(lease.run)
     if row is None or row.head >= queue.committed:
         return None
     loaded_at = driver.row.updated_at
-    return Acknowledged(
+    return AcknowledgedState(
         run=lease.run, head=queue.committed, term=lease.term, at=loaded_at, worker=lease.worker
     )
 
@@ -72,8 +72,8 @@ async def report(store: Store, run: RunId, intent: int, told: bytes) -> None:
     await store.send(run, "late", b"%d" % intent, dedupe=f"late:{intent}")
 
 
-def encode(told: Finished | Proven, registry: TypeRegistry) -> bytes:
-    if isinstance(told, Proven):
+def encode(told: HandlerFinished | SubstepEvidence, registry: TypeRegistry) -> bytes:
+    if isinstance(told, SubstepEvidence):
         value = pack(told.value, registry)
         return _encode({"step": told.ordinal, "name": told.name, "value": value, "effect": told.effect})
     known: dict[str, Any] = {name: getattr(told, name) for name in _NODE}
@@ -85,14 +85,14 @@ def encode(told: Finished | Proven, registry: TypeRegistry) -> bytes:
     return _encode(known)
 
 
-def decode(raw: bytes, registry: TypeRegistry) -> Finished | Proven:
+def decode(raw: bytes, registry: TypeRegistry) -> HandlerFinished | SubstepEvidence:
     known: dict[str, Any] = _decode(raw)
     if "step" in known:
         value = unpack(known["value"], registry)
-        return Proven(ordinal=known["step"], name=known["name"], value=value, effect=known.get("effect", ""))
+        return SubstepEvidence(ordinal=known["step"], name=known["name"], value=value, effect=known.get("effect", ""))
     ops = [(p, k, o, unpack(v, registry)) for p, k, o, v in known.pop("ops")]
     output = unpack(known.pop("output"), registry)
-    told = msgspec.convert(known, Finished)
+    told = msgspec.convert(known, HandlerFinished)
     told.ops, told.output = ops, output
     return told
 
@@ -104,7 +104,7 @@ Known = list[tuple[int, bytes]]
 """(seq of the intent, how the effect ended)"""
 
 
-class Testimonies:
+class EvidenceOutbox:
     """Kept in memory: a run that stops because the store is away for long leaves effects that happened, and
     whoever goes on with it would have to ask a person about each."""
 
@@ -144,7 +144,7 @@ class Testimonies:
                 else:
                     # For want of a key, say: the others do not wait for that.
                     self._kept.pop(run, None)
-                    _untold(run, error)
+                    _log_unreported(run, error)
 
     async def close(self) -> None:
         """Once more, in case the store is back; what cannot be told is asked of a person (D-15)."""
@@ -155,10 +155,10 @@ class Testimonies:
             try:
                 await self.tell(run)
             except StoreError as error:
-                _untold(run, error)
+                _log_unreported(run, error)
 
 
-def _untold(run: RunId, error: StoreError) -> None:
+def _log_unreported(run: RunId, error: StoreError) -> None:
     said = "run %s: how its effects ended could not be told: %s"
     log.warning(said, run, error, extra={"run": run})
 
@@ -166,19 +166,19 @@ def _untold(run: RunId, error: StoreError) -> None:
 NEVER = 1 << 62  # the seq of a record that was not written: no commit reaches it
 
 
-class Witness:
+class LateEvidence:
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
         # Effects that ended: (seq of the record that says so, seq of the intent, what it came to).
-        self._unproven: list[tuple[int, int, Finished | Proven]] = []
+        self._unproven: list[tuple[int, int, HandlerFinished | SubstepEvidence]] = []
 
-    def see(self, message: Finished, seq: int) -> None:
+    def see(self, message: HandlerFinished, seq: int) -> None:
         """A handler has ended; record `seq` is to say so."""
         execution = self.driver.pos.execs.get((message.scope, message.node))
         if execution is not None and execution.intent >= 0 and not message.unknown and message.probe is None:
             self.keep(seq, execution.intent, message)
 
-    def keep(self, seq: int, intent: int, told: Finished | Proven) -> None:
+    def keep(self, seq: int, intent: int, told: HandlerFinished | SubstepEvidence) -> None:
         committed = self.driver.queue.committed
         if self._unproven and self._unproven[0][0] <= committed:
             self._unproven = [known for known in self._unproven if known[0] > committed]
@@ -191,7 +191,7 @@ class Witness:
         driver.runtime.testimonies.keep(driver.run, await self.known())
         with suppress(StoreError):
             await driver.runtime.testimonies.tell(driver.run)
-        await look_back(driver)
+        await verify_acknowledged(driver)
 
     async def known(self) -> Known:
         """How the effects of this run ended that no record tells of; those under way may end now."""
@@ -200,7 +200,7 @@ class Witness:
         if waiting:
             await asyncio.wait(waiting, timeout=driver.runtime.grace)
         for message in underway.done:
-            if isinstance(message, Finished):
+            if isinstance(message, HandlerFinished):
                 self.see(message, NEVER)
         committed, registry = driver.queue.committed, driver.sealer.registry
         return [(intent, encode(told, registry)) for seq, intent, told in self._unproven if seq > committed]

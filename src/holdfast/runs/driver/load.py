@@ -14,8 +14,8 @@ from holdfast.model.growing_lists import Segment
 from holdfast.model.position import Position
 from holdfast.model.record_bodies import CreatedBody, SnapshotBody
 from holdfast.model.snapshot import Loader, left_in_journal, load_position
-from holdfast.runs.blobs import BlobDesk
-from holdfast.runs.seal import Sealer
+from holdfast.runs.blobs import BlobStore
+from holdfast.runs.seal import RecordCodec
 from holdfast.store.protocols import Capability, RunRow, Store
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Move, Record
@@ -26,7 +26,7 @@ _BEGINS = ("S", "Z", "O")  # the moves that start nodes of all kinds, and open c
 SHORT = 64  # records that are read at once, without asking first where the newest snapshot is
 
 
-class Loaded:
+class LoadedRun:
     """A position, and what it cost to get there."""
 
     __slots__ = ("pos", "since_snapshot")
@@ -38,14 +38,14 @@ class Loaded:
 
 async def load(
     store: Store,
-    sealer: Sealer,
+    sealer: RecordCodec,
     graph: Graph,
     run: RunId,
     *,
-    desk: BlobDesk,
+    desk: BlobStore,
     upto: int | None = None,
     row: RunRow | None = None,
-) -> Loaded:
+) -> LoadedRun:
     """Where the run stands after record `upto` (default: its last). No user code runs. `row`: if known.
 
     Large values stay references, but for those that a map or a sub-flow started from: `desk` has them."""
@@ -60,17 +60,17 @@ async def load(
     desk = await desk.of_run(run)
     pos = await begin(graph, sealer, run, records[0], store, desk)
     for record in records[1:]:
-        await follow(graph, pos, record, open_body(sealer, run, record), desk, sealer)
+        await fetch_and_apply(graph, pos, record, decode_body(sealer, run, record), desk, sealer)
     if upto is not None and pos.head != upto:
         raise CheckpointNotFoundError(f"run {run} has no record {upto}; its last is {pos.head}")
-    return Loaded(pos, len(records) - 1)
+    return LoadedRun(pos, len(records) - 1)
 
 
 async def begin(
-    graph: Graph, sealer: Sealer, run: RunId, record: Record, store: Store, desk: BlobDesk
+    graph: Graph, sealer: RecordCodec, run: RunId, record: Record, store: Store, desk: BlobStore
 ) -> Position:
     """`start_from`, with the large values at hand that maps and sub-flows read or reducers add to."""
-    body = open_body(sealer, run, record)
+    body = decode_body(sealer, run, record)
     if isinstance(body, CreatedBody) and body.base is None and _has_parents(graph):
         await desk.fill_body(body, sealer.registry)
     pos = start_from(graph, sealer, run, record, await segment_loader(store, sealer, run, body), body)
@@ -83,8 +83,8 @@ def _reduces(graph: Graph) -> bool:
     return bool(graph.spec.reducers) or any(map(_reduces, graph.subgraphs.values()))
 
 
-async def follow(
-    graph: Graph, pos: Position, record: Record, body: Any, desk: BlobDesk, sealer: Sealer
+async def fetch_and_apply(
+    graph: Graph, pos: Position, record: Record, body: Any, desk: BlobStore, sealer: RecordCodec
 ) -> None:
     """Apply a record. Where it starts a map, a sub-flow or a branch, what those read is fetched before."""
     if _starts_parent(graph, pos, getattr(body, "moves", None) or ()):
@@ -117,14 +117,14 @@ def _from_snapshot(records: list[Record]) -> list[Record]:
     return records[first:]
 
 
-def open_body(sealer: Sealer, run: RunId, record: Record) -> Any:
+def decode_body(sealer: RecordCodec, run: RunId, record: Record) -> Any:
     try:
         return sealer.open(record)
     except CheckpointCorruptError as error:
         raise CheckpointCorruptError(f"run {run}: {error.message}", hint=error.hint, **error.facts) from error
 
 
-async def segment_loader(store: Store, sealer: Sealer, run: RunId, *bodies: Any) -> Loader:
+async def segment_loader(store: Store, sealer: RecordCodec, run: RunId, *bodies: Any) -> Loader:
     """Finds what records added to a list that a snapshot among `bodies` names: when somebody reads it, not
     when the run is loaded. A store that reads nothing in place is asked for these records now."""
     between = partial(store.read_now, run)
@@ -133,7 +133,7 @@ async def segment_loader(store: Store, sealer: Sealer, run: RunId, *bodies: Any)
     return items_between(sealer, run, between)
 
 
-def items_between(sealer: Sealer, run: RunId, between: Callable[..., list[Record]]) -> Loader:
+def items_between(sealer: RecordCodec, run: RunId, between: Callable[..., list[Record]]) -> Loader:
     """The same over whatever hands out the records from `first` to `last`."""
 
     def load_items(scope: str, partition: str, key: str, segment: Segment) -> list[Any]:
@@ -141,7 +141,7 @@ def items_between(sealer: Sealer, run: RunId, between: Callable[..., list[Record
         for record in (r for a, b in segment.runs for r in between(first=a, last=b)):
             if record.kind != Kind.step or record.scope != scope:
                 continue
-            for p, k, op, operand in open_body(sealer, run, record).ops:
+            for p, k, op, operand in decode_body(sealer, run, record).ops:
                 if p == partition and k == key and op in GROWS:
                     found += operand if isinstance(operand, (list, tuple)) else (operand,)
         return found
@@ -161,10 +161,10 @@ async def _read_ahead(store: Store, run: RunId, bodies: Iterable[Any]) -> Callab
 
 
 def start_from(
-    graph: Graph, sealer: Sealer, run: RunId, record: Record, load: Loader | None = None, body: Any = None
+    graph: Graph, sealer: RecordCodec, run: RunId, record: Record, load: Loader | None = None, body: Any = None
 ) -> Position:
     """The position that a created or snapshot record stands for. `body`: if it was opened already."""
-    body = open_body(sealer, run, record) if body is None else body
+    body = decode_body(sealer, run, record) if body is None else body
     if isinstance(body, SnapshotBody):
         pos = load_position(body.position, load=load)
         pos.head, pos.at = record.seq, max(pos.at, record.at)

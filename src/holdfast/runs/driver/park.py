@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from holdfast.engine.dataflow import Problem
+from holdfast.engine.dataflow import CannotContinueError
 from holdfast.engine.decision import Decision
 from holdfast.engine.end import fail_run
-from holdfast.engine.messages import Recovered
+from holdfast.engine.messages import RunRecovered
 from holdfast.errors import HoldfastError, LeaseLostError, StoreError, StoreMovedError
 from holdfast.model.position import waits_inside
 from holdfast.telemetry import crashpoint, log
@@ -35,7 +35,7 @@ LONGEST_REST: Final = 60.0  # seconds between two tries of one run
 _REMEMBERED: Final = 10_000
 
 
-class Hands:
+class ReleaseAfterOutage:
     """A run that stopped once may go on at once: the store was away, and answers again. One that stops again
     and again misses something else (its blobs), and rests longer each time; it never fails for that."""
 
@@ -72,10 +72,10 @@ class Hands:
         async def before(row: RunRow) -> RunStatus:
             return row.status if row.status in PARKED else RunStatus.resumable
 
-        await let_go(self.runtime.store, claim.lease, before, int(rest * MICROS))
+        await release_run(self.runtime.store, claim.lease, before, int(rest * MICROS))
 
 
-async def let_go(
+async def release_run(
     store: Store, lease: Lease, status: Callable[[RunRow], Awaitable[RunStatus]], rest: int = 0
 ) -> None:
     """The run is anybody's again, after `rest` microseconds. Where mail comes at that moment it is tried
@@ -89,7 +89,7 @@ async def let_go(
             return
 
 
-class Parker:
+class DriverPark:
     """`leaving`: that our lease ends now is our own doing."""
 
     def __init__(self, driver: Driver) -> None:
@@ -152,8 +152,8 @@ class Parker:
         driver = self.driver
         decision = driver.decision()
         names = ", ".join(sorted(driver.node(e).id for e in driver.pos.execs.values())) or "no node"
-        fail_run(decision, Problem("stall", f"work remains but nothing can start ({names})", ""))
-        driver.underway.done.append(Recovered())
+        fail_run(decision, CannotContinueError("stall", f"work remains but nothing can start ({names})", ""))
+        driver.underway.done.append(RunRecovered())
         return decision
 
     async def leave(self) -> RunStatus:
@@ -179,7 +179,7 @@ class Parker:
             await driver.underway.stop(set())
             driver.writer.withdraw()
             await driver.recorder.committed(driver.queue, driver.pos.head)
-            await let_go(store, driver.lease, self._resting)
+            await release_run(store, driver.lease, self._resting)
         except HoldfastError as error:
             said = "run %s could not be released, its lease will lapse: %s"
             log.warning(said, driver.run, error, extra={"run": driver.run, "seq": driver.pos.head})

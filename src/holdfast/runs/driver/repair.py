@@ -15,8 +15,8 @@ from holdfast.model.migration import MIGRATED
 from holdfast.model.position import NAP, Position
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SnapshotBody
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.driver.load import Loaded, begin, follow, load, open_body
-from holdfast.runs.seal import Sealer
+from holdfast.runs.driver.load import LoadedRun, begin, fetch_and_apply, load, decode_body
+from holdfast.runs.seal import RecordCodec
 from holdfast.telemetry import log
 from holdfast.types.record import Body, Kind, NewTimer, Record, RunBatch, Side
 from holdfast.types.status import REPEATABLE, RunStatus
@@ -32,7 +32,7 @@ STATE_MISSING = "state_missing"
 _DOES = frozenset({Kind.step, Kind.intent, Kind.substep, Kind.asked})
 
 
-async def load_or_mend(runtime: Runtime, claim: Claim, program: Program) -> Loaded:
+async def load_or_repair(runtime: Runtime, claim: Claim, program: Program) -> LoadedRun:
     """The run as it stands, or as it stood before the damage. Raises CheckpointCorruptError or
     BlobMissingError after the run was stopped with that error."""
     sealer = runtime.sealer_of(program)
@@ -45,7 +45,7 @@ async def load_or_mend(runtime: Runtime, claim: Claim, program: Program) -> Load
     return loaded
 
 
-async def _load(runtime: Runtime, claim: Claim, program: Program, sealer: Sealer) -> Loaded:
+async def _load(runtime: Runtime, claim: Claim, program: Program, sealer: RecordCodec) -> LoadedRun:
     try:
         return await load(
             runtime.store, sealer, program.graph, claim.run.id, desk=runtime.desk, row=claim.run
@@ -59,8 +59,8 @@ async def _load(runtime: Runtime, claim: Claim, program: Program, sealer: Sealer
 
 
 async def _past_snapshots(
-    runtime: Runtime, claim: Claim, graph: Graph, sealer: Sealer, error: CheckpointCorruptError
-) -> Loaded:
+    runtime: Runtime, claim: Claim, graph: Graph, sealer: RecordCodec, error: CheckpointCorruptError
+) -> LoadedRun:
     """A damaged snapshot loses nothing: the records that it stood for are still there."""
     bad = error.facts.get("seq")
     run = claim.run.id
@@ -73,11 +73,11 @@ async def _past_snapshots(
     pos = await _replay(runtime, claim, graph, sealer, bad, claim.run.head)
     said = "run %s: its snapshot at record %d is damaged; loaded from the records before it"
     log.warning(said, run, bad, extra={"run": run, "seq": bad})
-    return Loaded(pos, claim.run.head - bad)
+    return LoadedRun(pos, claim.run.head - bad)
 
 
 async def _replay(
-    runtime: Runtime, claim: Claim, graph: Graph, sealer: Sealer, bad: int, upto: int
+    runtime: Runtime, claim: Claim, graph: Graph, sealer: RecordCodec, bad: int, upto: int
 ) -> Position:
     """From the newest snapshot before `bad`, reading no other snapshot on the way."""
     run = claim.run.id
@@ -96,13 +96,13 @@ async def _replay(
         if record.kind == Kind.snapshot:
             pos.head = record.seq
         else:
-            await follow(graph, pos, record, open_body(sealer, run, record), desk, sealer)
+            await fetch_and_apply(graph, pos, record, decode_body(sealer, run, record), desk, sealer)
     return pos
 
 
 async def _fall_back(
-    runtime: Runtime, claim: Claim, graph: Graph, sealer: Sealer, error: CheckpointCorruptError
-) -> Loaded:
+    runtime: Runtime, claim: Claim, graph: Graph, sealer: RecordCodec, error: CheckpointCorruptError
+) -> LoadedRun:
     bad = error.facts.get("seq")
     row = claim.run
     if not isinstance(bad, int) or bad <= row.horizon:
@@ -125,7 +125,7 @@ async def _fall_back(
     snapshot = _record(pos, claim, body, Kind.snapshot, "", Side(timers=_timers(pos)))
     await _settle(runtime, claim, sealer, [told, snapshot])
     log.warning("run %s: %s", row.id, info.message, extra={"run": row.id, "flow": row.flow})
-    return Loaded(pos, 0)
+    return LoadedRun(pos, 0)
 
 
 def _timers(pos: Position) -> list[NewTimer]:
@@ -148,7 +148,7 @@ def _info(error: HoldfastError) -> ErrorInfo:
     return ErrorInfo(error.code, type(error).__name__, error.message)
 
 
-async def _stop(runtime: Runtime, claim: Claim, sealer: Sealer, error: HoldfastError) -> None:
+async def _stop(runtime: Runtime, claim: Claim, sealer: RecordCodec, error: HoldfastError) -> None:
     """The run fails as it stands: its holds stay as they are, open or decided, and when the damage is mended
     it may be resumed (RM-3)."""
     pos = Position(claim.run.id)
@@ -171,7 +171,7 @@ def _record(
     return record, body
 
 
-async def _settle(runtime: Runtime, claim: Claim, sealer: Sealer, drafts: list[tuple[Record, Any]]) -> None:
+async def _settle(runtime: Runtime, claim: Claim, sealer: RecordCodec, drafts: list[tuple[Record, Any]]) -> None:
     records: list[Record] = []
     for record, body in drafts:
         await runtime.desk.of(claim.run.tenant).put(sealer.seal(record, body, claim.lease.term))

@@ -33,19 +33,19 @@ from holdfast.model.fingerprint import decode_graph, dialect_of
 from holdfast.model.graph import GraphSpec
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs.admission import gate_shut, inside
-from holdfast.runs.attachments import BlobShelf
-from holdfast.runs.blobs import BlobDesk, Objects
+from holdfast.runs.admission import limit_reached_error, inside_limit
+from holdfast.runs.attachments import BlobAttachments
+from holdfast.runs.blobs import BlobStore, Objects
 from holdfast.runs.driver.driver import Driver
-from holdfast.runs.driver.late_evidence import Testimonies
-from holdfast.runs.driver.load import Loaded
-from holdfast.runs.driver.park import let_go
-from holdfast.runs.driver.repair import load_or_mend
-from holdfast.runs.encryption.store import vaulted_within
+from holdfast.runs.driver.late_evidence import EvidenceOutbox
+from holdfast.runs.driver.load import LoadedRun
+from holdfast.runs.driver.park import release_run
+from holdfast.runs.driver.repair import load_or_repair
+from holdfast.runs.encryption.store import encrypted_store_within
 from holdfast.runs.hold_preparation import Preparer
-from holdfast.runs.memory import MemoryStore, StoredMemory
+from holdfast.runs.memory import MemoryBackend, StoredMemory
 from holdfast.runs.recorder.recorder import Recorder, RunQueue
-from holdfast.runs.seal import Sealer, log_records
+from holdfast.runs.seal import RecordCodec, log_records
 from holdfast.store.protocols import Claim, ClaimRequest, Store
 from holdfast.store.refusals import require_live
 from holdfast.telemetry import crashpoint, log
@@ -58,10 +58,10 @@ from holdfast.types.status import ENDED, HoldStatus, RunStatus
 if TYPE_CHECKING:
     from holdfast.holds.notify.deliverer import Deliverer
     from holdfast.holds.policies.arbiter import Arbiter
-    from holdfast.holds.preparation import Desk
+    from holdfast.holds.preparation import HoldPreparation
     from holdfast.holds.service import HoldService
     from holdfast.holds.timing.sweeper import HoldSweeper
-    from holdfast.runs.observer import Watch
+    from holdfast.runs.observer import RunObserver
     from holdfast.store.protocols import RunRow, Store
 
 
@@ -72,7 +72,7 @@ async def status_before(store: Store, row: RunRow) -> RunStatus:
     waited for a person is told as waiting for that person; it can be claimed all the same. One that nobody
     had begun is resumable: no run is pending again once it was claimed.
     """
-    vaulted = vaulted_within(store)
+    vaulted = encrypted_store_within(store)
     plain = store if vaulted is None else vaulted.inner
     _, mail = await plain.pending(row.id)
     told = {message.kind for message in mail}
@@ -123,15 +123,15 @@ class Runtime:
         objects: Objects | None = None,
         clock: Clock | None = None,
         settings: RunSettings | None = None,
-        memory: MemoryStore | None = None,
-        desk: Desk | None = None,
+        memory: MemoryBackend | None = None,
+        desk: HoldPreparation | None = None,
         sweeper: HoldSweeper | None = None,
         people: HoldService | None = None,
         arbiter: Arbiter | None = None,
         deliverer: Deliverer | None = None,
     ) -> None:
         # With the first runtime: whoever only builds flows needs none of them.
-        from holdfast.holds.default_preparation import usual_desk
+        from holdfast.holds.default_preparation import default_preparation
         from holdfast.holds.service import HoldService
         from holdfast.holds.timing.sweeper import HoldSweeper
 
@@ -139,15 +139,15 @@ class Runtime:
         # Wake times and deadlines are the store's: another machine, with another clock, acts on them.
         self.clock: Clock = clock or SharedClock(store.now)
         self.settings = settings or RunSettings()
-        self.desk = BlobDesk(store, objects)
+        self.desk = BlobStore(store, objects)
         self.recorder = Recorder(store, self.desk.put_for)
         self.recorder.published = self._published
         self.recorder.patience = self.settings.patience
-        self.testimonies = Testimonies(store)
-        self.preparer = Preparer(desk or usual_desk(store))
+        self.testimonies = EvidenceOutbox(store)
+        self.preparer = Preparer(desk or default_preparation(store))
         self.sweeper = sweeper or HoldSweeper(store, self.clock)
         self.people = people or HoldService(store)
-        self.shelf = self.people.office.shelf = BlobShelf(self.desk)
+        self.shelf = self.people.office.shelf = BlobAttachments(self.desk)
         self.arbiter = arbiter
         self.deliverer = deliverer
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"
@@ -155,9 +155,9 @@ class Runtime:
         # How the programs of stored documents are made here, by dialect: their runs need no other code.
         self.dialects: dict[str, Callable[[GraphSpec], Program]] = {}
         self.drivers: dict[RunId, Driver] = {}
-        self.memory: MemoryStore = memory or StoredMemory(store)
+        self.memory: MemoryBackend = memory or StoredMemory(store)
         self.grace = self.settings.grace
-        self._sealers: WeakKeyDictionary[Program, Sealer] = WeakKeyDictionary()
+        self._sealers: WeakKeyDictionary[Program, RecordCodec] = WeakKeyDictionary()
         self._leased: dict[RunId, float] = {}
         self._heart: threading.Thread | None = None
         self._stop = threading.Event()
@@ -166,7 +166,7 @@ class Runtime:
         self._loop = asyncio.get_running_loop()
         self._listeners: dict[RunId, list[Callable[[], None]]] = {}
         # Whoever tells the outside what became durable here (`holdfast.integrations.otel`).
-        self.watch: Watch | None = None
+        self.watch: RunObserver | None = None
         self.settled = 0  # records that became durable here
         self._verbose = log.isEnabledFor(DEBUG)
 
@@ -177,12 +177,12 @@ class Runtime:
             self.programs[program.version] = program
             self.sealer_of(program)
 
-    def sealer_of(self, program: Program) -> Sealer:
+    def sealer_of(self, program: Program) -> RecordCodec:
         sealer = self._sealers.get(program)
         if sealer is None:
             registry = TypeRegistry(*program.all_types())
             program.adopt_with(registry.adopt)
-            sealer = self._sealers[program] = Sealer(registry, program.graph.secrets)
+            sealer = self._sealers[program] = RecordCodec(registry, program.graph.secrets)
         return sealer
 
     def program_for(self, version: str, flow: str) -> Program:
@@ -225,7 +225,7 @@ class Runtime:
             if row is not None:
                 require_live(row)
                 if row.gate and row.worker is None and row.status not in ENDED:
-                    raise await gate_shut(self.store, row)
+                    raise await limit_reached_error(self.store, row)
             raise RunBusyError(
                 f"run {run} is being advanced by another worker.",
                 hint="Wait for it, or try again after its lease has lapsed.",
@@ -242,7 +242,7 @@ class Runtime:
         try:
             program = await self.find_program(claim.run.version, claim.run.flow)
             await self.testimonies.tell(claim.run.id)
-            loaded = Loaded(fresh, 1) if fresh is not None else await load_or_mend(self, claim, program)
+            loaded = LoadedRun(fresh, 1) if fresh is not None else await load_or_repair(self, claim, program)
             driver = Driver(self, program, claim, loaded)
             driver.writer.strict = loaded.pos.mode == "strict"
             driver.queue.lazy = loaded.pos.mode == "exit"
@@ -251,7 +251,7 @@ class Runtime:
             self.drivers[claim.run.id] = driver
             self._attend()
             beside = contextlib.nullcontext() if program.beside is None else program.beside(self, claim)
-            with inside(claim.run.gate):
+            with inside_limit(claim.run.gate):
                 async with beside:
                     return await self._drive(driver), driver.pos
         except (VersionMismatchError, FlowNotFoundError, SchemaTooNewError, KeyMissingError):
@@ -286,7 +286,7 @@ class Runtime:
 
     async def _give_back(self, claim: Claim) -> None:
         """Nobody here can serve this run: it keeps its place for somebody who can, whom we let go first."""
-        await let_go(self.store, claim.lease, partial(status_before, self.store), self.ttl // 3)
+        await release_run(self.store, claim.lease, partial(status_before, self.store), self.ttl // 3)
 
     @property
     def ttl(self) -> int:

@@ -9,7 +9,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from holdfast.engine.messages import Finished, Message, Stopped, TimerFired
+from holdfast.engine.messages import HandlerFinished, Message, HandlersStopped, TimerFired
 from holdfast.model.position import NAP
 from holdfast.telemetry import crashpoint
 from holdfast.types.status import RunStatus
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.runs.driver.driver import Driver
 
 
-class Elapsing:
+class MonotonicTimers:
     """A clock that is set back makes no back-off, sleep or time limit longer than it was declared.
 
     The wake time that is stored stays what it is: whoever loads the run later goes by that. A node that waits
@@ -74,10 +74,10 @@ class Elapsing:
         return spec is not None and spec.duration is not None
 
 
-class Waiter:
+class DriverWait:
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
-        self._elapsing = Elapsing(driver)
+        self._elapsing = MonotonicTimers(driver)
         self._judged: set[str] = set()
 
     async def next(self) -> list[Message] | RunStatus:
@@ -197,4 +197,4 @@ class Waiter:
         messages = underway.take_done()
         if messages and driver.pos.cancelling is None:
             return messages
-        return [*[m for m in messages if isinstance(m, Finished) and m.error is None], Stopped()]
+        return [*[m for m in messages if isinstance(m, HandlerFinished) and m.error is None], HandlersStopped()]

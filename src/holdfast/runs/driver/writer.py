@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.checkpoint import Blob
 from holdfast.engine.decision import Decision, side_of
-from holdfast.engine.messages import Finished
+from holdfast.engine.messages import HandlerFinished
 from holdfast.errors import ExpressionError, StoreError
 from holdfast.model.apply import apply_record
 from holdfast.model.graph import Node
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SNAPSHOT_RECORDS = 200
 
 
-class Writer:
+class JournalWriter:
     """Seals and orders the records of one run; the recorder commits them."""
 
     def __init__(self, driver: Driver, since_snapshot: int) -> None:
@@ -159,7 +159,7 @@ class Writer:
     def _without_key(self, execution: Exec, node: Node, error: ExpressionError) -> None:
         """No key, no effect: the node fails before its handler is called."""
         info = handler_result.describe(ExpressionError(f"the idempotency key of node {node.id!r}: {error}"))
-        failed = Finished(
+        failed = HandlerFinished(
             scope=execution.scope, node=execution.node, visit=execution.visit, outcome="fail", error=info
         )
         self.driver.underway.done.append(failed)

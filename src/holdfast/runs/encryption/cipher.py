@@ -25,7 +25,7 @@ from holdfast.checkpoint.keys import Key, KeyRing
 from holdfast.errors import CheckpointCorruptError, KeyMissingError
 from holdfast.store.protocols import RunHistory, RunRow
 from holdfast.types.audit import AuditRow, NewAudit, canonical
-from holdfast.types.ciphertext import TEXT, is_encrypted, is_encrypted_text
+from holdfast.types.ciphertext import TEXT_PREFIX, is_encrypted, is_encrypted_text
 from holdfast.types.document import Document
 from holdfast.types.event import EventRow
 from holdfast.types.hold import HoldChange, HoldClosed, HoldKey, HoldRow, NewHold, Note, Option
@@ -37,7 +37,7 @@ H = TypeVar("H", bound=NewHold)
 _options = msgspec.json.Decoder(tuple[Option, ...])
 
 
-class Vault:
+class FieldCipher:
     """Encrypts for a tenant, and opens what any key of the ring encrypted; without a ring, nothing."""
 
     def __init__(self, ring: KeyRing | None) -> None:
@@ -178,7 +178,7 @@ class Vault:
         """A list of runs can be read without a key; then it says that there is an error, and not which."""
         if not is_encrypted_text(row.error):
             return row
-        return replace(row, error=leniently(lambda: self.open_text(row.error or "", "error", row.id)))
+        return replace(row, error=text_or_key_notice(lambda: self.open_text(row.error or "", "error", row.id)))
 
     def close_memory(self, memory: Memory) -> Memory:
         closed = self.close_text(memory.content, memory.tenant, "memory", memory.tenant, memory.id)
@@ -220,37 +220,37 @@ class Vault:
         return () if self.ring is None else self.ring.addresses(tenant)
 
 
-def leniently(read: Callable[[], str]) -> str:
+def text_or_key_notice(read: Callable[[], str]) -> str:
     try:
         return read()
     except KeyMissingError as error:
         return f"(encrypted under key {error.facts.get('key')}, which is not here)"
 
 
-_MARK = TEXT.encode()
+_MARK = TEXT_PREFIX.encode()
 
 
 # ---------------------------------------------------------------------- changes
 
 
-def close_change(vault: Vault, change: HoldChange, row: HoldRow) -> HoldChange:
+def encrypt_change(vault: FieldCipher, change: HoldChange, row: HoldRow) -> HoldChange:
     tenant, run = row.tenant, row.run
     mail, event = change.mail, change.event
     return replace(
         change,
-        fields=_close_fields(vault, change.fields, row),
-        audit=tuple(close_audit(vault, entry, tenant) for entry in change.audit),
-        notes=tuple(_close_note(vault, note, tenant) for note in change.notes),
+        fields=_encrypt_fields(vault, change.fields, row),
+        audit=tuple(encrypt_audit(vault, entry, tenant) for entry in change.audit),
+        notes=tuple(_encrypt_note(vault, note, tenant) for note in change.notes),
         outbox=tuple(vault.close_message(message, tenant) for message in change.outbox),
         mail=None if mail is None else (mail[0], vault.close(mail[1], tenant, "inbox", run, mail[0])),
         event=None if event is None else vault.close_event(event, tenant, run),
         more_events=tuple(vault.close_event(each, tenant, run) for each in change.more_events),
-        key=None if change.key is None else _close_key(vault, change.key, row),
+        key=None if change.key is None else _encrypt_key(vault, change.key, row),
         let_go=tuple(place for digest in change.let_go for place in vault.places(digest, tenant)),
     )
 
 
-def _close_fields(vault: Vault, fields: dict[str, Any], row: HoldRow) -> dict[str, Any]:
+def _encrypt_fields(vault: FieldCipher, fields: dict[str, Any], row: HoldRow) -> dict[str, Any]:
     closed = dict(fields)
     for name in ("resolution", "placed"):
         if closed.get(name) is not None:
@@ -261,47 +261,47 @@ def _close_fields(vault: Vault, fields: dict[str, Any], row: HoldRow) -> dict[st
     return closed
 
 
-def _close_key(vault: Vault, key: HoldKey, row: HoldRow) -> HoldKey:
+def _encrypt_key(vault: FieldCipher, key: HoldKey, row: HoldRow) -> HoldKey:
     """The digest is of what was decided, of which there are few: it could be guessed."""
     return replace(key, digest=vault.close_text(key.digest, row.tenant, "key", row.id, key.actor, key.key))
 
 
-def open_key(vault: Vault, key: HoldKey, hold: str) -> HoldKey:
+def decrypt_key(vault: FieldCipher, key: HoldKey, hold: str) -> HoldKey:
     return replace(key, digest=vault.open_text(key.digest, "key", hold, key.actor, key.key))
 
 
-def _close_note(vault: Vault, note: Note, tenant: str) -> Note:
+def _encrypt_note(vault: FieldCipher, note: Note, tenant: str) -> Note:
     return replace(note, body=vault.close(note.body, tenant, "note", note.hold, note.kind, note.slot))
 
 
-def open_note(vault: Vault, note: Note) -> Note:
+def decrypt_note(vault: FieldCipher, note: Note) -> Note:
     return replace(note, body=vault.open(note.body, "note", note.hold, note.kind, note.slot))
 
 
 # ---------------------------------------------------------------------- the audit
 
 
-def close_audit(vault: Vault, entry: NewAudit, tenant: str) -> NewAudit:
+def encrypt_audit(vault: FieldCipher, entry: NewAudit, tenant: str) -> NewAudit:
     """Its chain is over the encrypted bytes: it can be verified without keys, and is never encrypted anew."""
     return replace(entry, data=vault.close(entry.data, tenant, *_place(tenant, entry)))
 
 
-def open_audit(vault: Vault, row: AuditRow) -> AuditRow:
+def decrypt_audit(vault: FieldCipher, row: AuditRow) -> AuditRow:
     """An entry whose key is gone still stands in the chain, and says so."""
     try:
-        data = _opened(vault, row)
+        data = _decrypted(vault, row)
     except KeyMissingError as error:
         data = canonical({"encrypted_under": error.facts.get("key")})
     return row if data == row.data else replace(row, data=data, sealed=row.data)
 
 
-def _opened(vault: Vault, row: AuditRow) -> bytes:
+def _decrypted(vault: FieldCipher, row: AuditRow) -> bytes:
     if is_encrypted(row.data):
         return vault.open(row.data, *_place(row.tenant, row))
-    return _opened_within(vault, row) if _MARK in row.data else row.data
+    return _decrypted_within(vault, row) if _MARK in row.data else row.data
 
 
-def _opened_within(vault: Vault, row: AuditRow) -> bytes:
+def _decrypted_within(vault: FieldCipher, row: AuditRow) -> bytes:
     """What the store itself wrote has two texts from the hold's row, encrypted as they are there."""
     places = {"request_hash": ("request", row.hold or ""), "reason": ("closed", row.run or "")}
     data = msgspec.json.decode(row.data)
@@ -318,15 +318,15 @@ def _place(tenant: str, entry: NewAudit | AuditRow) -> tuple[str | int, ...]:
 # ---------------------------------------------------------------------- messages and documents
 
 
-def open_message(vault: Vault, row: OutboxRow) -> OutboxRow:
+def decrypt_message(vault: FieldCipher, row: OutboxRow) -> OutboxRow:
     return replace(row, payload=vault.open(row.payload, "outbox", row.tenant, row.key))
 
 
-def close_document(vault: Vault, document: Document) -> Document:
+def encrypt_document(vault: FieldCipher, document: Document) -> Document:
     return replace(document, body=vault.close(document.body, document.tenant, *_place_of(document)))
 
 
-def open_document(vault: Vault, document: Document) -> Document:
+def decrypt_document(vault: FieldCipher, document: Document) -> Document:
     return replace(document, body=vault.open(document.body, *_place_of(document)))
 
 

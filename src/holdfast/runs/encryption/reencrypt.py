@@ -16,14 +16,14 @@ import msgspec
 from holdfast.checkpoint.encrypt import bytes_of_text, header_of
 from holdfast.checkpoint.spill import Blob
 from holdfast.errors import CheckpointCorruptError, KeyMissingError, SettingsError
-from holdfast.runs.encryption.cipher import Vault
+from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.store.protocols import RunFilter
-from holdfast.types.ciphertext import KeptRow, is_encrypted, is_encrypted_text
+from holdfast.types.ciphertext import StoredRow, is_encrypted, is_encrypted_text
 from holdfast.types.hold import Option
 from holdfast.types.value import BlobRef
 
 if TYPE_CHECKING:
-    from holdfast.runs.encryption.store import VaultedStore
+    from holdfast.runs.encryption.store import EncryptedStore
     from holdfast.runs.service import RunService
 
 BATCH = 200
@@ -46,7 +46,7 @@ _options = msgspec.json.Decoder(tuple[Option, ...])
 Progress = Callable[[str, int], None]
 
 
-class Reencrypted(msgspec.Struct):
+class ReencryptResult(msgspec.Struct):
     """`unreadable`: keys that are missing, and rows that were damaged, with their number."""
 
     rows: int = 0
@@ -58,14 +58,14 @@ class Reencrypted(msgspec.Struct):
         self.unreadable[what] = self.unreadable.get(what, 0) + 1
 
 
-async def reencrypt(service: RunService, progress: Progress | None = None) -> Reencrypted:
+async def reencrypt(service: RunService, progress: Progress | None = None) -> ReencryptResult:
     """Raises SettingsError where the store is opened without keys."""
     vaulted = service.runtime.desk.vaulted
     if vaulted is None or vaulted.vault.ring is None:
         raise SettingsError(
             "there are no keys to encrypt with.", hint="Name the key file: HOLDFAST_KEYS=keys.json."
         )
-    done = Reencrypted()
+    done = ReencryptResult()
     # What was written for SQL before there were keys.
     await vaulted.inner.blank_projections()
     for table in TABLES:
@@ -77,7 +77,7 @@ async def reencrypt(service: RunService, progress: Progress | None = None) -> Re
     return done
 
 
-async def _table(vaulted: VaultedStore, table: str, done: Reencrypted) -> None:
+async def _table(vaulted: EncryptedStore, table: str, done: ReencryptResult) -> None:
     after = -1
     while rows := await vaulted.inner.kept(table, after=after, limit=BATCH):
         after = rows[-1].row
@@ -87,7 +87,7 @@ async def _table(vaulted: VaultedStore, table: str, done: Reencrypted) -> None:
             done.rows += await vaulted.inner.rewrite(table, changes)
 
 
-def _renewed(vault: Vault, table: str, row: KeptRow, done: Reencrypted) -> dict[str, Any] | None:
+def _renewed(vault: FieldCipher, table: str, row: StoredRow, done: ReencryptResult) -> dict[str, Any] | None:
     """Other values for a row; None where it is as it should be, or cannot be read."""
     try:
         new = _RENEW.get(table, _payload(table))(vault, row)
@@ -103,19 +103,19 @@ def _renewed(vault: Vault, table: str, row: KeptRow, done: Reencrypted) -> dict[
 # ---------------------------------------------------------------------- values
 
 
-def _bytes(vault: Vault, data: bytes | None, tenant: str, *place: Any) -> bytes | None:
+def _bytes(vault: FieldCipher, data: bytes | None, tenant: str, *place: Any) -> bytes | None:
     if data is None or (is_encrypted(data) and _is_current(vault, data)):
         return data
     return vault.close(vault.open(data, *place), tenant, *place)
 
 
-def _text(vault: Vault, text: str | None, tenant: str, *place: Any) -> str | None:
+def _text(vault: FieldCipher, text: str | None, tenant: str, *place: Any) -> str | None:
     if text is None or (is_encrypted_text(text) and _is_current(vault, bytes_of_text(text))):
         return text
     return vault.close_text(vault.open_text(text, *place), tenant, *place)
 
 
-def _is_current(vault: Vault, data: bytes) -> bool:
+def _is_current(vault: FieldCipher, data: bytes) -> bool:
     head = header_of(data)
     return head.key == vault.key(head.tenant).id
 
@@ -125,15 +125,15 @@ def _is_current(vault: Vault, data: bytes) -> bool:
 _PLACES = {"late_reports": "late", "events": "event"}
 
 
-def _payload(table: str) -> Callable[[Vault, KeptRow], dict[str, Any]]:
-    def renew(vault: Vault, row: KeptRow) -> dict[str, Any]:
+def _payload(table: str) -> Callable[[FieldCipher, StoredRow], dict[str, Any]]:
+    def renew(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
         place = (_PLACES.get(table, table), row.run, *row.place)
         return {"payload": _bytes(vault, row.values["payload"], row.tenant, *place)}
 
     return renew
 
 
-def _record(vault: Vault, row: KeptRow) -> dict[str, Any]:
+def _record(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
     payload, digest = row.values["payload"], row.values["digest"]
     place = ("record", row.run, *row.place)
     if is_encrypted(payload):
@@ -142,7 +142,7 @@ def _record(vault: Vault, row: KeptRow) -> dict[str, Any]:
     return {"payload": vault.close(plain, row.tenant, *place), "digest": vault.mark(digest, row.tenant)}
 
 
-def _hold(vault: Vault, row: KeptRow) -> dict[str, Any]:
+def _hold(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
     old, tenant, (hold,) = row.values, row.tenant, row.place
     return {
         "prompt": _text(vault, old["prompt"], tenant, "prompt", hold),
@@ -156,7 +156,7 @@ def _hold(vault: Vault, row: KeptRow) -> dict[str, Any]:
     }
 
 
-def _hold_options(vault: Vault, data: bytes | None, tenant: str, hold: str) -> bytes | None:
+def _hold_options(vault: FieldCipher, data: bytes | None, tenant: str, hold: str) -> bytes | None:
     options = None if data is None else _options.decode(data)
     if not options:
         return data
@@ -167,31 +167,31 @@ def _hold_options(vault: Vault, data: bytes | None, tenant: str, hold: str) -> b
     return msgspec.json.encode((Option(vault.close_options(plain, tenant, hold), ""),))
 
 
-def _message(vault: Vault, row: KeptRow) -> dict[str, Any]:
+def _message(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
     return {"payload": _bytes(vault, row.values["payload"], row.tenant, "outbox", row.tenant, *row.place)}
 
 
-def _note(vault: Vault, row: KeptRow) -> dict[str, Any]:
+def _note(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
     return {"body": _bytes(vault, row.values["body"], row.tenant, "note", *row.place)}
 
 
-def _key(vault: Vault, row: KeptRow) -> dict[str, Any]:
+def _key(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
     return {"digest": _text(vault, row.values["digest"], row.tenant, "key", *row.place)}
 
 
-def _document(vault: Vault, row: KeptRow) -> dict[str, Any]:
+def _document(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
     return {"body": _bytes(vault, row.values["body"], row.tenant, "document", row.tenant, *row.place)}
 
 
-def _schedule(vault: Vault, row: KeptRow) -> dict[str, Any]:
+def _schedule(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
     return {"body": _bytes(vault, row.values["body"], row.tenant, "schedule", row.tenant, *row.place)}
 
 
-def _run(vault: Vault, row: KeptRow) -> dict[str, Any]:
+def _run(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
     return {"error": _text(vault, row.values["error"], row.tenant, "error", row.run)}
 
 
-def _memory(vault: Vault, row: KeptRow) -> dict[str, Any]:
+def _memory(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
     old = row.values["content"]
     content = _text(vault, old, row.tenant, "memory", row.tenant, *row.place)
     return (
@@ -201,7 +201,7 @@ def _memory(vault: Vault, row: KeptRow) -> dict[str, Any]:
     )
 
 
-_RENEW: dict[str, Callable[[Vault, KeptRow], dict[str, Any]]] = {
+_RENEW: dict[str, Callable[[FieldCipher, StoredRow], dict[str, Any]]] = {
     "journal": _record, "holds": _hold, "runs": _run, "memories": _memory,
     "outbox": _message, "hold_notes": _note, "hold_keys": _key, "documents": _document,
     "schedules": _schedule,
@@ -211,7 +211,7 @@ _RENEW: dict[str, Callable[[Vault, KeptRow], dict[str, Any]]] = {
 # ---------------------------------------------------------------------- blobs
 
 
-async def _blobs(service: RunService, vaulted: VaultedStore, done: Reencrypted) -> None:
+async def _blobs(service: RunService, vaulted: EncryptedStore, done: ReencryptResult) -> None:
     desk, after = service.runtime.desk, -1
     while rows := await vaulted.inner.kept("blobs", after=after, limit=BATCH):
         after = rows[-1].row
@@ -223,7 +223,7 @@ async def _blobs(service: RunService, vaulted: VaultedStore, done: Reencrypted) 
 
 
 async def _blob(
-    service: RunService, vaulted: VaultedStore, address: bytes, data: bytes, done: Reencrypted
+    service: RunService, vaulted: EncryptedStore, address: bytes, data: bytes, done: ReencryptResult
 ) -> None:
     try:
         new = _bytes(vaulted.vault, data, header_of(data).tenant, "blob", address)
@@ -238,7 +238,7 @@ async def _blob(
         done.blobs += 1
 
 
-async def _plain_blobs(service: RunService, vaulted: VaultedStore, done: Reencrypted) -> None:
+async def _plain_blobs(service: RunService, vaulted: EncryptedStore, done: ReencryptResult) -> None:
     """Those from before there were keys go to their tenants' addresses; the collector takes what is left."""
     after: tuple[int, int] | None = None
     while rows := await vaulted.list_runs(RunFilter(), after=after, limit=BATCH):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import InputError, KeyMissingError
 from holdfast.runs.encryption import cipher
-from holdfast.runs.encryption.cipher import Vault
+from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.store.protocols import Claim, ClaimRequest, NewRun, RunFilter, RunHistory, RunRow, Store
 from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.ciphertext import is_encrypted
@@ -31,7 +31,7 @@ from holdfast.types.hold import (
     HoldOrder,
     HoldRow,
     Note,
-    Unchanged,
+    ChangeRefusal,
 )
 from holdfast.types.ids import DEFAULT_TENANT, HoldId, RunId
 from holdfast.types.memory import Memory, words
@@ -45,14 +45,14 @@ READ_AT_MOST = 10_000
 _PAGE = 500
 _LATER = 600 * MICROS
 _DECIDES = frozenset({"resolution", "placed"})
-Listed = tuple[HoldRow, tuple[Any, ...]]
+HoldAndSortKey = tuple[HoldRow, tuple[Any, ...]]
 
 
-class VaultedHolds:
+class EncryptedHolds:
     """Method by method; what carries no content goes straight to the store within."""
 
     inner: Store
-    vault: Vault
+    vault: FieldCipher
 
     async def stands(self, digest: bytes, tenant: str) -> bytes:
         """The address at which a blob of this tenant is found; where it is not, the one for a new blob."""
@@ -94,11 +94,11 @@ class VaultedHolds:
         order: HoldOrder = HoldOrder.oldest,
         after: Sequence[Any] | None = None,
         limit: int = 50,
-    ) -> list[Listed]:
+    ) -> list[HoldAndSortKey]:
         if not where.text:
             found = await self.inner.list_holds(where, order=order, after=after, limit=limit)
             return [(self._listed(row), place) for row, place in found]
-        shown: list[Listed] = []
+        shown: list[HoldAndSortKey] = []
         async for listed in self._with_text(where, order, after):
             shown.append(listed)
             if len(shown) == limit:
@@ -117,7 +117,7 @@ class VaultedHolds:
 
     async def _with_text(
         self, where: HoldFilter, order: HoldOrder, after: Sequence[Any] | None
-    ) -> AsyncIterator[Listed]:
+    ) -> AsyncIterator[HoldAndSortKey]:
         """Only here can prompts be read: all that the other filters leave are opened, page by page.
 
         Raises InputError where these are too many to go through."""
@@ -137,14 +137,14 @@ class VaultedHolds:
             hint="Narrow the search: by status, assignee, flow or time.",
         )
 
-    async def change_hold(self, change: HoldChange) -> HoldRow | Unchanged:
+    async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
         row = await self.inner.hold(change.hold)
         if row is None:
-            return Unchanged.unknown
+            return ChangeRefusal.unknown
         if change.fields.keys() & _DECIDES:
             # Whoever decides must have been able to read what was asked.
             self.vault.open_hold(row)
-        closed = cipher.close_change(self.vault, change, row)
+        closed = cipher.encrypt_change(self.vault, change, row)
         blobs = tuple([await self.stands(digest, row.tenant) for digest in change.blobs])
         changed = await self.inner.change_hold(replace(closed, blobs=blobs))
         return self._listed(changed) if isinstance(changed, HoldRow) else changed
@@ -154,15 +154,15 @@ class VaultedHolds:
 
     async def hold_key(self, hold: HoldId, actor: str, key: str) -> HoldKey | None:
         found = await self.inner.hold_key(hold, actor, key)
-        return None if found is None else cipher.open_key(self.vault, found, hold)
+        return None if found is None else cipher.decrypt_key(self.vault, found, hold)
 
     async def hold_notes(self, hold: HoldId, *, kinds: Sequence[str] = ()) -> list[Note]:
         found = await self.inner.hold_notes(hold, kinds=kinds)
-        return [cipher.open_note(self.vault, note) for note in found]
+        return [cipher.decrypt_note(self.vault, note) for note in found]
 
     # ------------------------------------------------------------------ the audit
     async def append_audit(self, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]:
-        closed = [cipher.close_audit(self.vault, entry, tenant) for entry in entries]
+        closed = [cipher.encrypt_audit(self.vault, entry, tenant) for entry in entries]
         return self._told(await self.inner.append_audit(tenant, closed))
 
     async def audit(
@@ -171,14 +171,14 @@ class VaultedHolds:
         return self._told(await self.inner.audit(tenant, after=after, limit=limit, hold=hold))
 
     def _told(self, rows: list[AuditRow]) -> list[AuditRow]:
-        return [cipher.open_audit(self.vault, row) for row in rows]
+        return [cipher.decrypt_audit(self.vault, row) for row in rows]
 
     # ------------------------------------------------------------------ the outbox
     async def claim_outbox(self, *, limit: int, lease: int, topics: Sequence[str] = ()) -> list[OutboxRow]:
         opened: list[OutboxRow] = []
         for row in await self.inner.claim_outbox(limit=limit, lease=lease, topics=topics):
             try:
-                opened.append(cipher.open_message(self.vault, row))
+                opened.append(cipher.decrypt_message(self.vault, row))
             except KeyMissingError as error:
                 await self._wait_for_key(row, str(error))
         return opened
@@ -207,30 +207,30 @@ class VaultedHolds:
     def _shown(self, row: OutboxRow) -> OutboxRow:
         """Messages that cannot be read are still listed, and say why."""
         try:
-            return cipher.open_message(self.vault, row)
+            return cipher.decrypt_message(self.vault, row)
         except KeyMissingError as error:
             return replace(row, payload=b"{}", error=str(error))
 
     # ------------------------------------------------------------------ documents
     async def put_document(self, document: Document, *, expect: int | None = None) -> Document | None:
-        closed = cipher.close_document(self.vault, document)
+        closed = cipher.encrypt_document(self.vault, document)
         written = await self.inner.put_document(closed, expect=expect)
-        return None if written is None else cipher.open_document(self.vault, written)
+        return None if written is None else cipher.decrypt_document(self.vault, written)
 
     async def document(self, tenant: str, kind: str, name: str) -> Document | None:
         found = await self.inner.document(tenant, kind, name)
-        return None if found is None else cipher.open_document(self.vault, found)
+        return None if found is None else cipher.decrypt_document(self.vault, found)
 
     async def documents(
         self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 1000
     ) -> list[Document]:
         found = await self.inner.documents(tenant, kind, prefix=prefix, after=after, limit=limit)
-        return [cipher.open_document(self.vault, document) for document in found]
+        return [cipher.decrypt_document(self.vault, document) for document in found]
 
 
-class VaultedSchedules:
+class EncryptedSchedules:
     inner: Store
-    vault: Vault
+    vault: FieldCipher
 
     async def put_schedule(self, row: ScheduleRow, *, expect: int | None = None) -> ScheduleRow | None:
         place = ("schedule", row.tenant, row.name)
@@ -265,10 +265,10 @@ _KNOWN = 10_000
 _ALL = 1_000_000
 
 
-class VaultedStore(VaultedHolds, VaultedSchedules):
+class EncryptedStore(EncryptedHolds, EncryptedSchedules):
     """`Store`, method by method; what carries no content goes straight to the store within."""
 
-    def __init__(self, inner: Store, vault: Vault) -> None:
+    def __init__(self, inner: Store, vault: FieldCipher) -> None:
         self.inner = inner
         self.vault = vault
         self.capabilities = inner.capabilities
@@ -469,14 +469,14 @@ class VaultedStore(VaultedHolds, VaultedSchedules):
         await self.inner.put_projections(rows, upto=upto)
 
 
-def vaulted(inner: Store, vault: Vault) -> Store:
+def with_encryption(inner: Store, vault: FieldCipher) -> Store:
     """A store that is encrypted already, also within another one, stays as it is."""
-    return inner if vaulted_within(inner) is not None else cast("Store", VaultedStore(inner, vault))
+    return inner if encrypted_store_within(inner) is not None else cast("Store", EncryptedStore(inner, vault))
 
 
-def vaulted_within(store: Store) -> VaultedStore | None:
+def encrypted_store_within(store: Store) -> EncryptedStore | None:
     """The encrypted store that this is, or that it hands its calls on to."""
-    return store if isinstance(store, VaultedStore) else getattr(store, "within_vault", None)
+    return store if isinstance(store, EncryptedStore) else getattr(store, "within_vault", None)
 
 
 async def holds_ciphertext(store: Store) -> bool:

@@ -16,18 +16,18 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.engine.messages import (
-    Answered,
-    BreaksSet,
-    CancelAsked,
+    HoldAnswered,
+    BreakpointsSet,
+    CancelRequested,
     CodeChanged,
-    Doubted,
-    Finished,
-    Lapsed,
-    LateCame,
+    SubstepDoubted,
+    HandlerFinished,
+    HoldUnanswered,
+    EvidenceArrived,
     Message,
-    Proven,
-    ResumeAsked,
-    Stopped,
+    SubstepEvidence,
+    ResumeRequested,
+    HandlersStopped,
     TimerFired,
 )
 from holdfast.engine.walk_state import SKIPS_BY
@@ -42,7 +42,7 @@ from holdfast.types.value import FrozenDict
 NO_ERROR: Final = ErrorInfo("", "", "")
 
 
-class Scene(msgspec.Struct, frozen=True):
+class ReplayStep(msgspec.Struct, frozen=True):
     """A record at which something was decided, and where the run stood. `graph`: the one that decides now;
     `told`: the one that the journal's numbers are about."""
 
@@ -76,22 +76,22 @@ Cause = Sequence[Message] | None
 """What the engine was told; nothing: the record is a worker's own; None: it only follows from another."""
 
 
-def said(hold: str, resolution: Any) -> Answered:
+def answered_message(hold: str, resolution: Any) -> HoldAnswered:
     resolution = resolution if isinstance(resolution, FrozenDict) else FrozenDict(resolution)
-    return Answered(hold=hold, resolution=resolution, by=resolution.get("resolved_by") or "", at=0)
+    return HoldAnswered(hold=hold, resolution=resolution, by=resolution.get("resolved_by") or "", at=0)
 
 
-def lapse(hold: str, error: ErrorInfo | None) -> Lapsed:
+def undecided_message(hold: str, error: ErrorInfo | None) -> HoldUnanswered:
     """A hold that nobody decided, as its error tells."""
     if error is None or error.code != HoldCancelledError.code:
-        return Lapsed(hold=hold)
-    return Lapsed(
+        return HoldUnanswered(hold=hold)
+    return HoldUnanswered(
         hold=hold, withdrawn=True, raises=True, reason=error.message.partition(" was withdrawn: ")[2]
     )
 
 
-def ended_badly(execution: Exec, error: ErrorInfo | None, **more: Any) -> Finished:
-    return Finished(
+def failed_message(execution: Exec, error: ErrorInfo | None, **more: Any) -> HandlerFinished:
+    return HandlerFinished(
         scope=execution.scope,
         node=execution.node,
         visit=execution.visit,
@@ -101,10 +101,10 @@ def ended_badly(execution: Exec, error: ErrorInfo | None, **more: Any) -> Finish
     )
 
 
-def doubt(execution: Exec, substep: str, error: ErrorInfo | None) -> Message:
+def doubt_message(execution: Exec, substep: str, error: ErrorInfo | None) -> Message:
     if not substep:
-        return ended_badly(execution, error, unknown=True)
-    return Doubted(
+        return failed_message(execution, error, unknown=True)
+    return SubstepDoubted(
         scope=execution.scope,
         node=execution.node,
         visit=execution.visit,
@@ -117,7 +117,7 @@ FACTS: Final = frozenset({"withdrawn", "loaded", "uncheckpointed", "damaged", "i
 """Attempt records that a worker writes on its own account: nothing is decided by them."""
 
 
-def attempt_cause(scene: Scene) -> Cause:
+def attempt_cause(scene: ReplayStep) -> Cause:
     body: AttemptBody = scene.body
     if body.reason in FACTS:
         return ()
@@ -125,36 +125,36 @@ def attempt_cause(scene: Scene) -> Cause:
     return None if cause is None else cause(scene, body)
 
 
-def _retry(scene: Scene, body: AttemptBody) -> Cause:
+def _retry(scene: ReplayStep, body: AttemptBody) -> Cause:
     execution = scene.execution
     if scene.node(execution).kind in PARENTS:
         return None
-    return [ended_badly(execution, body.error, retryable=True)]
+    return [failed_message(execution, body.error, retryable=True)]
 
 
-def _in_doubt(scene: Scene, _body: AttemptBody) -> Cause:
+def _in_doubt(scene: ReplayStep, _body: AttemptBody) -> Cause:
     execution = scene.execution
     policy = scene.policy(scene.node(execution))
     if execution.phase == "doubt":
-        return [said(scene.hold("doubt"), {"decision": "not_happened"})]
+        return [answered_message(scene.hold("doubt"), {"decision": "not_happened"})]
     if policy is InDoubt.probe and not execution.step_intents:
-        return [ended_badly(execution, None, probe="not_happened")]
-    return [doubt(execution, next(iter(execution.step_intents), ""), None)]
+        return [failed_message(execution, None, probe="not_happened")]
+    return [doubt_message(execution, next(iter(execution.step_intents), ""), None)]
 
 
-def _not_happened(scene: Scene, body: AttemptBody) -> Cause:
-    return [said(scene.hold("doubt_step", body.token), {"decision": "not_happened"})]
+def _not_happened(scene: ReplayStep, body: AttemptBody) -> Cause:
+    return [answered_message(scene.hold("doubt_step", body.token), {"decision": "not_happened"})]
 
 
-def _woke(scene: Scene, _body: AttemptBody) -> Cause:
+def _woke(scene: ReplayStep, _body: AttemptBody) -> Cause:
     return [TimerFired(token=scene.execution.token)]
 
 
-def _resumed(_scene: Scene, _body: AttemptBody) -> Cause:
-    return [ResumeAsked()]
+def _resumed(_scene: ReplayStep, _body: AttemptBody) -> Cause:
+    return [ResumeRequested()]
 
 
-def _join_timeout(scene: Scene, _body: AttemptBody) -> Cause:
+def _join_timeout(scene: ReplayStep, _body: AttemptBody) -> Cause:
     pos, record = scene.pos, scene.record
     inner = pos.scope_graph(scene.graph, pos.scopes[record.scope])
     here = (record.scope, inner.index.get(record.node, -1))
@@ -166,30 +166,30 @@ def _code_hold(pos: Position) -> str:
     return next((hold for hold, wait in pos.holds.items() if wait.why == "code"), "")
 
 
-def _code_changed(scene: Scene, body: AttemptBody) -> Cause:
+def _code_changed(scene: ReplayStep, body: AttemptBody) -> Cause:
     hold = _code_hold(scene.pos)
     if hold:
-        return [said(hold, {"decision": "accept"})]
+        return [answered_message(hold, {"decision": "accept"})]
     return [CodeChanged(old=scene.pos.code, new=body.token, nodes=list(body.nodes))]
 
 
-def _breaks(_scene: Scene, body: AttemptBody) -> Cause:
+def _breaks(_scene: ReplayStep, body: AttemptBody) -> Cause:
     kept: dict[str, Any] = msgspec.json.decode(body.token)
-    return [BreaksSet(breaks=list(kept["breaks"]), off=kept["off"])]
+    return [BreakpointsSet(breaks=list(kept["breaks"]), off=kept["off"])]
 
 
-def _continued(scene: Scene, body: AttemptBody) -> Cause:
-    return [said(body.token, {"decision": "continue"})]
+def _continued(scene: ReplayStep, body: AttemptBody) -> Cause:
+    return [answered_message(body.token, {"decision": "continue"})]
 
 
-def _failing(scene: Scene, _body: AttemptBody) -> Cause:
+def _failing(scene: ReplayStep, _body: AttemptBody) -> Cause:
     hold = _code_hold(scene.pos)
     if hold:
-        return [said(hold, {"decision": "refuse"})]
-    return [ResumeAsked()] if scene.pos.failing is not None else None
+        return [answered_message(hold, {"decision": "refuse"})]
+    return [ResumeRequested()] if scene.pos.failing is not None else None
 
 
-_REASONS: dict[str, Callable[[Scene, AttemptBody], Cause]] = {
+_REASONS: dict[str, Callable[[ReplayStep, AttemptBody], Cause]] = {
     "retry": _retry,
     "in_doubt": _in_doubt,
     "not_happened": _not_happened,
@@ -204,30 +204,30 @@ _REASONS: dict[str, Callable[[Scene, AttemptBody], Cause]] = {
 }
 
 
-def cause_of(scene: Scene) -> Cause:
+def cause_of(scene: ReplayStep) -> Cause:
     """Raises CheckpointCorruptError where the record is about a node that is not running."""
     return _CAUSES.get(Kind(scene.record.kind), _fact)(scene)
 
 
-def _fact(_scene: Scene) -> Cause:
+def _fact(_scene: ReplayStep) -> Cause:
     return ()
 
 
 # ---------------------------------------------------------------------- steps
 
 
-def _step(scene: Scene) -> Cause:
+def _step(scene: ReplayStep) -> Cause:
     body: StepBody = scene.body
     if scene.record.outcome == "unknown" and scene.reason:
-        return [CancelAsked(reason=scene.reason), Stopped()]
+        return [CancelRequested(reason=scene.reason), HandlersStopped()]
     cause = _settling(scene, body)
     if cause and scene.reason and ("C", "", 0, 0) in map(tuple, body.moves):
         # Everything was done, and still the run ended as cancelled: it had been asked to stop before.
-        return [CancelAsked(reason=scene.reason), *cause]
+        return [CancelRequested(reason=scene.reason), *cause]
     return cause
 
 
-def _settling(scene: Scene, body: StepBody) -> Cause:
+def _settling(scene: ReplayStep, body: StepBody) -> Cause:
     execution = scene.execution
     node = scene.node(execution)
     if node.kind in PARENTS and SETTLED not in execution.subs:
@@ -239,19 +239,19 @@ def _settling(scene: Scene, body: StepBody) -> Cause:
     if execution.phase == "doubt" and body.error is not None and body.error.code == StateError.code:
         return [_happened(scene, (), None)]
     if execution.phase == "doubt" and body.error is not None and body.error.code == "outcome_unknown":
-        return [said(scene.hold("doubt") or scene.hold("doubt_step"), {"decision": "fail"})]
+        return [answered_message(scene.hold("doubt") or scene.hold("doubt_step"), {"decision": "fail"})]
     if node.kind is NodeKind.timer and SETTLED not in execution.subs:
         return [TimerFired(token=execution.token)]
     return [finished(scene, execution, body)]
 
 
-def finished(scene: Scene, execution: Exec, body: StepBody) -> Finished:
+def finished(scene: ReplayStep, execution: Exec, body: StepBody) -> HandlerFinished:
     """How the handler ended, as its step tells."""
     node = scene.node(execution)
     walk: dict[str, Any] = body.walk or {}
     notes: dict[str, Any] = body.notes or {}
     rerouted = notes.get("action") == "reroute" and node.guard is not None
-    return Finished(
+    return HandlerFinished(
         scope=execution.scope,
         node=execution.node,
         visit=scene.record.visit,
@@ -271,7 +271,7 @@ def finished(scene: Scene, execution: Exec, body: StepBody) -> Finished:
     )
 
 
-def _routes(scene: Scene, routes: list[int] | None) -> list[int] | None:
+def _routes(scene: ReplayStep, routes: list[int] | None) -> list[int] | None:
     """What code chose, by the names of the edges: another version may number them otherwise."""
     if routes is None or scene.graph is scene.told:
         return routes
@@ -282,7 +282,7 @@ def _routes(scene: Scene, routes: list[int] | None) -> list[int] | None:
     return [numbers[name] for name in names if name in numbers]
 
 
-def _hold_ended(scene: Scene, ops: Sequence[Any], error: ErrorInfo | None) -> Cause:
+def _hold_ended(scene: ReplayStep, ops: Sequence[Any], error: ErrorInfo | None) -> Cause:
     hold = scene.hold("node")
     spec = scene.node(scene.execution).hold
     told = f"{spec.bind if spec else 'decision'}_result"
@@ -292,27 +292,27 @@ def _hold_ended(scene: Scene, ops: Sequence[Any], error: ErrorInfo | None) -> Ca
         return None
     if error is not None and error.code == StateError.code:
         # The answer itself is not in the journal then; that it did not fit is.
-        return [said(hold, {})]
+        return [answered_message(hold, {})]
     if error is not None or answer.get("expired"):
-        return [lapse(hold, error)]
-    return [said(hold, answer)]
+        return [undecided_message(hold, error)]
+    return [answered_message(hold, answer)]
 
 
-def _happened(scene: Scene, ops: Sequence[Any], value: Any) -> Answered:
+def _happened(scene: ReplayStep, ops: Sequence[Any], value: Any) -> HoldAnswered:
     update = FrozenDict({key: operand for partition, key, _, operand in ops if partition == "scratch"})
     data = FrozenDict({"update": update, "value": value})
-    return said(scene.hold("doubt"), {"decision": "happened", "response_data": data})
+    return answered_message(scene.hold("doubt"), {"decision": "happened", "response_data": data})
 
 
 # ---------------------------------------------------------------------- sub-steps
 
 
-def proven(record: Record, body: SubstepBody) -> Proven:
+def proven(record: Record, body: SubstepBody) -> SubstepEvidence:
     """What was told late about a sub-step, as its record has it."""
-    return Proven(ordinal=body.ordinal, name=body.name, value=body.value, effect=record.effect)
+    return SubstepEvidence(ordinal=body.ordinal, name=body.name, value=body.value, effect=record.effect)
 
 
-def _substep(scene: Scene) -> Cause:
+def _substep(scene: ReplayStep) -> Cause:
     body: SubstepBody = scene.body
     if body.ordinal == SETTLED:
         return _settled(scene, body.value)
@@ -323,16 +323,16 @@ def _substep(scene: Scene) -> Cause:
         return None
     if wait.why == "doubt_step" and scene.record.effect != "human":
         told = proven(scene.record, body)
-        return [LateCame(intent=scene.execution.step_intents.get(body.ordinal, -1), told=told)]
+        return [EvidenceArrived(intent=scene.execution.step_intents.get(body.ordinal, -1), told=told)]
     if wait.why == "doubt_step":
         data = FrozenDict({"value": body.value})
-        return [said(body.hold, {"decision": "happened", "response_data": data})]
+        return [answered_message(body.hold, {"decision": "happened", "response_data": data})]
     if body.error is not None:
-        return [lapse(body.hold, body.error)]
-    return [said(body.hold, body.value)]
+        return [undecided_message(body.hold, body.error)]
+    return [answered_message(body.hold, body.value)]
 
 
-def _settled(scene: Scene, value: Any) -> Cause:
+def _settled(scene: ReplayStep, value: Any) -> Cause:
     """The node is done, and its code chooses among its edges next."""
     execution = scene.execution
     node = scene.node(execution)
@@ -344,7 +344,7 @@ def _settled(scene: Scene, value: Any) -> Cause:
         return [_happened(scene, value["ops"], value["output"])]
     if node.kind is NodeKind.timer:
         return [TimerFired(token=execution.token)]
-    ended = Finished(scope=execution.scope, node=execution.node, visit=execution.visit)
+    ended = HandlerFinished(scope=execution.scope, node=execution.node, visit=execution.visit)
     ended.ops, ended.outcome, ended.output = list(value["ops"]), value["outcome"], value["output"]
     ended.duration, ended.notes = value["duration"], value["notes"]
     ended.error = NO_ERROR if value["outcome"] == "skipped" else None
@@ -354,7 +354,7 @@ def _settled(scene: Scene, value: Any) -> Cause:
 # ---------------------------------------------------------------------- questions and the end
 
 
-def _asked(scene: Scene) -> Cause:
+def _asked(scene: ReplayStep) -> Cause:
     body: AskedBody = scene.body
     why, _, key = body.key.partition(":")
     if why == "ask":
@@ -367,20 +367,20 @@ def _asked(scene: Scene) -> Cause:
     execution, told = scene.execution, body.context.get("error")
     error = None if told is None else ErrorInfo("", told["type"], told["message"])
     if why == "doubt" and scene.policy(scene.node(execution)) is InDoubt.probe:
-        ended = ended_badly(execution, error, probe="unknown")
+        ended = failed_message(execution, error, probe="unknown")
         ended.error = error
         return [ended]
-    return None if error is None else [doubt(execution, key, error)]
+    return None if error is None else [doubt_message(execution, key, error)]
 
 
-def _end(scene: Scene) -> Cause:
+def _end(scene: ReplayStep) -> Cause:
     body: EndBody = scene.body
     if body.status == "cancelled":
-        return [CancelAsked(reason=scene.reason), Stopped()]
-    return [Stopped()] if body.status == "failed" else None
+        return [CancelRequested(reason=scene.reason), HandlersStopped()]
+    return [HandlersStopped()] if body.status == "failed" else None
 
 
-_CAUSES: dict[Kind, Callable[[Scene], Cause]] = {
+_CAUSES: dict[Kind, Callable[[ReplayStep], Cause]] = {
     Kind.step: _step,
     Kind.substep: _substep,
     Kind.attempt: attempt_cause,

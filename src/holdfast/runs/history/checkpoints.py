@@ -27,7 +27,7 @@ from holdfast.model.position import Position, Sub
 from holdfast.model.record_bodies import CreatedBody, SnapshotBody
 from holdfast.runs.driver.load import load
 from holdfast.runs.driver.repair import FELL_BACK
-from holdfast.runs.history.versions import Reader, readers_of, span_at, spans_of
+from holdfast.runs.history.versions import RunReader, readers_of, span_at, spans_of
 from holdfast.types.ids import CheckpointId, HoldId, RunId, checkpoint_id, checkpoint_seq, is_id, run_prefix
 from holdfast.types.record import Kind, Record, turn_of
 from holdfast.types.value import BlobRef, FrozenDict
@@ -106,11 +106,11 @@ def _results(subs: dict[str, Sub], turn: str, calls: Any) -> tuple[list[Any], li
 MEMORY_EFFECT = "memory"
 
 
-class Folded(msgspec.Struct):
+class FoldedRun(msgspec.Struct):
     """Where a run stood at a record, and what had happened until then."""
 
     row: Any
-    reader: Reader
+    reader: RunReader
     record: Record
     pos: Position
     history: History
@@ -138,7 +138,7 @@ async def resolve(service: RunService, ref: str, seq: int | None = None) -> tupl
     raise CheckpointNotFoundError(missing, hint="`holdfast show RUN` lists a run's.", checkpoint=ref)
 
 
-async def standing(service: RunService, ref: str, checkpoint: str | int | None) -> tuple[RunRow, int | None]:
+async def resolve_run(service: RunService, ref: str, checkpoint: str | int | None) -> tuple[RunRow, int | None]:
     """The run that is meant, and the record if that is not where it stands now. Raises
     CheckpointNotFoundError for a checkpoint of another run."""
     if isinstance(checkpoint, int):
@@ -240,7 +240,7 @@ async def latest_seq(service: RunService, run: str, node: str | None = None) -> 
 # ---------------------------------------------------------------------- folding
 
 
-async def fold_to(service: RunService, row: RunRow, seq: int, reader: Reader | None = None) -> Folded:
+async def fold_to(service: RunService, row: RunRow, seq: int, reader: RunReader | None = None) -> FoldedRun:
     """The position and the history at a record. Large values stay references. No user code runs."""
     readers = await readers_of(service, row, reader)
     reader = readers.at(seq)
@@ -259,16 +259,16 @@ async def fold_to(service: RunService, row: RunRow, seq: int, reader: Reader | N
             fold(then.graph, history, record, _open(then, record))
     parent = next((r.seq for r in reversed(records[:-1]) if r.listed), None)
     row = msgspec.structs.replace(row, version=readers.version_at(seq))
-    return Folded(row, reader, records[-1], loaded.pos, history, first, parent)
+    return FoldedRun(row, reader, records[-1], loaded.pos, history, first, parent)
 
 
-def _void(reader: Reader, records: list[Record]) -> list[tuple[int, int]]:
+def _void(reader: RunReader, records: list[Record]) -> list[tuple[int, int]]:
     """Ranges that a run fell back behind: they are kept, and do not count."""
     found = [r for r in records if r.kind == Kind.attempt and r.outcome == FELL_BACK]
     return [(int(body.token), r.seq) for r in found if (body := _open(reader, r)) is not None]
 
 
-def _open(reader: Reader, record: Record) -> Any:
+def _open(reader: RunReader, record: Record) -> Any:
     """A damaged record is shown by its columns; whether it matters, loading the position decides."""
     try:
         return reader.sealer.open(record)
@@ -303,7 +303,7 @@ def _fidelity(pos: Position, scratch: dict[str, Any]) -> FidelityState:
     return FidelityState(mode=noted.get("mode"), summaries=dict(noted.get("summaries") or {}))
 
 
-def _picture(folded: Folded, spilled: dict[str, ArtifactRef]) -> Checkpoint:
+def _picture(folded: FoldedRun, spilled: dict[str, ArtifactRef]) -> Checkpoint:
     row, record, pos, history = folded.row, folded.record, folded.pos, folded.history
     values = pos.scopes[""].tree.merged()
     asked = next((h for h, a in history.asked.items() if _was_asked(record, a)), None)
@@ -355,7 +355,7 @@ def _input(values: dict[str, Any]) -> Any:
     return values.get("input", FrozenDict())
 
 
-def _counters(folded: Folded) -> dict[str, Any]:
+def _counters(folded: FoldedRun) -> dict[str, Any]:
     visits: dict[str, int] = {}
     loops: dict[str, int] = {}
     gates: dict[str, bool] = {}

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.checkpoint.checkpoint import Checkpoint
-from holdfast.checkpoint.diff import MISSING, Change, changes, some
-from holdfast.checkpoint.diff_result import Diff, Moment, NodeDiff, Parting, Sides, Spent
+from holdfast.checkpoint.diff import MISSING, Change, changes, limit_changes
+from holdfast.checkpoint.diff_result import Diff, Moment, NodeDiff, DivergencePoint, Sides, RunUsage
 from holdfast.runs.history.checkpoints import make_checkpoint
 from holdfast.runs.history.redact import hidden_changes
-from holdfast.runs.history.story import Call, Chapter, Question, Story
-from holdfast.runs.history.story_loader import ANCESTORS, recount
+from holdfast.runs.history.story import CallDetail, VisitDetail, QuestionDetail, Story
+from holdfast.runs.history.story_loader import ANCESTORS, load_story
 from holdfast.types.ids import RunId
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ async def compare(service: RunService, a: str, b: str, *, limit: int = LIMIT) ->
     """From `a` to `b`, each named as for `RunService.find`. Raises what finding them raises."""
     (row_a, seq_a), (row_b, seq_b) = await service.find(a), await service.find(b)
     one, other = await make_checkpoint(service, row_a, seq_a), await make_checkpoint(service, row_b, seq_b)
-    story_a, story_b = await recount(service, row_a, seq_a), await recount(service, row_b, seq_b)
+    story_a, story_b = await load_story(service, row_a, seq_a), await load_story(service, row_b, seq_b)
     nodes, same, edges = _nodes(story_a, story_b)
     parted = await _parted(service, one, other)
     secrets = (*one.secrets, *other.secrets)
@@ -40,9 +40,9 @@ async def compare(service: RunService, a: str, b: str, *, limit: int = LIMIT) ->
         b=_moment(other, row_b),
         relation="same" if row_a.id == row_b.id else "branches" if parted is not None else "runs",
         parted=parted,
-        input=some(hidden_changes(changes(one.input, other.input), secrets), limit),
-        state=some(hidden_changes(changes(one.state, other.state), secrets), limit),
-        artifacts=some(hidden_changes(changes(one.artifacts, other.artifacts), secrets), limit),
+        input=limit_changes(hidden_changes(changes(one.input, other.input), secrets), limit),
+        state=limit_changes(hidden_changes(changes(one.state, other.state), secrets), limit),
+        artifacts=limit_changes(hidden_changes(changes(one.artifacts, other.artifacts), secrets), limit),
         nodes=nodes,
         same_nodes=same,
         skipped=_sides(one.skipped, other.skipped),
@@ -73,7 +73,7 @@ def _sides(before: Sequence[str], after: Sequence[str]) -> Sides:
 # ---------------------------------------------------------------------- where they part
 
 
-async def _parted(service: RunService, a: Checkpoint, b: Checkpoint) -> Parting | None:
+async def _parted(service: RunService, a: Checkpoint, b: Checkpoint) -> DivergencePoint | None:
     """The last moment of the nearest run that both come from."""
     ours = dict(await _line(service, a))
     for run, seq in await _line(service, b):
@@ -82,7 +82,7 @@ async def _parted(service: RunService, a: Checkpoint, b: Checkpoint) -> Parting 
             row = await service.store.get_run(RunId(run))
             inside = row is not None and row.horizon <= at <= row.head
             found = await service.store.read(RunId(run), first=at, last=at, payloads=False) if inside else []
-            return Parting(run=run, seq=at, node=found[0].scope + found[0].node if found else "")
+            return DivergencePoint(run=run, seq=at, node=found[0].scope + found[0].node if found else "")
     return None
 
 
@@ -115,7 +115,7 @@ def _nodes(a: Story, b: Story) -> tuple[list[NodeDiff], int, Sides]:
     return told, alike, _sides(*took)
 
 
-def _node(a: Chapter | None, b: Chapter | None) -> NodeDiff:
+def _node(a: VisitDetail | None, b: VisitDetail | None) -> NodeDiff:
     there = b or a
     assert there is not None
     facts = list(_facts_changed(a, b)) if a and b else []
@@ -137,7 +137,7 @@ def _node(a: Chapter | None, b: Chapter | None) -> NodeDiff:
     )
 
 
-def _facts_changed(a: Chapter, b: Chapter) -> Iterator[Change]:
+def _facts_changed(a: VisitDetail, b: VisitDetail) -> Iterator[Change]:
     yield from changes(_facts(a), _facts(b))
     if a.ended_at is not None and b.ended_at is not None:
         yield from changes(a.effect, b.effect, "effect")
@@ -148,11 +148,11 @@ def _by_name(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
         yield from changes(a.get(name, MISSING), b.get(name, MISSING), name)
 
 
-def _outcome(chapter: Chapter | None) -> str:
+def _outcome(chapter: VisitDetail | None) -> str:
     return "" if chapter is None else chapter.outcome or chapter.state
 
 
-def _facts(chapter: Chapter) -> dict[str, Any]:
+def _facts(chapter: VisitDetail) -> dict[str, Any]:
     begun = {"outcome": _outcome(chapter), "attempts": chapter.attempts}
     if chapter.ended_at is None:
         return begun
@@ -166,7 +166,7 @@ def _facts(chapter: Chapter) -> dict[str, Any]:
     return {**begun, **{name: value for name, value in told.items() if value is not None}}
 
 
-def _calls_changed(a: Chapter | None, b: Chapter | None) -> Iterator[Change]:
+def _calls_changed(a: VisitDetail | None, b: VisitDetail | None) -> Iterator[Change]:
     """Sub-steps by their key or, where they have none, by name and number."""
     before, after = ({_key(c): c for c in side.calls} if side is not None else {} for side in (a, b))
     for key in dict.fromkeys([*before, *after]):
@@ -174,17 +174,17 @@ def _calls_changed(a: Chapter | None, b: Chapter | None) -> Iterator[Change]:
         yield from changes(_call(old), _call(new), _place(new or old))
 
 
-def _key(call: Call) -> str:
+def _key(call: CallDetail) -> str:
     return call.ordinal if call.ordinal.startswith("=") else f"{call.name}#{call.ordinal}"
 
 
-def _place(call: Call | None) -> str:
+def _place(call: CallDetail | None) -> str:
     assert call is not None
     keyed = call.ordinal.startswith("=")
     return f"{call.name} [{call.ordinal[1:]}]" if keyed else f"{call.name}#{call.ordinal}"
 
 
-def _call(call: Call | None) -> Any:
+def _call(call: CallDetail | None) -> Any:
     if call is None:
         return MISSING
     return {
@@ -203,19 +203,19 @@ def _timeless(value: Any) -> Any:
     return {k: v for k, v in cast("Mapping[str, Any]", value).items() if k != "micros"}
 
 
-def _asked(chapter: Chapter | None) -> dict[str, Any]:
+def _asked(chapter: VisitDetail | None) -> dict[str, Any]:
     return (
         {} if chapter is None else {f"question {i}": _question(q) for i, q in enumerate(chapter.questions, 1)}
     )
 
 
-def _question(question: Question) -> dict[str, Any]:
+def _question(question: QuestionDetail) -> dict[str, Any]:
     names = ("type", "prompt", "options", "assignee", "status", "decision", "data", "comment", "by")
     return {name: getattr(question, name) for name in names}
 
 
-def _spent(chapters: Sequence[Chapter]) -> Spent:
-    return Spent(
+def _spent(chapters: Sequence[VisitDetail]) -> RunUsage:
+    return RunUsage(
         steps=sum(c.ended_at is not None for c in chapters),
         duration=sum(c.duration for c in chapters),
         tokens=sum(c.tokens for c in chapters),

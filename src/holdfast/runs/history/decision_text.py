@@ -52,7 +52,7 @@ def _named(graph: Graph, what: str, scope: str, a: int, b: int) -> list[Named]:
     return [(what, scope, f"{a}.{b}")]
 
 
-def tell_moves(graph: Graph, moves: Iterable[Move]) -> str:
+def moves_text(graph: Graph, moves: Iterable[Move]) -> str:
     """What a person asks for: which ways were taken and which were not, what started."""
     told: dict[str, list[str]] = {}
     for what, scope, who in name_moves(graph, moves):
@@ -64,14 +64,14 @@ def tell_moves(graph: Graph, moves: Iterable[Move]) -> str:
     return "; ".join(f"{verb} {', '.join(dict.fromkeys(names))}".strip() for verb, names in told.items())
 
 
-def tell_decision(graph: Graph, record: Record, body: Any) -> str:
+def decision_text(graph: Graph, record: Record, body: Any) -> str:
     """One line: what happened at this record."""
     who = f"{record.scope}{record.node}" or "the run"
-    return _TELL.get(Kind(record.kind), _other)(graph, record, who, body)
+    return _TEXTS.get(Kind(record.kind), _other)(graph, record, who, body)
 
 
 def _step(graph: Graph, record: Record, who: str, body: StepBody) -> str:
-    moves = tell_moves(graph, body.moves)
+    moves = moves_text(graph, body.moves)
     halts = ", and nothing copes with that" if body.halts else ""
     return f"{who} settled with {record.outcome!r}{halts}{_then(moves)}"
 
@@ -81,7 +81,7 @@ def _then(moves: str) -> str:
 
 
 def _attempt(graph: Graph, _record: Record, who: str, body: AttemptBody) -> str:
-    moves = tell_moves(graph, body.moves)
+    moves = moves_text(graph, body.moves)
     error = f" ({body.error.type}: {body.error.message})" if body.error is not None else ""
     wake = f", to wake at {body.wake_at}" if body.wake_at is not None else ""
     return f"{who}: {body.reason.replace('_', ' ')}{error}{wake}" + (f": {moves}" if moves else "")
@@ -106,14 +106,14 @@ def ended_text(status: str) -> str:
 
 
 def _created(graph: Graph, _record: Record, _who: str, body: Any) -> str:
-    return f"the run began: {tell_moves(graph, body.moves)}"
+    return f"the run began: {moves_text(graph, body.moves)}"
 
 
 def _other(_graph: Graph, record: Record, who: str, _body: Any) -> str:
     return f"{who}: {Kind(record.kind).name}"
 
 
-_TELL: dict[Kind, Any] = {
+_TEXTS: dict[Kind, Any] = {
     Kind.created: _created,
     Kind.step: _step,
     Kind.attempt: _attempt,

@@ -18,10 +18,10 @@ from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED
 from holdfast.model.position import Position
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.driver.load import load, open_body, segment_loader
+from holdfast.runs.driver.load import load, decode_body, segment_loader
 from holdfast.runs.driver.repair import FELL_BACK
-from holdfast.runs.history.retrace import Difference, Pair, Retraced, retrace
-from holdfast.runs.history.versions import Reader, Readers, readers_of
+from holdfast.runs.history.retrace import ReplayDifference, Pair, RetraceResult, retrace
+from holdfast.runs.history.versions import RunReader, RunReaders, readers_of
 from holdfast.types.record import Kind, Record
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Replay(msgspec.Struct, kw_only=True):
     recorded: str
     replayed: str | None
     exact: bool
-    difference: Difference | None = None
+    difference: ReplayDifference | None = None
 
     @property
     def same(self) -> bool:
@@ -90,7 +90,7 @@ async def replay(
     )
 
 
-async def _recorded(service: RunService, row: RunRow, reader: Reader, last: int) -> str:
+async def _recorded(service: RunService, row: RunRow, reader: RunReader, last: int) -> str:
     there = await load(
         service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk, upto=last
     )
@@ -109,11 +109,11 @@ def _last(row: RunRow, upto: int | None) -> int:
 
 
 async def _retraced(
-    service: RunService, row: RunRow, readers: Readers, journal: list[Pair], against: Graph | None
-) -> Retraced:
+    service: RunService, row: RunRow, readers: RunReaders, journal: list[Pair], against: Graph | None
+) -> RetraceResult:
     """Version by version: a migration begins anew, and what it brought is not decided but given."""
     starts = [i for i, (record, _) in enumerate(journal) if i == 0 or record.outcome == MIGRATED]
-    found: Retraced | None = None
+    found: RetraceResult | None = None
     for first, end in pairwise([*starts, len(journal)]):
         then = readers.at(journal[first][0].seq)
         loader = await segment_loader(
@@ -132,7 +132,7 @@ async def _retraced(
     return found
 
 
-async def _journal(service: RunService, row: RunRow, readers: Readers, last: int) -> list[Pair]:
+async def _journal(service: RunService, row: RunRow, readers: RunReaders, last: int) -> list[Pair]:
     records = await service.store.read(row.id, first=row.horizon, last=last)
     _require_all(row, records, last)
     void = _void(readers.at(last), row, records)
@@ -140,7 +140,7 @@ async def _journal(service: RunService, row: RunRow, readers: Readers, last: int
     found: list[Pair] = []
     for record in counted:
         reader = readers.at(record.seq)
-        found.append((record, await _whole(service, reader, open_body(reader.sealer, row.id, record))))
+        found.append((record, await _whole(service, reader, decode_body(reader.sealer, row.id, record))))
     return found
 
 
@@ -153,12 +153,12 @@ def _require_all(row: RunRow, records: list[Record], last: int) -> None:
         )
 
 
-def _void(reader: Reader, row: RunRow, records: list[Record]) -> list[tuple[int, int]]:
+def _void(reader: RunReader, row: RunRow, records: list[Record]) -> list[tuple[int, int]]:
     told = [r for r in records if r.kind == Kind.attempt and r.outcome == FELL_BACK]
-    return [(int(open_body(reader.sealer, row.id, r).token), r.seq) for r in told]
+    return [(int(decode_body(reader.sealer, row.id, r).token), r.seq) for r in told]
 
 
-async def _whole(service: RunService, reader: Reader, body: Any) -> Any:
+async def _whole(service: RunService, reader: RunReader, body: Any) -> Any:
     """With large values put back into their place: conditions are about them."""
     return await service.runtime.desk.fill_body(body, reader.sealer.registry)
 

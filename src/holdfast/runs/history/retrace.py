@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from holdfast.engine.decision import Decision
-from holdfast.engine.messages import Late, Message, Recovered, ResumeAsked
+from holdfast.engine.messages import EvidenceBySeq, Message, RunRecovered, ResumeRequested
 from holdfast.engine.start import begin
 from holdfast.engine.step import step
 from holdfast.errors import CheckpointCorruptError, HoldfastError, StateError
@@ -25,8 +25,8 @@ from holdfast.model.graph import Graph
 from holdfast.model.position import SETTLED, Exec, Position
 from holdfast.model.record_bodies import AttemptBody, CreatedBody, EndBody, ErrorInfo, StepBody, SubstepBody
 from holdfast.model.snapshot import Loader, load_position
-from holdfast.runs.history.causes import FACTS, Scene, cause_of, finished, proven
-from holdfast.runs.history.decision_text import name_moves, tell_decision
+from holdfast.runs.history.causes import FACTS, ReplayStep, cause_of, finished, proven
+from holdfast.runs.history.decision_text import name_moves, decision_text
 from holdfast.types.record import Kind, Op, Record
 from holdfast.types.status import REPEATABLE
 from holdfast.types.value import freeze
@@ -36,7 +36,7 @@ _COLUMNS = ("kind", "node", "scope", "visit", "attempt", "outcome", "effect", "l
 _LOOSE = frozenset({"effect", "listed", "version", "code", "scratch", "schema"})
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayDifference(msgspec.Struct, frozen=True, kw_only=True):
     """The first record that the engine would not write today, or would write otherwise."""
 
     seq: int
@@ -48,12 +48,12 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DiffersError(Exception):
-    def __init__(self, difference: Difference) -> None:
+    def __init__(self, difference: ReplayDifference) -> None:
         super().__init__(difference.now)
         self.difference = difference
 
 
-class Verdict:
+class RecordComparison:
     """`graph` decides now, `told` is the one that the journal was written with."""
 
     def __init__(self, graph: Graph, told: Graph) -> None:
@@ -78,11 +78,11 @@ class Verdict:
         return bool(now == then) or _alike(now, then)
 
     def differs(self, record: Record, body: Any, fields: list[str], now: str) -> DiffersError:
-        then = tell_decision(self.told, record, body)
+        then = decision_text(self.told, record, body)
         if then == now:
             then, now = (f"{text} ({', '.join(fields)} differ)" for text in (then, now))
         return DiffersError(
-            Difference(
+            ReplayDifference(
                 seq=record.seq,
                 kind=Kind(record.kind).name,
                 node=record.scope + record.node,
@@ -106,7 +106,7 @@ Pair = tuple[Record, Any]
 _OPENS = frozenset({"sleep", "children", "limit", "before", "join_timer", "failing", "child_failed", "retry"})
 
 
-class Retraced(msgspec.Struct, kw_only=True):
+class RetraceResult(msgspec.Struct, kw_only=True):
     """`whole`: the last record is the last of its decision, so that `pos` stands where the journal does."""
 
     pos: Position
@@ -114,7 +114,7 @@ class Retraced(msgspec.Struct, kw_only=True):
     records: int = 0
     given: int = 0
     whole: bool = True
-    difference: Difference | None = None
+    difference: ReplayDifference | None = None
 
 
 def retrace(
@@ -124,7 +124,7 @@ def retrace(
     *,
     told: Graph | None = None,
     load: Loader | None = None,
-) -> Retraced:
+) -> RetraceResult:
     """Decide everything again. `told`: the graph that the journal was written with, if another one is to
     decide now. `load` finds lists that a snapshot left in the journal."""
     return _Retracer(graph, told or graph, run, journal, load).go()
@@ -138,15 +138,15 @@ class _Retracer:
         self.journal = _without_void(journal)
         self.at = 0
         self.term = 0
-        self.out = Retraced(pos=Position(run), records=len(journal), given=len(journal) - len(self.journal))
+        self.out = RetraceResult(pos=Position(run), records=len(journal), given=len(journal) - len(self.journal))
         self.reason = _cancel_reason(self.journal)
-        self.verdict = Verdict(graph, told)
+        self.verdict = RecordComparison(graph, told)
 
     @property
     def pos(self) -> Position:
         return self.out.pos
 
-    def go(self) -> Retraced:
+    def go(self) -> RetraceResult:
         try:
             self._start()
             while self.at < len(self.journal):
@@ -223,11 +223,11 @@ class _Retracer:
         # Where it is to stop, and changed code, come before what was under way.
         first = takewhile(lambda pair: _is_said_first(pair[1]), self._rest())
         messages: list[Message] = [m for pair in first for m in cause_of(self._scene(*pair)) or ()]
-        self._decide([*messages, Recovered(late=self._late())])
+        self._decide([*messages, RunRecovered(late=self._late())])
 
-    def _late(self) -> Late:
+    def _late(self) -> EvidenceBySeq:
         """What a fenced worker told: where an effect under way is settled with no word of doubt before."""
-        found: Late = {}
+        found: EvidenceBySeq = {}
         for execution in self.pos.execs.values():
             if execution.phase == "work" and (execution.intent >= 0 or execution.step_intents):
                 following = next((pair for pair in self._rest() if self._is_about(pair[0], execution)), None)
@@ -243,7 +243,7 @@ class _Retracer:
         here = (record.scope, record.node) == (execution.scope, inner.nodes[execution.node].id)
         return here and record.visit == execution.visit
 
-    def _told_late(self, execution: Exec, record: Record, body: Any) -> Late:
+    def _told_late(self, execution: Exec, record: Record, body: Any) -> EvidenceBySeq:
         scene = self._scene(record, body)
         effect = scene.node(execution).effect not in REPEATABLE
         if isinstance(body, StepBody) and execution.intent >= 0 and effect and record.term == self.term:
@@ -263,14 +263,14 @@ class _Retracer:
         if not cause:
             self._take(record, body)
             return
-        told = [ResumeAsked(late=self._late()) if isinstance(m, ResumeAsked) else m for m in cause]
+        told = [ResumeRequested(late=self._late()) if isinstance(m, ResumeRequested) else m for m in cause]
         before = self.at
         self._decide(told)
         if self.at == before:
             raise self.verdict.differs(record, body, [], "nothing: it goes on as if that had not happened")
 
-    def _scene(self, record: Record, body: Any) -> Scene:
-        return Scene(self.graph, self.told, self.pos, record, body, self.reason)
+    def _scene(self, record: Record, body: Any) -> ReplayStep:
+        return ReplayStep(self.graph, self.told, self.pos, record, body, self.reason)
 
     def _take(self, record: Record, body: Any) -> None:
         """A record that nobody decided."""
@@ -298,11 +298,11 @@ class _Retracer:
             return [tuple(op) for op in body.value["ops"]]  # type: ignore[misc]
         if not isinstance(body, StepBody):
             return ops
-        return body.error if _misfits(body) and body.error is not None else list(body.ops)
+        return body.error if _is_state_error(body) and body.error is not None else list(body.ops)
 
     def inputs(self, decision: Decision, _execution: Exec) -> ErrorInfo | None:
         body = self._written_next(decision)
-        return body.error if isinstance(body, StepBody) and _misfits(body) else None
+        return body.error if isinstance(body, StepBody) and _is_state_error(body) else None
 
     def _written_next(self, decision: Decision) -> Any:
         at = self.at + len(decision.records)
@@ -318,7 +318,7 @@ class _Retracer:
             record, body = self.journal[self.at]
             fields = self.verdict.fields(draft, drafted, record, body)
             if fields:
-                raise self.verdict.differs(record, body, fields, tell_decision(self.graph, draft, drafted))
+                raise self.verdict.differs(record, body, fields, decision_text(self.graph, draft, drafted))
             self.at += 1
 
 
@@ -330,7 +330,7 @@ def _fell_back(body: Any) -> bool:
     return isinstance(body, AttemptBody) and body.reason == "fell_back"
 
 
-def _misfits(body: StepBody) -> bool:
+def _is_state_error(body: StepBody) -> bool:
     return body.error is not None and body.error.code == StateError.code
 
 

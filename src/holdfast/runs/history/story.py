@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.checkpoint.diff import MISSING, Change, changes, some
+from holdfast.checkpoint.diff import MISSING, Change, changes, limit_changes
 from holdfast.checkpoint.fold import Execution, error_of, output_of
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.breakpoints import SUFFIX
@@ -38,11 +38,11 @@ from holdfast.model.record_bodies import (
     Usage,
 )
 from holdfast.model.values import MISSING as NOT_THERE
-from holdfast.runs.history.decision_text import ended_text, tell_moves
+from holdfast.runs.history.decision_text import ended_text, moves_text
 from holdfast.types.record import Kind, Move, Op, Record
 
 
-class Trial(msgspec.Struct, kw_only=True):
+class AttemptDetail(msgspec.Struct, kw_only=True):
     """One more attempt and why: `retry`, `restarted`, `in_doubt`, `resumed`, `woke`, ... `error`: what the
     attempt before it came to."""
 
@@ -54,7 +54,7 @@ class Trial(msgspec.Struct, kw_only=True):
     wake_at: int | None = None
 
 
-class Call(msgspec.Struct, kw_only=True):
+class CallDetail(msgspec.Struct, kw_only=True):
     """A sub-step: a tool call, a model call, a memory read."""
 
     name: str
@@ -68,7 +68,7 @@ class Call(msgspec.Struct, kw_only=True):
     cost: float = 0.0
 
 
-class Question(msgspec.Struct, kw_only=True):
+class QuestionDetail(msgspec.Struct, kw_only=True):
     """`why`: node, ask, doubt, doubt_step, break or code. `status` as the hold's row says it."""
 
     hold: str
@@ -89,7 +89,7 @@ class Question(msgspec.Struct, kw_only=True):
     closed: str = ""
 
 
-class Chapter(msgspec.Struct, kw_only=True):
+class VisitDetail(msgspec.Struct, kw_only=True):
     """One visit of one node. `state`: running, done, failed, unknown, abandoned, stopped. `halts`: nothing
     coped with its failure there. `run`: whose journal tells it; `seq`: the record that settled it."""
 
@@ -116,9 +116,9 @@ class Chapter(msgspec.Struct, kw_only=True):
     changes: list[Alteration] = []
     edges: list[str] = []
     followed: str = ""
-    trials: list[Trial] = []
-    calls: list[Call] = []
-    questions: list[Question] = []
+    trials: list[AttemptDetail] = []
+    calls: list[CallDetail] = []
+    questions: list[QuestionDetail] = []
     emitted: int = 0
     notes: Any = None
 
@@ -142,7 +142,7 @@ class Alteration(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[Change, ...] = ()
 
 
-class Remark(msgspec.Struct, kw_only=True):
+class StoryRemark(msgspec.Struct, kw_only=True):
     """Something that befell the run as a whole. `kind`: taken_on, fell_back, damaged, uncheckpointed,
     code_changed, failing, cancelled, ended, breaks."""
 
@@ -155,11 +155,11 @@ class Remark(msgspec.Struct, kw_only=True):
 
 class Story(msgspec.Struct, kw_only=True):
     run: str
-    chapters: list[Chapter] = []
-    remarks: list[Remark] = []
+    chapters: list[VisitDetail] = []
+    remarks: list[StoryRemark] = []
     skipped: list[str] = []
     # Questions about no node: changed code.
-    questions: list[Question] = []
+    questions: list[QuestionDetail] = []
     records: int = 0
     # Chapters that a fork or a pruned run brought along without their records.
     brought: int = 0
@@ -172,11 +172,11 @@ _NAMES = {"scratch": "state"}
 
 def alterations(graph: Graph, pos: Position | None, record: Record, ops: list[Op]) -> list[Alteration]:
     """`pos` is where the run stood before the record; without it what was there before is not told."""
-    tree, frame = _seen(graph, pos, record)
+    tree, frame = _frame_before(graph, pos, record)
     return [_altered(*op, _before(tree, frame, op)) for op in ops]
 
 
-def _seen(graph: Graph, pos: Position | None, record: Record) -> tuple[FrameTree | None, int]:
+def _frame_before(graph: Graph, pos: Position | None, record: Record) -> tuple[FrameTree | None, int]:
     if pos is None:
         return None, 0
     try:
@@ -197,7 +197,7 @@ def _altered(partition: str, key: str, op: str, operand: Any, before: Any) -> Al
     if op != "set" or before is MISSING:
         # A reducer's operand is what is stored, and what a reader wants: the two items that were added.
         return Alteration(path=path, op=op, after=operand)
-    parts = some(changes(before, operand, path), PARTS).shown
+    parts = limit_changes(changes(before, operand, path), PARTS).shown
     inner = tuple(parts) if any(part.path != path for part in parts) else ()
     return Alteration(path=path, op=op, before=before, after=operand, parts=inner)
 
@@ -206,8 +206,8 @@ STATES: Final = {"skipped": "failed", "unknown": "unknown", "fail": "failed"}
 """What an outcome makes of a chapter; any other: done. What was skipped has failed and was let pass."""
 
 
-def outline(execution: Execution, run: str) -> Chapter:
-    return Chapter(
+def outline(execution: Execution, run: str) -> VisitDetail:
+    return VisitDetail(
         node=execution.node,
         scope=execution.scope,
         visit=execution.visit,
@@ -256,15 +256,15 @@ _REMARKS = {
 }
 
 
-class Chronicler:
+class StoryBuilder:
     """Give it every record in order; `pos` is where the run stood before it, None where that is not known."""
 
     def __init__(self, graph: Graph, run: str) -> None:
         self.graph = graph
         self.story = Story(run=run)
         self.pos: Position | None = None
-        self._open: dict[str, Chapter] = {}
-        self._asked: dict[str, Question] = {}
+        self._open: dict[str, VisitDetail] = {}
+        self._asked: dict[str, QuestionDetail] = {}
 
     def bring(self, execution: Execution) -> None:
         """What a fork or a pruned run knows of before its first record."""
@@ -276,12 +276,12 @@ class Chronicler:
         if body is None:
             self._unreadable(record)
             return
-        tell = _TELL.get(Kind(record.kind))
+        tell = _ADD.get(Kind(record.kind))
         if tell is not None:
             tell(self, record, body)
 
     # ------------------------------------------------------------------ chapters
-    def at(self, record: Record) -> Chapter:
+    def at(self, record: Record) -> VisitDetail:
         """The chapter that a record is about."""
         node = record.node.removesuffix(SUFFIX)
         label = record.scope + node
@@ -291,13 +291,13 @@ class Chronicler:
         chapter.effect = chapter.effect or (record.effect if record.kind not in _INSIDE else "")
         return chapter
 
-    def _begin(self, scope: str, node: str, visit: int, at: int) -> Chapter:
-        chapter = Chapter(node=node, scope=scope, visit=visit, run=self.story.run, started_at=at)
+    def _begin(self, scope: str, node: str, visit: int, at: int) -> VisitDetail:
+        chapter = VisitDetail(node=node, scope=scope, visit=visit, run=self.story.run, started_at=at)
         self._open[chapter.label] = chapter
         self.story.chapters.append(chapter)
         return chapter
 
-    def _end(self, chapter: Chapter, at: int, state: str) -> None:
+    def _end(self, chapter: VisitDetail, at: int, state: str) -> None:
         chapter.ended_at, chapter.state = at, state
 
     def _unreadable(self, record: Record) -> None:
@@ -357,7 +357,7 @@ class Chronicler:
         skips = record.outcome == "skipped" and body.error is None
         state = "done" if skips else STATES.get(record.outcome, "done")
         self._end(chapter, record.at, "failed" if body.halts else state)
-        chapter.followed = tell_moves(self.graph, body.moves)
+        chapter.followed = moves_text(self.graph, body.moves)
         chapter.edges = self.move(body.moves, record.at)
 
     def attempt(self, record: Record, body: AttemptBody) -> None:
@@ -379,10 +379,10 @@ class Chronicler:
         during = f" while {', '.join(running)} was under way" if running else ""
         text = f"another worker took the run on{during}"
         self.story.remarks.append(
-            Remark(kind="taken_on", at=record.at, seq=record.seq, text=text, term=record.term)
+            StoryRemark(kind="taken_on", at=record.at, seq=record.seq, text=text, term=record.term)
         )
 
-    def _waits(self, chapter: Chapter) -> bool:
+    def _waits(self, chapter: VisitDetail) -> bool:
         """For a person, a time or its children: nothing of it was under way."""
         if self.pos is None or chapter.scope not in self.pos.scopes:
             return False
@@ -394,7 +394,7 @@ class Chronicler:
     def _remark(self, record: Record, kind: str, text: str, body: AttemptBody) -> None:
         why = f": {body.error.type}: {body.error.message}" if body.error is not None else ""
         where = f" at {record.scope}{record.node}" if record.node else ""
-        self.story.remarks.append(Remark(kind=kind, at=record.at, seq=record.seq, text=f"{text}{where}{why}"))
+        self.story.remarks.append(StoryRemark(kind=kind, at=record.at, seq=record.seq, text=f"{text}{where}{why}"))
 
     def _handed_up(self, record: Record, body: AttemptBody) -> None:
         owner = self.at(record)
@@ -406,7 +406,7 @@ class Chronicler:
         chapter = self.at(record)
         before = chapter.error if body.reason == "resumed" else error_of(body.error)
         chapter.trials.append(
-            Trial(
+            AttemptDetail(
                 reason=body.reason,
                 attempt=record.attempt,
                 at=record.at,
@@ -429,7 +429,7 @@ class Chronicler:
         if body.ordinal == SETTLED or body.hold:
             # An answer is told with its question.
             return
-        call = Call(
+        call = CallDetail(
             name=body.name,
             ordinal=body.ordinal,
             effect=str(record.effect),
@@ -444,7 +444,7 @@ class Chronicler:
         chapter.calls.append(call)
 
     def asked(self, record: Record, body: AskedBody) -> None:
-        question = Question(
+        question = QuestionDetail(
             hold=body.hold,
             why=body.key.partition(":")[0],
             prompt=body.prompt,
@@ -465,7 +465,7 @@ class Chronicler:
             return
         note: dict[str, Any] = body.position.get(MIGRATION, {})
         text = f"went over from version {note.get('from')} to {note.get('to')}"
-        self.story.remarks.append(Remark(kind="migrated", at=record.at, seq=record.seq, text=text))
+        self.story.remarks.append(StoryRemark(kind="migrated", at=record.at, seq=record.seq, text=text))
         names: dict[str, str] = note.get("renamed", {})
         for chapter in self._open.values():
             if chapter.state == "running":
@@ -480,7 +480,7 @@ class Chronicler:
     def end(self, record: Record, body: EndBody) -> None:
         why = f": {body.error.type}: {body.error.message}" if body.error is not None else ""
         self.story.remarks.append(
-            Remark(kind="ended", at=record.at, seq=record.seq, text=f"{ended_text(body.status)}{why}")
+            StoryRemark(kind="ended", at=record.at, seq=record.seq, text=f"{ended_text(body.status)}{why}")
         )
         self.stop(record.at)
 
@@ -491,21 +491,21 @@ class Chronicler:
                 self._end(chapter, at, "stopped")
 
 
-def _spend(chapter: Chapter, usage: Usage | None) -> None:
+def _spend(chapter: VisitDetail, usage: Usage | None) -> None:
     """A node has spent what its sub-steps have, and what it reports besides."""
     if usage is not None:
         chapter.tokens += usage.tokens
         chapter.cost += usage.cost
 
 
-_TELL: dict[Kind, Callable[[Chronicler, Record, Any], None]] = {
-    Kind.created: Chronicler.created,
-    Kind.step: Chronicler.step,
-    Kind.attempt: Chronicler.attempt,
-    Kind.intent: Chronicler.intent,
-    Kind.substep: Chronicler.substep,
-    Kind.asked: Chronicler.asked,
-    Kind.chunk: Chronicler.chunk,
-    Kind.snapshot: Chronicler.snapshot,
-    Kind.end: Chronicler.end,
+_ADD: dict[Kind, Callable[[StoryBuilder, Record, Any], None]] = {
+    Kind.created: StoryBuilder.created,
+    Kind.step: StoryBuilder.step,
+    Kind.attempt: StoryBuilder.attempt,
+    Kind.intent: StoryBuilder.intent,
+    Kind.substep: StoryBuilder.substep,
+    Kind.asked: StoryBuilder.asked,
+    Kind.chunk: StoryBuilder.chunk,
+    Kind.snapshot: StoryBuilder.snapshot,
+    Kind.end: StoryBuilder.end,
 }

@@ -15,8 +15,8 @@ from holdfast.model.snapshot import load_position
 from holdfast.runs.driver import load as loading
 from holdfast.runs.history.checkpoints import lineage_of
 from holdfast.runs.history.redact import hide_story
-from holdfast.runs.history.story import Call, Chapter, Chronicler, Question, Story
-from holdfast.runs.history.versions import Reader, Readers, readers_of
+from holdfast.runs.history.story import CallDetail, VisitDetail, StoryBuilder, QuestionDetail, Story
+from holdfast.runs.history.versions import RunReader, RunReaders, readers_of
 from holdfast.types.ids import RunId
 from holdfast.types.record import Record
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from holdfast.store.protocols import RunRow
     from holdfast.types.hold import HoldRow
 
-Carried = dict[tuple[str, int], list[Call]]
+SettledCalls = dict[tuple[str, int], list[CallDetail]]
 """By the label and the visit of a chapter."""
 
 PAGE = 1_000
 ANCESTORS = 50
 
 
-async def recount(service: RunService, row: RunRow, upto: int | None = None, depth: int = 0) -> Story:
+async def load_story(service: RunService, row: RunRow, upto: int | None = None, depth: int = 0) -> Story:
     """Until record `upto` (default: the last). What a fork brought along is told from its source, if that is
     still there. Damaged records are told by their columns."""
     readers = await readers_of(service, row)
     last = row.head if upto is None else upto
-    told = Chronicler(readers.at(row.horizon).graph, row.id)
-    carried = _carry(told.story, await _read(service, row, readers, told, last))
+    told = StoryBuilder(readers.at(row.horizon).graph, row.id)
+    carried = _add_settled_calls(told.story, await _read(service, row, readers, told, last))
     if row.ended_at is not None and last == row.head:
         # One that was superseded ended without a record of its own.
         told.stop(row.ended_at)
@@ -49,13 +49,13 @@ async def recount(service: RunService, row: RunRow, upto: int | None = None, dep
     return told.story
 
 
-async def _read(service: RunService, row: RunRow, readers: Readers, told: Chronicler, last: int) -> Carried:
+async def _read(service: RunService, row: RunRow, readers: RunReaders, told: StoryBuilder, last: int) -> SettledCalls:
     """Answers which calls were settled inside nodes that had begun before the first record."""
-    walker, carried = _Walker(service, row, readers), Carried()
+    walker, carried = _Walker(service, row, readers), SettledCalls()
     for first in range(row.horizon, last + 1, PAGE):
         for record in await service.store.read(row.id, first=first, last=min(first + PAGE - 1, last)):
             reader = readers.at(record.seq)
-            body = _opened(reader, record)
+            body = _decoded(reader, record)
             if record.seq == row.horizon:
                 _beginning(told, record, body)
             told.pos, told.graph = walker.pos, reader.graph
@@ -66,14 +66,14 @@ async def _read(service: RunService, row: RunRow, readers: Readers, told: Chroni
     return carried
 
 
-def _opened(reader: Reader, record: Record) -> Any:
+def _decoded(reader: RunReader, record: Record) -> Any:
     try:
         return reader.sealer.open(record)
     except CheckpointCorruptError:
         return None
 
 
-def _beginning(told: Chronicler, record: Record, body: Any) -> None:
+def _beginning(told: StoryBuilder, record: Record, body: Any) -> None:
     if body is not None:
         for execution in begin(record, body).executions:
             told.bring(execution)
@@ -83,7 +83,7 @@ def _beginning(told: Chronicler, record: Record, body: Any) -> None:
 class _Walker:
     """Where the run stood, record by record; not known behind a damaged one until a snapshot tells it."""
 
-    def __init__(self, service: RunService, row: RunRow, readers: Readers) -> None:
+    def __init__(self, service: RunService, row: RunRow, readers: RunReaders) -> None:
         self.service, self.row, self.readers = service, row, readers
         self.pos: Position | None = None
         self._fell_back = False
@@ -110,7 +110,7 @@ class _Walker:
             await desk.fill_state(self.pos, reader.sealer.registry)
             self.pos.head, self.pos.at = record.seq, record.at
         elif self.pos is not None:
-            await loading.follow(reader.graph, self.pos, record, body, desk, reader.sealer)
+            await loading.fetch_and_apply(reader.graph, self.pos, record, body, desk, reader.sealer)
 
 
 # ---------------------------------------------------------------------- what became of the questions
@@ -128,7 +128,7 @@ async def _answers(service: RunService, row: RunRow, story: Story, last: int) ->
             _answer(question, hold, newest[0].at if newest and last < row.head else None)
 
 
-def _answer(question: Question, hold: HoldRow, until: int | None) -> None:
+def _answer(question: QuestionDetail, hold: HoldRow, until: int | None) -> None:
     if until is not None and hold.resolved_at is not None and hold.resolved_at > until:
         return
     said: dict[str, Any] = msgspec.json.decode(hold.resolution) if hold.resolution else {}
@@ -141,12 +141,12 @@ def _answer(question: Question, hold: HoldRow, until: int | None) -> None:
 # ---------------------------------------------------------------------- what a fork brought along
 
 
-def _settled_calls(pos: Position, graph: Graph, record: Record) -> Carried:
-    found: Carried = {}
+def _settled_calls(pos: Position, graph: Graph, record: Record) -> SettledCalls:
+    found: SettledCalls = {}
     for (scope, number), execution in pos.execs.items():
         node = pos.scope_graph(graph, pos.scopes[scope]).nodes[number].id
         found[scope + node, execution.visit] = [
-            Call(
+            CallDetail(
                 name=sub.name,
                 ordinal=ordinal,
                 effect="",
@@ -161,7 +161,7 @@ def _settled_calls(pos: Position, graph: Graph, record: Record) -> Carried:
     return found
 
 
-def _carry(story: Story, carried: Carried) -> bool:
+def _add_settled_calls(story: Story, carried: SettledCalls) -> bool:
     """A call that was settled before a fork is not made again: it belongs to the fork's visit too."""
     for chapter in story.chapters:
         chapter.calls[:0] = carried.get((chapter.label, chapter.visit), ())
@@ -175,10 +175,10 @@ async def _fill_in(service: RunService, story: Story, depth: int) -> None:
     if row is None or not isinstance(seq, int) or seq > row.head or seq < row.horizon:
         return
     try:
-        told = await recount(service, row, seq, depth + 1)
+        told = await load_story(service, row, seq, depth + 1)
     except HoldfastError:
         return
-    whole: dict[tuple[str, int], Chapter] = {c.identity: c for c in told.chapters if c.seq >= 0}
+    whole: dict[tuple[str, int], VisitDetail] = {c.identity: c for c in told.chapters if c.seq >= 0}
     story.chapters = [whole.get(chapter.identity, chapter) for chapter in story.chapters]
     begun = {(c.label, c.visit): {call.ordinal: call for call in c.calls} for c in told.chapters if c.seq < 0}
     for chapter in story.chapters:

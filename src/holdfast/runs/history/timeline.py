@@ -13,8 +13,8 @@ from holdfast.model.graph import Graph
 from holdfast.model.position import Exec, Position
 from holdfast.runs.driver.load import load
 from holdfast.runs.events import bare_events, hide_secrets
-from holdfast.runs.history.versions import Reader, Readers, readers_of
-from holdfast.runs.history.visits import DONE, Visit, Visits, Wait, place_of, see
+from holdfast.runs.history.versions import RunReader, RunReaders, readers_of
+from holdfast.runs.history.visits import DONE, NodeVisit, Visits, Wait, place_of, apply_event
 from holdfast.types.event import Event
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Timeline(msgspec.Struct, frozen=True):
     """`pos` is where the run stands; None where its journal cannot be folded, and `damage` says why."""
 
     graph: Graph
-    reader: Reader
+    reader: RunReader
     visits: Visits
     pos: Position | None
     damage: str = ""
@@ -49,7 +49,7 @@ async def make_timeline(service: RunService, row: RunRow, keep: int | None = Non
     visits = Visits(keep)
     await _brought_along(service, row, readers.at(row.horizon), visits)
     async for event in _events(service, row, readers):
-        see(visits, event)
+        apply_event(visits, event)
     pos, damage = await _position(service, row, reader)
     if pos is not None:
         _reconcile(visits, pos, reader.graph)
@@ -62,7 +62,7 @@ async def make_timeline(service: RunService, row: RunRow, keep: int | None = Non
     return Timeline(reader.graph, reader, visits, pos, damage)
 
 
-async def _events(service: RunService, row: RunRow, readers: Readers) -> AsyncIterator[Event]:
+async def _events(service: RunService, row: RunRow, readers: RunReaders) -> AsyncIterator[Event]:
     """All of them, without what is secret: visits are for showing."""
     after, secret = 0, bool(readers.at(row.head).graph.secrets)
     while events := await bare_events(service, row, readers, after=after, limit=PAGE):
@@ -71,7 +71,7 @@ async def _events(service: RunService, row: RunRow, readers: Readers) -> AsyncIt
             yield event
 
 
-async def _brought_along(service: RunService, row: RunRow, reader: Reader, visits: Visits) -> None:
+async def _brought_along(service: RunService, row: RunRow, reader: RunReader, visits: Visits) -> None:
     """A fork, and a run that was pruned, begin with what had happened before."""
     found = await service.store.read(row.id, first=row.horizon, last=row.horizon)
     try:
@@ -87,10 +87,10 @@ async def _brought_along(service: RunService, row: RunRow, reader: Reader, visit
         visits.node(place_of(label)).state = "skipped"
 
 
-def _visit(execution: Execution) -> Visit:
+def _visit(execution: Execution) -> NodeVisit:
     state = "done" if execution.outcome in DONE else "failed"
     error = execution.error
-    return Visit(
+    return NodeVisit(
         node=execution.node,
         scope=execution.scope,
         visit=execution.visit,
@@ -103,7 +103,7 @@ def _visit(execution: Execution) -> Visit:
     )
 
 
-async def _position(service: RunService, row: RunRow, reader: Reader) -> tuple[Position | None, str]:
+async def _position(service: RunService, row: RunRow, reader: RunReader) -> tuple[Position | None, str]:
     try:
         return (
             await load(service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk)
@@ -122,9 +122,9 @@ def _reconcile(visits: Visits, pos: Position, graph: Graph) -> None:
             visits.begin(_begun(inner.nodes[node].id, execution, pos))
 
 
-def _begun(node: str, execution: Exec, pos: Position) -> Visit:
+def _begun(node: str, execution: Exec, pos: Position) -> NodeVisit:
     state = _PHASES.get(execution.phase, "running")
-    visit = Visit(
+    visit = NodeVisit(
         node=node,
         scope=execution.scope,
         visit=execution.visit,

@@ -15,7 +15,7 @@ from holdfast.errors import FlowNotFoundError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATION
-from holdfast.runs.seal import Sealer
+from holdfast.runs.seal import RecordCodec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
     from holdfast.store.protocols import RunRow
 
 
-class Reader(msgspec.Struct, frozen=True):
+class RunReader(msgspec.Struct, frozen=True):
     """What it takes to read a run: the graph of its version, and the codec of its values.
 
     `exact` is False where the flow's code is not loaded here: its own types are then shown as plain data.
     """
 
     graph: Graph
-    sealer: Sealer
+    sealer: RecordCodec
     exact: bool
 
-    def at(self, _seq: int) -> Reader:
+    def at(self, _seq: int) -> RunReader:
         """As `Readers.at`, of a run that was always on one version."""
         return self
 
 
-async def reader_of(service: RunService, row: RunRow) -> Reader:
+async def reader_of(service: RunService, row: RunRow) -> RunReader:
     """Of the run as it stands: the program of its version where it is loaded, else the stored graph."""
     return await reader_for(service, row.flow, row.version)
 
 
-async def reader_for(service: RunService, flow: str, version: str) -> Reader:
+async def reader_for(service: RunService, flow: str, version: str) -> RunReader:
     """No user code is needed. Raises FlowNotFoundError where the version is neither loaded nor stored."""
     runtime = service.runtime
     program = runtime.programs.get(version)
     if program is not None:
-        return Reader(program.graph, runtime.sealer_of(program), True)
+        return RunReader(program.graph, runtime.sealer_of(program), True)
     stored = await service.store.flow(flow, version)
     if stored is None:
         raise FlowNotFoundError(
@@ -59,35 +59,35 @@ async def reader_for(service: RunService, flow: str, version: str) -> Reader:
             version=version,
         )
     graph = Graph(decode_graph(stored.graph))
-    return Reader(graph, Sealer(LenientRegistry(), graph.secrets), False)
+    return RunReader(graph, RecordCodec(LenientRegistry(), graph.secrets), False)
 
 
-class Span(msgspec.Struct, frozen=True):
+class VersionSpan(msgspec.Struct, frozen=True):
     """From this record on the run was on this version."""
 
     first: int
     version: str
 
 
-async def spans_of(service: RunService, row: RunRow) -> list[Span]:
+async def spans_of(service: RunService, row: RunRow) -> list[VersionSpan]:
     """Oldest first, from what is left of the journal. A run that was never migrated costs no read."""
-    found: list[Span] = []
+    found: list[VersionSpan] = []
     seq, version = row.migrated, row.version
     while seq > row.horizon:
-        found.append(Span(seq, version))
+        found.append(VersionSpan(seq, version))
         note = await migration_note(service, row, seq)
         seq, version = note["before"], note["from"]
-    found.append(Span(row.horizon, version))
+    found.append(VersionSpan(row.horizon, version))
     return found[::-1]
 
 
 async def migration_note(service: RunService, row: RunRow, seq: int) -> dict[str, Any]:
     """What the record of a migration says about itself."""
     (record,) = await service.store.read(row.id, first=seq, last=seq)
-    return dict(Sealer(LenientRegistry()).open(record).position[MIGRATION])
+    return dict(RecordCodec(LenientRegistry()).open(record).position[MIGRATION])
 
 
-def span_at(spans: Sequence[Span], seq: int) -> Span:
+def span_at(spans: Sequence[VersionSpan], seq: int) -> VersionSpan:
     return next((span for span in reversed(spans) if span.first <= seq), spans[0])
 
 
@@ -95,29 +95,29 @@ async def version_at(service: RunService, row: RunRow, seq: int) -> str:
     return row.version if seq >= row.migrated else span_at(await spans_of(service, row), seq).version
 
 
-async def reader_at(service: RunService, row: RunRow, seq: int) -> Reader:
+async def reader_at(service: RunService, row: RunRow, seq: int) -> RunReader:
     """How the run is read at one of its records."""
     return await reader_for(service, row.flow, await version_at(service, row, seq))
 
 
-class Readers:
+class RunReaders:
     """Readers of a whole history: each record with the one of the version that it was written on."""
 
-    def __init__(self, spans: Sequence[Span], readers: dict[str, Reader]) -> None:
+    def __init__(self, spans: Sequence[VersionSpan], readers: dict[str, RunReader]) -> None:
         self._spans = spans
         self._readers = readers
 
-    def at(self, seq: int) -> Reader:
+    def at(self, seq: int) -> RunReader:
         return self._readers[self.version_at(seq)]
 
     def version_at(self, seq: int) -> str:
         return span_at(self._spans, seq).version
 
 
-async def readers_of(service: RunService, row: RunRow, exact: Reader | None = None) -> Readers:
+async def readers_of(service: RunService, row: RunRow, exact: RunReader | None = None) -> RunReaders:
     """`exact`: who reads the values, of all versions."""
     spans = await spans_of(service, row)
     found = {span.version: await reader_for(service, row.flow, span.version) for span in spans}
     if exact is not None:
-        found = {v: Reader(one.graph, exact.sealer, exact.exact) for v, one in found.items()}
-    return Readers(spans, found)
+        found = {v: RunReader(one.graph, exact.sealer, exact.exact) for v, one in found.items()}
+    return RunReaders(spans, found)

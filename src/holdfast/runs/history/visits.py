@@ -38,12 +38,12 @@ class Wait(msgspec.Struct, kw_only=True):
     decision: Any = None
 
 
-class Retry(msgspec.Struct, frozen=True):
+class VisitRetry(msgspec.Struct, frozen=True):
     at: int
     error: str
 
 
-class Visit(msgspec.Struct, kw_only=True):
+class NodeVisit(msgspec.Struct, kw_only=True):
     """One visit of one node, with all its attempts. States: running, asking, waiting, ready (answered, and
     nobody has gone on yet), done, failed, unknown, abandoned, stopped (the run ended around it)."""
 
@@ -59,7 +59,7 @@ class Visit(msgspec.Struct, kw_only=True):
     work_us: int = 0
     error: str = ""
     waits: list[Wait] = []
-    retries: list[Retry] = []
+    retries: list[VisitRetry] = []
     steps: int = 0
     tokens: int = 0
     cost: float = 0.0
@@ -122,32 +122,32 @@ class Visits:
     """`keep`: so many ended visits stay in full, the newest; `left_out` counts the rest. Sums are whole."""
 
     def __init__(self, keep: int | None = None) -> None:
-        self.ended: list[Visit] = []
-        self.open: dict[str, Visit] = {}
+        self.ended: list[NodeVisit] = []
+        self.open: dict[str, NodeVisit] = {}
         self.nodes: dict[str, NodeSum] = {}
         # How often each edge was taken, by the path of its graph and its id.
         self.edges: dict[str, int] = {}
-        self.asked: dict[str, Visit] = {}
+        self.asked: dict[str, NodeVisit] = {}
         self.resumes: list[int] = []
         self.left_out = 0
         self._keep = keep
-        self._last: dict[str, Visit] = {}
+        self._last: dict[str, NodeVisit] = {}
 
-    def all(self) -> list[Visit]:
+    def all(self) -> list[NodeVisit]:
         """In the order in which they began."""
         return sorted([*self.ended, *self.open.values()], key=lambda v: (v.started_at, v.visit, v.label))
 
     def node(self, path: str) -> NodeSum:
         return self.nodes.setdefault(path, NodeSum())
 
-    def begin(self, visit: Visit) -> None:
+    def begin(self, visit: NodeVisit) -> None:
         self.open[visit.label] = self._last[visit.label] = visit
         node = self.node(visit.path)
         node.visits += 1
         node.open += 1
         node.state = visit.state
 
-    def end(self, visit: Visit, at: int, state: str) -> None:
+    def end(self, visit: NodeVisit, at: int, state: str) -> None:
         visit.ended_at, visit.state = at, state
         close_waits(visit, at)
         if self.open.pop(visit.label, None) is None:
@@ -179,14 +179,14 @@ class Visits:
             self.left_out += len(self.ended) - self._keep
             self.ended = self.ended[-self._keep :] if self._keep else []
 
-    def spend(self, visit: Visit, work_us: int, tokens: int, cost: float) -> None:
+    def spend(self, visit: NodeVisit, work_us: int, tokens: int, cost: float) -> None:
         node = self.node(visit.path)
         for spender in (visit, node):
             spender.work_us += work_us
             spender.tokens += tokens
             spender.cost += cost
 
-    def at_work(self, node: str, scope: str, number: int, at: int) -> Visit:
+    def at_work(self, node: str, scope: str, number: int, at: int) -> NodeVisit:
         """The visit that is meant; one that had ended goes on (a mended failure, a settled doubt)."""
         label = scope + node
         visit = self.open.get(label)
@@ -196,13 +196,13 @@ class Visits:
             return visit
         visit = self._last.get(label)
         if visit is None or (number and visit.visit != number):
-            visit = Visit(node=node, scope=scope, visit=number or 1, started_at=at)
+            visit = NodeVisit(node=node, scope=scope, visit=number or 1, started_at=at)
             self.begin(visit)
         else:
             self._reopen(visit)
         return visit
 
-    def _reopen(self, visit: Visit) -> None:
+    def _reopen(self, visit: NodeVisit) -> None:
         node = self.node(visit.path)
         node.done -= visit.state == "done"
         node.failed -= visit.state in FAILED
@@ -222,23 +222,23 @@ class Visits:
         sums = {new: self.nodes.pop(old) for old, new in paths.items() if old != new and old in self.nodes}
         self.nodes.update(sums)
 
-    def set_state(self, visit: Visit, state: str) -> None:
+    def set_state(self, visit: NodeVisit, state: str) -> None:
         visit.state = self.node(visit.path).state = state
 
 
-def close_waits(visit: Visit, at: int) -> None:
+def close_waits(visit: NodeVisit, at: int) -> None:
     for wait in visit.waits:
         wait.until = wait.until or at
 
 
 DONE = frozenset({"success", "partial_success"})
 
-SAID = 400
+TEXT_LENGTH = 400
 """Characters of a node's live output that are remembered."""
 
 
-def see(visits: Visits, event: Event) -> None:
-    tell = _SEE.get(event.type)
+def apply_event(visits: Visits, event: Event) -> None:
+    tell = _APPLY.get(event.type)
     if tell is not None:
         tell(visits, event)
 
@@ -248,17 +248,17 @@ def error_text(data: dict[str, Any]) -> str:
     return f"{error['type']}: {error['message']}" if error else ""
 
 
-def _meant(visits: Visits, event: Event) -> Visit:
+def _visit_for(visits: Visits, event: Event) -> NodeVisit:
     return visits.at_work(event.node, event.scope, int(event.data.get("visit") or 0), event.at)
 
 
 def _started(visits: Visits, event: Event) -> None:
     number = int(event.data.get("visit") or 1)
-    visits.begin(Visit(node=event.node, scope=event.scope, visit=number, started_at=event.at))
+    visits.begin(NodeVisit(node=event.node, scope=event.scope, visit=number, started_at=event.at))
 
 
 def _settled(visits: Visits, event: Event) -> None:
-    visit, data = _meant(visits, event), event.data
+    visit, data = _visit_for(visits, event), event.data
     visit.attempts = max(visit.attempts, int(data.get("attempt") or 1))
     visits.spend(visit, int(data.get("duration_us") or 0), *_spent(data))
     visit.outcome, visit.error = str(data.get("outcome") or ""), error_text(data)
@@ -271,7 +271,7 @@ def _spent(data: dict[str, Any]) -> tuple[int, float]:
 
 
 def _attempted(visits: Visits, event: Event) -> None:
-    visit, data = _meant(visits, event), event.data
+    visit, data = _visit_for(visits, event), event.data
     visit.attempts = max(visit.attempts, int(data.get("attempt") or 1))
     close_waits(visit, event.at)
     visits.set_state(visit, "running")
@@ -279,8 +279,8 @@ def _attempted(visits: Visits, event: Event) -> None:
 
 def _retried(visits: Visits, event: Event) -> None:
     _attempted(visits, event)
-    visit, wake_at = _meant(visits, event), event.data.get("wake_at")
-    visit.retries.append(Retry(event.at, error_text(event.data)))
+    visit, wake_at = _visit_for(visits, event), event.data.get("wake_at")
+    visit.retries.append(VisitRetry(event.at, error_text(event.data)))
     visits.node(visit.path).retries += 1
     if wake_at is not None:
         visit.waits.append(Wait(kind="retry", since=event.at, wake_at=wake_at))
@@ -288,7 +288,7 @@ def _retried(visits: Visits, event: Event) -> None:
 
 
 def _slept(visits: Visits, event: Event) -> None:
-    visit = _meant(visits, event)
+    visit = _visit_for(visits, event)
     visit.waits.append(Wait(kind="time", since=event.at, wake_at=event.data.get("wake_at")))
     visits.set_state(visit, "waiting")
 
@@ -299,7 +299,7 @@ def _asked(visits: Visits, event: Event) -> None:
     if event.data.get("type") == BREAKPOINT:
         # It stands before a node, and is none itself: the node's visit waits.
         event = msgspec.structs.replace(event, node=event.node.removesuffix(SUFFIX))
-    visit, hold = _meant(visits, event), str(event.data.get("checkpoint_id", ""))
+    visit, hold = _visit_for(visits, event), str(event.data.get("checkpoint_id", ""))
     about = str(event.data.get("prompt") or "")
     visit.waits.append(Wait(kind="person", since=event.at, about=about, hold=hold))
     visits.asked[hold] = visit
@@ -320,7 +320,7 @@ def _resolved(visits: Visits, event: Event) -> None:
 
 
 def _answered(visits: Visits, event: Event) -> None:
-    visit = _meant(visits, event)
+    visit = _visit_for(visits, event)
     for wait in visit.waits:
         if wait.hold == event.data.get("hold"):
             wait.until = wait.until or event.at
@@ -328,11 +328,11 @@ def _answered(visits: Visits, event: Event) -> None:
         visits.set_state(visit, "running")
 
 
-def _waits(visit: Visit) -> bool:
+def _waits(visit: NodeVisit) -> bool:
     return any(wait.until is None for wait in visit.waits)
 
 
-def _woke_inside(visits: Visits, visit: Visit, at: int) -> None:
+def _woke_inside(visits: Visits, visit: NodeVisit, at: int) -> None:
     for wait in visit.waits:
         if wait.kind == "time" and wait.until is None:
             wait.until = at
@@ -342,7 +342,7 @@ def _woke_inside(visits: Visits, visit: Visit, at: int) -> None:
 
 
 def _stepped(visits: Visits, event: Event) -> None:
-    visit = _meant(visits, event)
+    visit = _visit_for(visits, event)
     if event.data.get("step") == NAP:
         _woke_inside(visits, visit, event.at)
         return
@@ -353,9 +353,9 @@ def _stepped(visits: Visits, event: Event) -> None:
 def _emitted(visits: Visits, event: Event) -> None:
     """Text grows at its end, as tokens do; `kind="progress"` is a number from 0 to 1, or done and total."""
     told: Any = _words(event.data.get("kind"), event.data.get("data"))
-    visit = _meant(visits, event)
+    visit = _visit_for(visits, event)
     visit.emitted += 1
-    visit.said = (visit.said + told)[-SAID:] if isinstance(told, str) else repr(told)[-SAID:]
+    visit.said = (visit.said + told)[-TEXT_LENGTH:] if isinstance(told, str) else repr(told)[-TEXT_LENGTH:]
     if event.data.get("kind") == "progress":
         visit.progress = _share(told)
 
@@ -434,7 +434,7 @@ _SETTLED = {
     "node.unknown": "unknown",
     "node.skipped_failure": "failed",
 }
-_SEE: dict[str, Callable[[Visits, Event], None]] = {
+_APPLY: dict[str, Callable[[Visits, Event], None]] = {
     **dict.fromkeys(_SETTLED, _settled),
     **dict.fromkeys(
         ("node.restarted", "node.resumed", "node.woke", "node.withdrawn", "node.continued"), _attempted

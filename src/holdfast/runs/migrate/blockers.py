@@ -14,7 +14,7 @@ from holdfast.types.status import REPEATABLE
 _WAIT = "let such runs end on their own version"
 
 
-class Misfit(msgspec.Struct, frozen=True):
+class MigrationBlocker(msgspec.Struct, frozen=True):
     """`node`: with its scope, "" for the run as a whole. `mend`: what to do about it. `soft`: the run
     could be moved all the same, if somebody answers for what follows."""
 
@@ -24,7 +24,7 @@ class Misfit(msgspec.Struct, frozen=True):
     soft: bool = False
 
 
-def misfits_of(pos: Position, scope: Scope, matched: Match) -> list[Misfit]:
+def blockers_in(pos: Position, scope: Scope, matched: Match) -> list[MigrationBlocker]:
     """Everything in this scope that has no place in the new graph."""
     live = [e for e in pos.execs.values() if e.scope == scope.path]
     found = [misfit for e in live for misfit in _of_execution(pos, scope, matched, e)]
@@ -38,28 +38,28 @@ def misfits_of(pos: Position, scope: Scope, matched: Match) -> list[Misfit]:
 # ---------------------------------------------------------------------- where it stands
 
 
-def _of_execution(pos: Position, scope: Scope, matched: Match, execution: Exec) -> Iterator[Misfit]:
+def _of_execution(pos: Position, scope: Scope, matched: Match, execution: Exec) -> Iterator[MigrationBlocker]:
     node = matched.old.nodes[execution.node]
     label = scope.path + node.id
     holds = [w for w in pos.holds.values() if (w.scope, w.node) == (execution.scope, execution.node)]
     if execution.node not in matched.nodes:
         asks = ", where a person is asked" if holds else ""
-        yield Misfit(
+        yield MigrationBlocker(
             label, f"it stands at node {label!r}{asks}, and NEW has no such node", _rename(matched, execution)
         )
         return
     new = matched.graph.nodes[matched.nodes[execution.node]]
     if new.kind is not node.kind:
-        yield Misfit(label, f"it stands at node {label!r}, a {node.kind} that is a {new.kind} in NEW", _WAIT)
+        yield MigrationBlocker(label, f"it stands at node {label!r}, a {node.kind} that is a {new.kind} in NEW", _WAIT)
     if execution.intent >= 0 and new.effect in REPEATABLE and node.effect not in REPEATABLE:
-        yield Misfit(
+        yield MigrationBlocker(
             label,
             f"an effect of node {label!r} is under way, and NEW calls it {new.effect}: it could happen twice",
             "keep its effect class until such runs are past it",
             soft=True,
         )
     if execution.intent >= 0 and new.idempotency_key != node.idempotency_key:
-        yield Misfit(
+        yield MigrationBlocker(
             label,
             f"the effect of node {label!r} is under way, and NEW gives it another idempotency key",
             "keep its key until such runs are past it",
@@ -78,17 +78,17 @@ def _rename(matched: Match, execution: Exec) -> str:
     return _WAIT
 
 
-def _of_expiry(matched: Match, label: str, action: str) -> Iterator[Misfit]:
+def _of_expiry(matched: Match, label: str, action: str) -> Iterator[MigrationBlocker]:
     if action.startswith("branch:") and matched.old.index.get(action[7:]) not in matched.nodes:
-        yield Misfit(
+        yield MigrationBlocker(
             label, f"the hold at {label!r} leads to {action[7:]!r} when it expires, which NEW has not", _WAIT
         )
 
 
-def _of_code(matched: Match, execution: Exec, label: str, name: str) -> Iterator[Misfit]:
+def _of_code(matched: Match, execution: Exec, label: str, name: str) -> Iterator[MigrationBlocker]:
     """Sub-steps that other code made (D-34)."""
     if execution.code and not matched.new.goes_on_with(name, execution.code):
-        yield Misfit(
+        yield MigrationBlocker(
             label,
             f"visit {execution.visit} of node {label!r} has sub-steps that other code made",
             f'if the new code takes the same steps: compatible_with="{execution.code}" on the node',
@@ -99,13 +99,13 @@ def _of_code(matched: Match, execution: Exec, label: str, name: str) -> Iterator
 # ---------------------------------------------------------------------- what is half decided
 
 
-def _of_joins(scope: Scope, matched: Match) -> Iterator[Misfit]:
+def _of_joins(scope: Scope, matched: Match) -> Iterator[MigrationBlocker]:
     """Branches wait at a join: what it still waits for is kept as a number, so its edges must be the same."""
     old, new = matched.old, matched.graph
     for edge in scope.tokens:
         if edge not in matched.edges:
             way = f"{old.edges[edge].source!r} to {old.edges[edge].target!r}"
-            yield Misfit(
+            yield MigrationBlocker(
                 scope.path + old.edges[edge].target,
                 f"a branch is on its way from {way}, and NEW has no such edge",
                 _WAIT,
@@ -114,27 +114,27 @@ def _of_joins(scope: Scope, matched: Match) -> Iterator[Misfit]:
         name = old.nodes[node].id
         label = scope.path + name
         if node not in matched.nodes:
-            yield Misfit(label, f"branches come together at node {label!r}, and NEW has no such node", _WAIT)
+            yield MigrationBlocker(label, f"branches come together at node {label!r}, and NEW has no such node", _WAIT)
             continue
         there = matched.nodes[node]
         if {matched.edges.get(e, -1) for e in old.into[node]} != set(new.into[there]):
-            yield Misfit(
+            yield MigrationBlocker(
                 label, f"branches come together at node {label!r}, and other edges lead there in NEW", _WAIT
             )
         elif old.nodes[node].join != new.nodes[there].join:
-            yield Misfit(
+            yield MigrationBlocker(
                 label, f"branches come together at node {label!r}, which joins them otherwise in NEW", _WAIT
             )
 
 
-def _of_loops(scope: Scope, matched: Match) -> Iterator[Misfit]:
+def _of_loops(scope: Scope, matched: Match) -> Iterator[MigrationBlocker]:
     for header, state in scope.open_loops.items():
         name = scope.path + matched.old.nodes[header].id
         used = {*state.decided, *state.fired, *state.dead_exits, *state.held}
         if header not in matched.nodes or not used <= matched.edges.keys():
-            yield Misfit(name, f"it is inside the loop at {name!r}, which NEW has not", _WAIT)
+            yield MigrationBlocker(name, f"it is inside the loop at {name!r}, which NEW has not", _WAIT)
         elif not _same_loop(matched, header):
-            yield Misfit(
+            yield MigrationBlocker(
                 name, f"it is inside the loop at {name!r}, whose ways back or out differ in NEW", _WAIT
             )
 
@@ -151,7 +151,7 @@ def _same_loop(matched: Match, header: int) -> bool:
 # ---------------------------------------------------------------------- what is still to come
 
 
-def _of_what_comes(scope: Scope, matched: Match, live: list[Exec]) -> Iterator[Misfit]:
+def _of_what_comes(scope: Scope, matched: Match, live: list[Exec]) -> Iterator[MigrationBlocker]:
     """A node ahead that waits for one which the run has passed would wait for ever."""
     graph = matched.graph
     here = {matched.nodes[e.node] for e in live}
@@ -163,7 +163,7 @@ def _of_what_comes(scope: Scope, matched: Match, live: list[Exec]) -> Iterator[M
     for node in sorted(coming - here - waiting):
         for source in _passed(graph, node, deciding):
             label = scope.path + graph.nodes[node].id
-            yield Misfit(
+            yield MigrationBlocker(
                 label,
                 f"node {label!r} waits for {graph.nodes[source].id!r} in NEW, which is not ahead of this run",
                 _WAIT,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.engine.decision import Decision
-from holdfast.engine.messages import Message, Recovered, ResumeAsked
+from holdfast.engine.messages import Message, RunRecovered, ResumeRequested
 from holdfast.engine.step import step
 from holdfast.errors import HoldfastError, InputError
 from holdfast.runs.driver.inbox import message_of
-from holdfast.runs.migrate.blockers import Misfit
-from holdfast.runs.migrate.migrate import Plan, move, plan
+from holdfast.runs.migrate.blockers import MigrationBlocker
+from holdfast.runs.migrate.migrate import MigrationPlan, move, plan
 from holdfast.store.protocols import RunFilter
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, RunStatus
@@ -28,7 +28,7 @@ LIVE = tuple(status for status in RunStatus if status not in ENDED)
 _BATCH = 200
 
 
-class Verdict(msgspec.Struct, kw_only=True):
+class MigrationReport(msgspec.Struct, kw_only=True):
     """About one run: whether it fits, what came of moving it, what it would do next."""
 
     run: RunId
@@ -37,7 +37,7 @@ class Verdict(msgspec.Struct, kw_only=True):
     version: str
     fits: bool
     served: bool  # whether this process carries the version that the run is on
-    misfits: list[Misfit] = []
+    misfits: list[MigrationBlocker] = []
     migrated: bool = False
     refused: str = ""
     renamed: dict[str, str] = {}
@@ -45,7 +45,7 @@ class Verdict(msgspec.Struct, kw_only=True):
     next: list[str] = []
 
 
-async def check(service: RunService, program: Program) -> list[Verdict]:
+async def check(service: RunService, program: Program) -> list[MigrationReport]:
     """Each live run of that flow on another version, oldest first: would it fit? Nothing is changed."""
     return [_verdict(service, await plan(service, row, program)) async for row in _others(service, program)]
 
@@ -57,7 +57,7 @@ async def migrate(
     runs: Sequence[str] = (),
     dry_run: bool = False,
     force: bool = False,
-) -> list[Verdict]:
+) -> list[MigrationReport]:
     """Move these runs (default: every live one on another version; a failed one only by its name, and then it
     may go on). One that does not fit, or that somebody works on, is left as it was and told; the others go
     on. `force`: named runs are moved past reasons that somebody can answer for."""
@@ -103,9 +103,9 @@ def _unfit(row: RunRow, program: Program) -> str:
     return f"has already {row.status}" if row.status in (RunStatus.completed, RunStatus.cancelled) else ""
 
 
-def _verdict(service: RunService, found: Plan) -> Verdict:
+def _verdict(service: RunService, found: MigrationPlan) -> MigrationReport:
     row = found.row
-    return Verdict(
+    return MigrationReport(
         run=row.id,
         flow=row.flow,
         status=row.status,
@@ -118,7 +118,7 @@ def _verdict(service: RunService, found: Plan) -> Verdict:
     )
 
 
-async def _move(service: RunService, row: RunRow, program: Program, force: bool) -> Verdict:
+async def _move(service: RunService, row: RunRow, program: Program, force: bool) -> MigrationReport:
     if row.version == program.version:
         return _settled(service, row)
     try:
@@ -131,8 +131,8 @@ async def _move(service: RunService, row: RunRow, program: Program, force: bool)
     return verdict
 
 
-def _settled(service: RunService, row: RunRow) -> Verdict:
-    return Verdict(
+def _settled(service: RunService, row: RunRow) -> MigrationReport:
+    return MigrationReport(
         run=row.id,
         flow=row.flow,
         status=row.status,
@@ -145,7 +145,7 @@ def _settled(service: RunService, row: RunRow) -> Verdict:
 # ---------------------------------------------------------------------- a dry run
 
 
-async def _try(service: RunService, row: RunRow, program: Program, force: bool) -> Verdict:
+async def _try(service: RunService, row: RunRow, program: Program, force: bool) -> MigrationReport:
     """On a copy in memory: moved, checked, and advanced by one decision. The store is only read."""
     found = await plan(service, row, program, force=force)
     verdict = _verdict(service, found)
@@ -154,16 +154,16 @@ async def _try(service: RunService, row: RunRow, program: Program, force: bool) 
     return verdict
 
 
-async def _foreseen(service: RunService, found: Plan, graph: Graph) -> list[str]:
+async def _foreseen(service: RunService, found: MigrationPlan, graph: Graph) -> list[str]:
     _, rows = await service.store.pending(found.row.id)
     mail = [message for row in rows if (message := await message_of(service.store, row)) is not None]
     failed = found.row.status is RunStatus.failed
-    messages: list[Message] = [ResumeAsked() if failed else Recovered(), *mail]
+    messages: list[Message] = [ResumeRequested() if failed else RunRecovered(), *mail]
     decision = step(graph, found.pos, messages, service.store.now())
-    return list(_told(decision))
+    return list(_moves_told(decision))
 
 
-def _told(decision: Decision) -> Iterable[str]:
+def _moves_told(decision: Decision) -> Iterable[str]:
     pos: Any = decision.pos
 
     def label(scope: str, node: int) -> str:

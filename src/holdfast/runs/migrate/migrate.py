@@ -23,12 +23,12 @@ from holdfast.model.snapshot import dump_position
 from holdfast.runs.blobs import refs_in
 from holdfast.runs.driver.load import load
 from holdfast.runs.history.versions import reader_for
-from holdfast.runs.migrate.blockers import Misfit
-from holdfast.runs.migrate.remap import Remapped, remap
-from holdfast.runs.migrate.state import restate
-from holdfast.runs.seal import Sealer
+from holdfast.runs.migrate.blockers import MigrationBlocker
+from holdfast.runs.migrate.remap import RemapResult, remap
+from holdfast.runs.migrate.state import migrate_state
+from holdfast.runs.seal import RecordCodec
 from holdfast.types.ids import HoldId, RunId
-from holdfast.types.record import Kind, Migrated, Park, Record, RunBatch, Side
+from holdfast.types.record import Kind, VersionChange, Park, Record, RunBatch, Side
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
@@ -41,51 +41,51 @@ _ALL = 1_000_000
 _TRIES = 10
 
 
-class Plan(msgspec.Struct, kw_only=True):
+class MigrationPlan(msgspec.Struct, kw_only=True):
     """What moving one run would come to. With misfits nothing of it is ever written."""
 
     row: Any
-    misfits: list[Misfit]
+    misfits: list[MigrationBlocker]
     pos: Position
-    moved: Remapped
+    moved: RemapResult
     note: dict[str, Any] = {}
     record: Record | None = None
     blobs: list[Blob] = []
 
 
-async def plan(service: RunService, row: RunRow, program: Program, *, force: bool = False) -> Plan:
+async def plan(service: RunService, row: RunRow, program: Program, *, force: bool = False) -> MigrationPlan:
     """The run as it would stand in `program`. Reads only; runs the declared state functions."""
     try:
         old = (await reader_for(service, row.flow, row.version)).graph
         # Types that the new version knows come back as themselves, others untouched.
-        sealer = Sealer(OpaqueRegistry(*program.all_types()), program.graph.secrets)
+        sealer = RecordCodec(OpaqueRegistry(*program.all_types()), program.graph.secrets)
         loaded = await load(service.store, sealer, old, row.id, desk=service.runtime.desk)
         await service.runtime.desk.of(row.tenant).materialise(loaded.pos, sealer.registry)
     except (HoldfastError, TypeError, ValueError) as error:
         told = error.message if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
-        broken = Misfit("", f"it cannot be read: {told}", "mend that first")
-        return Plan(row=row, misfits=[broken], pos=Position(row.id), moved=Remapped(misfits=[]))
+        broken = MigrationBlocker("", f"it cannot be read: {told}", "mend that first")
+        return MigrationPlan(row=row, misfits=[broken], pos=Position(row.id), moved=RemapResult(misfits=[]))
     moved = remap(loaded.pos, old, program, force=force)
-    found = Plan(row=row, misfits=list(moved.misfits), pos=loaded.pos, moved=moved)
+    found = MigrationPlan(row=row, misfits=list(moved.misfits), pos=loaded.pos, moved=moved)
     if not found.misfits:
         await _fit(service, found, old, program)
     else:
         # The position is as it was, and so are its names: what is wrong with the state is told as well.
-        found.misfits += _misstated(found.pos, moved, moved.matches)
+        found.misfits += _state_blockers(found.pos, moved, moved.matches)
     return found
 
 
-def _misstated(pos: Position, moved: Remapped, paths: Iterable[str]) -> list[Misfit]:
+def _state_blockers(pos: Position, moved: RemapResult, paths: Iterable[str]) -> list[MigrationBlocker]:
     return [
         misfit
         for path in paths
-        for misfit in restate(pos.scopes[moved.paths.get(path, path)].tree, moved.matches[path], path)
+        for misfit in migrate_state(pos.scopes[moved.paths.get(path, path)].tree, moved.matches[path], path)
     ]
 
 
-async def _fit(service: RunService, found: Plan, old: Graph, program: Program) -> None:
+async def _fit(service: RunService, found: MigrationPlan, old: Graph, program: Program) -> None:
     row, moved = found.row, found.moved
-    found.misfits += _misstated(found.pos, moved, moved.matches)
+    found.misfits += _state_blockers(found.pos, moved, moved.matches)
     found.misfits += await _taken_places(service, row.id, moved)
     found.note = {
         "from": row.version,
@@ -99,14 +99,14 @@ async def _fit(service: RunService, found: Plan, old: Graph, program: Program) -
     if found.misfits:
         return
     try:
-        _seal(found, program, service.runtime.sealer_of(program), service.store.now())
+        _encode_snapshot(found, program, service.runtime.sealer_of(program), service.store.now())
     except HoldfastError as error:
         found.misfits.append(
-            Misfit("", f"its values cannot be kept in NEW: {error.message}", error.hint or "")
+            MigrationBlocker("", f"its values cannot be kept in NEW: {error.message}", error.hint or "")
         )
 
 
-async def _taken_places(service: RunService, run: RunId, moved: Remapped) -> list[Misfit]:
+async def _taken_places(service: RunService, run: RunId, moved: RemapResult) -> list[MigrationBlocker]:
     """A hold that takes the name of another node must not take the place of one of its questions (D-28)."""
     if not moved.holds:
         return []
@@ -114,7 +114,7 @@ async def _taken_places(service: RunService, run: RunId, moved: Remapped) -> lis
     places = {(h.scope, h.node, h.visit, h.ordinal) for h in rows if h.id not in moved.holds}
     wanted = {h.id: (*moved.holds[h.id], h.visit, h.ordinal) for h in rows if h.id in moved.holds}
     return [
-        Misfit(
+        MigrationBlocker(
             node, f"the name {node!r} was that of another node, which has asked in this run", "choose another"
         )
         for scope, node, visit, ordinal in wanted.values()
@@ -122,7 +122,7 @@ async def _taken_places(service: RunService, run: RunId, moved: Remapped) -> lis
     ]
 
 
-def _seal(found: Plan, program: Program, sealer: Sealer, now: int) -> None:
+def _encode_snapshot(found: MigrationPlan, program: Program, sealer: RecordCodec, now: int) -> None:
     """The one record of a migration: a snapshot that stands for itself, on the new graph."""
     pos, moved = found.pos, found.moved
     found.blobs = _spilled(pos, sealer)
@@ -132,7 +132,7 @@ def _seal(found: Plan, program: Program, sealer: Sealer, now: int) -> None:
     side = Side(
         timers=moved.timers,
         close_timers=moved.close_timers,
-        migrated=Migrated(seq=seq, version=program.version, code=program.code_digest, holds=holds),
+        migrated=VersionChange(seq=seq, version=program.version, code=program.code_digest, holds=holds),
     )
     effect = "human" if found.row.status is RunStatus.pending_input else ""
     record = Record(
@@ -143,7 +143,7 @@ def _seal(found: Plan, program: Program, sealer: Sealer, now: int) -> None:
     found.record = record
 
 
-def _spilled(pos: Position, sealer: Sealer) -> list[Blob]:
+def _spilled(pos: Position, sealer: RecordCodec) -> list[Blob]:
     """Values that became too large for a record go where such values lie."""
     blobs: list[Blob] = []
     for scope in pos.scopes.values():
@@ -161,7 +161,7 @@ def _spilled(pos: Position, sealer: Sealer) -> list[Blob]:
 # ---------------------------------------------------------------------- writing
 
 
-async def move(service: RunService, row: RunRow, program: Program, *, force: bool = False) -> Plan:
+async def move(service: RunService, row: RunRow, program: Program, *, force: bool = False) -> MigrationPlan:
     """Move one run, if it fits; else it is left alone. Raises RunBusyError where somebody else has it,
     RunReadOnlyError for imported history, LeaseLostError where it was lost on the way."""
     found = await plan(service, row, program, force=force)
@@ -185,7 +185,7 @@ async def move(service: RunService, row: RunRow, program: Program, *, force: boo
     return found
 
 
-async def _write(service: RunService, claim: Claim, found: Plan) -> None:
+async def _write(service: RunService, claim: Claim, found: MigrationPlan) -> None:
     record = found.record
     assert record is not None
     record.term = claim.lease.term

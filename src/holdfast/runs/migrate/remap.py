@@ -16,18 +16,18 @@ from holdfast.model.moves import join_token
 from holdfast.model.position import SETTLED, Exec, ExecKey, LoopState, OpenHold, Position, Scope
 from holdfast.model.program import Program
 from holdfast.runs.history.graph_match import Match, match, place_in
-from holdfast.runs.migrate.blockers import Misfit, misfits_of
+from holdfast.runs.migrate.blockers import MigrationBlocker, blockers_in
 from holdfast.types.record import NewTimer
 
 Named = tuple[str, str]
 """(scope, node)"""
 
 
-class Remapped(msgspec.Struct, kw_only=True):
+class RemapResult(msgspec.Struct, kw_only=True):
     """What came of it. With misfits the position is good for nothing but their explanation."""
 
-    misfits: list[Misfit]
-    forced: list[Misfit] = []  # passed over because somebody answers for it
+    misfits: list[MigrationBlocker]
+    forced: list[MigrationBlocker] = []  # passed over because somebody answers for it
     matches: dict[str, Match] = {}  # by the old path of the scope
     paths: dict[str, str] = {}  # scopes, old -> new
     bodies: dict[ExecKey, Match] = {}  # of maps and sub-flows
@@ -37,11 +37,11 @@ class Remapped(msgspec.Struct, kw_only=True):
     close_timers: list[str] = []
 
 
-def remap(pos: Position, old: Graph, new: Program, *, force: bool = False) -> Remapped:
+def remap(pos: Position, old: Graph, new: Program, *, force: bool = False) -> RemapResult:
     """Change `pos` (a copy of the caller's own) from the old graph to the new. `force`: past soft misfits."""
-    done = Remapped(misfits=_standstill(pos))
+    done = RemapResult(misfits=_standstill(pos))
     if old.walk != new.graph.walk:
-        done.misfits.append(Misfit("", f"NEW is traversed as a {new.graph.spec.traversal}", ""))
+        done.misfits.append(MigrationBlocker("", f"NEW is traversed as a {new.graph.spec.traversal}", ""))
     if done.misfits:
         return done
     for path in sorted(pos.scopes, key=lambda path: path.count("/")):
@@ -54,19 +54,19 @@ def remap(pos: Position, old: Graph, new: Program, *, force: bool = False) -> Re
     return done
 
 
-def _standstill(pos: Position) -> list[Misfit]:
+def _standstill(pos: Position) -> list[MigrationBlocker]:
     """A run that is in the middle of something that only its own version can finish."""
-    found: list[Misfit] = []
+    found: list[MigrationBlocker] = []
     if (pos.failing is not None and pos.status == "running") or pos.cancelling is not None:
-        found.append(Misfit("", "it is about to end", "let its own version end it"))
+        found.append(MigrationBlocker("", "it is about to end", "let its own version end it"))
     if any(wait.why == "code" for wait in pos.holds.values()):
-        found.append(Misfit("", "a person is asked about changed code", "answer that first"))
+        found.append(MigrationBlocker("", "a person is asked about changed code", "answer that first"))
     if any(SETTLED in e.subs for e in pos.execs.values()):
-        found.append(Misfit("", "it is choosing its way", "resume it on its own version first"))
+        found.append(MigrationBlocker("", "it is choosing its way", "resume it on its own version first"))
     return found
 
 
-def _match_scope(pos: Position, scope: Scope, old: Graph, new: Program, done: Remapped) -> None:
+def _match_scope(pos: Position, scope: Scope, old: Graph, new: Program, done: RemapResult) -> None:
     if scope.owner is None:
         matched: Match | None = match(old, new)
     else:
@@ -74,10 +74,10 @@ def _match_scope(pos: Position, scope: Scope, old: Graph, new: Program, done: Re
     if matched is None:
         return  # its owner is a misfit already
     done.matches[scope.path] = matched
-    done.misfits += misfits_of(pos, scope, matched)
+    done.misfits += blockers_in(pos, scope, matched)
 
 
-def _match_child(owner: ExecKey, done: Remapped) -> Match | None:
+def _match_child(owner: ExecKey, done: RemapResult) -> Match | None:
     outer = done.matches.get(owner[0])
     if outer is None or owner[1] not in outer.nodes:
         return None
@@ -92,7 +92,7 @@ def _match_child(owner: ExecKey, done: Remapped) -> Match | None:
 class _Remapping:
     """Nothing is missing any more: every number is replaced by the new one."""
 
-    def __init__(self, pos: Position, done: Remapped) -> None:
+    def __init__(self, pos: Position, done: RemapResult) -> None:
         self.pos = pos
         self.done = done
         self.paths = done.paths

@@ -9,13 +9,13 @@ from holdfast.errors import HoldfastError, StateError
 from holdfast.model.frames import FrameTree
 from holdfast.model.migration import Migration, Renamed, Restate
 from holdfast.runs.history.graph_match import Match
-from holdfast.runs.migrate.blockers import Misfit
+from holdfast.runs.migrate.blockers import MigrationBlocker
 from holdfast.types.value import freeze
 
 SCRATCH = "scratch"
 
 
-def restate(tree: FrameTree, matched: Match, label: str) -> list[Misfit]:
+def migrate_state(tree: FrameTree, matched: Match, label: str) -> list[MigrationBlocker]:
     """Change the values of one scope in place. What does not fit the new declaration is answered in words."""
     tree.fill_all()
     tree.grown.clear()
@@ -25,7 +25,7 @@ def restate(tree: FrameTree, matched: Match, label: str) -> list[Misfit]:
             _change(tree, step)
         except _NoOneStateError:
             found.append(
-                Misfit(
+                MigrationBlocker(
                     label,
                     "parallel branches hold changes of their own, and a function cannot migrate them",
                     "declare state= as a mapping of defaults and renamed fields, or let the branches join",
@@ -34,7 +34,7 @@ def restate(tree: FrameTree, matched: Match, label: str) -> list[Misfit]:
         except Exception as error:
             said = error.message if isinstance(error, HoldfastError) else str(error)
             why = f"the migration of its state failed: {type(error).__name__}: {said}"
-            found.append(Misfit(label, why, "mend what state= does"))
+            found.append(MigrationBlocker(label, why, "mend what state= does"))
         if found:
             return found
     return found or _fit(tree, matched, label)
@@ -119,7 +119,7 @@ def _rename(tree: FrameTree, was: str, field: str) -> None:
 # ---------------------------------------------------------------------- does it fit?
 
 
-def _of_reducers(tree: FrameTree, matched: Match, label: str) -> Iterator[Misfit]:
+def _of_reducers(tree: FrameTree, matched: Match, label: str) -> Iterator[MigrationBlocker]:
     """What branches will add at their join, and averages, are kept in the form of the old reducer."""
     old, new = matched.old.spec.reducers, matched.graph.spec.reducers
     names = {change.was: field for step in matched.way for field, change in _renames(step)}
@@ -130,7 +130,7 @@ def _of_reducers(tree: FrameTree, matched: Match, label: str) -> Iterator[Misfit
     for field in sorted((pending | averaged) & {*old, *new}):
         before, after = old.get(field, "set"), new.get(names.get(field, field), "set")
         if before != after:
-            yield Misfit(
+            yield MigrationBlocker(
                 label,
                 f"the reducer of {field!r} is {after} in NEW, and what the run has gathered is for {before}",
                 "let such runs end on their own version",
@@ -143,7 +143,7 @@ def _renames(step: Migration) -> Iterator[tuple[str, Renamed]]:
             yield field, change
 
 
-def _fit(tree: FrameTree, matched: Match, label: str) -> list[Misfit]:
+def _fit(tree: FrameTree, matched: Match, label: str) -> list[MigrationBlocker]:
     """Each branch sees a state that its nodes may see; what has a default and is missing gets it."""
     schema = matched.new.schema
     problems: dict[str, None] = {}
@@ -156,7 +156,7 @@ def _fit(tree: FrameTree, matched: Match, label: str) -> list[Misfit]:
                 listed = cast("list[str] | None", error.facts.get("problems"))
                 problems |= dict.fromkeys(listed or [error.message])
     if problems:
-        return [Misfit(label, f"the state: {problem}", _mend(problem)) for problem in problems]
+        return [MigrationBlocker(label, f"the state: {problem}", _fix_hint(problem)) for problem in problems]
     root = tree.frames[0].over.setdefault(SCRATCH, {})
     for field, value in fitted["0"].items():
         if root.get(field) is not value:
@@ -165,7 +165,7 @@ def _fit(tree: FrameTree, matched: Match, label: str) -> list[Misfit]:
     return []
 
 
-def _mend(problem: str) -> str:
+def _fix_hint(problem: str) -> str:
     if "is missing" in problem:
         return "give it a default, or migrate(..., state={field: value})"
     if "has no field" in problem:

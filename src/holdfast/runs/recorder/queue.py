@@ -108,7 +108,7 @@ class RunQueue:
         return self.over and not self.lazy
 
 
-async def patiently(ask: Callable[[], Awaitable[T]], queue: RunQueue) -> T:
+async def retry_while_unavailable(ask: Callable[[], Awaitable[T]], queue: RunQueue) -> T:
     """Until it is answered, or the patience of that run is at its end."""
     began, pause = time.monotonic(), FIRST_PAUSE
     while True:

@@ -33,18 +33,18 @@ RETRY_DELAYS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 T = TypeVar("T")
 
 
-class Trouble(msgspec.Struct, frozen=True):
+class StoreOutage(msgspec.Struct, frozen=True):
     """The store does not take checkpoints: why, and since when on the monotonic clock."""
 
     error: StoreError
     since: float
 
 
-class Insistence:
+class StoreRetry:
     def __init__(self) -> None:
         self.make_room: Callable[[], Awaitable[object]] | None = None
         # What keeps checkpoints from being written at this moment; readiness tells it.
-        self.trouble: Trouble | None = None
+        self.trouble: StoreOutage | None = None
 
     async def insist(self, write: Callable[[], Awaitable[T]], *, settling: bool = True) -> T:
         """Settling and putting blobs are idempotent, so a failed call is simply made again (D-8). Where the
@@ -75,11 +75,11 @@ class Insistence:
     def note_trouble(self, error: StoreError, *, settling: bool) -> None:
         """One line for each outage of the store, whatever number of runs it holds up."""
         if settling and self.trouble is not None:
-            self.trouble = Trouble(error, self.trouble.since)
+            self.trouble = StoreOutage(error, self.trouble.since)
             return
         log.warning("checkpoint not written, trying again: %s", error)
         if settling:
-            self.trouble = Trouble(error, monotonic())
+            self.trouble = StoreOutage(error, monotonic())
 
     def note_end_of_trouble(self) -> None:
         if self.trouble is not None:
@@ -100,7 +100,7 @@ MAX_DELAY = 0.02
 _EFFECTS = frozenset({Effect.write, Effect.external, Effect.human})
 _PUT_AGAIN = 3  # times that the collector may be faster than us
 
-Flying = list[tuple[RunQueue, list[Record]]]
+InFlight = list[tuple[RunQueue, list[Record]]]
 
 
 def _tells_of_effect(record: Record) -> bool:
@@ -108,7 +108,7 @@ def _tells_of_effect(record: Record) -> bool:
     return record.kind == Kind.step and record.effect in _EFFECTS
 
 
-class Recorder(Insistence):
+class Recorder(StoreRetry):
     def __init__(
         self, store: Store, put_blobs: Callable[[RunId, list[Blob]], Awaitable[None]] | None = None
     ) -> None:
@@ -214,12 +214,12 @@ class Recorder(Insistence):
         self._landed(flying, answers)
         return True
 
-    def _load(self) -> Flying:
+    def _load(self) -> InFlight:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         crashpoint("lease_lost_before_commit")
-        flying: Flying = []
+        flying: InFlight = []
         later: list[RunQueue] = []
         for queue in self._waiting:
             if queue.mending is not None:
@@ -233,7 +233,7 @@ class Recorder(Insistence):
         self._waiting = later
         return flying
 
-    def _unload(self, flying: Flying) -> None:
+    def _unload(self, flying: InFlight) -> None:
         for queue, records in flying:
             queue.put_back(records)
             if queue not in self._waiting:
@@ -304,7 +304,7 @@ class Recorder(Insistence):
         queue.fresh, queue.blobs = queue.blobs + queue.fresh, []
         return True
 
-    def _landed(self, flying: Flying, answers: list[SettleAnswer]) -> None:
+    def _landed(self, flying: InFlight, answers: list[SettleAnswer]) -> None:
         if self.trouble is not None:
             self.note_end_of_trouble()
         for (queue, records), answer in zip(flying, answers, strict=True):
@@ -333,7 +333,7 @@ class Recorder(Insistence):
             self._wake(queue)
         crashpoint("after_settle")
 
-    def _crashed(self, flying: Flying, error: BaseException) -> None:
+    def _crashed(self, flying: InFlight, error: BaseException) -> None:
         """The store could not write. Nothing past this point may be seen: the runs wait, or stop here."""
         for queue, records in flying:
             if self._may_go_on(queue, error):

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from holdfast.errors import InputError
 from holdfast.runs.schedules.instants import fires_at
-from holdfast.runs.schedules.plan import Asked, Plan, Schedule
+from holdfast.runs.schedules.plan import TriggerRequest, SchedulePlan, Schedule
 from holdfast.types.clock import iso
 from holdfast.types.ids import RunId, derived_id
 
 
-def timed(schedule: Schedule) -> Schedule:
+def with_next_at(schedule: Schedule) -> Schedule:
     """With the `next_at` that follows from where it stands."""
     standing = schedule.standing
     if standing.asked:
@@ -24,13 +24,13 @@ def timed(schedule: Schedule) -> Schedule:
     return replace(schedule, next_at=at)
 
 
-def run_of(schedule: Schedule, what: int | Asked) -> RunId:
+def run_id_for(schedule: Schedule, what: int | TriggerRequest) -> RunId:
     """The run of an instant, or of a wish: the same whoever starts it, and however often it is tried."""
-    mark = what.token if isinstance(what, Asked) else what
+    mark = what.token if isinstance(what, TriggerRequest) else what
     return RunId(derived_id("schedule", schedule.tenant, schedule.name, mark))
 
 
-def stamped(plan: Plan, instant: int, given: Any = None) -> Any:
+def with_instant(plan: SchedulePlan, instant: int, given: Any = None) -> Any:
     """The input with the instant in it, where the plan has a field for that. Raises InputError."""
     found: Any = plan.input if given is None else given
     if not plan.stamp:

@@ -15,9 +15,9 @@ from typing import Final
 from cronsim import CronSim
 
 from holdfast.errors import InputError
-from holdfast.runs.schedules.plan import Plan
+from holdfast.runs.schedules.plan import SchedulePlan
 from holdfast.types.clock import END_OF_TIME, MICROS, to_datetime, to_micros
-from holdfast.types.text import told
+from holdfast.types.text import clean_text
 
 _HOUR: Final = 3600 * MICROS
 # How far back to look for the newest instant; each is tried before the next, longer one.
@@ -34,32 +34,32 @@ def zone_info(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         raise InputError(
-            f"{told(repr(name), 60)} is not a time zone that is known here.",
+            f"{clean_text(repr(name), 60)} is not a time zone that is known here.",
             hint="Write it as Europe/Berlin. A machine without zone data gets it by: pip install tzdata.",
         ) from None
 
 
-def instants(plan: Plan, after: int) -> Iterator[int]:
+def instants(plan: SchedulePlan, after: int) -> Iterator[int]:
     """Those later than `after`, in order, from the plan's start to its end."""
     begin = after if plan.start is None else max(after, plan.start - 1)
     last = END_OF_TIME if plan.end is None else plan.end
     return takewhile(lambda instant: instant <= last, _instants(plan, begin))
 
 
-def _instants(plan: Plan, after: int) -> Iterator[int]:
+def _instants(plan: SchedulePlan, after: int) -> Iterator[int]:
     if plan.at is not None:
         return iter([plan.at] if plan.at > after else [])
     return _every(plan, after) if plan.every else _cron(plan, after)
 
 
-def _every(plan: Plan, after: int) -> Iterator[int]:
+def _every(plan: SchedulePlan, after: int) -> Iterator[int]:
     instant = plan.anchor + ((after - plan.anchor) // plan.every + 1) * plan.every
     while True:
         yield instant
         instant += plan.every
 
 
-def _cron(plan: Plan, after: int) -> Iterator[int]:
+def _cron(plan: SchedulePlan, after: int) -> Iterator[int]:
     begin = datetime.fromtimestamp(after // MICROS, zone_info(plan.zone))
     last = after
     for found in CronSim(plan.cron, begin):
@@ -70,12 +70,12 @@ def _cron(plan: Plan, after: int) -> Iterator[int]:
             last = instant
 
 
-def following(plan: Plan, after: int) -> int | None:
+def following(plan: SchedulePlan, after: int) -> int | None:
     """None: never again."""
     return next(instants(plan, after), None)
 
 
-def newest(plan: Plan, first: int, upto: int, count: int = 1) -> list[int]:
+def newest(plan: SchedulePlan, first: int, upto: int, count: int = 1) -> list[int]:
     """Up to `count` instants, the latest of those from `first` to `upto`, in order. However long ago `first`
     is, not many more are looked at than are wanted."""
     for span in (*_SPANS, upto - first + 1):
@@ -86,11 +86,11 @@ def newest(plan: Plan, first: int, upto: int, count: int = 1) -> list[int]:
     return []
 
 
-def upcoming(plan: Plan, after: int, count: int) -> list[int]:
+def upcoming(plan: SchedulePlan, after: int, count: int) -> list[int]:
     return list(islice(instants(plan, after), count))
 
 
-def fires_at(plan: Plan, tenant: str, name: str, instant: int) -> int:
+def fires_at(plan: SchedulePlan, tenant: str, name: str, instant: int) -> int:
     """With its jitter, which depends on nothing but the schedule and the instant: every worker and every
     second try comes to the same."""
     if not plan.jitter:

@@ -16,7 +16,7 @@ OVERLAP: Final = ("allow", "skip", "wait", "cancel")
 GRACE: Final = 60 * MICROS
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SchedulePlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What somebody asked for: one of `cron`, `every` and `at`. Lengths and instants are microseconds."""
 
     cron: str = ""
@@ -39,7 +39,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.cron, self.every, self.at, self.zone, self.anchor, self.start, self.end
 
 
-class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+class TriggerRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Somebody wants a run now, whatever the clock says. The token makes it one run."""
 
     token: str
@@ -47,7 +47,7 @@ class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
     input: Any = None
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ScheduleState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How it goes. `due`: the instant that comes next, before any jitter."""
 
     due: int | None = None
@@ -57,15 +57,15 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str = ""  # who set it, paused it, or let it go on: the last of them
     set_by: str = ""  # who said when and what it starts, and answers for its runs; '': it is in the code
     declared: bool = False  # by code, and by no operator since
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[TriggerRequest, ...] = ()
     passed: int = 0  # instants that were passed over because the run before was under way
     trouble: str = ""  # why the last instant started nothing, or not all that was missed
     trouble_at: int | None = None
 
 
-class Body(msgspec.Struct, frozen=True, kw_only=True):
-    plan: Plan
-    standing: Standing
+class ScheduleBody(msgspec.Struct, frozen=True, kw_only=True):
+    plan: SchedulePlan
+    standing: ScheduleState
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,8 +74,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     name: str
     flow: str
-    plan: Plan
-    standing: Standing
+    plan: SchedulePlan
+    standing: ScheduleState
     next_at: int | None
     last_at: int | None
     last_run: str | None
@@ -93,7 +93,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Body).decode
+_decode = msgspec.json.Decoder(ScheduleBody).decode
 
 
 def read(row: ScheduleRow) -> Schedule:
@@ -129,7 +129,7 @@ def write(schedule: Schedule) -> ScheduleRow:
         tenant=schedule.tenant,
         name=schedule.name,
         flow=schedule.flow,
-        body=_encode(Body(plan=schedule.plan, standing=schedule.standing)),
+        body=_encode(ScheduleBody(plan=schedule.plan, standing=schedule.standing)),
         next_at=schedule.next_at,
         last_at=schedule.last_at,
         last_run=schedule.last_run,

@@ -13,10 +13,10 @@ from cronsim import CronSim, CronSimError
 from holdfast.errors import InputError
 from holdfast.runs.create import check_options
 from holdfast.runs.schedules.instants import instants, upcoming, zone_info
-from holdfast.runs.schedules.plan import MISSED, OVERLAP, Plan
+from holdfast.runs.schedules.plan import MISSED, OVERLAP, SchedulePlan
 from holdfast.types.clock import MICROS, micros, to_datetime, to_micros
 from holdfast.types.duration import DurationError, parse_duration
-from holdfast.types.text import require_text, told
+from holdfast.types.text import require_text, clean_text
 
 Length = str | int | float | timedelta
 Moment = str | datetime
@@ -43,7 +43,7 @@ def require_name(name: Any) -> str:
     text = require_text(name, "a schedule's name")
     if not _NAME.fullmatch(text) or len(text) > LONGEST_NAME:
         raise InputError(
-            f"{told(repr(text), 120)} cannot be a schedule's name.",
+            f"{clean_text(repr(text), 120)} cannot be a schedule's name.",
             hint=f"It has letters, digits and . _ / -, begins with one of the first two, and has at most "
             f"{LONGEST_NAME} characters.",
         )
@@ -67,11 +67,11 @@ def make_plan(
     input: Any = None,  # noqa: A002
     stamp: str | None = None,
     **options: Any,
-) -> Plan:
+) -> SchedulePlan:
     """Raises InputError. `overlap` None: `wait` where all that was missed is caught up, else `skip`."""
     _one_of(cron, every, at)
     zone_info(require_text(zone, "zone"))
-    plan = Plan(
+    plan = SchedulePlan(
         cron="" if cron is None else _cron(cron),
         every=0 if every is None else _every(every),
         at=None if at is None else _moment(at, "at", zone),
@@ -107,17 +107,17 @@ def _cron(text: Any) -> str:
     parts = whole.split()
     if len(parts) != len(_FIELDS):
         raise InputError(
-            f"cron {told(repr(whole), 120)} has {len(parts)} fields, not five: {', '.join(_FIELDS)}.",
+            f"cron {clean_text(repr(whole), 120)} has {len(parts)} fields, not five: {', '.join(_FIELDS)}.",
             hint=f"{_EXAMPLES} Names such as {', '.join(list(_ALIASES)[:3])} work too.",
         )
     for place, (name, part) in enumerate(zip(_FIELDS, parts, strict=True)):
         if not _reads([*_ANY[:place], part, *_ANY[place + 1 :]]):
             raise InputError(
-                f"cron {told(repr(whole), 120)}: {told(repr(part), 60)} is no {name}.", hint=_EXAMPLES
+                f"cron {clean_text(repr(whole), 120)}: {clean_text(repr(part), 60)} is no {name}.", hint=_EXAMPLES
             )
     if not _reads(parts):
         raise InputError(
-            f"cron {told(repr(whole), 120)} never fires: no such day is in its months.", hint=_EXAMPLES
+            f"cron {clean_text(repr(whole), 120)} never fires: no such day is in its months.", hint=_EXAMPLES
         )
     return whole
 
@@ -135,7 +135,7 @@ def _every(given: Length) -> int:
     found = _length(text, "every")
     if found < SHORTEST:
         raise InputError(
-            f"every {told(given, 60)} is too short: the shortest interval is one second.",
+            f"every {clean_text(given, 60)} is too short: the shortest interval is one second.",
             hint="Work that never rests belongs in one run with a loop.",
         )
     return found
@@ -154,14 +154,14 @@ def _moment(given: Moment, what: str, zone: str) -> int:
         found = datetime.fromisoformat(given) if isinstance(given, str) else given
     except ValueError:
         raise InputError(
-            f"{what} {told(repr(given), 60)} is not a moment.", hint="Write it as 2027-01-31T09:00."
+            f"{what} {clean_text(repr(given), 60)} is not a moment.", hint="Write it as 2027-01-31T09:00."
         ) from None
     return to_micros(found.replace(tzinfo=zone_info(zone)) if found.tzinfo is None else found)
 
 
 def _word(given: Any, what: str, words: tuple[str, ...]) -> str:
     if given not in words:
-        raise InputError(f"{what} {told(repr(given), 60)} is none of {', '.join(words)}.")
+        raise InputError(f"{what} {clean_text(repr(given), 60)} is none of {', '.join(words)}.")
     return given
 
 
@@ -189,7 +189,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _require_sense(plan: Plan, now: int, *, anchored: bool) -> None:
+def _require_sense(plan: SchedulePlan, now: int, *, anchored: bool) -> None:
     if anchored and not plan.every:
         raise InputError("anchor is for every: cron and at have their instants by themselves.")
     if plan.start is not None and plan.end is not None and plan.end < plan.start:
@@ -210,12 +210,12 @@ def _require_sense(plan: Plan, now: int, *, anchored: bool) -> None:
         )
 
 
-def _why(plan: Plan, now: int) -> str:
+def _why(plan: SchedulePlan, now: int) -> str:
     if plan.at is not None:
         return "The moment has passed: give a later one."
     if plan.end is not None and plan.end <= now:
         return "Its end has passed: give a later one."
-    bare = Plan(cron=plan.cron, every=plan.every, zone=plan.zone, anchor=plan.anchor)
+    bare = SchedulePlan(cron=plan.cron, every=plan.every, zone=plan.zone, anchor=plan.anchor)
     first = next(instants(bare, now if plan.start is None else plan.start - 1), None)
     if first is None:
         return "Such a day is in no calendar."

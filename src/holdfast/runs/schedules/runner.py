@@ -24,9 +24,9 @@ from holdfast.errors import (
     StoreError,
 )
 from holdfast.model.program import Program
-from holdfast.runs.schedules.derive import run_of, stamped, timed
+from holdfast.runs.schedules.derive import run_id_for, with_instant, with_next_at
 from holdfast.runs.schedules.instants import fires_at, following, newest
-from holdfast.runs.schedules.plan import Asked, Schedule, read, write
+from holdfast.runs.schedules.plan import TriggerRequest, Schedule, read, write
 from holdfast.store.protocols import RunFilter
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, iso
@@ -104,7 +104,7 @@ class Scheduler:
 
     async def _serve(self, row: ScheduleRow) -> int:
         try:
-            turn = Turn(self, read(row), await self._program(row))
+            turn = ScheduleTurn(self, read(row), await self._program(row))
             await turn.take()
         except (KeyMissingError, SchemaTooNewError, CheckpointCorruptError) as error:
             self._leave(row, error)
@@ -126,7 +126,7 @@ class Scheduler:
             log.warning("schedule %s is left to others: %s", row.name, error, exc_info=strange)
 
 
-class Turn:
+class ScheduleTurn:
     """One look at one schedule that is due: everything that it is to do now."""
 
     def __init__(self, scheduler: Scheduler, schedule: Schedule, program: Program) -> None:
@@ -181,7 +181,7 @@ class Turn:
         return await self._put(about) and await self._begin(instant)
 
     async def _begin(self, instant: int) -> bool:
-        run, schedule = run_of(self.schedule, instant), self.schedule
+        run, schedule = run_id_for(self.schedule, instant), self.schedule
         begun = await self._start(
             run,
             instant,
@@ -217,7 +217,7 @@ class Turn:
         """What does not fit is told, here and on the schedule: the next instant is not kept from coming."""
         plan = self.schedule.plan
         try:
-            stamp = stamped(plan, instant, given)
+            stamp = with_instant(plan, instant, given)
             _, fresh = await self.service.create(
                 self.program, stamp, run_id=run, tenant=self.schedule.tenant, **how, **plan.options
             )
@@ -229,14 +229,14 @@ class Turn:
         self.started += fresh
         return True
 
-    async def _answer(self, asked: Asked) -> bool:
+    async def _answer(self, asked: TriggerRequest) -> bool:
         """A wish has no key: it is no instant, and its run's id makes it one."""
-        run = run_of(self.schedule, asked)
+        run = run_id_for(self.schedule, asked)
         begun = await self._start(run, self.store.now(), asked.input, started_by=asked.by)
         standing = self.schedule.standing
         left = tuple(each for each in standing.asked if each.token != asked.token)
         done = replace(self.schedule, standing=replace(standing, asked=left))
-        return await self._put(timed(replace(done, last_run=run if begun else done.last_run)))
+        return await self._put(with_next_at(replace(done, last_run=run if begun else done.last_run)))
 
     async def _move_on(self, instant: int, *, run: RunId | None = None) -> bool:
         schedule = self.schedule
@@ -244,7 +244,7 @@ class Turn:
         if run is not None and standing.trouble_at is not None and standing.trouble_at < instant:
             standing = replace(standing, trouble="", trouble_at=None)
         last = {"last_at": instant, "last_run": run} if run is not None else {}
-        return await self._put(timed(replace(schedule, standing=standing, **last)))
+        return await self._put(with_next_at(replace(schedule, standing=standing, **last)))
 
     async def _put(self, schedule: Schedule) -> bool:
         written = await self.store.put_schedule(write(schedule), expect=self.schedule.revision)

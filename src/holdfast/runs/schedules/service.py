@@ -15,9 +15,9 @@ from holdfast.errors import (
     StoreBusyError,
 )
 from holdfast.model.program import Program
-from holdfast.runs.schedules.derive import run_of, stamped, timed
+from holdfast.runs.schedules.derive import run_id_for, with_instant, with_next_at
 from holdfast.runs.schedules.instants import fires_at, following, upcoming
-from holdfast.runs.schedules.plan import Asked, Plan, Schedule, Standing, read, write
+from holdfast.runs.schedules.plan import TriggerRequest, SchedulePlan, Schedule, ScheduleState, read, write
 from holdfast.runs.schedules.request import make_plan, require_name
 from holdfast.telemetry import log
 from holdfast.types.ids import DEFAULT_TENANT, RunId, new_id
@@ -31,7 +31,7 @@ _TRIES = 20
 _PAGE = 500
 
 
-class Schedules:
+class ScheduleService:
     """Flows that are started by the clock, by any worker that carries them. Times are the store's."""
 
     def __init__(self, store: Store) -> None:
@@ -56,11 +56,11 @@ class Schedules:
         require_text(tenant, "tenant")
         # Code goes on declaring what is long over.
         made = make_plan(0 if declared else self.store.now(), **plan)
-        named = require_text(flow, "flow") if isinstance(flow, str) else _tried(flow, made, self.store.now())
+        named = require_text(flow, "flow") if isinstance(flow, str) else _startable_flow(flow, made, self.store.now())
 
         def change(known: Schedule | None) -> Schedule:
             if known is None:
-                standing = Standing(by=by, set_by="" if declared else by, declared=declared)
+                standing = ScheduleState(by=by, set_by="" if declared else by, declared=declared)
                 return self._fresh(tenant, name, named, made, standing)
             if declared and (not known.standing.declared or (known.plan, known.flow) == (made, named)):
                 return known
@@ -68,14 +68,14 @@ class Schedules:
 
         return await self._change(tenant, name, change)
 
-    def _fresh(self, tenant: str, name: str, flow: str, plan: Plan, standing: Standing) -> Schedule:
+    def _fresh(self, tenant: str, name: str, flow: str, plan: SchedulePlan, standing: ScheduleState) -> Schedule:
         made = Schedule(
             tenant=tenant, name=name, flow=flow, plan=plan, standing=standing, next_at=None, last_at=None,
             last_run=None, revision=0, updated_at=0,
         )  # fmt: skip
         return self._from(made, self.store.now())
 
-    def _changed(self, known: Schedule, flow: str, plan: Plan, by: str, *, declared: bool) -> Schedule:
+    def _changed(self, known: Schedule, flow: str, plan: SchedulePlan, by: str, *, declared: bool) -> Schedule:
         same = known.plan.when() == plan.when() and known.standing.due is not None
         standing = replace(
             known.standing,
@@ -88,11 +88,11 @@ class Schedules:
         changed = replace(known, flow=flow, plan=plan, standing=standing)
         if standing.paused:
             return changed
-        return timed(changed) if same else self._from(changed, self.store.now())
+        return with_next_at(changed) if same else self._from(changed, self.store.now())
 
     def _from(self, schedule: Schedule, now: int) -> Schedule:
         due = following(schedule.plan, now)
-        return timed(replace(schedule, standing=replace(schedule.standing, due=due, firing=None)))
+        return with_next_at(replace(schedule, standing=replace(schedule.standing, due=due, firing=None)))
 
     async def get(self, name: str, *, tenant: str = DEFAULT_TENANT) -> Schedule:
         """Raises ScheduleNotFoundError."""
@@ -132,7 +132,7 @@ class Schedules:
 
         def change(known: Schedule) -> Schedule:
             held = replace(known.standing, paused=True, reason=reason, by=by, declared=False, firing=None)
-            return timed(replace(known, standing=held))
+            return with_next_at(replace(known, standing=held))
 
         return await self._change_known(tenant, name, change)
 
@@ -159,22 +159,22 @@ class Schedules:
         """One run now, beside its instants, also while it is paused and whatever runs already. The id of the
         run, which exists as soon as a worker that carries the flow has looked. `token`: asked for again
         under the same one it is the same run."""
-        asked = Asked(token or new_id(), by, input)
+        asked = TriggerRequest(token or new_id(), by, input)
 
         def change(known: Schedule) -> Schedule:
             if any(other.token == asked.token for other in known.standing.asked):
                 return known
             wishes = (*known.standing.asked, asked)
-            return timed(replace(known, standing=replace(known.standing, asked=wishes)))
+            return with_next_at(replace(known, standing=replace(known.standing, asked=wishes)))
 
-        return run_of(await self._change_known(tenant, name, change), asked)
+        return run_id_for(await self._change_known(tenant, name, change), asked)
 
     async def drop(self, name: str, *, tenant: str = DEFAULT_TENANT) -> list[RunId]:
         """What it has started goes on. The runs that `trigger` promised and that no worker has started: they
         go with it. Raises ScheduleNotFoundError."""
         try:
             known = await self.get(name, tenant=tenant)
-            promised = [run_of(known, asked) for asked in known.standing.asked]
+            promised = [run_id_for(known, asked) for asked in known.standing.asked]
         except (KeyMissingError, SchemaTooNewError):
             promised = []  # it may be deleted by who cannot read it
         if not await self.store.drop_schedule(tenant, name):
@@ -207,11 +207,11 @@ class Schedules:
         raise StoreBusyError(f"the schedule {name!r} is written all the time by others.", hint="Try again.")
 
 
-def _tried(flow: Program | FlowBuilder, plan: Plan, now: int) -> str:
+def _startable_flow(flow: Program | FlowBuilder, plan: SchedulePlan, now: int) -> str:
     """The flow's name. Raises InputError where it would not begin with the plan's input."""
     program = flow if isinstance(flow, Program) else flow.compile()
     try:
-        program.schema.start(stamped(plan, now))
+        program.schema.start(with_instant(plan, now))
     except InputError as error:
         raise InputError(
             f"the input does not fit flow {program.graph.name!r}: {error.message}", hint=error.hint

@@ -49,7 +49,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decoders = {kind: msgspec.msgpack.Decoder(type_) for kind, type_ in _TYPES.items()}
 
 
-class Parcel(msgspec.Struct, frozen=True):
+class Archive(msgspec.Struct, frozen=True):
     history: RunHistory
     graph: bytes
     blobs: list[bytes]  # in the order of `history.blobs`
@@ -67,7 +67,7 @@ class Parcel(msgspec.Struct, frozen=True):
         return sorted({header_of(data).key for data in self.ciphertexts()})
 
 
-def plain(history: RunHistory) -> RunHistory:
+def portable_history(history: RunHistory) -> RunHistory:
     """Without what belongs to one store or one worker: the same for a run and for its import."""
     run = history.run
     status = RunStatus.resumable if run.status is RunStatus.running else run.status
@@ -93,7 +93,7 @@ def _of_run(run: RunRow, holds: Iterable[HoldRow]) -> list[HoldRow]:
     return [msgspec.structs.replace(hold, **shown) for hold in holds]
 
 
-def wrap(parcel: Parcel, *, form: int | None = None) -> bytes:
+def pack(parcel: Archive, *, form: int | None = None) -> bytes:
     """`form`: an older one, without what came later."""
     chosen = form or VERSION
     out = bytearray(MAGIC + bytes([chosen]))
@@ -106,7 +106,7 @@ def wrap(parcel: Parcel, *, form: int | None = None) -> bytes:
     return bytes(out)
 
 
-def _contents(parcel: Parcel) -> Iterator[tuple[int, bytes]]:
+def _contents(parcel: Archive) -> Iterator[tuple[int, bytes]]:
     history = parcel.history
     yield _RUN, _encode(history.run)
     for graph in (parcel.graph, *parcel.older):
@@ -134,7 +134,7 @@ def _add(out: bytearray, kind: int, content: bytes) -> None:
     out += digest.digest()
 
 
-def unwrap(data: bytes) -> Parcel:
+def unpack(data: bytes) -> Archive:
     """Raises InputError for what is no exported run, SchemaTooNewError for a newer form, and
     CheckpointCorruptError for a file that is cut off or was changed."""
     if not data.startswith(MAGIC):
@@ -142,7 +142,7 @@ def unwrap(data: bytes) -> Parcel:
             "this is not an exported run.", hint="Give the bytes that export_run answered, unchanged."
         )
     if len(data) <= len(MAGIC):
-        raise damaged("it ends after its first bytes")
+        raise damaged_error("it ends after its first bytes")
     version = data[len(MAGIC)]
     if version > VERSION:
         raise SchemaTooNewError(
@@ -155,8 +155,8 @@ def unwrap(data: bytes) -> Parcel:
         # One list, in the order of the file.
         parts[_BLOB if kind == _CLOSED else kind].append(_decoded(number, kind, content))
     if len(parts[_RUN]) != 1 or not parts[_GRAPH]:
-        raise damaged("it is not one run with its graph")
-    return _parcel(parts)
+        raise damaged_error("it is not one run with its graph")
+    return _archive_from(parts)
 
 
 def _written_by(data: bytes) -> str:
@@ -171,7 +171,7 @@ def _written_by(data: bytes) -> str:
     return f" (written by Holdfast {data[head:end].decode(errors='replace')})"
 
 
-def _parcel(parts: dict[int, list[Any]]) -> Parcel:
+def _archive_from(parts: dict[int, list[Any]]) -> Archive:
     blobs: list[tuple[bytes, bytes]] = parts[_BLOB]
     history = RunHistory(
         run=parts[_RUN][0],
@@ -184,7 +184,7 @@ def _parcel(parts: dict[int, list[Any]]) -> Parcel:
     )
     writer = "".join(part.decode(errors="replace") for part in parts[_WRITER][:1])
     graph, *older = parts[_GRAPH]
-    return Parcel(history, graph, [blob for _, blob in blobs], writer, older)
+    return Archive(history, graph, [blob for _, blob in blobs], writer, older)
 
 
 def _parts(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -195,16 +195,16 @@ def _parts(data: bytes) -> Iterator[tuple[int, bytes]]:
         head = at + 1 + _LENGTH
         end = head + int.from_bytes(view[at + 1 : head], "big")
         if end + _DIGEST > len(data):
-            raise damaged(f"it is cut off in part {number}")
+            raise damaged_error(f"it is cut off in part {number}")
         kind = data[at]
         if sha256(view[at:end]).digest() != data[end : end + _DIGEST] or kind not in _NAMES:
-            raise damaged(f"part {number} ({_NAMES.get(kind, 'unknown')}) does not match its digest")
+            raise damaged_error(f"part {number} ({_NAMES.get(kind, 'unknown')}) does not match its digest")
         if kind == _END:
             break
         yield kind, data[head:end]
         at = end + _DIGEST
     if data[head:end] != sha256(view[:at]).digest() or end + _DIGEST != len(data):
-        raise damaged("it does not match the digest over the whole")
+        raise damaged_error("it does not match the digest over the whole")
 
 
 def _decoded(number: int, kind: int, content: bytes) -> Any:
@@ -218,10 +218,10 @@ def _decoded(number: int, kind: int, content: bytes) -> Any:
     try:
         return decoder.decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise damaged(f"part {number} ({_NAMES[kind]}) cannot be read: {error}") from error
+        raise damaged_error(f"part {number} ({_NAMES[kind]}) cannot be read: {error}") from error
 
 
-def damaged(what: str) -> CheckpointCorruptError:
+def damaged_error(what: str) -> CheckpointCorruptError:
     return CheckpointCorruptError(
         f"the exported run is damaged: {what}.",
         hint="Export it again, or copy it again; nothing was imported.",

@@ -18,11 +18,11 @@ from holdfast.errors import (
 )
 from holdfast.model.fingerprint import decode_graph, fingerprint_of
 from holdfast.runs.branch import fork
-from holdfast.runs.encryption.cipher import Vault
+from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.history import checkpoints
 from holdfast.runs.history.versions import spans_of
 from holdfast.runs.seal import is_as_written
-from holdfast.runs.transfer.archive import Parcel, damaged, plain, unwrap, wrap
+from holdfast.runs.transfer.archive import Archive, damaged_error, portable_history, unpack, pack
 from holdfast.store.protocols import FlowRow
 from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.ids import RunId, derived_id, is_id
@@ -60,8 +60,8 @@ async def export_run(service: RunService, run: str, *, decrypt: bool = False) ->
             seq=changed,
         )
     older, graph = await _graphs(service, row)
-    history, blobs = await _with_blobs(service, plain(found), opened=decrypt)
-    return wrap(Parcel(history, graph, blobs, older=older))
+    history, blobs = await _with_blobs(service, portable_history(found), opened=decrypt)
+    return pack(Archive(history, graph, blobs, older=older))
 
 
 async def _graphs(service: RunService, row: RunRow) -> tuple[list[bytes], bytes]:
@@ -102,7 +102,7 @@ async def import_run(
     KeyMissingError for one whose key is not here, ConflictError where the id names a run that differs; for a
     new run also what a fork raises.
     """
-    parcel = _of_tenant(_decrypted(service, open_parcel(data)), tenant)
+    parcel = _of_tenant(_decrypted(service, read_archive(data)), tenant)
     run = parcel.history.run
     if as_new_run:
         # Before the history is written: a fork needs the flow's code.
@@ -111,26 +111,26 @@ async def import_run(
     return await _fork(service, row, parcel) if as_new_run else row
 
 
-def open_parcel(data: bytes) -> Parcel:
+def read_archive(data: bytes) -> Archive:
     """What is in the file, checked. Nothing of any store is needed for it, and nothing is decrypted."""
     if not isinstance(data, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(
             f"an exported run is bytes, not {type(data).__name__}.", hint="Read its file as bytes."
         )
-    parcel = unwrap(bytes(data))
+    parcel = unpack(bytes(data))
     _check(parcel)
     return parcel
 
 
-def _decrypted(service: RunService, parcel: Parcel) -> Parcel:
+def _decrypted(service: RunService, parcel: Archive) -> Archive:
     """By the keys that are here. Raises KeyMissingError; a file in the clear needs none."""
     if not parcel.key_ids():
         return parcel
     vaulted = service.runtime.desk.vaulted
-    vault = Vault(None) if vaulted is None else vaulted.vault
-    history = plain(vault.open_history(parcel.history))
+    vault = FieldCipher(None) if vaulted is None else vaulted.vault
+    history = portable_history(vault.open_history(parcel.history))
     if any(is_encrypted(record.payload) for record in history.records):
-        raise damaged("a record does not open under its key")
+        raise damaged_error("a record does not open under its key")
     _check_digests(history)
     named = zip(history.blobs, parcel.blobs, strict=True)
     blobs = dict(sorted((sha256(b).digest(), b) for b in (vault.open_blob(data, at) for at, data in named)))
@@ -138,7 +138,7 @@ def _decrypted(service: RunService, parcel: Parcel) -> Parcel:
     return msgspec.structs.replace(parcel, history=history, blobs=list(blobs.values()))
 
 
-def _of_tenant(parcel: Parcel, tenant: str | None) -> Parcel:
+def _of_tenant(parcel: Archive, tenant: str | None) -> Archive:
     if tenant is None:
         return parcel
     history = parcel.history
@@ -151,7 +151,7 @@ async def _existing(service: RunService, history: RunHistory) -> RunRow | None:
     found = await service.store.history(history.run.id)
     if found is None:
         return None
-    here, _ = await _with_blobs(service, plain(found), opened=True)
+    here, _ = await _with_blobs(service, portable_history(found), opened=True)
     if here != history:
         raise ConflictError(
             f"run {history.run.id} is in this store already, and its history differs from the file's.",
@@ -161,7 +161,7 @@ async def _existing(service: RunService, history: RunHistory) -> RunRow | None:
     return found.run
 
 
-async def _adopt(service: RunService, parcel: Parcel) -> RunRow:
+async def _adopt(service: RunService, parcel: Archive) -> RunRow:
     history, store = parcel.history, service.store
     run = history.run
     named = zip(history.blobs, parcel.blobs, strict=True)
@@ -175,10 +175,10 @@ async def _adopt(service: RunService, parcel: Parcel) -> RunRow:
     return row if fresh else await _existing(service, history) or row
 
 
-async def _fork(service: RunService, source: RunRow, parcel: Parcel) -> RunRow:
+async def _fork(service: RunService, source: RunRow, parcel: Archive) -> RunRow:
     """Named after what is in the file: importing it twice does not make two runs that live, whoever wrote
     it and under whichever key."""
-    run = RunId(derived_id("import", sha256(wrap(parcel, form=1)).hexdigest()))
+    run = RunId(derived_id("import", sha256(pack(parcel, form=1)).hexdigest()))
     made = await service.store.get_run(run)
     if made is not None:
         return made
@@ -189,12 +189,12 @@ async def _fork(service: RunService, source: RunRow, parcel: Parcel) -> RunRow:
 # ---------------------------------------------------------------------- is it a run?
 
 
-def _check(parcel: Parcel) -> None:
+def _check(parcel: Archive) -> None:
     """What the stores and readers rely on. The digests only say that the file is as somebody wrote it."""
     history = parcel.history
     run = history.run
-    if not is_id(run.id) or plain(history) != history:
-        raise damaged("its run is not one that export_run writes")
+    if not is_id(run.id) or portable_history(history) != history:
+        raise damaged_error("its run is not one that export_run writes")
     _check_graph(run, parcel.graph, run.version)
     for graph in parcel.older:
         _check_graph(run, graph, fingerprint_of(graph))
@@ -202,9 +202,9 @@ def _check(parcel: Parcel) -> None:
     _check_digests(history)
     _check_numbers(history)
     if any(hold.run != run.id or not is_id(hold.id) or hold.seq > run.head for hold in history.holds):
-        raise damaged("a hold is not one of its run")
+        raise damaged_error("a hold is not one of its run")
     if not all(_is_whole(hold) for hold in history.holds):
-        raise damaged("a hold was decided without a decision")
+        raise damaged_error("a hold was decided without a decision")
     _check_places(history)
 
 
@@ -218,25 +218,25 @@ def _check_graph(run: RunRow, graph: bytes, version: str) -> None:
     try:
         spec = decode_graph(graph)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise damaged(f"its graph cannot be read: {error}") from error
+        raise damaged_error(f"its graph cannot be read: {error}") from error
     if spec.name != run.flow or fingerprint_of(graph) != version:
-        raise damaged("its graph is not the one of its version")
+        raise damaged_error("its graph is not the one of its version")
 
 
 def _check_records(history: RunHistory) -> None:
     run, records = history.run, history.records
     seqs = [record.seq for record in records]
     if not records or not 0 <= run.horizon <= run.head < _MAX_NUMBER:
-        raise damaged("it has no records")
+        raise damaged_error("it has no records")
     if seqs != list(range(run.horizon, run.horizon + len(records))) or seqs[-1] != run.head:
-        raise damaged("records are missing")
+        raise damaged_error("records are missing")
     if records[0].kind not in (Kind.created, Kind.snapshot):
-        raise damaged("its first record does not stand for itself")
+        raise damaged_error("its first record does not stand for itself")
 
 
 def _check_digests(history: RunHistory) -> None:
     if (changed := _changed(history)) is not None:
-        raise damaged(f"record {changed} is not as it was written")
+        raise damaged_error(f"record {changed} is not as it was written")
 
 
 def _changed(history: RunHistory) -> int | None:
@@ -251,18 +251,18 @@ def _check_numbers(history: RunHistory) -> None:
     told += [(event.number, event.number) for event in history.events]
     told = [(0, 0), *sorted(told), (history.run.event_seq + 1, _MAX_NUMBER)]
     if any(last >= following for (_, last), (following, _) in pairwise(told)):
-        raise damaged("its events are not numbered one after the other")
+        raise damaged_error("its events are not numbered one after the other")
     structs = [history.run, *history.records, *history.events, *history.holds]
     values = [value for struct in structs for value in msgspec.structs.astuple(struct)]
     values += [seq for seq, _ in history.late]
     if any(isinstance(value, int) and not -_MAX_INT <= value < _MAX_INT for value in values):
-        raise damaged("a number in it is too large")
+        raise damaged_error("a number in it is too large")
     if any(record.events < 0 for record in history.records) or history.run.event_seq >= _MAX_NUMBER:
-        raise damaged("its events are not numbered one after the other")
+        raise damaged_error("its events are not numbered one after the other")
 
 
 def _check_places(history: RunHistory) -> None:
     ids = {hold.id for hold in history.holds}
     places = {(hold.scope, hold.node, hold.visit, hold.ordinal) for hold in history.holds}
     if not len(ids) == len(places) == len(history.holds) or len(set(history.blobs)) != len(history.blobs):
-        raise damaged("something is in it twice")
+        raise damaged_error("something is in it twice")

@@ -26,30 +26,30 @@ from holdfast.errors import (
     StoreMovedError,
 )
 from holdfast.runs.transfer.promote_checks import (
-    halves,
+    open_both,
     is_empty,
     moves_elsewhere,
     no_such_move,
     require_room,
     require_whole,
 )
-from holdfast.store.copy import RULES, Held, Mark, Movable, Reached, Rule, Shape, Tally, Values
+from holdfast.store.copy import RULES, WorkerLeases, MoveMark, Movable, CopyProgress, CopyRule, TableShape, TableDigest, Values
 
 
-class Step(msgspec.Struct, frozen=True):
+class PromoteProgress(msgspec.Struct, frozen=True):
     """How far it is: `done` of `total` rows; while workers are waited for, who they are."""
 
     phase: str
     table: str = ""
     done: int = 0
     total: int = 0
-    held: Sequence[Held] = ()
+    held: Sequence[WorkerLeases] = ()
 
 
-Tell = Callable[[Step], None]
+ProgressCallback = Callable[[PromoteProgress], None]
 
 
-class Compared(msgspec.Struct, frozen=True):
+class TableComparison(msgspec.Struct, frozen=True):
     """One table: rows and hash, there and here."""
 
     table: str
@@ -63,13 +63,13 @@ class Compared(msgspec.Struct, frozen=True):
         return (self.rows, self.sha256) == (self.arrived, self.arrived_sha256)
 
 
-class Moved(msgspec.Struct, frozen=True, kw_only=True):
+class PromoteResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a move did. `already`: it was done before. `anew`: readers of the feed begin anew.
     `outside`: blobs whose bytes are in a blob store of the user's own, which both stores need."""
 
     source: str
     target: str
-    tables: list[Compared] = []
+    tables: list[TableComparison] = []
     copied: int = 0
     seconds: float = 0.0
     already: bool = False
@@ -83,7 +83,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     target: str
     tables: dict[str, int]
-    held: list[Held]
+    held: list[WorkerLeases]
     state: str | None
 
 
@@ -91,24 +91,24 @@ _LOOK = 0.2  # seconds between two looks at who still works
 
 
 async def promote(
-    source: str, target: str, *, force: bool = False, wait: float = 600.0, tell: Tell | None = None
-) -> Moved:
+    source: str, target: str, *, force: bool = False, wait: float = 600.0, tell: ProgressCallback | None = None
+) -> PromoteResult:
     """Move everything from one address to the other. A call that was broken off is called again.
 
     Workers of the source are waited for, `wait` seconds at most; `force` takes their runs away under a new
     term. Raises InputError, StoreMovedError, StoreFillingError, RunBusyError (workers that do not end: the
     source is then as it was), CheckpointCorruptError (what arrived is not what left), StoreError."""
-    async with halves(source, target) as (old, new):
-        move = _Move(old, new, tell or _nothing)
+    async with open_both(source, target) as (old, new):
+        move = _Move(old, new, tell or _ignore_progress)
         if not await move.agree(source):
-            return Moved(source=old.where, target=new.where, already=True)
+            return PromoteResult(source=old.where, target=new.where, already=True)
         await move.stop(force=force, wait=wait)
         began = time.monotonic()
         await move.copy()
         seconds = time.monotonic() - began
         compared = await move.compare()
         outside = await move.hand_over(target)
-        return Moved(
+        return PromoteResult(
             source=old.where,
             target=new.where,
             tables=compared,
@@ -121,7 +121,7 @@ async def promote(
 
 async def survey(source: str, target: str) -> Survey:
     """What would move. Neither half is changed, and a target that is not there is not made."""
-    async with halves(source, target) as (old, new):
+    async with open_both(source, target) as (old, new):
         mark = await old.mark()
         if await new.exists():
             await require_room(old, new, mark)
@@ -139,7 +139,7 @@ async def undo(source: str, target: str) -> None:
     """A move that is not done: the target is emptied, the source works again.
 
     Raises InputError where there is nothing to undo, StoreMovedError where the target is at work already."""
-    async with halves(source, target) as (old, new):
+    async with open_both(source, target) as (old, new):
         mark, there = await old.mark(), await new.mark() if await new.exists() else None
         if mark is not None and mark.peer != new.where:
             raise moves_elsewhere(old, mark)
@@ -161,14 +161,14 @@ async def undo(source: str, target: str) -> None:
 class _Move:
     """One call. What has to outlive it is in the two halves."""
 
-    mark: Mark
+    mark: MoveMark
 
-    def __init__(self, old: Movable, new: Movable, tell: Tell) -> None:
+    def __init__(self, old: Movable, new: Movable, tell: ProgressCallback) -> None:
         self._old = old
         self._new = new
         self._tell = tell
-        self._there: dict[str, Shape] = {}  # tables of the source
-        self._here: dict[str, Shape] = {}
+        self._there: dict[str, TableShape] = {}  # tables of the source
+        self._here: dict[str, TableShape] = {}
         self._copied = 0
         self.copied = 0
 
@@ -208,12 +208,12 @@ class _Move:
                 hint="Restore a backup there; or go on with the source as it was then: --undo.",
             )
 
-    async def _begin(self, mark: Mark | None) -> Mark:
+    async def _begin(self, mark: MoveMark | None) -> MoveMark:
         """The target first: what cannot be written to seals no source."""
         token = secrets.token_hex(8) if mark is None else mark.token
         floor = await self._new.feed_floor()
         last = (await self._last_position()) if floor is not None else 0
-        begun = Mark(
+        begun = MoveMark(
             state="filling",
             token=token,
             peer=self._old.where,
@@ -251,11 +251,11 @@ class _Move:
                 break
             if time.monotonic() > deadline:
                 await self._give_up(held, wait)
-            self._tell(Step("waiting", held=held))
+            self._tell(PromoteProgress("waiting", held=held))
             await asyncio.sleep(_LOOK)
         await self._old.seal(fence=force)
 
-    async def _give_up(self, held: list[Held], wait: float) -> None:
+    async def _give_up(self, held: list[WorkerLeases], wait: float) -> None:
         """Nothing was moved: the source works as before."""
         await self._new.clear()
         await self._old.lift()
@@ -272,20 +272,20 @@ class _Move:
         total = sum(totals[rule.table] for rule in rules)
         self._copied = sum(each.rows for each in reached.values())
         for rule in rules:
-            was = reached.get(rule.table, Reached())
+            was = reached.get(rule.table, CopyProgress())
             if not was.done:
                 await self._copy(rule, was, total)
 
-    def _rules(self) -> list[Rule]:
+    def _rules(self) -> list[CopyRule]:
         return [rule for rule in RULES if not (rule.placed and self.mark.anew)]
 
-    async def _copy(self, rule: Rule, was: Reached, total: int) -> None:
+    async def _copy(self, rule: CopyRule, was: CopyProgress, total: int) -> None:
         """The next batch is read while one is written."""
         shape = self._there[rule.table]
         batch = await self._old.rows(shape, was.after)
         while not was.done:
             last = shape.key_of(batch[-1]) if batch else was.after
-            now = Reached(last, was.rows + len(batch), not batch)
+            now = CopyProgress(last, was.rows + len(batch), not batch)
             following, fits = await asyncio.gather(
                 self._next(shape, now), self._new.put(shape, batch, was, now)
             )
@@ -296,23 +296,23 @@ class _Move:
                 )
             self._copied += len(batch)
             self.copied += len(batch)
-            self._tell(Step("copying", rule.table, self._copied, total))
+            self._tell(PromoteProgress("copying", rule.table, self._copied, total))
             was, batch = now, following
 
-    async def _next(self, shape: Shape, now: Reached) -> list[Values]:
+    async def _next(self, shape: TableShape, now: CopyProgress) -> list[Values]:
         return [] if now.done else await self._old.rows(shape, now.after)
 
-    async def compare(self) -> list[Compared]:
+    async def compare(self) -> list[TableComparison]:
         """Every row of both halves is read and hashed."""
-        compared: list[Compared] = []
+        compared: list[TableComparison] = []
         rules = self._rules()
         for rule in rules:
             there, here = await asyncio.gather(
                 self._tally(self._old, self._there[rule.table]),
                 self._tally(self._new, self._here[rule.table]),
             )
-            compared.append(Compared(rule.table, there.rows, there.digest, here.rows, here.digest))
-            self._tell(Step("comparing", rule.table, len(compared), len(rules)))
+            compared.append(TableComparison(rule.table, there.rows, there.digest, here.rows, here.digest))
+            self._tell(PromoteProgress("comparing", rule.table, len(compared), len(rules)))
         wrong = [each.table for each in compared if not each.same]
         if wrong:
             raise CheckpointCorruptError(
@@ -323,8 +323,8 @@ class _Move:
             )
         return compared
 
-    async def _tally(self, half: Movable, shape: Shape) -> Tally:
-        tally = Tally(shape, anew=self.mark.anew)
+    async def _tally(self, half: Movable, shape: TableShape) -> TableDigest:
+        tally = TableDigest(shape, anew=self.mark.anew)
         after: Values | None = None
         while batch := await half.rows(shape, after):
             tally.add(batch)
@@ -337,10 +337,10 @@ class _Move:
         counters = await self._old.counters()
         if self.mark.state != "moved":
             await self._old.settle()
-        self._tell(Step("opening"))
+        self._tell(PromoteProgress("opening"))
         await self._new.open_for_work(counters)
         return outside
 
 
-def _nothing(_step: Step) -> None:
+def _ignore_progress(_step: PromoteProgress) -> None:
     return None

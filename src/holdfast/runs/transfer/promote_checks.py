@@ -14,13 +14,13 @@ from holdfast.errors import (
     StoreUnavailableError,
 )
 from holdfast.holds.queries.audit import verify_audit
-from holdfast.store.copy import RULES, Mark, Movable
-from holdfast.store.open import half_of_move, open_store
+from holdfast.store.copy import RULES, MoveMark, Movable
+from holdfast.store.open import move_endpoint, open_store
 
 
 @asynccontextmanager
-async def halves(source: str, target: str) -> AsyncGenerator[tuple[Movable, Movable]]:
-    old, new = half_of_move(source), half_of_move(target)
+async def open_both(source: str, target: str) -> AsyncGenerator[tuple[Movable, Movable]]:
+    old, new = move_endpoint(source), move_endpoint(target)
     try:
         if not await old.exists():
             raise StoreUnavailableError(
@@ -62,7 +62,7 @@ async def require_whole(address: str, where: str) -> int:
         await store.close()
 
 
-async def require_room(old: Movable, new: Movable, mark: Mark | None) -> Mark | None:
+async def require_room(old: Movable, new: Movable, mark: MoveMark | None) -> MoveMark | None:
     """Whether the target may take this move: its mark, if it took part of it before."""
     here = await old.mark() if mark is None else mark
     if here is not None and here.state == "filling":
@@ -99,7 +99,7 @@ async def is_empty(half: Movable) -> bool:
     return True
 
 
-def moves_elsewhere(old: Movable, mark: Mark) -> StoreMovedError:
+def moves_elsewhere(old: Movable, mark: MoveMark) -> StoreMovedError:
     return StoreMovedError(
         f"{old.where} was moved to {mark.peer}, or is about to be.",
         hint=f"Go on with it: holdfast promote {old.where} {mark.peer}; --undo takes back what is not done.",

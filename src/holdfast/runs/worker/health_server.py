@@ -18,7 +18,7 @@ from holdfast.errors import SettingsError, StoreError
 from holdfast.telemetry import log
 
 if TYPE_CHECKING:
-    from holdfast.runs.worker.worker import Worker
+    from holdfast.runs.worker.worker import RunWorker
 
 LOOPBACK: Final = "127.0.0.1"
 PATIENCE: Final = 3.0
@@ -29,13 +29,13 @@ _REASONS: Final = {200: "OK", 404: "Not Found", 405: "Method Not Allowed", 503: 
 _JSON: Final = "application/json"
 
 
-class Answer(msgspec.Struct, frozen=True):
+class HealthResponse(msgspec.Struct, frozen=True):
     status: int
     kind: str
     body: bytes
 
 
-Page = Callable[["Worker"], Awaitable[Answer]]
+HealthPage = Callable[["Worker"], Awaitable[HealthResponse]]
 
 
 class Health:
@@ -45,15 +45,15 @@ class Health:
         """Raises SettingsError where the address means nothing."""
         self.host, self.port = parse_address(address)
         self._server: asyncio.Server | None = None
-        self._worker: Worker | None = None
+        self._worker: RunWorker | None = None
         self.wrong = "it is starting"  # why there is no worker yet
-        self.pages: dict[str, Page] = {"/healthz": alive, "/readyz": ready}
+        self.pages: dict[str, HealthPage] = {"/healthz": alive, "/readyz": ready}
 
     @property
     def url(self) -> str:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
-    async def open(self, worker: Worker) -> None:
+    async def open(self, worker: RunWorker) -> None:
         """Raises SettingsError where somebody else listens there. Asked for twice, it is open."""
         self._worker = worker
         await self.listen()
@@ -85,7 +85,7 @@ class Health:
                     head = await reader.readuntil(b"\r\n\r\n")
                 method, target, _ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 2)
                 answer = await self._answer(method, target.partition("?")[0])
-                writer.write(_written(answer, body=method != "HEAD"))
+                writer.write(_response_bytes(answer, body=method != "HEAD"))
                 async with asyncio.timeout(_SLOWEST):
                     await writer.drain()
         except Exception:
@@ -93,25 +93,25 @@ class Health:
         finally:
             writer.close()
 
-    async def _answer(self, method: str, path: str) -> Answer:
+    async def _answer(self, method: str, path: str) -> HealthResponse:
         page = self.pages.get(path)
         if page is None:
-            return said(404, {"pages": sorted(self.pages)})
+            return json_response(404, {"pages": sorted(self.pages)})
         if method not in ("GET", "HEAD"):
-            return said(405, {"methods": ["GET", "HEAD"]})
+            return json_response(405, {"methods": ["GET", "HEAD"]})
         if self._worker is None:
-            return said(200, {"alive": True}) if path == "/healthz" else _not_ready([self.wrong])
+            return json_response(200, {"alive": True}) if path == "/healthz" else _not_ready([self.wrong])
         return await page(self._worker)
 
 
-async def alive(worker: Worker) -> Answer:
+async def alive(worker: RunWorker) -> HealthResponse:
     """The process lives and its loop answers: otherwise nobody would read this."""
     if not worker.runtime.heart_beats:
-        return said(503, {"alive": False, "wrong": ["the heartbeat thread has ended: leases lapse"]})
-    return said(200, {"alive": True})
+        return json_response(503, {"alive": False, "wrong": ["the heartbeat thread has ended: leases lapse"]})
+    return json_response(200, {"alive": True})
 
 
-async def ready(worker: Worker) -> Answer:
+async def ready(worker: RunWorker) -> HealthResponse:
     """Whether it takes work: known to the fleet, not draining, and its store answers."""
     missing = [] if worker.runtime.heart_beats else ["the heartbeat thread has ended"]
     if worker.is_stopping:
@@ -125,14 +125,14 @@ async def ready(worker: Worker) -> Answer:
         missing.append(trouble)
     elif not worker.presence.announced and not worker.is_stopping:
         missing.append(f"it is not known to the fleet as {worker.presence.name!r} yet")
-    return _not_ready(missing) if missing else said(200, {"ready": True})
+    return _not_ready(missing) if missing else json_response(200, {"ready": True})
 
 
-def _not_ready(missing: list[str]) -> Answer:
-    return said(503, {"ready": False, "missing": missing})
+def _not_ready(missing: list[str]) -> HealthResponse:
+    return json_response(503, {"ready": False, "missing": missing})
 
 
-async def _trouble(worker: Worker) -> str:
+async def _trouble(worker: RunWorker) -> str:
     """By a look at the newest tables: a store without them has another schema."""
     try:
         async with asyncio.timeout(PATIENCE):
@@ -144,11 +144,11 @@ async def _trouble(worker: Worker) -> str:
     return ""
 
 
-def said(status: int, value: object) -> Answer:
-    return Answer(status, _JSON, msgspec.json.encode(value) + b"\n")
+def json_response(status: int, value: object) -> HealthResponse:
+    return HealthResponse(status, _JSON, msgspec.json.encode(value) + b"\n")
 
 
-def _written(answer: Answer, *, body: bool) -> bytes:
+def _response_bytes(answer: HealthResponse, *, body: bool) -> bytes:
     head = (
         f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\nContent-Type: {answer.kind}\r\n"
         f"Content-Length: {len(answer.body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"

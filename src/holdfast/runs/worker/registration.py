@@ -23,7 +23,7 @@ from holdfast.types.fleet import WorkerRow
 from holdfast.types.ids import new_id
 
 if TYPE_CHECKING:
-    from holdfast.runs.worker.worker import Worker
+    from holdfast.runs.worker.worker import RunWorker
 
 OFTEN: Final = 5.0
 _LOOK: Final = 0.25
@@ -32,7 +32,7 @@ _OURS: set[str] = set()
 """Incarnations of this process: of two with one process number, these are alive."""
 
 
-class Pace:
+class Throughput:
     """How much got done a second, between the last two looks that are a second or more apart."""
 
     def __init__(self) -> None:
@@ -49,10 +49,10 @@ class Pace:
         self._before = at, records, ended
 
 
-class Presence:
+class WorkerRegistration:
     """Announced for as long as a lease lasts, again and again; dismissed when the worker ends."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: RunWorker) -> None:
         self._worker = worker
         self.incarnation = new_id()
         self.taken_by: WorkerRow | None = None
@@ -60,7 +60,7 @@ class Presence:
         self.announced = False
         self._started_at = 0
         self._beating: asyncio.Task[None] | None = None
-        self._pace = Pace()
+        self._pace = Throughput()
 
     @property
     def name(self) -> str:

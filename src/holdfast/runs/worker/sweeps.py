@@ -42,7 +42,7 @@ class Reaper:
             if len(rows) < BATCH:
                 break
         for row in found:
-            _tell(row)
+            _log_reclaimed(row)
         return found
 
     async def serve(self) -> None:
@@ -61,7 +61,7 @@ class Reaper:
             await self.clock.sleep(self.every)
 
 
-def _tell(row: RunRow) -> None:
+def _log_reclaimed(row: RunRow) -> None:
     about = {"run": row.id, "flow": row.flow, "seq": row.head}
     if row.status is RunStatus.failed:
         hint = f"See `holdfast dead show {row.id[:8]}`."

@@ -19,11 +19,11 @@ from holdfast.errors import (
     VersionMismatchError,
 )
 from holdfast.runs.driver.driver import Driver
-from holdfast.runs.driver.park import Hands
-from holdfast.runs.retention import Keeper
+from holdfast.runs.driver.park import ReleaseAfterOutage
+from holdfast.runs.retention import RetentionSweep
 from holdfast.runs.schedules.runner import Scheduler
 from holdfast.runs.service import RunService
-from holdfast.runs.worker.registration import Presence
+from holdfast.runs.worker.registration import WorkerRegistration
 from holdfast.runs.worker.sweeps import Reaper, TimerSweep
 from holdfast.store.protocols import Claim, ClaimRequest, Store
 from holdfast.telemetry import log
@@ -31,7 +31,7 @@ from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED
 
 
-async def caution(store: Store) -> None:
+async def warn_if_not_durable(store: Store) -> None:
     try:
         facts = await store.durability()
     except StoreError:
@@ -51,12 +51,12 @@ class Probe(Protocol):
     """Whoever tells the outside how a worker is (`holdfast.integrations.prometheus`). Opening may be asked
     for twice."""
 
-    async def open(self, worker: Worker) -> None: ...
+    async def open(self, worker: RunWorker) -> None: ...
 
     async def close(self) -> None: ...
 
 
-class Worker:
+class RunWorker:
     """Advances runs of the flow versions that its process carries, in its lanes (None: all).
 
     At most `concurrency` runs have work under way; runs that only wait for a person are kept in memory for
@@ -95,7 +95,7 @@ class Worker:
         self.runtime.settings.hot_hold = hot_hold
         # Nobody waits for us: a store that is away is waited for much longer than by a caller.
         self.runtime.recorder.patience = max(patience, self.runtime.settings.patience)
-        self.hands = Hands(self.runtime)
+        self.hands = ReleaseAfterOutage(self.runtime)
         clock = self.runtime.clock
         lease = self.runtime.settings.lease_ttl
         backoff = lease if recovery_backoff is None else recovery_backoff
@@ -107,8 +107,8 @@ class Worker:
         self.holds = self.runtime.sweeper
         self.holds.look, self.holds.every = poll, self.runtime.settings.hold_sweep
         settings = self.runtime.settings
-        self.keeper = Keeper(service, retention=settings.retention, every=settings.retention_every)
-        self.presence = Presence(self)
+        self.keeper = RetentionSweep(service, retention=settings.retention, every=settings.retention_every)
+        self.presence = WorkerRegistration(self)
         self.probe = probe
         self.ended = 0  # runs that were brought to their end here
         self._runs: dict[RunId, asyncio.Task[None]] = {}
@@ -125,7 +125,7 @@ class Worker:
         Raises WorkerNameTakenError where another live worker has its name, or took it meanwhile, and
         StoreMovedError where the store is moved away: what runs may finish its step."""
         await self.arrive()
-        await caution(self.store)
+        await warn_if_not_durable(self.store)
         sweeps = [asyncio.create_task(self._anew(duty)) for duty in self._duties()]
         self._claiming = asyncio.create_task(self._claim_forever())
         try:
@@ -208,7 +208,7 @@ class Worker:
     def hot(self) -> int:
         return len(self._resting())
 
-    async def __aenter__(self) -> Worker:
+    async def __aenter__(self) -> RunWorker:
         await self.arrive()
         self._serving = asyncio.create_task(self.serve())
         return self

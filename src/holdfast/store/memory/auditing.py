@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from holdfast.store.memory.run_holds import Asking
+from holdfast.store.memory.run_holds import MemoryRunHolds
 from holdfast.types.audit import GENESIS
 from holdfast.types.outbox import OutboxState
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.types.outbox import OutboxRow
 
 
-class Auditing(Asking):
+class MemoryAudit(MemoryRunHolds):
     async def append_audit(self, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]:
         with self._lock:
             return self._chain(tenant, entries)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.store.memory.rows import Blob
-from holdfast.store.memory.tables import Tables
+from holdfast.store.memory.rows import MemoryBlob
+from holdfast.store.memory.tables import MemoryTables
 from holdfast.store.protocols import StoreFacts
 
 if TYPE_CHECKING:
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from holdfast.store.protocols import FlowRow
 
 
-class Keeping(Tables):
+class MemoryBlobs(MemoryTables):
     async def put_blob(self, digest: bytes, size: int, data: bytes | None) -> None:
         with self._lock:
             now = self._now()
             blob = self._blobs.get(digest)
             if blob is None:
-                self._blobs[bytes(digest)] = Blob(size, None if data is None else bytes(data), now)
+                self._blobs[bytes(digest)] = MemoryBlob(size, None if data is None else bytes(data), now)
                 return
             # Its age starts again: whoever puts it is about to name it.
             blob.put_at = now

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.store.memory.runs import Running
-from holdfast.store.recovery import PROGRESS, evidence, pause, told
+from holdfast.store.memory.runs import MemoryRuns
+from holdfast.store.recovery import PROGRESS, death_summary, recovery_delay, death_event
 from holdfast.types.fleet import Death
 from holdfast.types.status import PARKED, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.memory.rows import Run
+    from holdfast.store.memory.rows import MemoryRun
     from holdfast.store.protocols import Claim, ClaimRequest, RunRow
     from holdfast.types.event import EventRow
 
 
-class Dying(Running):
+class MemoryRecovery(MemoryRuns):
     async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
         with self._lock:
             now = self._now()
@@ -28,7 +28,7 @@ class Dying(Running):
             self._bell.ring()
         return rows
 
-    def _recover(self, run: Run, now: int, max_recoveries: int, backoff: int) -> None:
+    def _recover(self, run: MemoryRun, now: int, max_recoveries: int, backoff: int) -> None:
         death = Death(
             term=run.term,
             worker=run.worker or "",
@@ -45,16 +45,16 @@ class Dying(Running):
         run.recoveries = 1 if _done_since(run) else run.recoveries + 1
         run.deaths.append(death)
         if run.recoveries > max_recoveries:
-            run.error = evidence(run.deaths[-run.recoveries :], max_recoveries)
+            run.error = death_summary(run.deaths[-run.recoveries :], max_recoveries)
             run.dead = True
             self._set_status(run, RunStatus.failed, now)
-            self._add_event(run, told(death, run.recoveries, None))
+            self._add_event(run, death_event(death, run.recoveries, None))
             return
         if run.status is not RunStatus.pending:
             self._set_status(run, RunStatus.resumable, now)
-        run.ready_at = now + pause(run.recoveries, backoff)
+        run.ready_at = now + recovery_delay(run.recoveries, backoff)
         self._queue.push(run)
-        self._add_event(run, told(death, run.recoveries, run.ready_at))
+        self._add_event(run, death_event(death, run.recoveries, run.ready_at))
 
     async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
         with self._lock:
@@ -68,11 +68,11 @@ class Dying(Running):
             return self._claim(run, want, now)
 
 
-def _done_since(run: Run) -> bool:
+def _done_since(run: MemoryRun) -> bool:
     """Whether something got done since the worker before this one died."""
     died = run.deaths[-1].head if run.deaths else None
     return died is not None and any(r.seq > died and r.kind in PROGRESS for r in run.records)
 
 
-def _lapsed_at(run: Run) -> int:
+def _lapsed_at(run: MemoryRun) -> int:
     return run.lease_until or 0

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from holdfast.store.backlog import Lane, Lined, told
-from holdfast.store.memory.gating import Gating
-from holdfast.store.memory.holds import Holding
-from holdfast.types.fleet import REMEMBERED, FleetFigures, LaneFigures
+from holdfast.store.backlog import LaneBacklog, LimitBacklog, lane_figures
+from holdfast.store.memory.gating import MemoryLimits
+from holdfast.store.memory.holds import MemoryHolds
+from holdfast.types.fleet import WORKER_ROW_RETENTION, FleetFigures, LaneFigures
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.types.ids import RunId
 
 
-class Fleet(Holding, Gating):
+class MemoryFleet(MemoryHolds, MemoryLimits):
     async def announce(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
         with self._lock:
             now = self._now()
@@ -34,7 +34,7 @@ class Fleet(Holding, Gating):
 
     async def workers(self) -> list[WorkerRow]:
         with self._lock:
-            since = self._now() - REMEMBERED
+            since = self._now() - WORKER_ROW_RETENTION
             self._workers = {name: row for name, row in self._workers.items() if row.until >= since}
             return [row for _, row in sorted(self._workers.items())]
 
@@ -85,16 +85,16 @@ class Fleet(Holding, Gating):
                 starts = bool(run.gate) and run.status is RunStatus.pending
                 ready.setdefault((run.new.lane, run.gate, starts), []).append(run.ready_at)
         lined = [
-            Lined(lane, gate, starts, len(since), min(since))
+            LimitBacklog(lane, gate, starts, len(since), min(since))
             for (lane, gate, starts), since in ready.items()
             if gate
         ]
-        lanes: list[Lane] = []
+        lanes: list[LaneBacklog] = []
         for name in sorted({*running, *(lane for lane, _, _ in ready)}):
             free = ready.get((name, "", False), [])
             waiting = sum(line.count for line in lined if line.lane == name)
-            lanes.append(Lane(name, len(free), min(free, default=None), waiting, running[name]))
-        return told(lanes, lined, self._porter(), now)
+            lanes.append(LaneBacklog(name, len(free), min(free, default=None), waiting, running[name]))
+        return lane_figures(lanes, lined, self._porter(), now)
 
 
 def _since(instants: Iterable[int], now: int) -> int:

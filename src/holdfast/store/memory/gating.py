@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from holdfast.store.limits import Porter, overview
-from holdfast.store.memory.tables import Tables
-from holdfast.types.limit_rows import flow_gate, flow_of
+from holdfast.store.limits import Admission, limit_overview
+from holdfast.store.memory.tables import MemoryTables
+from holdfast.types.limit_rows import flow_limit, flow_of
 from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.store.limits import Start
+    from holdfast.store.limits import CountedStart
     from holdfast.store.protocols import NewRun
-    from holdfast.types.limit_rows import Gate
+    from holdfast.types.limit_rows import LimitRow
 
 
-class Gating(Tables):
-    async def put_gate(self, gate: Gate) -> Gate:
+class MemoryLimits(MemoryTables):
+    async def put_gate(self, gate: LimitRow) -> LimitRow:
         with self._lock:
             stored = self._put_gate(gate)
         self._bell.ring()
         return stored
 
-    def _put_gate(self, gate: Gate) -> Gate:
+    def _put_gate(self, gate: LimitRow) -> LimitRow:
         stored = self._gates[gate.name, gate.fixed] = replace(gate, updated_at=self._now())
         flow = flow_of(gate.name)
         if gate.fixed and flow is not None:
@@ -39,7 +39,7 @@ class Gating(Tables):
 
     async def gates(
         self, *, prefix: str = "", after: str = "", limit: int = 1000
-    ) -> list[tuple[Gate, int, int]]:
+    ) -> list[tuple[LimitRow, int, int]]:
         with self._lock:
             now = self._now()
             inside = Counter(run.gate for run in self._leased.values() if run.gate)
@@ -49,7 +49,7 @@ class Gating(Tables):
                 if run.gate and run.worker is None and run.ready_at is not None and run.ready_at <= now
             )
             found = self._gates.values()
-            return overview(found, inside, waiting, prefix=prefix, after=after, limit=limit)
+            return limit_overview(found, inside, waiting, prefix=prefix, after=after, limit=limit)
 
     async def drop_gate(self, name: str, *, fixed: bool = True) -> bool:
         with self._lock:
@@ -63,11 +63,11 @@ class Gating(Tables):
             known = self._gates.get((gate.name, gate.fixed))
             if known is None or replace(known, updated_at=0) != replace(gate, updated_at=0):
                 self._put_gate(gate)
-        own = flow_gate(new.flow)
+        own = flow_limit(new.flow)
         return new.gate or (own if (own, True) in self._gates else "")
 
-    def _porter(self) -> Porter:
-        porter = Porter(self._gates.values(), self._now())
+    def _porter(self) -> Admission:
+        porter = Admission(self._gates.values(), self._now())
         for run in self._leased.values():
             if run.gate:
                 porter.holds(run.gate)
@@ -78,7 +78,7 @@ class Gating(Tables):
                     porter.started(window, name, len(counted), min(counted))
         return porter
 
-    def _write_starts(self, starts: Iterable[Start]) -> None:
+    def _write_starts(self, starts: Iterable[CountedStart]) -> None:
         now = self._now()
         for start in starts:
             kept = [one for one in self._gate_starts.get(start.gate, ()) if one.until > now]

@@ -7,21 +7,21 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from holdfast.store.hold_order import place_of, require_place
-from holdfast.store.hold_rules import ENGINE, changed, refusal_of, require_blob, require_changeable
+from holdfast.store.hold_rules import ENGINE, changed_row, refusal_of, require_blob, require_changeable
 from holdfast.store.memory.matching import matches
-from holdfast.store.memory.run_holds import Asking
-from holdfast.types.hold import Due, HoldKey, HoldOrder, Unchanged
+from holdfast.store.memory.run_holds import MemoryRunHolds
+from holdfast.types.hold import Due, HoldKey, HoldOrder, ChangeRefusal
 from holdfast.types.status import ENDED, HoldStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from holdfast.store.memory.rows import Run
+    from holdfast.store.memory.rows import MemoryRun
     from holdfast.types.hold import HoldChange, HoldFilter, HoldRow, Note
     from holdfast.types.ids import HoldId, RunId
 
 
-class Holding(Asking):
+class MemoryHolds(MemoryRunHolds):
     async def hold(self, hold: HoldId) -> HoldRow | None:
         with self._lock:
             return self._holds.get(hold)
@@ -67,17 +67,17 @@ class Holding(Asking):
     def _matching(self, where: HoldFilter) -> Iterator[HoldRow]:
         return (row for row in self._holds.values() if matches(row, where, self._notes.get(row.id, {})))
 
-    async def change_hold(self, change: HoldChange) -> HoldRow | Unchanged:
+    async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
         require_changeable(change)
         with self._lock:
             row = self._holds.get(change.hold)
             if row is None:
-                return Unchanged.unknown
+                return ChangeRefusal.unknown
             refusal = self._used(change) or refusal_of(row, change)
             if refusal is not None:
                 return refusal
             now = self._now()
-            after = changed(row, change, now)
+            after = changed_row(row, change, now)
             self._keep_blobs(self._ids[row.run], change)
             self._holds[row.id] = after
             self._write_beside(change)
@@ -86,10 +86,10 @@ class Holding(Asking):
             self._bell.ring()
         return after
 
-    def _used(self, change: HoldChange) -> Unchanged | None:
+    def _used(self, change: HoldChange) -> ChangeRefusal | None:
         if change.key is not None and (change.hold, change.key.actor, change.key.key) in self._hold_keys:
-            return Unchanged.key_used
-        return Unchanged.link_used if change.link in self._hold_links else None
+            return ChangeRefusal.key_used
+        return ChangeRefusal.link_used if change.link in self._hold_links else None
 
     def _write_beside(self, change: HoldChange) -> None:
         notes = self._notes.setdefault(change.hold, {})
@@ -102,7 +102,7 @@ class Holding(Asking):
         if change.key is not None:
             self._hold_keys[change.hold, change.key.actor, change.key.key] = change.key.digest
 
-    def _keep_blobs(self, run: Run, change: HoldChange) -> None:
+    def _keep_blobs(self, run: MemoryRun, change: HoldChange) -> None:
         for digest in change.blobs:
             blob = self._blobs.get(digest)
             require_blob(digest, standing=blob is not None and not blob.condemned)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from holdfast.store.memory.tables import Tables
+from holdfast.store.memory.tables import MemoryTables
 from holdfast.telemetry import crashpoint
 from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.memory.rows import Run
+    from holdfast.store.memory.rows import MemoryRun
     from holdfast.types.event import EventRow
     from holdfast.types.ids import RunId
     from holdfast.types.record import InboxRow
 
 
-class Telling(Tables):
+class MemoryInbox(MemoryTables):
     async def send(
         self,
         run: RunId,
@@ -82,7 +82,7 @@ class Telling(Tables):
             return [] if found is None else list(found.late)
 
 
-def _listens(run: Run, kind: str) -> bool:
+def _listens(run: MemoryRun, kind: str) -> bool:
     if run.read_only:
         return False
     if run.status is RunStatus.failed:

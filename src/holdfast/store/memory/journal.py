@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError
 from holdfast.store.memory.rows import copy_record
-from holdfast.store.memory.settle import Settling
+from holdfast.store.memory.settle import MemorySettle
 from holdfast.store.refusals import feed_trimmed
 from holdfast.telemetry import crashpoint
 from holdfast.types.event import EventRow
@@ -19,13 +19,13 @@ from holdfast.types.status import ENDED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.store.memory.rows import Run
+    from holdfast.store.memory.rows import MemoryRun
     from holdfast.types.ids import RunId
 
 SELF_CONTAINED = (Kind.created, Kind.snapshot)
 
 
-class Reading(Settling):
+class MemoryJournal(MemorySettle):
     async def read(
         self, run: RunId, *, first: int = 0, last: int | None = None, payloads: bool = True
     ) -> list[Record]:
@@ -132,12 +132,12 @@ class Reading(Settling):
                 self._let_go(found, found.blobs.difference(blobs))
             return deleted
 
-    def _let_go(self, run: Run, digests: set[bytes]) -> None:
+    def _let_go(self, run: MemoryRun, digests: set[bytes]) -> None:
         for digest in digests:
             self._blobs[digest].runs.discard(run.key)
         run.blobs -= digests
 
-    def _replace(self, run: Run, record: Record) -> None:
+    def _replace(self, run: MemoryRun, record: Record) -> None:
         if record.side is not None:
             self._need_blobs(run, [record.side])
             self._refer(run, record.side)
@@ -149,7 +149,7 @@ class Reading(Settling):
         run.records[place] = kept
 
 
-def _between(run: Run, first: int, last: int | None) -> list[Record]:
+def _between(run: MemoryRun, first: int, last: int | None) -> list[Record]:
     base = run.horizon
     end = None if last is None else max(0, last + 1 - base)
     return run.records[max(0, first - base) : end]

@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.store.memory.tables import Tables
-from holdfast.types.ciphertext import KeptRow
+from holdfast.store.memory.tables import MemoryTables
+from holdfast.types.ciphertext import StoredRow
 from holdfast.types.hold import HoldRow, Option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holdfast.store.memory.rows import Run
+    from holdfast.store.memory.rows import MemoryRun
     from holdfast.types.ids import RunId
 
-Found = tuple[KeptRow, "Callable[[dict[str, Any]], None]"]
+StoredRowSetter = tuple[StoredRow, "Callable[[dict[str, Any]], None]"]
 _HOLD = ("prompt", "options", "context", "schema", "request_hash", "resolution", "closed_reason", "placed")
 
 
-class Resealing(Tables):
-    async def kept(self, table: str, *, after: int, limit: int) -> list[KeptRow]:
+class MemoryReencryption(MemoryTables):
+    async def kept(self, table: str, *, after: int, limit: int) -> list[StoredRow]:
         with self._lock:
             found = (row for row, _ in self._rows(table) if row.row > after)
             return sorted(found, key=lambda row: row.row)[:limit]
 
-    async def rewrite(self, table: str, changes: Sequence[tuple[KeptRow, dict[str, Any]]]) -> int:
+    async def rewrite(self, table: str, changes: Sequence[tuple[StoredRow, dict[str, Any]]]) -> int:
         done = 0
         with self._lock:
             wanted = {old.row: (old, new) for old, new in changes}
@@ -59,7 +59,7 @@ class Resealing(Tables):
                 self._blobs[digest].data = data
 
     # ------------------------------------------------------------------ the tables
-    def _rows(self, table: str) -> Iterator[Found]:
+    def _rows(self, table: str) -> Iterator[StoredRowSetter]:
         if table == "memories":
             yield from self._memory_rows()
         elif table == "blobs":
@@ -70,7 +70,7 @@ class Resealing(Tables):
             for run in self._keys.values():
                 yield from getattr(self, f"_{table}_of")(run)
 
-    def _journal_of(self, run: Run) -> Iterator[Found]:
+    def _journal_of(self, run: MemoryRun) -> Iterator[StoredRowSetter]:
         for record in run.records:
 
             def put(new: dict[str, Any], record: Any = record) -> None:
@@ -78,7 +78,7 @@ class Resealing(Tables):
 
             yield _row(run, record.seq, (record.seq,), payload=record.payload, digest=record.digest), put
 
-    def _events_of(self, run: Run) -> Iterator[Found]:
+    def _events_of(self, run: MemoryRun) -> Iterator[StoredRowSetter]:
         for i, event in enumerate(run.events):
 
             def put(new: dict[str, Any], i: int = i) -> None:
@@ -86,7 +86,7 @@ class Resealing(Tables):
 
             yield _row(run, i, (event.at, event.type), payload=event.payload), put
 
-    def _inbox_of(self, run: Run) -> Iterator[Found]:
+    def _inbox_of(self, run: MemoryRun) -> Iterator[StoredRowSetter]:
         for number, mail in run.inbox.items():
 
             def put(new: dict[str, Any], number: int = number) -> None:
@@ -94,7 +94,7 @@ class Resealing(Tables):
 
             yield _row(run, number, (mail.kind,), payload=mail.payload), put
 
-    def _holds_of(self, run: Run) -> Iterator[Found]:
+    def _holds_of(self, run: MemoryRun) -> Iterator[StoredRowSetter]:
         for i, hold in enumerate(run.holds):
 
             def put(new: dict[str, Any], hold: Any = hold) -> None:
@@ -104,7 +104,7 @@ class Resealing(Tables):
 
             yield _row(run, i, (hold,), **_hold_values(self._holds[hold])), put
 
-    def _late_reports_of(self, run: Run) -> Iterator[Found]:
+    def _late_reports_of(self, run: MemoryRun) -> Iterator[StoredRowSetter]:
         for i, (seq, payload) in enumerate(run.late):
 
             def put(new: dict[str, Any], i: int = i, seq: int = seq) -> None:
@@ -112,7 +112,7 @@ class Resealing(Tables):
 
             yield _row(run, i, (seq,), payload=payload), put
 
-    def _hold_notes_of(self, run: Run) -> Iterator[Found]:
+    def _hold_notes_of(self, run: MemoryRun) -> Iterator[StoredRowSetter]:
         places = [(hold, *slot) for hold in run.holds for slot in self._notes.get(hold, {})]
         for i, (hold, kind, slot) in enumerate(places):
 
@@ -121,7 +121,7 @@ class Resealing(Tables):
 
             yield _row(run, i, (hold, kind, slot), body=self._notes[hold][kind, slot].body), put
 
-    def _hold_keys_of(self, run: Run) -> Iterator[Found]:
+    def _hold_keys_of(self, run: MemoryRun) -> Iterator[StoredRowSetter]:
         places = [place for place in self._hold_keys if place[0] in run.holds]
         for i, place in enumerate(places):
 
@@ -130,59 +130,59 @@ class Resealing(Tables):
 
             yield _row(run, i, place, digest=self._hold_keys[place]), put
 
-    def _documents_rows(self) -> Iterator[Found]:
+    def _documents_rows(self) -> Iterator[StoredRowSetter]:
         for i, (place, document) in enumerate(list(self._documents.items()), 1):
 
             def put(new: dict[str, Any], place: Any = place) -> None:
                 self._documents[place] = replace(self._documents[place], body=new["body"])
 
             values = {"body": document.body}
-            yield KeptRow(row=i, run="", tenant=document.tenant, place=place[1:], values=values), put
+            yield StoredRow(row=i, run="", tenant=document.tenant, place=place[1:], values=values), put
 
-    def _schedules_rows(self) -> Iterator[Found]:
+    def _schedules_rows(self) -> Iterator[StoredRowSetter]:
         for i, (place, schedule) in enumerate(list(self._schedules.items()), 1):
 
             def put(new: dict[str, Any], place: Any = place) -> None:
                 self._schedules[place] = replace(self._schedules[place], body=new["body"])
 
             values = {"body": schedule.body}
-            yield KeptRow(row=i, run="", tenant=schedule.tenant, place=(schedule.name,), values=values), put
+            yield StoredRow(row=i, run="", tenant=schedule.tenant, place=(schedule.name,), values=values), put
 
-    def _runs_of(self, run: Run) -> Iterator[Found]:
+    def _runs_of(self, run: MemoryRun) -> Iterator[StoredRowSetter]:
         def put(new: dict[str, Any]) -> None:
             run.error = new["error"]
 
         yield _row(run, 0, (), error=run.error), put
 
-    def _memory_rows(self) -> Iterator[Found]:
+    def _memory_rows(self) -> Iterator[StoredRowSetter]:
         for i, (key, memory) in enumerate(list(self._memories.items()), 1):
 
             def put(new: dict[str, Any], key: Any = key) -> None:
                 self._memories[key] = replace(self._memories[key], content=new["content"])
 
             values = {"content": memory.content, "folded": memory.content.casefold()}
-            yield KeptRow(row=i, run="", tenant=memory.tenant, place=(memory.id,), values=values), put
+            yield StoredRow(row=i, run="", tenant=memory.tenant, place=(memory.id,), values=values), put
 
-    def _outbox_rows(self) -> Iterator[Found]:
+    def _outbox_rows(self) -> Iterator[StoredRowSetter]:
         for number, message in list(self._outbox.items()):
 
             def put(new: dict[str, Any], number: int = number) -> None:
                 self._outbox[number] = replace(self._outbox[number], payload=new["payload"])
 
             place, values = (message.key,), {"payload": message.payload}
-            yield KeptRow(row=number, run="", tenant=message.tenant, place=place, values=values), put
+            yield StoredRow(row=number, run="", tenant=message.tenant, place=place, values=values), put
 
-    def _blob_rows(self) -> Iterator[Found]:
+    def _blob_rows(self) -> Iterator[StoredRowSetter]:
         for i, digest in enumerate(list(self._blobs), 1):
-            yield KeptRow(row=i, run="", tenant="", place=(digest,), values={}), _nothing
+            yield StoredRow(row=i, run="", tenant="", place=(digest,), values={}), _nothing
 
 
 def _nothing(_new: dict[str, Any]) -> None:
     """Blobs are replaced as such."""
 
 
-def _row(run: Run, number: int, place: tuple[Any, ...], **values: Any) -> KeptRow:
-    return KeptRow(row=run.key << 32 | number, run=run.id, tenant=run.tenant, place=place, values=values)
+def _row(run: MemoryRun, number: int, place: tuple[Any, ...], **values: Any) -> StoredRow:
+    return StoredRow(row=run.key << 32 | number, run=run.id, tenant=run.tenant, place=place, values=values)
 
 
 def _hold_values(hold: HoldRow) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.store.memory.tables import Tables
+from holdfast.store.memory.tables import MemoryTables
 from holdfast.types.memory import Memory, words
 
 
-class Remembering(Tables):
+class MemoryNodeMemories(MemoryTables):
     async def put_memory(self, memory: Memory) -> None:
         with self._lock:
             self._remember(memory)

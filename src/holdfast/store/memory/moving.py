@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.errors import ConflictError
-from holdfast.store.memory.rows import Run, copy_record
-from holdfast.store.memory.settle import Settling
+from holdfast.store.memory.rows import MemoryRun, copy_record
+from holdfast.store.memory.settle import MemorySettle
 from holdfast.store.protocols import NewRun, RunHistory
 from holdfast.types.record import Side
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.types.record import Record
 
 
-class Adopting(Settling):
+class MemoryRunTransfer(MemorySettle):
     async def history(self, run: RunId) -> RunHistory | None:
         with self._lock:
             found = self._ids.get(run)
@@ -55,9 +55,9 @@ class Adopting(Settling):
             self._ids[run.id] = self._keys[run.key] = run
             return run.row(), True
 
-    def _adopted(self, history: RunHistory) -> Run:
+    def _adopted(self, history: RunHistory) -> MemoryRun:
         row = history.run
-        return Run(
+        return MemoryRun(
             next(self._run_numbers),
             _as_new(row),
             row.id,
@@ -82,7 +82,7 @@ class Adopting(Settling):
             late=list(history.late),
         )
 
-    def _adopt_hold(self, run: Run, hold: HoldRow) -> None:
+    def _adopt_hold(self, run: MemoryRun, hold: HoldRow) -> None:
         self._hold_places[run.key, hold.scope, hold.node, hold.visit, hold.ordinal] = hold.id
         run.holds.append(hold.id)
         self._hold_numbers[hold.id] = next(self._numbers)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from holdfast.store.memory.tables import Tables
+from holdfast.store.memory.tables import MemoryTables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.types.projection import Projection
 
 
-class Projecting(Tables):
+class MemoryProjections(MemoryTables):
     async def projected_to(self) -> int:
         with self._lock:
             return self._projected

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.limits import Porter
-    from holdfast.store.memory.rows import Run
+    from holdfast.store.limits import Admission
+    from holdfast.store.memory.rows import MemoryRun
     from holdfast.store.protocols import ClaimRequest
 
 
-class Shelf(NamedTuple):
+class ReadyGroup(NamedTuple):
     """Runs that only their ready time tells apart."""
 
     priority: int
@@ -29,18 +29,18 @@ class Shelf(NamedTuple):
 class ReadyQueue:
     """One heap a shelf. Taking a run leaves its entry behind; it is skipped when it surfaces."""
 
-    def __init__(self, runs: dict[int, Run]) -> None:
+    def __init__(self, runs: dict[int, MemoryRun]) -> None:
         self._runs = runs
-        self._shelves: dict[Shelf, list[tuple[int, int]]] = {}
+        self._shelves: dict[ReadyGroup, list[tuple[int, int]]] = {}
         self._running: Counter[str] = Counter()
         self._served: dict[str, int] = {}
         self._turns = count(1)
 
-    def push(self, run: Run) -> None:
+    def push(self, run: MemoryRun) -> None:
         if run.ready_at is not None:
             new = run.new
             starts = run.status is RunStatus.pending
-            shelf = Shelf(new.priority, run.tenant, new.lane, new.version, run.gate, starts)
+            shelf = ReadyGroup(new.priority, run.tenant, new.lane, new.version, run.gate, starts)
             heappush(self._shelves.setdefault(shelf, []), (run.ready_at, run.key))
 
     def taken(self, tenant: str) -> None:
@@ -50,9 +50,9 @@ class ReadyQueue:
     def freed(self, tenant: str) -> None:
         self._running[tenant] -= 1
 
-    def best(self, want: ClaimRequest, now: int, porter: Porter | None = None) -> Run | None:
+    def best(self, want: ClaimRequest, now: int, porter: Admission | None = None) -> MemoryRun | None:
         """`porter`: who stands at a shut gate is passed over."""
-        chosen: Run | None = None
+        chosen: MemoryRun | None = None
         least: tuple[int, int, int, int, int] | None = None
         for shelf in list(self._shelves):
             if want.lanes is not None and shelf.lane not in want.lanes:
@@ -70,7 +70,7 @@ class ReadyQueue:
                 least, chosen = rank, self._runs[first[1]]
         return chosen
 
-    def _first(self, shelf: Shelf) -> tuple[int, int] | None:
+    def _first(self, shelf: ReadyGroup) -> tuple[int, int] | None:
         heap = self._shelves[shelf]
         while heap:
             ready_at, key = heap[0]

@@ -25,7 +25,7 @@ copy_record = cast("Callable[[Record], Record]", Record.__copy__)  # pyright: ig
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class MemoryRun:
     """A run and all that belongs to it."""
 
     key: int
@@ -105,7 +105,7 @@ class Run:
 
 
 @dataclass(slots=True)
-class Blob:
+class MemoryBlob:
     size: int
     data: bytes | None
     put_at: int

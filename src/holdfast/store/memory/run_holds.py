@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.store import hold_rules
-from holdfast.store.memory.tables import Tables
-from holdfast.types.audit import GENESIS, chained
-from holdfast.types.hold import OF_OPEN_ONES, HoldRow
+from holdfast.store.memory.tables import MemoryTables
+from holdfast.types.audit import GENESIS, next_row
+from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldRow
 from holdfast.types.outbox import OutboxRow
 from holdfast.types.status import HoldStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.store.memory.rows import Run
+    from holdfast.store.memory.rows import MemoryRun
     from holdfast.types.audit import AuditRow, NewAudit
     from holdfast.types.hold import NewHold
     from holdfast.types.ids import HoldId
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from holdfast.types.record import Side
 
 
-class Asking(Tables):
-    def _write_holds(self, run: Run, side: Side, now: int) -> None:
+class MemoryRunHolds(MemoryTables):
+    def _write_holds(self, run: MemoryRun, side: Side, now: int) -> None:
         for hold in side.holds:
             self._open_hold(run, hold, now)
         for closed in side.close_holds:
@@ -35,7 +35,7 @@ class Asking(Tables):
         if side.close_all_holds is not None:
             self._close_all_holds(run, side.close_all_holds, now)
 
-    def _open_hold(self, run: Run, hold: NewHold, now: int) -> None:
+    def _open_hold(self, run: MemoryRun, hold: NewHold, now: int) -> None:
         place = (run.key, hold.scope, hold.node, hold.visit, hold.ordinal)
         if hold.id in self._holds or place in self._hold_places:
             return  # the same hold, asked again (CP-17)
@@ -54,14 +54,14 @@ class Asking(Tables):
             updated_at=now,
             **msgspec.structs.asdict(hold),
         )
-        self._chain(run.tenant, hold_rules.opened(hold, run.id, now))
-        self._tell(run.tenant, run.id, hold_rules.to_tell_of(hold), now)
+        self._chain(run.tenant, hold_rules.opened_entries(hold, run.id, now))
+        self._tell(run.tenant, run.id, hold_rules.created_message(hold), now)
 
-    def _close_all_holds(self, run: Run, reason: str, now: int) -> None:
+    def _close_all_holds(self, run: MemoryRun, reason: str, now: int) -> None:
         for hold in run.holds:
             self._close_hold(run, hold, HoldStatus.cancelled, reason, now)
 
-    def _close_hold(self, run: Run, hold: HoldId, status: HoldStatus, reason: str, now: int) -> None:
+    def _close_hold(self, run: MemoryRun, hold: HoldId, status: HoldStatus, reason: str, now: int) -> None:
         row = self._holds.get(hold)
         if row is None or row.run != run.id or row.status is not HoldStatus.pending:
             return
@@ -73,13 +73,13 @@ class Asking(Tables):
             closed_by=hold_rules.ENGINE,
             closed_at=now,
             updated_at=now,
-            **dict.fromkeys(OF_OPEN_ONES),
+            **dict.fromkeys(OPEN_ONLY_FIELDS),
         )
-        self._chain(run.tenant, [hold_rules.closed(hold, run.id, now, status=status, reason=reason)])
-        message = hold_rules.to_withdraw(hold, row.type, row.epoch, status=status)
+        self._chain(run.tenant, [hold_rules.closed_entry(hold, run.id, now, status=status, reason=reason)])
+        message = hold_rules.withdrawal_message(hold, row.type, row.epoch, status=status)
         self._tell(run.tenant, run.id, message, now)
 
-    def _resume_hold(self, run: Run, hold: HoldId, now: int) -> None:
+    def _resume_hold(self, run: MemoryRun, hold: HoldId, now: int) -> None:
         row = self._holds.get(hold)
         if row is None or row.run != run.id or row.status is HoldStatus.pending or row.resumed_at is not None:
             return
@@ -90,7 +90,7 @@ class Asking(Tables):
         chain = self._audit.setdefault(tenant, [])
         for entry in entries:
             prev = chain[-1].hash if chain else GENESIS
-            chain.append(chained(tenant, len(chain) + 1, prev, entry))
+            chain.append(next_row(tenant, len(chain) + 1, prev, entry))
         return chain[len(chain) - len(entries) :]
 
     def _tell(self, tenant: str, run: str | None, message: OutboxMessage | None, now: int) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import RunNotFoundError, RunReadOnlyError
-from holdfast.store.hold_rules import DELETED
-from holdfast.store.memory.gating import Gating
-from holdfast.store.memory.rows import Run
-from holdfast.store.memory.settle import Settling
+from holdfast.store.hold_rules import RUN_DELETED_REASON
+from holdfast.store.memory.gating import MemoryLimits
+from holdfast.store.memory.rows import MemoryRun
+from holdfast.store.memory.settle import MemorySettle
 from holdfast.store.protocols import Claim
 from holdfast.types.outbox import OutboxState
 from holdfast.types.record import Lease, Park
@@ -19,7 +19,7 @@ from holdfast.types.status import ENDED, RunStatus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.store.limits import Porter
+    from holdfast.store.limits import Admission
     from holdfast.store.protocols import ClaimRequest, NewRun, RunFilter, RunRow
     from holdfast.types.ids import RunId
     from holdfast.types.outbox import OutboxRow
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FOUND_AT_MOST = 10
 
 
-class Running(Settling, Gating):
+class MemoryRuns(MemorySettle, MemoryLimits):
     async def create(self, new: NewRun) -> tuple[RunRow, bool]:
         with self._lock:
             earlier = self._earlier(new)
@@ -47,14 +47,14 @@ class Running(Settling, Gating):
         self._bell.ring()
         return row, True
 
-    def _earlier(self, new: NewRun) -> Run | None:
+    def _earlier(self, new: NewRun) -> MemoryRun | None:
         if new.idempotency_key is not None:
             earlier = self._by_idempotency.get((new.tenant, new.flow, new.idempotency_key))
             if earlier is not None:
                 return earlier
         return self._ids.get(new.id)
 
-    def _superseded(self, new: NewRun) -> Run | None:
+    def _superseded(self, new: NewRun) -> MemoryRun | None:
         if new.supersedes is None:
             return None
         old = self._ids.get(new.supersedes)
@@ -64,20 +64,20 @@ class Running(Settling, Gating):
             raise RunReadOnlyError(f"Run {old.id} is imported history: it cannot be superseded.", run=old.id)
         return old
 
-    def _new_run(self, new: NewRun) -> Run:
+    def _new_run(self, new: NewRun) -> MemoryRun:
         kept = msgspec.structs.replace(new, first=[])
-        run = Run(next(self._run_numbers), kept, new.id, new.tenant)
+        run = MemoryRun(next(self._run_numbers), kept, new.id, new.tenant)
         run.ready_at = new.ready_at
         run.updated_at = new.created_at
         return run
 
-    def _add_run(self, run: Run) -> None:
+    def _add_run(self, run: MemoryRun) -> None:
         self._ids[run.id] = self._keys[run.key] = run
         if run.new.idempotency_key is not None:
             self._by_idempotency[run.tenant, run.new.flow, run.new.idempotency_key] = run
         self._queue.push(run)
 
-    def _supersede(self, old: Run, by: Run) -> None:
+    def _supersede(self, old: MemoryRun, by: MemoryRun) -> None:
         old.superseded_by = by.id
         old.term += 1
         self._close_all_holds(old, f"superseded by run {by.id}", self._now())
@@ -120,7 +120,7 @@ class Running(Settling, Gating):
             self._opens_at = None if porter is None else porter.opens_at
             return claims
 
-    def _lets_pass(self, run: Run, porter: Porter | None) -> bool:
+    def _lets_pass(self, run: MemoryRun, porter: Admission | None) -> bool:
         """Where the run's gate is open it counts from now on. One whose lease lapsed has its place."""
         if porter is None or not run.gate or run.worker is not None:
             return True
@@ -130,7 +130,7 @@ class Running(Settling, Gating):
         self._write_starts(porter.enter(run.gate, starts=starts))
         return True
 
-    def _claimable(self, id: RunId, want: ClaimRequest, now: int) -> Run | None:  # noqa: A002
+    def _claimable(self, id: RunId, want: ClaimRequest, now: int) -> MemoryRun | None:  # noqa: A002
         run = self._ids.get(id)
         if run is None or run.read_only or run.status in ENDED or self._is_held(run, now):
             return None
@@ -138,7 +138,7 @@ class Running(Settling, Gating):
             return None
         return run
 
-    def _claim(self, run: Run, want: ClaimRequest, now: int) -> Claim:
+    def _claim(self, run: MemoryRun, want: ClaimRequest, now: int) -> Claim:
         since = None if want.run is not None else run.ready_at
         run.term += 1
         run.status = RunStatus.running
@@ -161,7 +161,7 @@ class Running(Settling, Gating):
         run.lease_until = until
         return True
 
-    def _owned(self, lease: Lease) -> Run | None:
+    def _owned(self, lease: Lease) -> MemoryRun | None:
         run = self._keys.get(lease.key)
         if run is None or run.id != lease.run:
             return None
@@ -191,7 +191,7 @@ class Running(Settling, Gating):
             self._delete(found)
             return True
 
-    def _delete(self, run: Run) -> None:
+    def _delete(self, run: MemoryRun) -> None:
         self._release(run)
         del self._ids[run.id], self._keys[run.key]
         if run.new.idempotency_key is not None:
@@ -201,14 +201,14 @@ class Running(Settling, Gating):
             self._blobs[digest].runs.discard(run.key)
         self._feed = [row for row in self._feed if row[1] != run.id]
 
-    def _delete_holds(self, run: Run) -> None:
+    def _delete_holds(self, run: MemoryRun) -> None:
         """Those still open are closed first: what was sent about them is to be withdrawn, and the audit says
         so. Of what was to be told before, nothing is left to tell."""
         if not run.holds and not self._outbox:
             return
         for row in [row for row in self._outbox.values() if row.run == run.id]:
             self._drop_message(row)
-        self._close_all_holds(run, DELETED, self._now())
+        self._close_all_holds(run, RUN_DELETED_REASON, self._now())
         for number, row in self._outbox.items():
             if row.run == run.id:
                 self._outbox[number] = msgspec.structs.replace(row, run=None)
@@ -231,11 +231,11 @@ class Running(Settling, Gating):
             self._outbox_keys.discard((row.tenant, row.key))
 
 
-def _age(run: Run) -> tuple[int, int]:
+def _age(run: MemoryRun) -> tuple[int, int]:
     return run.new.created_at, run.key
 
 
-def _matches(run: Run, where: RunFilter) -> bool:
+def _matches(run: MemoryRun, where: RunFilter) -> bool:
     new = run.new
     return (
         (where.tenant is None or where.tenant == run.tenant)

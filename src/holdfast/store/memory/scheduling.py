@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from holdfast.store.memory.tables import Tables
+from holdfast.store.memory.tables import MemoryTables
 from holdfast.types.schedule import ScheduleRow
 
 
-class Scheduling(Tables):
+class MemorySchedules(MemoryTables):
     async def put_schedule(self, row: ScheduleRow, *, expect: int | None = None) -> ScheduleRow | None:
         place = (row.tenant, row.name)
         with self._lock:

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.errors import BlobMissingError
 from holdfast.store.hold_rules import require_findable
 from holdfast.store.memory.rows import copy_record
-from holdfast.store.memory.run_holds import Asking
+from holdfast.store.memory.run_holds import MemoryRunHolds
 from holdfast.store.memory.tables import check_transition
 from holdfast.telemetry import crashpoint
 from holdfast.types.record import Park, Refusal, SettleAnswer
@@ -18,11 +18,11 @@ from holdfast.types.status import ENDED, HoldStatus
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from holdfast.store.memory.rows import Run
-    from holdfast.types.record import Lease, Migrated, Record, RunBatch, Side
+    from holdfast.store.memory.rows import MemoryRun
+    from holdfast.types.record import Lease, VersionChange, Record, RunBatch, Side
 
 
-class Settling(Asking):
+class MemorySettle(MemoryRunHolds):
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
         return self.settle_now(batches)
 
@@ -74,11 +74,11 @@ class Settling(Asking):
             self._queue.push(run)
         return True
 
-    def _parked(self, run: Run, batch: RunBatch) -> bool:
+    def _parked(self, run: MemoryRun, batch: RunBatch) -> bool:
         """Of a range settled before: the run may have been parked with it."""
         return batch.park is not None and (run.worker is None or self._park(batch.lease, batch.park))
 
-    def _refusal(self, run: Run, records: list[Record]) -> Refusal | None:
+    def _refusal(self, run: MemoryRun, records: list[Record]) -> Refusal | None:
         """Everything that could stop the range, before anything of it is written."""
         expected = run.head
         sides: list[Side] = []
@@ -91,7 +91,7 @@ class Settling(Asking):
                 sides.append(record.side)
         return self._refusal_of_sides(run, sides) if sides else None
 
-    def _refusal_of_sides(self, run: Run, sides: list[Side]) -> Refusal | None:
+    def _refusal_of_sides(self, run: MemoryRun, sides: list[Side]) -> Refusal | None:
         consumed = [row for side in sides for row in side.inbox_done]
         if len(set(consumed)) != len(consumed) or not all(row in run.inbox for row in consumed):
             return Refusal.inbox_taken
@@ -116,7 +116,7 @@ class Settling(Asking):
                     return False
         return True
 
-    def _need_blobs(self, run: Run, sides: list[Side]) -> None:
+    def _need_blobs(self, run: MemoryRun, sides: list[Side]) -> None:
         if not self._blobs_stand(side.blobs for side in sides):
             raise BlobMissingError(
                 f"Run {run.id} names a blob that is not stored.",
@@ -124,12 +124,12 @@ class Settling(Asking):
                 run=run.id,
             )
 
-    def _refer(self, run: Run, side: Side) -> None:
+    def _refer(self, run: MemoryRun, side: Side) -> None:
         for digest in side.blobs:
             run.blobs.add(digest)
             self._blobs[digest].runs.add(run.key)
 
-    def _append(self, run: Run, records: list[Record]) -> None:
+    def _append(self, run: MemoryRun, records: list[Record]) -> None:
         now = self._now()
         before = number = run.event_seq
         keep = run.records.append
@@ -148,7 +148,7 @@ class Settling(Asking):
             run.event_seq = number
             self._announce(run, before)
 
-    def _append_first(self, run: Run, records: list[Record]) -> None:
+    def _append_first(self, run: MemoryRun, records: list[Record]) -> None:
         """The records a run is created with. There is no lease yet, and nobody to refuse."""
         sides = [record.side for record in records if record.side is not None]
         self._need_blobs(run, sides)
@@ -156,7 +156,7 @@ class Settling(Asking):
         if records:
             self._append(run, records)
 
-    def _write_side(self, run: Run, side: Side, now: int) -> None:
+    def _write_side(self, run: MemoryRun, side: Side, now: int) -> None:
         for row in side.inbox_done:
             run.inbox.pop(row, None)
         self._write_timers(run, side)
@@ -173,7 +173,7 @@ class Settling(Asking):
         if side.status is not None:
             self._set_status(run, side.status, now)
 
-    def _write_timers(self, run: Run, side: Side) -> None:
+    def _write_timers(self, run: MemoryRun, side: Side) -> None:
         if side.close_all_timers:
             run.timers.clear()
         for token in side.close_timers:
@@ -181,7 +181,7 @@ class Settling(Asking):
         for timer in side.timers:
             run.timers.setdefault(timer.token, timer.fire_at)
 
-    def _migrate(self, run: Run, to: Migrated) -> None:
+    def _migrate(self, run: MemoryRun, to: VersionChange) -> None:
         run.new = msgspec.structs.replace(run.new, version=to.version, code=to.code)
         run.migrated = to.seq
         for hold, scope, node in to.holds:
@@ -192,7 +192,7 @@ class Settling(Asking):
             self._holds[hold] = msgspec.structs.replace(row, scope=scope, node=node, version=version)
 
 
-def _check_statuses(run: Run, sides: list[Side]) -> None:
+def _check_statuses(run: MemoryRun, sides: list[Side]) -> None:
     status = run.status
     for side in sides:
         if side.status is not None:
@@ -200,11 +200,11 @@ def _check_statuses(run: Run, sides: list[Side]) -> None:
             status = side.status
 
 
-def _owns(run: Run, lease: Lease) -> bool:
+def _owns(run: MemoryRun, lease: Lease) -> bool:
     return run.term == lease.term and run.worker == lease.worker
 
 
-def _already_there(run: Run, records: list[Record]) -> Record | None:
+def _already_there(run: MemoryRun, records: list[Record]) -> Record | None:
     """The stored twin of the first record, where all that overlaps is the same (D-8)."""
     base = run.horizon
     first = records[0].seq - base

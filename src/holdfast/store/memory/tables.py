@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError
 from holdfast.store.memory.queue import ReadyQueue
-from holdfast.store.memory.wake import Bell
+from holdfast.store.memory.wake import MemoryChangeSignal
 from holdfast.types.clock import SystemClock
 from holdfast.types.event import EventRow
 from holdfast.types.record import InboxRow
 from holdfast.types.status import ENDED, RunStatus, may_follow
 
 if TYPE_CHECKING:
-    from holdfast.store.limits import Start
-    from holdfast.store.memory.rows import Blob, Run
+    from holdfast.store.limits import CountedStart
+    from holdfast.store.memory.rows import MemoryBlob, MemoryRun
     from holdfast.store.protocols import FlowRow
     from holdfast.types.audit import AuditRow
     from holdfast.types.clock import Clock
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.types.fleet import WorkerRow
     from holdfast.types.hold import HoldRow, Note
     from holdfast.types.ids import HoldId, RunId
-    from holdfast.types.limit_rows import Gate
+    from holdfast.types.limit_rows import LimitRow
     from holdfast.types.memory import Memory
     from holdfast.types.outbox import OutboxRow
     from holdfast.types.schedule import ScheduleRow
@@ -36,17 +36,17 @@ HoldPlace = tuple[int, str, str, int, int]
 """(run key, scope, node, visit, ordinal): what makes a hold the same hold (D-28)."""
 
 
-class Tables:
+class MemoryTables:
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._now = self._clock.now
         self._lock = threading.Lock()
-        self._bell = Bell(self._clock)
-        self._ids: dict[RunId, Run] = {}
-        self._keys: dict[int, Run] = {}
-        self._leased: dict[int, Run] = {}
+        self._bell = MemoryChangeSignal(self._clock)
+        self._ids: dict[RunId, MemoryRun] = {}
+        self._keys: dict[int, MemoryRun] = {}
+        self._leased: dict[int, MemoryRun] = {}
         self._queue = ReadyQueue(self._keys)
-        self._by_idempotency: dict[tuple[str, str, str], Run] = {}
+        self._by_idempotency: dict[tuple[str, str, str], MemoryRun] = {}
         self._feed: list[tuple[int, RunId, int, int]] = []
         self._feed_position = 0
         self._feed_marks: list[tuple[int, int]] = []  # (instant, the position that the feed had come to)
@@ -62,14 +62,14 @@ class Tables:
         self._audit: dict[str, list[AuditRow]] = {}
         self._outbox: dict[int, OutboxRow] = {}
         self._outbox_keys: set[tuple[str, str]] = set()
-        self._blobs: dict[bytes, Blob] = {}
+        self._blobs: dict[bytes, MemoryBlob] = {}
         self._flows: dict[tuple[str, str], FlowRow] = {}
         self._codes: dict[str, bytes] = {}
         self._memories: dict[tuple[str, str], Memory] = {}
         self._schedules: dict[tuple[str, str], ScheduleRow] = {}
         self._workers: dict[str, WorkerRow] = {}
-        self._gates: dict[tuple[str, bool], Gate] = {}
-        self._gate_starts: dict[str, list[Start]] = {}
+        self._gates: dict[tuple[str, bool], LimitRow] = {}
+        self._gate_starts: dict[str, list[CountedStart]] = {}
         self._opens_at: int | None = None
         self._run_numbers = count(1)
         self._inbox_numbers = count(1)
@@ -81,31 +81,31 @@ class Tables:
     def _remember(self, memory: Memory) -> None:
         self._memories.setdefault((memory.tenant, memory.id), memory)
 
-    def _announce(self, run: Run, before: int) -> None:
+    def _announce(self, run: MemoryRun, before: int) -> None:
         """One row of the feed for what this transaction added to the run (D-3)."""
         if run.event_seq > before:
             self._feed_position += 1
             self._feed.append((self._feed_position, run.id, before + 1, run.event_seq))
 
-    def _add_event(self, run: Run, event: EventRow | None) -> None:
+    def _add_event(self, run: MemoryRun, event: EventRow | None) -> None:
         if event is not None:
             run.event_seq += 1
             run.events.append(EventRow(run.event_seq, event.at, event.type, bytes(event.payload)))
             self._announce(run, run.event_seq - 1)
 
-    def _add_inbox(self, run: Run, kind: str, payload: bytes, now: int) -> None:
+    def _add_inbox(self, run: MemoryRun, kind: str, payload: bytes, now: int) -> None:
         row = InboxRow(next(self._inbox_numbers), kind, now, bytes(payload))
         run.inbox[row.id] = row
         run.inbox_seq += 1
         run.updated_at = now
         self._wake(run, now)
 
-    def _wake(self, run: Run, now: int) -> None:
+    def _wake(self, run: MemoryRun, now: int) -> None:
         if run.worker is None and run.status not in ENDED and (run.ready_at is None or run.ready_at > now):
             run.ready_at = now
             self._queue.push(run)
 
-    def _take(self, run: Run, worker: str, until: int) -> None:
+    def _take(self, run: MemoryRun, worker: str, until: int) -> None:
         self._release(run)
         run.worker = worker
         run.lease_until = until
@@ -113,7 +113,7 @@ class Tables:
         self._leased[run.key] = run
         self._queue.taken(run.tenant)
 
-    def _release(self, run: Run) -> None:
+    def _release(self, run: MemoryRun) -> None:
         if self._leased.pop(run.key, None) is not None:
             self._queue.freed(run.tenant)
             if run.gate:
@@ -121,10 +121,10 @@ class Tables:
         run.worker = None
         run.lease_until = None
 
-    def _is_held(self, run: Run, now: int) -> bool:
+    def _is_held(self, run: MemoryRun, now: int) -> bool:
         return run.lease_until is not None and run.lease_until > now
 
-    def _revive(self, run: Run, now: int) -> None:
+    def _revive(self, run: MemoryRun, now: int) -> None:
         self._set_status(run, RunStatus.resumable, now)
         run.ended_at = None
         run.error = None
@@ -132,7 +132,7 @@ class Tables:
         run.recoveries = 0
         run.dead = False
 
-    def _set_status(self, run: Run, status: RunStatus, now: int) -> None:
+    def _set_status(self, run: MemoryRun, status: RunStatus, now: int) -> None:
         check_transition(run, run.status, status)
         run.status = status
         run.updated_at = now
@@ -142,7 +142,7 @@ class Tables:
             run.ended_at = now
 
 
-def check_transition(run: Run, old: RunStatus, new: RunStatus) -> None:
+def check_transition(run: MemoryRun, old: RunStatus, new: RunStatus) -> None:
     if not may_follow(old, new):
         raise StoreError(
             f"Run {run.id} is {old}, and {new} may not follow it.",

@@ -16,7 +16,7 @@ Loop = asyncio.AbstractEventLoop
 Task = asyncio.Task[Any]
 
 
-class Bell:
+class MemoryChangeSignal:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from holdfast.store.limits import Porter, Start
+from holdfast.store.limits import Admission, CountedStart
 
 _LAST_IN_LINE = 1 << 60
 
 
-class Ready(msgspec.Struct, frozen=True):
+class ReadyRun(msgspec.Struct, frozen=True):
     """A run that could be taken."""
 
     ready_at: int
@@ -20,29 +20,29 @@ class Ready(msgspec.Struct, frozen=True):
     starts: bool = False  # for the first time
 
 
-class Standing(msgspec.Struct):
+class CandidateTenant(msgspec.Struct):
     """A tenant with ready runs of one priority. The least one is served next."""
 
     name: str
     running: int
     turn: int
-    ready: list[Ready]  # the next one last
+    ready: list[ReadyRun]  # the next one last
 
     def rank(self) -> tuple[int, int, int, int]:
         following = self.ready[-1]
         return self.running, self.turn, following.ready_at, following.key
 
 
-class Choice:
+class ClaimSelection:
     """What is chosen, in its order. `porter` None: none of the runs stands at a gate."""
 
-    def __init__(self, limit: int, porter: Porter | None = None) -> None:
+    def __init__(self, limit: int, porter: Admission | None = None) -> None:
         self.limit = limit
         self.porter = porter
         self.keys: list[int] = []
         self.refused = False  # somebody found a gate shut: others behind may pass
         self.gates: dict[int, str] = {}
-        self.starts: dict[int, list[Start]] = {}
+        self.starts: dict[int, list[CountedStart]] = {}
         self.since: dict[int, int] = {}  # when each became ready
         self._taken: dict[str, int] = {}
 
@@ -50,14 +50,14 @@ class Choice:
     def full(self) -> bool:
         return len(self.keys) >= self.limit
 
-    def serve(self, tenants: Iterable[Standing]) -> None:
+    def serve(self, tenants: Iterable[CandidateTenant]) -> None:
         """Those of one priority. Each run taken counts as running, and sends its tenant to the end of the
         line."""
         standing = [tenant for tenant in tenants if tenant.ready]
         for tenant in standing:
             tenant.running += self._taken.get(tenant.name, 0)
         while standing and not self.full:
-            served = min(standing, key=Standing.rank)
+            served = min(standing, key=CandidateTenant.rank)
             if self._take(served.ready.pop()):
                 served.running += 1
                 served.turn = _LAST_IN_LINE + len(self.keys)
@@ -65,7 +65,7 @@ class Choice:
             if not served.ready:
                 standing.remove(served)
 
-    def _take(self, run: Ready) -> bool:
+    def _take(self, run: ReadyRun) -> bool:
         if run.gate and self.porter is not None:
             if not self.porter.passes(run.gate, starts=run.starts):
                 self.refused = True

@@ -6,7 +6,7 @@ from holdfast.store.protocols import NewRun, RunRow
 from holdfast.types.status import RunStatus
 
 
-def fresh_row(now: int, new: NewRun) -> RunRow:
+def new_run_row(now: int, new: NewRun) -> RunRow:
     """The row of a run about to be inserted, which gives it its key. Claimed at once: running, term 1."""
     claimed = new.claimed_by is not None
     return RunRow(

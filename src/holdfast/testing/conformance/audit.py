@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.testing.conformance.kit import StoreKit
 
 
-def said(number: int = 0, **given: Any) -> NewAudit:
+def new_audit(number: int = 0, **given: Any) -> NewAudit:
     entry = NewAudit(at=number, actor="user:ada", action="noted", data=b'{"n":"\xc3\xbc"}')
     return msgspec.structs.replace(entry, **given)
 
@@ -54,7 +54,7 @@ class AuditSuite:
         assert await kit.store.audit_tenants() == []
 
     async def test_entries_come_back_as_they_were_said(self, kit: StoreKit) -> None:
-        given = [said(1, hold="h", run="r"), said(2, action="refused", actor="user:ü", data=b"{}")]
+        given = [new_audit(1, hold="h", run="r"), new_audit(2, action="refused", actor="user:ü", data=b"{}")]
         written = await kit.store.append_audit("default", given)
         chain = await chain_of(kit)
         assert chain == written
@@ -63,17 +63,17 @@ class AuditSuite:
 
     async def test_each_tenant_has_a_chain_of_its_own_that_goes_on(self, kit: StoreKit) -> None:
         for number in range(3):
-            await kit.store.append_audit("default", [said(number), said(number)])
-            await kit.store.append_audit("acme", [said(number)])
+            await kit.store.append_audit("default", [new_audit(number), new_audit(number)])
+            await kit.store.append_audit("acme", [new_audit(number)])
         assert [row.at for row in await chain_of(kit)] == [0, 0, 1, 1, 2, 2]
         assert [row.seq for row in await chain_of(kit, "acme")] == [1, 2, 3]
         assert await kit.store.audit_tenants() == ["acme", "default"]
 
     async def test_chain_goes_on_in_another_handle(self, kit: StoreKit) -> None:
-        await kit.store.append_audit("default", [said(1)])
+        await kit.store.append_audit("default", [new_audit(1)])
         other = await kit.another()
-        await other.append_audit("default", [said(2)])
-        await kit.store.append_audit("default", [said(3)])
+        await other.append_audit("default", [new_audit(2)])
+        await kit.store.append_audit("default", [new_audit(3)])
         assert [row.at for row in await chain_of(kit)] == [1, 2, 3]
         if other is not kit.store:
             await other.close()
@@ -81,14 +81,14 @@ class AuditSuite:
     async def test_chain_is_whole_when_many_write_at_once(self, kit: StoreKit) -> None:
         async def contend(store: Store, number: int) -> None:
             for _ in range(5):
-                await store.append_audit("default", [said(number), said(number)])
+                await store.append_audit("default", [new_audit(number), new_audit(number)])
 
         await kit.race(4, contend)
         chain = await chain_of(kit)
         assert sorted(row.at for row in chain) == sorted([0, 1, 2, 3] * 10)
 
     async def test_pages_and_holds(self, kit: StoreKit) -> None:
-        await kit.store.append_audit("default", [said(n, hold="a" if n % 2 else "b") for n in range(6)])
+        await kit.store.append_audit("default", [new_audit(n, hold="a" if n % 2 else "b") for n in range(6)])
         read = kit.store.audit
         assert [row.seq for row in await read("default", after=2, limit=3)] == [3, 4, 5]
         assert [row.seq for row in await read("default", hold="a")] == [2, 4, 6]
@@ -99,7 +99,7 @@ class AuditSuite:
     @pytest.mark.covers("HI-5")
     @pytest.mark.parametrize("change", ["edit", "remove", "swap", "cut"])
     async def test_what_was_done_to_a_chain_shows(self, kit: StoreKit, change: str) -> None:
-        await kit.store.append_audit("default", [said(n) for n in range(4)])
+        await kit.store.append_audit("default", [new_audit(n) for n in range(4)])
         chain, head = await kit.store.audit("default"), await kit.store.audit_head("default")
         require_whole(chain, head)
         if change == "edit":

@@ -26,7 +26,7 @@ def numbers(rows: list[Record | EventRow]) -> list[int]:
     return found
 
 
-async def told(kit: StoreKit) -> RunId:
+async def run_with_events(kit: StoreKit) -> RunId:
     """A run with the events 1 (created), 2-4 (record 1), 5 (a message), 6 (an answer), 7-8 (record 4)."""
     lease = await kit.claimed()
     hold = kit.new_hold(1)
@@ -42,7 +42,7 @@ async def told(kit: StoreKit) -> RunId:
 class EventSuite:
     @pytest.mark.covers("D-3")
     async def test_events_of_records_and_of_others_are_numbered_in_one_row(self, kit: StoreKit) -> None:
-        run = await told(kit)
+        run = await run_with_events(kit)
         rows = await kit.store.events(run, after=0, limit=99)
         assert numbers(rows) == list(range(1, 10))
         assert (await kit.row(run)).event_seq == 9
@@ -51,7 +51,7 @@ class EventSuite:
 
     @pytest.mark.covers("R-19")
     async def test_reading_goes_on_after_any_number(self, kit: StoreKit) -> None:
-        run = await told(kit)
+        run = await run_with_events(kit)
         for after in range(10):
             rows = await kit.store.events(run, after=after, limit=99)
             assert [number for number in numbers(rows) if number > after] == list(range(after + 1, 10))
@@ -61,7 +61,7 @@ class EventSuite:
 
     @pytest.mark.covers("R-19")
     async def test_reading_in_small_pages_misses_and_repeats_nothing(self, kit: StoreKit) -> None:
-        run = await told(kit)
+        run = await run_with_events(kit)
         seen: list[int] = []
         while page := await kit.store.events(run, after=seen[-1] if seen else 0, limit=2):
             assert len(page) <= 2
@@ -69,7 +69,7 @@ class EventSuite:
         assert seen == list(range(1, 10))
 
     async def test_records_among_the_events_carry_their_payload(self, kit: StoreKit) -> None:
-        run = await told(kit)
+        run = await run_with_events(kit)
         first, second, *_ = await kit.store.events(run, after=0, limit=99)
         assert isinstance(first, Record)
         assert isinstance(second, Record)
@@ -100,7 +100,7 @@ class EventSuite:
 
     @pytest.mark.covers("D-3")
     async def test_heads_are_the_last_numbers_of_the_runs_that_are_there(self, kit: StoreKit) -> None:
-        run, other = await told(kit), (await kit.created()).id
+        run, other = await run_with_events(kit), (await kit.created()).id
         assert await kit.store.event_heads([run, RunId("no-such-run"), other]) == {run: 9, other: 1}
         await kit.store.send(other, "note", b"", event=kit.event())
         assert await kit.store.event_heads([other, other]) == {other: 2}

@@ -9,7 +9,7 @@ import pytest
 from holdfast.store.protocols import ClaimRequest
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
-from holdfast.types.limit_rows import Gate
+from holdfast.types.limit_rows import LimitRow
 from holdfast.types.outbox import OutboxMessage, OutboxState
 from holdfast.types.record import NewTimer, Side
 from holdfast.types.status import RunStatus
@@ -124,14 +124,14 @@ class FleetSuite:
     @pytest.mark.covers("FLEET-OPS-01")
     async def test_runs_behind_a_shut_gate_are_told_apart(self, kit: StoreKit) -> None:
         """Another worker would not help them."""
-        gate = Gate(name="flow:refund", concurrency=3)
+        gate = LimitRow(name="flow:refund", concurrency=3)
         for _ in range(6):
             await kit.created(lane="fast", gate=gate.name, gates=[gate])
         kit.clock.advance(seconds=7)
         await kit.created(lane="fast")
-        each = Gate(name="flow:mail/*", rate=1, per=60 * MICROS)
+        each = LimitRow(name="flow:mail/*", rate=1, per=60 * MICROS)
         for key in "aab":
-            await kit.created(lane="mail", gate=f"flow:mail/{key}", gates=[Gate(name="flow:mail"), each])
+            await kit.created(lane="mail", gate=f"flow:mail/{key}", gates=[LimitRow(name="flow:mail"), each])
         for limit, (ready, oldest, in_line) in ((2, (2, 7, 3)), (1, (1, 0, 3))):
             want = ClaimRequest(worker="w", ttl=TTL, limit=limit, lanes=("fast",))
             assert len(await kit.store.claim(want)) == limit

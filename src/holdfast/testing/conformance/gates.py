@@ -12,7 +12,7 @@ import pytest
 from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.types.clock import MICROS
-from holdfast.types.limit_rows import Gate, flow_gate, key_gate
+from holdfast.types.limit_rows import LimitRow, flow_limit, key_limit
 from holdfast.types.record import Park, RunBatch, Side
 from holdfast.types.status import RunStatus
 
@@ -26,13 +26,13 @@ FLOW = "flow:refund"
 MINUTE = 60 * MICROS
 
 
-def declared(concurrency: int | None = None, rate: int | None = None, name: str = FLOW) -> Gate:
-    return Gate(name=name, concurrency=concurrency, rate=rate, per=MINUTE if rate else 0)
+def declared(concurrency: int | None = None, rate: int | None = None, name: str = FLOW) -> LimitRow:
+    return LimitRow(name=name, concurrency=concurrency, rate=rate, per=MINUTE if rate else 0)
 
 
-async def lined(kit: StoreKit, *gates: Gate, key: str | None = None, **given: Any) -> RunRow:
+async def queued_run(kit: StoreKit, *gates: LimitRow, key: str | None = None, **given: Any) -> RunRow:
     """A run that stands at the flow's gate, or at that of its key."""
-    gate = FLOW if key is None else key_gate("refund", key)
+    gate = FLOW if key is None else key_limit("refund", key)
     return await kit.created(gate=gate, gates=list(gates), **given)
 
 
@@ -55,11 +55,11 @@ async def ended(kit: StoreKit, lease: Lease, store: Store | None = None) -> None
 
 
 @pytest.mark.anyio
-class GateSuite:
+class LimitSuite:
     """How many at once."""
 
     async def test_no_more_runs_are_claimed_than_the_gate_lets_pass(self, kit: StoreKit) -> None:
-        rows = [await lined(kit, declared(2)) for _ in range(4)]
+        rows = [await queued_run(kit, declared(2)) for _ in range(4)]
         first = await claim(kit.store)
         assert [taken.run.id for taken in first] == [row.id for row in rows[:2]]
         assert first[0].run.gate == FLOW
@@ -69,7 +69,7 @@ class GateSuite:
         assert await ids(kit.store) == []
 
     async def test_named_run_waits_in_line_like_any_other(self, kit: StoreKit) -> None:
-        first, second = [await lined(kit, declared(1)) for _ in range(2)]
+        first, second = [await queued_run(kit, declared(1)) for _ in range(2)]
         (taken,) = await named(kit.store, first.id)
         assert await named(kit.store, second.id) == []
         assert (await kit.row(second.id)).status is RunStatus.pending
@@ -78,9 +78,9 @@ class GateSuite:
 
     async def test_run_that_finds_no_room_is_created_unclaimed(self, kit: StoreKit) -> None:
         until = kit.clock.now() + TTL
-        held = await lined(kit, declared(1), claimed_by="w", lease_until=until)
+        held = await queued_run(kit, declared(1), claimed_by="w", lease_until=until)
         assert (held.status, held.worker, held.term) == (RunStatus.running, "w", 1)
-        row = await lined(kit, declared(1), claimed_by="w", lease_until=until)
+        row = await queued_run(kit, declared(1), claimed_by="w", lease_until=until)
         assert (row.status, row.worker, row.term, row.lease_until) == (RunStatus.pending, None, 0, None)
         assert row.ready_at == kit.clock.now()
         assert row == await kit.row(row.id)
@@ -91,35 +91,35 @@ class GateSuite:
         assert (await kit.store.create(new))[1]
         again, fresh = await kit.store.create(new)
         assert (again.status, fresh) == (RunStatus.running, False)
-        row = await lined(kit, claimed_by="w", lease_until=until)
+        row = await queued_run(kit, claimed_by="w", lease_until=until)
         assert row.status is RunStatus.running
 
     async def test_each_key_has_a_gate_of_its_own_inside_the_flows(self, kit: StoreKit) -> None:
         gates = (declared(3), declared(1, name=f"{FLOW}/*"))
-        a, _, b, c, d = [await lined(kit, *gates, key=key) for key in "aabcd"]
+        a, _, b, c, d = [await queued_run(kit, *gates, key=key) for key in "aabcd"]
         assert await ids(kit.store) == [a.id, b.id, c.id]
         assert d.id not in await ids(kit.store)
         assert (await kit.store.gates(prefix=FLOW))[0][1:] == (3, 2)
 
     async def test_key_with_a_gate_of_its_own_obeys_that(self, kit: StoreKit) -> None:
-        await kit.store.put_gate(Gate(name=key_gate("refund", "big"), concurrency=3, fixed=True))
+        await kit.store.put_gate(LimitRow(name=key_limit("refund", "big"), concurrency=3, fixed=True))
         each = declared(1, name=f"{FLOW}/*")
         for key in ("big",) * 4 + ("small",) * 2:
-            await lined(kit, declared(), each, key=key)
+            await queued_run(kit, declared(), each, key=key)
         taken = Counter(one.run.gate for one in await claim(kit.store))
         assert taken == {f"{FLOW}/big": 3, f"{FLOW}/small": 1}
 
     async def test_keys_are_told_apart_whatever_they_contain(self, kit: StoreKit) -> None:
         keys = ["a", "a/b", "a%2Fb", "*", "", "ä", "x" * 5000]
-        assert len({key_gate("refund", key) for key in keys}) == len(keys)
+        assert len({key_limit("refund", key) for key in keys}) == len(keys)
         each = declared(1, name=f"{FLOW}/*")
-        rows = [await lined(kit, declared(), each, key=key) for key in keys for _ in range(2)]
+        rows = [await queued_run(kit, declared(), each, key=key) for key in keys for _ in range(2)]
         assert sorted(await ids(kit.store, 99)) == sorted(row.id for row in rows[::2])
         # A flow whose name begins as another's has its own runs only.
-        assert flow_gate("refund/acme") != key_gate("refund", "acme")
+        assert flow_limit("refund/acme") != key_limit("refund", "acme")
 
     async def test_lapsed_lease_keeps_its_place_until_it_is_reclaimed(self, kit: StoreKit) -> None:
-        first, second = [await lined(kit, declared(1)) for _ in range(2)]
+        first, second = [await queued_run(kit, declared(1)) for _ in range(2)]
         await named(kit.store, first.id)
         kit.clock.advance(seconds=61)
         assert await ids(kit.store) == []
@@ -131,7 +131,7 @@ class GateSuite:
         assert second.gate == FLOW
 
     async def test_parked_run_gives_its_place_back_and_stands_in_line_again(self, kit: StoreKit) -> None:
-        first, second = [await lined(kit, declared(1)) for _ in range(2)]
+        first, second = [await queued_run(kit, declared(1)) for _ in range(2)]
         (taken,) = await named(kit.store, first.id)
         assert await kit.store.park(
             taken.lease, status=RunStatus.waiting, inbox_seen=0, ready_at=kit.clock.now()
@@ -143,19 +143,19 @@ class GateSuite:
     async def test_shut_gate_is_in_nobodys_way(self, kit: StoreKit) -> None:
         """However urgent those are who wait at it."""
         for _ in range(30):
-            await lined(kit, declared(1), priority=9)
+            await queued_run(kit, declared(1), priority=9)
         await claim(kit.store, 1)
         other = await kit.created(flow="other")
         another = await kit.created(
-            flow="third", gate=flow_gate("third"), gates=[declared(5, name="flow:third")]
+            flow="third", gate=flow_limit("third"), gates=[declared(5, name="flow:third")]
         )
         assert sorted(await ids(kit.store)) == sorted([other.id, another.id])
 
     async def test_priority_and_fairness_hold_across_gates(self, kit: StoreKit) -> None:
         now = kit.clock.now()
         low = await kit.created(flow="other", ready_at=now - 9)
-        urgent = await lined(kit, declared(9), priority=5)
-        big = [await lined(kit, tenant="big", ready_at=now - 50 + n) for n in range(3)]
+        urgent = await queued_run(kit, declared(9), priority=5)
+        big = [await queued_run(kit, tenant="big", ready_at=now - 50 + n) for n in range(3)]
         small = await kit.created(flow="other", tenant="small", ready_at=now)
         order = await ids(kit.store, 4)
         assert order[0] == urgent.id
@@ -165,14 +165,14 @@ class GateSuite:
         each = declared(1, name=f"{FLOW}/*")
         now = kit.clock.now()
         for n in range(40):
-            await lined(kit, declared(), each, key="hog", ready_at=now - 100 + n)
-        others = [(await lined(kit, declared(), each, key=f"k{n}", ready_at=now)).id for n in range(3)]
+            await queued_run(kit, declared(), each, key="hog", ready_at=now - 100 + n)
+        others = [(await queued_run(kit, declared(), each, key=f"k{n}", ready_at=now)).id for n in range(3)]
         taken = await ids(kit.store, 4) + await ids(kit.store, 4)
         assert set(others) < set(taken)
         assert len(taken) == 4
 
     async def test_who_is_asked_to_stop_waits_in_no_line(self, kit: StoreKit) -> None:
-        first, second = [await lined(kit, declared(1)) for _ in range(2)]
+        first, second = [await queued_run(kit, declared(1)) for _ in range(2)]
         await named(kit.store, first.id)
         assert await kit.store.send(second.id, "cancel", b"{}")
         assert await ids(kit.store) == [second.id]
@@ -183,7 +183,7 @@ class GateSuite:
     async def test_limit_is_kept_when_claimers_race(self, kit: StoreKit) -> None:
         each = declared(1, name=f"{FLOW}/*")
         for n in range(24):
-            await lined(kit, declared(3), each, key=str(n % 4))
+            await queued_run(kit, declared(3), each, key=str(n % 4))
         lock = threading.Lock()
         inside: Counter[str] = Counter()
         most: Counter[str] = Counter()
@@ -212,7 +212,7 @@ class GateSuite:
         assert max(count for name, count in most.items() if name != FLOW) == 1
 
     async def test_named_claims_and_new_runs_race_for_one_place(self, kit: StoreKit) -> None:
-        rows = [await lined(kit, declared(2)) for _ in range(3)]
+        rows = [await queued_run(kit, declared(2)) for _ in range(3)]
 
         async def contend(store: Store, number: int) -> int:
             if number < 3:
@@ -225,7 +225,7 @@ class GateSuite:
         assert sum(await kit.race(6, contend)) == 2
 
     async def test_place_that_comes_free_wakes_who_waits(self, kit: StoreKit) -> None:
-        first, second, third = [await lined(kit, declared(1)) for _ in range(3)]
+        first, second, third = [await queued_run(kit, declared(1)) for _ in range(3)]
         (taken,) = await named(kit.store, first.id)
         assert await ids(kit.store) == []
         await kit.store.wait_change(0.05)
@@ -251,7 +251,7 @@ class RateSuite:
 
     async def test_no_more_runs_start_in_any_span_than_the_rate_says(self, kit: StoreKit) -> None:
         for _ in range(6):
-            await lined(kit, declared(rate=2))
+            await queued_run(kit, declared(rate=2))
         assert len(await ids(kit.store, 1)) == 1
         kit.clock.advance(seconds=30)
         assert len(await ids(kit.store)) == 1
@@ -264,8 +264,8 @@ class RateSuite:
         assert len(await ids(kit.store)) == 2
 
     async def test_run_that_goes_on_is_no_start(self, kit: StoreKit) -> None:
-        row = await lined(kit, declared(rate=1))
-        await lined(kit)
+        row = await queued_run(kit, declared(rate=1))
+        await queued_run(kit)
         (taken,) = await named(kit.store, row.id)
         now = kit.clock.now()
         assert await kit.store.park(taken.lease, status=RunStatus.waiting, inbox_seen=0, ready_at=now)
@@ -274,7 +274,7 @@ class RateSuite:
 
     async def test_each_key_has_a_rate_of_its_own(self, kit: StoreKit) -> None:
         gates = (declared(rate=3), declared(rate=1, name=f"{FLOW}/*"))
-        a, _, b, *_ = [await lined(kit, *gates, key=key) for key in "aabcd"]
+        a, _, b, *_ = [await queued_run(kit, *gates, key=key) for key in "aabcd"]
         assert (await ids(kit.store, 2))[:2] == [a.id, b.id]
         assert len(await ids(kit.store)) == 1
         assert await ids(kit.store) == []
@@ -283,10 +283,10 @@ class RateSuite:
 
     async def test_created_and_named_runs_are_starts_too(self, kit: StoreKit) -> None:
         until = kit.clock.now() + TTL
-        assert (await lined(kit, declared(rate=2), claimed_by="w", lease_until=until)).worker == "w"
-        row = await lined(kit)
+        assert (await queued_run(kit, declared(rate=2), claimed_by="w", lease_until=until)).worker == "w"
+        row = await queued_run(kit)
         assert len(await named(kit.store, row.id)) == 1
-        last = await lined(kit, claimed_by="w", lease_until=until)
+        last = await queued_run(kit, claimed_by="w", lease_until=until)
         assert last.worker is None
         assert await named(kit.store, last.id) == []
         kit.clock.advance(seconds=60)
@@ -294,7 +294,7 @@ class RateSuite:
 
     async def test_rate_is_kept_when_claimers_race(self, kit: StoreKit) -> None:
         for _ in range(12):
-            await lined(kit, declared(rate=5))
+            await queued_run(kit, declared(rate=5))
 
         async def contend(store: Store, number: int) -> int:
             return sum([len(await claim(store, 2, f"w{number}")) for _ in range(4)])
@@ -302,9 +302,9 @@ class RateSuite:
         assert sum(await kit.race(4, contend)) == 5
 
     async def test_waiting_ends_when_the_rate_lets_the_next_one_start(self, kit: StoreKit) -> None:
-        gate = Gate(name=FLOW, rate=1, per=300_000)
+        gate = LimitRow(name=FLOW, rate=1, per=300_000)
         for _ in range(2):
-            await lined(kit, gate)
+            await queued_run(kit, gate)
         assert len(await ids(kit.store)) == 1
         assert await ids(kit.store) == []
         loop = asyncio.get_running_loop()
@@ -316,15 +316,15 @@ class RateSuite:
 
 
 @pytest.mark.anyio
-class GateChangeSuite:
+class LimitChangeSuite:
     """What flows declare, what operators fix."""
 
     async def test_what_an_operator_fixed_counts_until_it_is_dropped(self, kit: StoreKit) -> None:
         for _ in range(9):
-            await lined(kit, declared(4))
-        fixed = await kit.store.put_gate(Gate(name=FLOW, concurrency=1, fixed=True))
+            await queued_run(kit, declared(4))
+        fixed = await kit.store.put_gate(LimitRow(name=FLOW, concurrency=1, fixed=True))
         assert fixed.updated_at == kit.clock.now()
-        await lined(kit, declared(4))
+        await queued_run(kit, declared(4))
         assert [gate for gate, _, _ in await kit.store.gates()] == [fixed]
         assert len(await ids(kit.store)) == 1
         assert await kit.store.drop_gate(FLOW)
@@ -336,13 +336,13 @@ class GateChangeSuite:
 
     async def test_what_is_declared_last_counts(self, kit: StoreKit) -> None:
         for concurrency in (3, 2):
-            await lined(kit, declared(concurrency))
-            await lined(kit, declared(concurrency))
+            await queued_run(kit, declared(concurrency))
+            await queued_run(kit, declared(concurrency))
         assert len(await ids(kit.store)) == 2
 
     async def test_gate_of_nothing_lets_nobody_pass(self, kit: StoreKit) -> None:
-        await kit.store.put_gate(Gate(name=FLOW, concurrency=0, fixed=True))
-        row = await lined(kit, declared(4))
+        await kit.store.put_gate(LimitRow(name=FLOW, concurrency=0, fixed=True))
+        row = await queued_run(kit, declared(4))
         assert await ids(kit.store) == []
         assert await named(kit.store, row.id) == []
 
@@ -350,29 +350,29 @@ class GateChangeSuite:
         now = kit.clock.now()
         each = declared(1, name=f"{FLOW}/*")
         for n in range(9):
-            await lined(kit, declared(), each, key="stopped", ready_at=now - 100 + n)
-        other = await lined(kit, declared(), each, key="other", ready_at=now)
-        await kit.store.put_gate(Gate(name=key_gate("refund", "stopped"), concurrency=0, fixed=True))
+            await queued_run(kit, declared(), each, key="stopped", ready_at=now - 100 + n)
+        other = await queued_run(kit, declared(), each, key="other", ready_at=now)
+        await kit.store.put_gate(LimitRow(name=key_limit("refund", "stopped"), concurrency=0, fixed=True))
         assert await ids(kit.store, 2) == [other.id]
 
     async def test_key_that_may_go_on_is_found_when_each_other_is_stopped(self, kit: StoreKit) -> None:
         now = kit.clock.now()
         each = declared(1, name=f"{FLOW}/*")
         for n in range(30):
-            await lined(kit, declared(), each, key=f"k{n}", ready_at=now - 100 + n)
-        other = await lined(kit, declared(), each, key="other", ready_at=now)
-        await kit.store.put_gate(Gate(name=f"{FLOW}/*", concurrency=0, fixed=True))
+            await queued_run(kit, declared(), each, key=f"k{n}", ready_at=now - 100 + n)
+        other = await queued_run(kit, declared(), each, key="other", ready_at=now)
+        await kit.store.put_gate(LimitRow(name=f"{FLOW}/*", concurrency=0, fixed=True))
         assert await ids(kit.store, 2) == []
-        keyless = await lined(kit, declared(), each)
+        keyless = await queued_run(kit, declared(), each)
         assert await ids(kit.store, 2) == [keyless.id]
-        await kit.store.put_gate(Gate(name=key_gate("refund", "other"), concurrency=1, fixed=True))
+        await kit.store.put_gate(LimitRow(name=key_limit("refund", "other"), concurrency=1, fixed=True))
         assert await ids(kit.store, 2) == [other.id]
 
     async def test_operator_limits_a_flow_that_declares_nothing(self, kit: StoreKit) -> None:
         waiting = [await kit.created() for _ in range(3)]
         other = await kit.created(flow="other")
         ready = (await kit.created(flow="refund2")).id
-        await kit.store.put_gate(Gate(name=FLOW, concurrency=2, fixed=True))
+        await kit.store.put_gate(LimitRow(name=FLOW, concurrency=2, fixed=True))
         assert (await kit.row(waiting[0].id)).gate == FLOW
         assert (await kit.row(other.id)).gate == ""
         until = kit.clock.now() + TTL
@@ -387,7 +387,7 @@ class GateChangeSuite:
     async def test_gates_are_listed_with_what_goes_on_at_them(self, kit: StoreKit) -> None:
         gates = (declared(2), declared(1, 5, name=f"{FLOW}/*"))
         for key in "aab":
-            await lined(kit, *gates, key=key)
+            await queued_run(kit, *gates, key=key)
         await kit.created(gate="flow:other", gates=[declared(7, name="flow:other")], flow="other")
         await claim(kit.store, 1)
         found = await kit.store.gates()

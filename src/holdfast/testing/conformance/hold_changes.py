@@ -12,18 +12,18 @@ from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
 from holdfast.types.audit import NewAudit
-from holdfast.types.hold import HoldChange, HoldKey, HoldRow, Note, Unchanged
+from holdfast.types.hold import HoldChange, HoldKey, HoldRow, Note, ChangeRefusal
 from holdfast.types.ids import HoldId, derived_id
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.record import Side
 from holdfast.types.status import HoldStatus, RunStatus
-from holdfast.types.terms import Approval, HoldTerms, Rung
+from holdfast.types.terms import ApprovalTerms, HoldTerms, Rung
 
 if TYPE_CHECKING:
     from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
 
-TERMS = HoldTerms(approval=Approval(mode="quorum", need=2, of=("group:a",)), ladder=(Rung("role:b", "4h"),))
+TERMS = HoldTerms(approval=ApprovalTerms(mode="quorum", need=2, of=("group:a",)), ladder=(Rung("role:b", "4h"),))
 CHANGED: dict[str, Any] = {
     "assignee": "Group: b",
     "assignee_type": "group",
@@ -192,7 +192,7 @@ class HoldChangeSuite:
         await written(kit, change)
         before = await traces(kit, hold)
         for again in (change, to(hold, {"priority": "high"}, audit=(entry(hold),), mail=("x", b""))):
-            assert await kit.store.change_hold(again) is Unchanged.stale
+            assert await kit.store.change_hold(again) is ChangeRefusal.stale
         assert await traces(kit, hold) == before
 
     @pytest.mark.covers("CP-9", "CP-14")
@@ -205,12 +205,12 @@ class HoldChangeSuite:
         row = await written(kit, to(hold, fields))
         assert row.status is status
         for name, value in {**CHANGED, **decided("eve"), **closed(HoldStatus.cancelled)}.items():
-            assert await kit.store.change_hold(to(row, {name: value})) is Unchanged.stale, name
-        assert await kit.store.change_hold(to(row, {"resumed_at": 8, "epoch": 9})) is Unchanged.stale
+            assert await kit.store.change_hold(to(row, {name: value})) is ChangeRefusal.stale, name
+        assert await kit.store.change_hold(to(row, {"resumed_at": 8, "epoch": 9})) is ChangeRefusal.stale
         assert await kit.hold(hold.id) == row
         resumed = await written(kit, to(row, {"resumed_at": 8}))
         assert (resumed.resumed_at, resumed.version, resumed.updated_at) == (8, row.version, row.updated_at)
-        assert await kit.store.change_hold(to(row, {"resumed_at": 9})) is Unchanged.stale
+        assert await kit.store.change_hold(to(row, {"resumed_at": 9})) is ChangeRefusal.stale
         assert await kit.hold(hold.id) == resumed
 
     @pytest.mark.covers("CP-14")
@@ -245,29 +245,29 @@ class HoldChangeSuite:
         history = await kit.store.history(hold.run)
         assert history is not None
         nobody = HoldChange(hold=HoldId(derived_id("x")), version=1, at=5, fields=decided())
-        assert await kit.store.change_hold(nobody) is Unchanged.unknown
+        assert await kit.store.change_hold(nobody) is ChangeRefusal.unknown
         await kit.store.delete_run(hold.run)
         await kit.store.adopt(history)
         adopted = await kit.hold(hold.id)
         assert adopted.read_only
         before = await traces(kit, hold)
         for change in (to(adopted, decided(), mail=("answer", b"")), to(adopted, notes=(note(hold),))):
-            assert await kit.store.change_hold(change) is Unchanged.read_only
+            assert await kit.store.change_hold(change) is ChangeRefusal.read_only
         assert await traces(kit, hold) == before
 
     async def test_link_is_used_once(self, kit: StoreKit) -> None:
         hold, other = await asked(kit), await asked(kit)
         row = await written(kit, to(hold, {"priority": "high"}, link="jti-1"))
         before = await traces(kit, hold)
-        assert await kit.store.change_hold(to(row, decided(), link="jti-1")) is Unchanged.link_used
-        assert await kit.store.change_hold(to(other, decided(), link="jti-1")) is Unchanged.link_used
+        assert await kit.store.change_hold(to(row, decided(), link="jti-1")) is ChangeRefusal.link_used
+        assert await kit.store.change_hold(to(other, decided(), link="jti-1")) is ChangeRefusal.link_used
         assert await traces(kit, hold) == before
         await written(kit, to(row, decided(), link="jti-2"))
 
     async def test_link_is_not_used_up_by_a_change_that_was_not_made(self, kit: StoreKit) -> None:
         hold = await asked(kit)
         row = await written(kit, to(hold, {"priority": "high"}))
-        assert await kit.store.change_hold(to(hold, decided(), link="j")) is Unchanged.stale
+        assert await kit.store.change_hold(to(hold, decided(), link="j")) is ChangeRefusal.stale
         await written(kit, to(row, decided(), link="j"))
 
     async def test_idempotency_key_is_one_persons_at_one_hold(self, kit: StoreKit) -> None:
@@ -282,7 +282,7 @@ class HoldChangeSuite:
             to(hold, decided(), key=key),
             to(row, decided(), key=HoldKey("user:ada", "k", "other")),
         ):
-            assert await kit.store.change_hold(again) is Unchanged.key_used
+            assert await kit.store.change_hold(again) is ChangeRefusal.key_used
         await written(kit, to(other, decided(), key=key))
         await written(kit, to(row, decided(), key=HoldKey("user:eve", "k", "digest")))
 
@@ -300,7 +300,7 @@ class HoldChangeSuite:
     async def test_one_of_many_wins_and_leaves_one_trace_of_each_kind(self, kit: StoreKit) -> None:
         hold = await asked(kit)
 
-        async def contend(store: Store, number: int) -> HoldRow | Unchanged:
+        async def contend(store: Store, number: int) -> HoldRow | ChangeRefusal:
             by = f"user:{number}"
             act = decided(by) if number % 2 else {**closed(HoldStatus.cancelled), "closed_by": by}
             message = OutboxMessage("hold.closed", f"{hold.id}:hold.closed:1", by.encode(), hold.id)
@@ -309,7 +309,7 @@ class HoldChangeSuite:
 
         answers = await kit.race(8, contend)
         (won,) = [answer for answer in answers if isinstance(answer, HoldRow)]
-        assert [answer for answer in answers if answer is not won] == [Unchanged.stale] * 7
+        assert [answer for answer in answers if answer is not won] == [ChangeRefusal.stale] * 7
         by = won.resolved_by or won.closed_by
         assert await kit.hold(hold.id) == won
         assert [a.action for a in await kit.store.audit("default")] == ["created", by]

@@ -11,7 +11,7 @@ from holdfast.store.lost_history import is_lost
 from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
-from holdfast.types.acknowledged import Acknowledged
+from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.event import EventRow
 from holdfast.types.ids import new_run_id
 from holdfast.types.record import Record, Refusal, Side
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.types.record import Lease
 
 
-def known(kit: StoreKit, lease: Lease, record: Record, **more: Any) -> Acknowledged:
+def known(kit: StoreKit, lease: Lease, record: Record, **more: Any) -> AcknowledgedState:
     """That this record was acknowledged."""
     told: dict[str, Any] = {
         "head": record.seq,
@@ -31,7 +31,7 @@ def known(kit: StoreKit, lease: Lease, record: Record, **more: Any) -> Acknowled
         "worker": lease.worker,
         **more,
     }
-    return Acknowledged(run=lease.run, **told)
+    return AcknowledgedState(run=lease.run, **told)
 
 
 @pytest.mark.anyio
@@ -145,5 +145,5 @@ class LosingSuite:
             assert await kit.store.lost_history(lost) is None
 
     async def test_run_that_is_not_there_is_nobodys_loss(self, kit: StoreKit) -> None:
-        lost = Acknowledged(run=new_run_id(), head=1, term=1, at=1)
+        lost = AcknowledgedState(run=new_run_id(), head=1, term=1, at=1)
         assert await kit.store.lost_history(lost) is None

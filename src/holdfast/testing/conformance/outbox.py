@@ -23,7 +23,7 @@ LEASE = 10 * MICROS
 DONE, DEAD, WAITING = OutboxState.done, OutboxState.dead, OutboxState.waiting
 
 
-async def told(kit: StoreKit, *messages: OutboxMessage, **given: str) -> str:
+async def run_with_messages(kit: StoreKit, *messages: OutboxMessage, **given: str) -> str:
     """The messages, with a run's first record."""
     lease = await kit.claimed(**given)
     await kit.written(lease, kit.record(1, side=Side(outbox=list(messages))))
@@ -42,7 +42,7 @@ async def claim(kit: StoreKit, limit: int = 9, topics: tuple[str, ...] = ()) -> 
 @pytest.mark.covers("NO-8")
 class OutboxSuite:
     async def test_message_is_claimed_as_it_was_written(self, kit: StoreKit) -> None:
-        run = await told(kit, OutboxMessage("t", "hold-1:k", b"\x00\xc3\xff", "hold-1"), tenant="acme")
+        run = await run_with_messages(kit, OutboxMessage("t", "hold-1:k", b"\x00\xc3\xff", "hold-1"), tenant="acme")
         (row,) = await claim(kit)
         assert (row.topic, row.key, row.payload, row.hold) == (
             "t",
@@ -56,20 +56,20 @@ class OutboxSuite:
         assert await kit.store.list_outbox() == [row]
 
     async def test_key_is_told_once_in_its_tenant(self, kit: StoreKit) -> None:
-        await told(kit, message(), message())
-        await told(kit, message(topic="other"))
-        await told(kit, message(), tenant="acme")
+        await run_with_messages(kit, message(), message())
+        await run_with_messages(kit, message(topic="other"))
+        await run_with_messages(kit, message(), tenant="acme")
         assert [(row.tenant, row.topic) for row in await kit.store.list_outbox()] == [
             ("default", "hold.created"),
             ("acme", "hold.created"),
         ]
         for row in await claim(kit):
             assert await kit.store.finish_outbox(row.id, attempt=1, state=DONE)
-        await told(kit, message())
+        await run_with_messages(kit, message())
         assert await claim(kit) == []
 
     async def test_claimed_message_is_nobody_elses_until_the_lease_is_over(self, kit: StoreKit) -> None:
-        await told(kit, message())
+        await run_with_messages(kit, message())
         (first,) = await claim(kit)
         assert await claim(kit) == []
         kit.clock.advance(seconds=10)
@@ -84,13 +84,13 @@ class OutboxSuite:
 
     async def test_message_waits_for_its_time(self, kit: StoreKit) -> None:
         later = kit.clock.now() + 60 * MICROS
-        await told(kit, message("later", due_at=later), message("now"))
+        await run_with_messages(kit, message("later", due_at=later), message("now"))
         assert [row.key for row in await claim(kit)] == ["now"]
         kit.clock.advance(seconds=60)
         assert [row.key for row in await claim(kit)] == ["now", "later"]
 
     async def test_message_that_failed_is_tried_again_then(self, kit: StoreKit) -> None:
-        await told(kit, message())
+        await run_with_messages(kit, message())
         (row,) = await claim(kit)
         again = kit.clock.now() + 30 * MICROS
         finish = kit.store.finish_outbox
@@ -102,7 +102,7 @@ class OutboxSuite:
         assert (retried.attempts, retried.error, retried.due_at) == (2, "refused", again)
 
     async def test_dead_message_is_told_after_a_replay(self, kit: StoreKit) -> None:
-        await told(kit, message())
+        await run_with_messages(kit, message())
         (row,) = await claim(kit)
         assert not await kit.store.replay_outbox(row.id)
         assert await kit.store.finish_outbox(row.id, attempt=1, state=DEAD, error="gave up")
@@ -120,14 +120,14 @@ class OutboxSuite:
 
     async def test_oldest_are_claimed_first_and_topics_chosen(self, kit: StoreKit) -> None:
         for number in range(3):
-            await told(kit, message(f"a{number}", "a"), message(f"b{number}", "b"))
+            await run_with_messages(kit, message(f"a{number}", "a"), message(f"b{number}", "b"))
             kit.clock.advance(seconds=1)
         assert [row.key for row in await claim(kit, limit=2)] == ["a0", "b0"]
         assert [row.key for row in await claim(kit, topics=("b", "c"))] == ["b1", "b2"]
         assert [row.key for row in await claim(kit)] == ["a1", "a2"]
 
     async def test_one_message_goes_to_one_of_many(self, kit: StoreKit) -> None:
-        await told(kit, *[message(f"k{number}") for number in range(12)])
+        await run_with_messages(kit, *[message(f"k{number}") for number in range(12)])
 
         async def contend(store: Store, _: int) -> list[int]:
             taken: list[int] = []
@@ -140,7 +140,7 @@ class OutboxSuite:
 
     async def test_lists_are_filtered(self, kit: StoreKit) -> None:
         hold = await asked(kit)
-        await told(kit, message(), tenant="acme")
+        await run_with_messages(kit, message(), tenant="acme")
         assert [row.key for row in await kit.store.list_outbox(tenant="acme")] == ["k"]
         assert [row.topic for row in await kit.store.list_outbox(hold=hold.id)] == ["hold.created"]
         assert await kit.store.list_outbox(state=DEAD, hold=hold.id) == []
@@ -173,7 +173,7 @@ class OutboxSuite:
 
     async def test_withdrawal_outlives_the_run_that_was_deleted(self, kit: StoreKit) -> None:
         hold = await asked(kit)
-        await told(kit, message("another"))
+        await run_with_messages(kit, message("another"))
         assert await kit.store.delete_run(hold.run)
         (row,) = await kit.store.list_outbox(hold=hold.id)
         assert (row.topic, row.state, row.run) == ("hold.closed", WAITING, None)

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
-from holdfast.types.hold import OF_OPEN_ONES, HoldChange, HoldClosed, HoldRow
+from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldChange, HoldClosed, HoldRow
 from holdfast.types.record import NewTimer, OutboxMessage, Refusal, Side
 from holdfast.types.status import ENDED, TRANSITIONS, HoldStatus, RunStatus
 
@@ -88,7 +88,7 @@ class SideSuite:
         for hold in holds:
             row = await kit.hold(hold)
             assert row.status is HoldStatus.cancelled
-            assert {name: getattr(row, name) for name in OF_OPEN_ONES} == dict.fromkeys(OF_OPEN_ONES)
+            assert {name: getattr(row, name) for name in OPEN_ONLY_FIELDS} == dict.fromkeys(OPEN_ONLY_FIELDS)
 
     @pytest.mark.covers("D-32")
     async def test_ending_record_closes_every_open_hold_and_timer_of_its_run(self, kit: StoreKit) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
-from holdfast.types.record import Kind, Migrated, Park, Record, Refusal, RunBatch, Side
+from holdfast.types.record import Kind, VersionChange, Park, Record, Refusal, RunBatch, Side
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def _over(kit: StoreKit, seq: int, term: int, hold: HoldId | None = None) -> Record:
     holds = () if hold is None else ((hold, "map.1[0]/", "confirm"),)
-    to = Migrated(seq=seq, version="v2", code="c2", holds=holds)
+    to = VersionChange(seq=seq, version="v2", code="c2", holds=holds)
     return kit.record(seq, kind=Kind.snapshot, outcome="migrated", term=term, side=Side(migrated=to))
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sys
 
-from holdfast.testing.proxy.process import obey
+from holdfast.testing.proxy.process import execute_command
 from holdfast.testing.proxy.proxy import Proxy
 from holdfast.testing.proxy.wire import place
 
@@ -16,7 +16,7 @@ async def _serve(listen: str, target: str) -> None:
     async with Proxy(target, host=host, port=port) as proxy:
         print(proxy.address, flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
-            print(obey(proxy, line), flush=True)
+            print(execute_command(proxy, line), flush=True)
 
 
 if __name__ == "__main__":

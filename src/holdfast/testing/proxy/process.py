@@ -64,7 +64,7 @@ class ProxyProcess:
         return said
 
 
-def obey(proxy: Proxy, line: str) -> str:
+def execute_command(proxy: Proxy, line: str) -> str:
     """Do what one line of the control channel says; its answer."""
     word, *args = line.split() or [""]
     try:

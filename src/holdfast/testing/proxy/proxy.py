@@ -9,7 +9,7 @@ import socket
 from types import TracebackType
 from typing import Final
 
-from holdfast.testing.proxy.wire import Blow, Counts, Way, Wire, bound, by_way_of, place
+from holdfast.testing.proxy.wire import PendingCut, Counts, Way, Wire, bound, by_way_of, place
 
 QUEUED: Final = 64
 
@@ -32,7 +32,7 @@ class Proxy:
         self._ways: frozenset[Way] = frozenset()
         self._clear = asyncio.Event()
         self._clear.set()
-        self._blows: list[Blow] = []
+        self._blows: list[PendingCut] = []
         self._wires: set[Wire] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._keeper: socket.socket | None = None
@@ -106,7 +106,7 @@ class Proxy:
         """Reset the first connection that carries more than `count` bytes that way from now on, right behind
         them: in the middle of a statement, or (0, "down") when the answer is due. Once; the event says
         when."""
-        blow = Blow(count=count, way=way, struck=asyncio.Event(), passed={})
+        blow = PendingCut(count=count, way=way, struck=asyncio.Event(), passed={})
         self._blows.append(blow)
         return blow.struck
 

@@ -32,7 +32,7 @@ class Counts(msgspec.Struct, kw_only=True):
     down: int = 0
 
 
-class Blow(msgspec.Struct, kw_only=True):
+class PendingCut(msgspec.Struct, kw_only=True):
     """The next connection that carries so many more bytes is cut right behind them."""
 
     count: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.store.sql.postgres.address import Settings, settings_of
+from holdfast.store.sql.postgres.address import PostgresSettings, settings_for
 from holdfast.store.sql.postgres.store import PostgresStore
 
-__all__ = ["PostgresStore", "Settings", "settings_of"]
+__all__ = ["PostgresStore", "PostgresSettings", "settings_for"]

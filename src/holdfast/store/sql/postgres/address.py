@@ -13,7 +13,7 @@ from holdfast.errors import SettingsError
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}\Z")
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PostgresSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`pooled`: whether a pooling proxy may stand between, so that nothing of a session can be kept. None:
     found out when the store is opened."""
 
@@ -37,10 +37,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return urlunsplit((parts.scheme, f"{user}{at}{hosts}", parts.path, "", ""))
 
 
-OWN = frozenset(Settings.__struct_fields__) - {"dsn"}
+OWN_SETTINGS = frozenset(PostgresSettings.__struct_fields__) - {"dsn"}
 
 
-def settings_of(address: str, given: dict[str, Any], forms: str) -> Settings:
+def settings_for(address: str, given: dict[str, Any], forms: str) -> PostgresSettings:
     """Our own settings are taken out of the query; the rest is the driver's (sslmode, ...).
 
     Raises SettingsError."""
@@ -49,11 +49,11 @@ def settings_of(address: str, given: dict[str, Any], forms: str) -> Settings:
         asked = parse_qsl(parts.query, keep_blank_values=True)
     except ValueError as error:
         raise SettingsError(f"{address!r} is not the address of a database: {error}.", hint=forms) from error
-    theirs = [(name, value) for name, value in asked if name not in OWN]
-    ours = {name: value for name, value in asked if name in OWN} | given
+    theirs = [(name, value) for name, value in asked if name not in OWN_SETTINGS]
+    ours = {name: value for name, value in asked if name in OWN_SETTINGS} | given
     dsn = urlunsplit((parts.scheme, parts.netloc, parts.path, urlencode(theirs), ""))
     try:
-        settings = msgspec.convert({**ours, "dsn": dsn}, Settings, strict=False)
+        settings = msgspec.convert({**ours, "dsn": dsn}, PostgresSettings, strict=False)
     except msgspec.ValidationError as error:
         raise SettingsError(f"A setting of {address!r} means nothing: {error}.", hint=forms) from error
     if not _NAME.match(settings.schema):

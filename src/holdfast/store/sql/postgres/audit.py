@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.types.audit import GENESIS, AuditRow, NewAudit, chained
+from holdfast.types.audit import GENESIS, AuditRow, NewAudit, next_row
 
 _FIELDS = ("tenant", "seq", "at", "actor", "action", "hold", "run", "data", "prev", "hash")
 _COLUMNS = ", ".join(_FIELDS)
@@ -20,7 +20,7 @@ _IN_ORDER = f"SELECT {_COLUMNS} FROM @audit WHERE tenant = ? AND seq > ? ORDER B
 _OF_HOLD = f"SELECT {_COLUMNS} FROM @audit WHERE tenant = ? AND seq > ? AND hold = ? ORDER BY seq LIMIT ?"
 
 
-class Entries:
+class AuditEntries:
     """What a transaction has to say, appended at its end: the chains are locked for a moment only, and in one
     order by everybody."""
 
@@ -44,7 +44,7 @@ async def append(conn: Conn, tenant: str, entries: Sequence[NewAudit]) -> list[A
     written: list[AuditRow] = []
     for entry in entries:
         seq += 1
-        added = chained(tenant, seq, hash_, entry)
+        added = next_row(tenant, seq, hash_, entry)
         hash_ = added.hash
         written.append(added)
     await conn.many(_APPEND, [_values(added) for added in written])

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.store.limits import Porter, Taken
+from holdfast.store.limits import Admission, ClaimResult
 from holdfast.store.protocols import Claim, ClaimRequest
-from holdfast.store.sql.choose import Choice, Ready, Standing
+from holdfast.store.sql.choose import ClaimSelection, ReadyRun, CandidateTenant
 from holdfast.store.sql.postgres import gates
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.runs import COLUMNS, run_row
@@ -117,7 +117,7 @@ SELECT @now(NULL), array(SELECT key FROM held), array(SELECT id FROM held)"""
 _REST = "UPDATE @runs SET status = ?, updated_at = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
 
 
-class Past(msgspec.Struct, frozen=True):
+class AdmissionFilter(msgspec.Struct, frozen=True):
     """Whom gates let pass: the lines that move, and the keys that are passed over in them, each with the sign
     of its line. In lines that are stopped only those keys that are exempt."""
 
@@ -127,7 +127,7 @@ class Past(msgspec.Struct, frozen=True):
     exempt: list[str]
 
 
-class Lined(msgspec.Struct, frozen=True):
+class QueuesToLock(msgspec.Struct, frozen=True):
     """Runs stand in these lines too: who takes one has to lock its gates first."""
 
     lines: list[str]
@@ -144,31 +144,31 @@ async def claim_named(
     return [_claim(values, want, {}) for values in taken]
 
 
-async def claim(conn: Conn, now: int | None, want: ClaimRequest) -> Taken | Lined:
+async def claim(conn: Conn, now: int | None, want: ClaimRequest) -> ClaimResult | QueuesToLock:
     """Chosen without locks, then taken if nobody was faster; who comes too late looks at what is left."""
     claims: list[Claim] = []
     tried: list[int] = []
-    porter: Porter | None = None
+    porter: Admission | None = None
     for _ in range(ROUNDS):
         found = await candidates(conn, now, want, tried, want.limit - len(claims))
         lines = [row[6] for row in found if row[3] is None]
         if lines and porter is None:
             # Most shut gates are found shut without a lock; where one is open nothing is taken this way.
-            porter = await gates.porter(conn, now, [line[1:] for line in lines], lock=False)
+            porter = await gates.load_admission(conn, now, [line[1:] for line in lines], lock=False)
             if porter.open_lines(lines) and not claims:
-                return Lined(lines)
-        choice = chosen([row for row in found if row[3] is not None], Choice(want.limit - len(claims)))
+                return QueuesToLock(lines)
+        choice = select_runs([row for row in found if row[3] is not None], ClaimSelection(want.limit - len(claims)))
         if not choice.keys:
             break
         claims += await take(conn, now, want, choice, gated=False)
         if len(claims) >= want.limit:
             break
         tried += choice.keys
-    return Taken(claims, porter is not None, None if porter is None else porter.opens_at)
+    return ClaimResult(claims, porter is not None, None if porter is None else porter.opens_at)
 
 
 async def take(
-    conn: Conn, now: int | None, want: ClaimRequest, choice: Choice, *, gated: bool
+    conn: Conn, now: int | None, want: ClaimRequest, choice: ClaimSelection, *, gated: bool
 ) -> list[Claim]:
     keys = choice.keys
     taken = await conn.rows(
@@ -183,7 +183,7 @@ def _claim(values: Row, want: ClaimRequest, since: dict[int, int]) -> Claim:
 
 
 async def candidates(
-    conn: Conn, now: int | None, want: ClaimRequest, tried: list[int], limit: int, past: Past | None = None
+    conn: Conn, now: int | None, want: ClaimRequest, tried: list[int], limit: int, past: AdmissionFilter | None = None
 ) -> list[Row]:
     lanes = None if want.lanes is None else list(want.lanes)
     versions = None if want.versions is None else list(want.versions)
@@ -195,15 +195,15 @@ async def candidates(
     )  # fmt: skip
 
 
-def chosen(found: list[Row], choice: Choice) -> Choice:
+def select_runs(found: list[Row], choice: ClaimSelection) -> ClaimSelection:
     """By priority; within one, fair between tenants."""
     for urgency in sorted({row[0] for row in found}):
-        tenants: dict[str, Standing] = {}
+        tenants: dict[str, CandidateTenant] = {}
         # Backwards: the next one stands last.
         level = sorted((row for row in found if row[0] == urgency), key=_order, reverse=True)
         for _, name, ready_at, key, running, turn, gate, starts in level:
-            tenant = tenants.setdefault(name, Standing(name, running, turn, []))
-            tenant.ready.append(Ready(ready_at, key, gate, starts))
+            tenant = tenants.setdefault(name, CandidateTenant(name, running, turn, []))
+            tenant.ready.append(ReadyRun(ready_at, key, gate, starts))
         choice.serve(tenants.values())
     return choice
 
@@ -221,5 +221,5 @@ async def extend(conn: Conn, now: int | None, leases: Sequence[Lease], ttl: int)
     return found[0], [(lease.key, lease.run) in held for lease in leases]
 
 
-async def rest(conn: Conn, now: int, lease: Lease, status: RunStatus) -> bool:
+async def set_idle(conn: Conn, now: int, lease: Lease, status: RunStatus) -> bool:
     return await conn.run(_REST, status, now, lease.key, lease.run, lease.term, lease.worker) == 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.store.limits import Porter, Taken
+from holdfast.store.limits import Admission, ClaimResult
 from holdfast.store.protocols import Claim, ClaimRequest, NewRun, RunRow
-from holdfast.store.sql.choose import Choice
+from holdfast.store.sql.choose import ClaimSelection
 from holdfast.store.sql.postgres import claim, gates, runs
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.listen import notify
@@ -16,17 +16,17 @@ from holdfast.types.limit_rows import root_of
 _AT_GATE = "SELECT key, gate, status = 'pending' FROM @runs WHERE id = ? AND gate <> '' AND worker IS NULL"
 
 
-async def claim_past(conn: Conn, now: int | None, want: ClaimRequest, lines: list[str]) -> Taken:
+async def claim_with_limits(conn: Conn, now: int | None, want: ClaimRequest, lines: list[str]) -> ClaimResult:
     """Runs at no gate and those of the lines, in one order."""
-    porter = await gates.porter(conn, now, [line[1:] for line in lines], lock=True)
+    porter = await gates.load_admission(conn, now, [line[1:] for line in lines], lock=True)
     claims: list[Claim] = []
     tried: list[int] = []
     kept_out = False
     # Each round takes from more keys: those whom it found at a shut gate are passed over by the next.
     for _ in range(claim.ROUNDS):
-        past = _past(porter, lines)
+        past = _admission_filter(porter, lines)
         found = await claim.candidates(conn, now, want, tried, want.limit - len(claims), past)
-        choice = claim.chosen(found, Choice(want.limit - len(claims), porter))
+        choice = claim.select_runs(found, ClaimSelection(want.limit - len(claims), porter))
         kept_out = kept_out or choice.refused or len(past.open) < len(lines) or bool(past.shut)
         if not choice.keys:
             break
@@ -39,30 +39,30 @@ async def claim_past(conn: Conn, now: int | None, want: ClaimRequest, lines: lis
         if len(claims) >= want.limit:
             break
         tried += choice.keys
-    return Taken(claims, kept_out, porter.opens_at)
+    return ClaimResult(claims, kept_out, porter.opens_at)
 
 
-def _past(porter: Porter, lines: list[str]) -> claim.Past:
+def _admission_filter(porter: Admission, lines: list[str]) -> claim.AdmissionFilter:
     shut = [f"+{name}" for name in porter.shut(starts=True)]
     shut += [f"-{name}" for name in porter.shut(starts=False)]
     exempt = {line: found for line in lines if (found := porter.exempt(line)) is not None}
     keys = sorted({key for of_line in exempt.values() for key in of_line})
-    return claim.Past(porter.open_lines(lines), shut, list(exempt), keys)
+    return claim.AdmissionFilter(porter.open_lines(lines), shut, list(exempt), keys)
 
 
-async def claim_named(conn: Conn, now: int | None, want: ClaimRequest) -> Taken:
+async def claim_named(conn: Conn, now: int | None, want: ClaimRequest) -> ClaimResult:
     """A run that the plain way did not take: perhaps because it stands at a gate."""
     stands = await conn.row(_AT_GATE, want.run)
     if stands is None:
-        return Taken([])
+        return ClaimResult([])
     key, gate, starts = stands
-    porter = await gates.porter(conn, now, [root_of(gate)], lock=True)
+    porter = await gates.load_admission(conn, now, [root_of(gate)], lock=True)
     if not porter.passes(gate, starts=starts):
-        return Taken([], True, porter.opens_at)
+        return ClaimResult([], True, porter.opens_at)
     claims = await claim.claim_named(conn, now, want, passes=True)
     if claims:
         await gates.write_starts(conn, [(key, start) for start in porter.enter(gate, starts=starts)])
-    return Taken(claims)
+    return ClaimResult(claims)
 
 
 async def create(conn: Conn, now: int, given: int | None, new: NewRun) -> tuple[RunRow, bool]:
@@ -70,7 +70,7 @@ async def create(conn: Conn, now: int, given: int | None, new: NewRun) -> tuple[
     await gates.declare(conn, now, new.gates)
     porter = None
     if new.claimed_by is not None:
-        porter = await gates.porter(conn, given, [root_of(new.gate)], lock=True)
+        porter = await gates.load_admission(conn, given, [root_of(new.gate)], lock=True)
         if not porter.passes(new.gate, starts=True):
             new, porter = msgspec.structs.replace(new, claimed_by=None, lease_until=None), None
     made = await runs.create(conn, now, new)

@@ -14,7 +14,7 @@ _TABLE = re.compile(r"@(\w+)")
 _MARK, _NUL, _ITSELF = "\ue0c0", "\ue0c00", "\ue0c01"
 
 
-class Raw(Protocol):
+class DriverConnection(Protocol):
     """What this folder uses of asyncpg's connections (their own annotations are half known to checkers)."""
 
     async def fetch(self, query: str, *args: Any) -> list[Any]: ...
@@ -38,12 +38,12 @@ class Conn:
     __slots__ = ("raw", "schema")
 
     def __init__(self, raw: Any, schema: str) -> None:
-        self.raw = cast("Raw", raw)
+        self.raw = cast("DriverConnection", raw)
         self.schema = schema
 
     async def rows(self, text: str, *args: Any) -> list[Row]:
-        found = await self.raw.fetch(statement(text, self.schema), *map(written, args))
-        return [read(tuple(values)) for values in found]
+        found = await self.raw.fetch(statement(text, self.schema), *map(to_column, args))
+        return [from_columns(tuple(values)) for values in found]
 
     async def row(self, text: str, *args: Any) -> Row | None:
         """The first row."""
@@ -52,39 +52,39 @@ class Conn:
 
     async def run(self, text: str, *args: Any) -> int:
         """Answers how many rows were touched."""
-        status = await self.raw.execute(statement(text, self.schema), *map(written, args))
+        status = await self.raw.execute(statement(text, self.schema), *map(to_column, args))
         count = status.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
 
     async def many(self, text: str, each: Iterable[Sequence[Any]]) -> None:
         """The same for each, sent together."""
-        values = [tuple(map(written, args)) for args in each]
+        values = [tuple(map(to_column, args)) for args in each]
         if values:
             await self.raw.executemany(statement(text, self.schema), values)
 
 
-def written(value: Any) -> Any:
+def to_column(value: Any) -> Any:
     """A value as a column can have it."""
     if isinstance(value, str):
         if "\0" in value or _MARK in value:
             return value.replace(_MARK, _ITSELF).replace("\0", _NUL)
     elif isinstance(value, list):
-        return [written(each) for each in cast("list[Any]", value)]
+        return [to_column(each) for each in cast("list[Any]", value)]
     return value
 
 
-def read(values: Row) -> Row:
+def from_columns(values: Row) -> Row:
     for value in values:
         if type(value) is str and _MARK in value:
-            return tuple(_read(each) for each in values)
+            return tuple(_from_column(each) for each in values)
         if type(value) is list:
-            return tuple(_read(each) for each in values)
+            return tuple(_from_column(each) for each in values)
     return values
 
 
-def _read(value: Any) -> Any:
+def _from_column(value: Any) -> Any:
     if type(value) is str and _MARK in value:
         return value.replace(_NUL, "\0").replace(_ITSELF, _MARK)
     if type(value) is list:
-        return [_read(each) for each in cast("list[Any]", value)]
+        return [_from_column(each) for each in cast("list[Any]", value)]
     return value

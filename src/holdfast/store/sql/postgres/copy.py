@@ -16,27 +16,27 @@ from holdfast.errors import HoldfastError
 from holdfast.store.copy import (
     BATCH,
     BLOB_BYTES,
-    LEFT,
-    OWN,
+    NOT_COPIED,
+    GENERATED_COLUMNS,
     Counters,
-    Held,
-    Mark,
-    Reached,
-    Rule,
-    Shape,
+    WorkerLeases,
+    MoveMark,
+    CopyProgress,
+    CopyRule,
+    TableShape,
     Values,
-    fitting,
-    reached_at,
+    batch_size,
+    copy_progress,
     require_state,
     select,
 )
 from holdfast.store.sql.postgres import write_barrier
-from holdfast.store.sql.postgres.address import Settings
-from holdfast.store.sql.postgres.connect import Conn, written
-from holdfast.store.sql.postgres.errors import AGAIN, FAULTS, translated
-from holdfast.store.sql.postgres.migrate import standing
-from holdfast.store.sql.postgres.servers import Servers
-from holdfast.store.sql.postgres.session import hush
+from holdfast.store.sql.postgres.address import PostgresSettings
+from holdfast.store.sql.postgres.connect import Conn, to_column
+from holdfast.store.sql.postgres.errors import RETRYABLE_ERRORS, DRIVER_ERRORS, translated
+from holdfast.store.sql.postgres.migrate import migration_state
+from holdfast.store.sql.postgres.servers import PostgresServers
+from holdfast.store.sql.postgres.session import idle_timeout_statement
 from holdfast.store.sql.postgres.store import PostgresStore
 
 T = TypeVar("T")
@@ -45,10 +45,10 @@ _TRIES = 20
 _PATIENCE = "SET LOCAL lock_timeout = '2s'"
 
 
-class Line:
+class CopyConnection:
     """Connects when it is first used, and again where the connection is gone."""
 
-    def __init__(self, servers: Servers) -> None:
+    def __init__(self, servers: PostgresServers) -> None:
         self._settings = servers.settings
         self._servers = servers
         self._raw: Any = None
@@ -65,14 +65,14 @@ class Line:
                 return await query(await self._connected())
             except HoldfastError:
                 raise
-            except (*FAULTS, ValueError) as error:
+            except (*DRIVER_ERRORS, ValueError) as error:
                 raise translated(error, self._settings.shown) from error
 
     async def write(self, work: Callable[[Conn], Awaitable[T]]) -> T:
         async def transact(conn: Conn) -> T:
             raw: Any = conn.raw
             async with raw.transaction():
-                await conn.run(hush(self._settings))
+                await conn.run(idle_timeout_statement(self._settings))
                 return await work(conn)
 
         return await self.read(transact)
@@ -85,7 +85,7 @@ class Line:
             async with raw.transaction():
                 await conn.run(_PATIENCE)
                 # With all the locks there are: whoever stops here must not stop the whole fleet.
-                await conn.run(hush(self._settings))
+                await conn.run(idle_timeout_statement(self._settings))
                 await write_barrier.lock(conn)
                 return await work(conn)
 
@@ -95,7 +95,7 @@ class Line:
                 left -= 1
                 try:
                     return await locked(conn)
-                except (asyncpg.LockNotAvailableError, *AGAIN):
+                except (asyncpg.LockNotAvailableError, *RETRYABLE_ERRORS):
                     if not left:
                         raise
                     await asyncio.sleep(0.1)
@@ -107,7 +107,7 @@ class Line:
         if raw is not None:
             try:
                 await raw.close(timeout=5)
-            except FAULTS:
+            except DRIVER_ERRORS:
                 raw.terminate()
 
     async def _connected(self) -> Conn:
@@ -144,21 +144,21 @@ _FLOOR = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20"
 _HERE = "SELECT pg_current_xact_id()::text::bigint << 20"
 
 
-class PostgresHalf:
+class PostgresMoveEndpoint:
     """Rows go in by COPY, on one connection."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: PostgresSettings) -> None:
         self._settings = settings
         schema = "" if settings.schema == "holdfast" else f"?schema={settings.schema}"
         self.where = f"{settings.shown}{schema}"
-        self._servers = Servers(settings)
-        self._line = Line(self._servers)
+        self._servers = PostgresServers(settings)
+        self._line = CopyConnection(self._servers)
         self._types: dict[str, dict[str, str]] = {}
 
     # Whichever half it is.
 
     async def exists(self) -> bool:
-        return (await self._line.read(lambda conn: standing(conn, self.where))).expanded > 0
+        return (await self._line.read(lambda conn: migration_state(conn, self.where))).expanded > 0
 
     async def prepare(self) -> None:
         await (await PostgresStore.open(self._settings)).close()
@@ -166,26 +166,26 @@ class PostgresHalf:
     async def identity(self) -> str:
         return f"{await self._line.one(_IDENTITY)} {self._settings.schema}"
 
-    async def mark(self) -> Mark | None:
+    async def mark(self) -> MoveMark | None:
         return await self._line.read(write_barrier.read_mark)
 
-    async def shapes(self) -> dict[str, Shape]:
+    async def shapes(self) -> dict[str, TableShape]:
         await self._know_types()
         keys = await self._line.read(lambda conn: conn.rows(_KEYS, conn.schema))
         return {
-            table: Shape(
-                table, tuple(key), tuple(sorted(set(self._types[table]) - OWN.get(table, frozenset())))
+            table: TableShape(
+                table, tuple(key), tuple(sorted(set(self._types[table]) - GENERATED_COLUMNS.get(table, frozenset())))
             )
             for table, key in keys
-            if table not in LEFT
+            if table not in NOT_COPIED
         }
 
-    async def count(self, rule: Rule) -> int:
+    async def count(self, rule: CopyRule) -> int:
         return await self._line.one(f"SELECT count(*) FROM @{rule.table} WHERE {rule.where}")
 
-    async def rows(self, shape: Shape, after: Values | None) -> list[Values]:
+    async def rows(self, shape: TableShape, after: Values | None) -> list[Values]:
         async def batch(conn: Conn) -> list[Values]:
-            limit = BATCH if shape.table != "blobs" else await _fitting(conn, after)
+            limit = BATCH if shape.table != "blobs" else await _batch_size(conn, after)
             text = select(shape, f"@{shape.table}", begun=after is not None)
             keys = zip(shape.key, after or (), strict=after is not None)
             beyond = [bool(value) if types[name] == "boolean" else value for name, value in keys]
@@ -193,7 +193,7 @@ class PostgresHalf:
 
         types, flags = self._types[shape.table], self._flags(shape)
         found = await self._line.read(batch)
-        return [_carried(values, flags) for values in found] if flags else found
+        return [_portable_values(values, flags) for values in found] if flags else found
 
     async def now(self) -> int:
         return await self._line.one("SELECT @now(NULL)")
@@ -203,10 +203,10 @@ class PostgresHalf:
 
     # As the source.
 
-    async def leases(self) -> list[Held]:
-        return [Held(*found) for found in await self._line.read(lambda conn: conn.rows(_HELD))]
+    async def leases(self) -> list[WorkerLeases]:
+        return [WorkerLeases(*found) for found in await self._line.read(lambda conn: conn.rows(_HELD))]
 
-    async def stop_claims(self, mark: Mark) -> None:
+    async def stop_claims(self, mark: MoveMark) -> None:
         await self._line.alone(lambda conn: write_barrier.stop_claims(conn, mark))
 
     async def seal(self, *, fence: bool) -> None:
@@ -246,7 +246,7 @@ class PostgresHalf:
     async def feed_floor(self) -> int | None:
         return await self._line.one(_FLOOR)
 
-    async def begin(self, mark: Mark) -> None:
+    async def begin(self, mark: MoveMark) -> None:
         async def begun(conn: Conn) -> None:
             require_state(await write_barrier.read_mark(conn), None)
             await write_barrier.write_mark(conn, mark)
@@ -254,14 +254,14 @@ class PostgresHalf:
 
         await self._line.alone(begun)
 
-    async def reached(self) -> dict[str, Reached]:
+    async def reached(self) -> dict[str, CopyProgress]:
         sql = "SELECT name, after, rows, done FROM @moved_tables"
         return {
-            name: reached_at(after, count, done)
+            name: copy_progress(after, count, done)
             for name, after, count, done in await self._line.read(lambda conn: conn.rows(sql))
         }
 
-    async def put(self, shape: Shape, batch: Sequence[Values], was: Reached, now: Reached) -> bool:
+    async def put(self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress) -> bool:
         async def putting(conn: Conn) -> bool:
             require_state(await write_barrier.read_mark(conn), "filling")
             new = "INSERT INTO @moved_tables (name, rows, done) VALUES (?, 0, false) ON CONFLICT DO NOTHING"
@@ -292,10 +292,10 @@ class PostgresHalf:
 
     # Rows.
 
-    async def _copy_in(self, conn: Conn, shape: Shape, batch: Sequence[Values]) -> None:
+    async def _copy_in(self, conn: Conn, shape: TableShape, batch: Sequence[Values]) -> None:
         flags = frozenset(self._flags(shape))
         kept: list[Values] = [
-            tuple(bool(v) if i in flags else written(v) for i, v in enumerate(values)) for values in batch
+            tuple(bool(v) if i in flags else to_column(v) for i, v in enumerate(values)) for values in batch
         ]
         names = [*shape.columns]
         if shape.table == "holds":
@@ -303,11 +303,11 @@ class PostgresHalf:
             kept = [(*values, _also_for(values[terms])) for values in kept]
             names.append("shared")
         if shape.table == "feed" and await self._feed_anew(conn):
-            kept = await _placed(conn, names, kept)
+            kept = await _feed_positions(conn, names, kept)
         raw: Any = conn.raw
         await raw.copy_records_to_table(shape.table, schema_name=conn.schema, columns=names, records=kept)
 
-    def _flags(self, shape: Shape) -> list[int]:
+    def _flags(self, shape: TableShape) -> list[int]:
         types = self._types[shape.table]
         return [i for i, name in enumerate(shape.columns) if types[name] == "boolean"]
 
@@ -322,7 +322,7 @@ class PostgresHalf:
                 self._types.setdefault(table, {})[column] = kind
 
 
-def _carried(values: Values, flags: Sequence[int]) -> Values:
+def _portable_values(values: Values, flags: Sequence[int]) -> Values:
     row = list(values)
     for i in flags:
         row[i] = int(row[i])
@@ -334,20 +334,20 @@ def _also_for(terms: str) -> list[str]:
     if terms == "{}":
         return []
     found: list[str] = msgspec.json.decode(terms).get("also_for", [])
-    return [written(each) for each in found]
+    return [to_column(each) for each in found]
 
 
-async def _placed(conn: Conn, columns: Sequence[str], batch: Sequence[Values]) -> list[Values]:
+async def _feed_positions(conn: Conn, columns: Sequence[str], batch: Sequence[Values]) -> list[Values]:
     """Positions of this transaction, in the order of the old ones (`feed` in schema/0001)."""
     ((here,),) = await conn.rows(_HERE)
     place = columns.index("pos")
     return [(*row[:place], here + (i << 6), *row[place + 1 :]) for i, row in enumerate(batch, 1)]
 
 
-async def _fitting(conn: Conn, after: Values | None) -> int:
+async def _batch_size(conn: Conn, after: Values | None) -> int:
     """How many of the next blobs are read at once."""
     sql = "SELECT size FROM @blobs WHERE NOT condemned AND number > ? ORDER BY number LIMIT ?"
-    return fitting((size for (size,) in await conn.rows(sql, (after or (-1,))[0], BATCH)), BLOB_BYTES)
+    return batch_size((size for (size,) in await conn.rows(sql, (after or (-1,))[0], BATCH)), BLOB_BYTES)
 
 
 async def _sequences(conn: Conn) -> dict[str, str]:

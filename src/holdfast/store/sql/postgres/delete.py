@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.store.hold_rules import DELETED
+from holdfast.store.hold_rules import RUN_DELETED_REASON
 from holdfast.store.sql.postgres import outbox
-from holdfast.store.sql.postgres.audit import Entries
+from holdfast.store.sql.postgres.audit import AuditEntries
 from holdfast.store.sql.postgres.connect import Conn, statement
-from holdfast.store.sql.postgres.run_holds import Whose
+from holdfast.store.sql.postgres.run_holds import PostgresRunRef
 from holdfast.store.sql.postgres.side import close_all
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED
@@ -54,16 +54,16 @@ async def delete(conn: Conn, now: int, run: RunId, ended: bool) -> bool:
     key, holds = found[0], found[4]
     await outbox.drop(conn, key, holds)
     if holds:
-        await _close_holds(conn, now, Whose(key, run, found[3]), holds)
+        await _close_holds(conn, now, PostgresRunRef(key, run, found[3]), holds)
     records = (key << 32, key << 32 | 0xFFFF_FFFF)
     await conn.run(_DELETE, *records * len(_BY_KEY), *[key] * len(_OF_RUN), *[holds] * len(_OF_HOLD), key)
     return True
 
 
-async def _close_holds(conn: Conn, now: int, run: Whose, holds: list[str]) -> None:
+async def _close_holds(conn: Conn, now: int, run: PostgresRunRef, holds: list[str]) -> None:
     """Those still open are closed first: what was sent about them is to be withdrawn, and the audit says so.
     Of what was to be told before, nothing is left to tell."""
-    entries = Entries()
-    await close_all(conn, now, run, DELETED, entries)
+    entries = AuditEntries()
+    await close_all(conn, now, run, RUN_DELETED_REASON, entries)
     await entries.append(conn)
-    await outbox.let_go(conn, holds)
+    await outbox.detach_from_run(conn, holds)

@@ -165,7 +165,7 @@ def _changed(kind: str, thing: str, wanted: str, found: str, schema: str) -> Dri
         )
     what = f"the {kind} {thing} is {found or 'plain'!r}, not {wanted or 'plain'!r}"
     # Room in pages and the like: slower or faster, never wrong.
-    return Drift(what=what, todo=_mend(kind, thing, wanted, schema), grave=kind != "table")
+    return Drift(what=what, todo=_repair(kind, thing, wanted, schema), grave=kind != "table")
 
 
 def _remedy(kind: str, thing: str, how: str, schema: str) -> str:
@@ -180,7 +180,7 @@ def _remedy(kind: str, thing: str, how: str, schema: str) -> str:
     return _RESTORE
 
 
-def _mend(kind: str, thing: str, wanted: str, schema: str) -> str:
+def _repair(kind: str, thing: str, wanted: str, schema: str) -> str:
     table, _, name = thing.partition(".")
     again = _remedy(kind, thing, wanted, schema)
     if kind == "constraint":

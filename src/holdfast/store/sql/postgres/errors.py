@@ -16,9 +16,9 @@ from holdfast.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
-from holdfast.store.copy import refusal
+from holdfast.store.copy import barrier_error_for
 
-FAULTS = (
+DRIVER_ERRORS = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
@@ -27,7 +27,7 @@ FAULTS = (
 )
 """What the driver raises."""
 
-LOST = (
+CONNECTION_ERRORS = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.AdminShutdownError,
@@ -37,10 +37,10 @@ LOST = (
 )
 """The connection is gone; whether its last statement was carried out is not known."""
 
-AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+RETRYABLE_ERRORS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 """The server rolled the transaction back so that another could go on."""
 
-_BUSY = (asyncpg.TooManyConnectionsError, asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError, *AGAIN)
+_BUSY = (asyncpg.TooManyConnectionsError, asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError, *RETRYABLE_ERRORS)
 _FULL = (asyncpg.DiskFullError, asyncpg.OutOfMemoryError)
 _DAMAGED = (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError)
 _WRITABLE = "Give the address of the primary, or all servers of the cluster: postgresql://one,two/database."
@@ -61,7 +61,7 @@ def translated(error: BaseException, where: str) -> HoldfastError:
 def _refused(error: BaseException, where: str) -> HoldfastError | None:
     """What somebody has to mend."""
     if isinstance(error, asyncpg.CheckViolationError):
-        return refusal(str(error), where)
+        return barrier_error_for(str(error), where)
     if isinstance(error, asyncpg.InvalidCatalogNameError):
         return StoreUnavailableError(
             f"There is no database at {where}: {error}.", hint="Create it (createdb), or mend the address."
@@ -103,7 +103,7 @@ def _unreachable(error: BaseException, where: str) -> HoldfastError:
         return StoreUnavailableError(
             f"None of the servers at {where} takes writes: they are replicas.", hint=_WRITABLE, away=True
         )
-    if isinstance(error, (*LOST, asyncpg.InternalClientError, TimeoutError)):
+    if isinstance(error, (*CONNECTION_ERRORS, asyncpg.InternalClientError, TimeoutError)):
         return StoreUnavailableError(
             f"The database {where} cannot be reached: {_reason(error)}.",
             hint="Check that the server runs and that its address is right; what was not acknowledged may be "

@@ -21,14 +21,14 @@ from holdfast.store.protocols import NewRun, RunRow
 from holdfast.store.sql.postgres import losing
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.store.sql.postgres.servers import Servers
+from holdfast.store.sql.postgres.servers import PostgresServers
 from holdfast.telemetry import log
-from holdfast.types.acknowledged import Acknowledged
+from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.record import Lease, RunBatch, SettleAnswer
 
-MOST: Final = 10_000
+MAX_REMEMBERED: Final = 10_000
 _AT_ONCE: Final = 1000
 _NAMED: Final = 20
 _LOOKED_FOR: Final = 3600.0  # seconds
@@ -36,10 +36,10 @@ _LOOKED_FOR: Final = 3600.0  # seconds
 _Newest = tuple[int, int, int, str, int]  # head, the term and instant of that record, for whom, last event
 
 
-class Acks:
+class Acknowledgements:
     """Written on whatever loop and thread uses the store."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MAX_REMEMBERED) -> None:
         self._most = most
         self._lock = threading.Lock()
         self._runs: OrderedDict[RunId, _Newest] = OrderedDict()
@@ -47,7 +47,7 @@ class Acks:
         self._mail: OrderedDict[RunId, tuple[int, int]] = OrderedDict()
         self._holds: OrderedDict[HoldId, tuple[RunId, int, int]] = OrderedDict()
         # Runs that did things and were not there after a failover, and until when we look for them.
-        self._gone: OrderedDict[RunId, Acknowledged] = OrderedDict()
+        self._gone: OrderedDict[RunId, AcknowledgedState] = OrderedDict()
         self._gone_until = 0.0
 
     # ------------------------------------------------------------------ remembering
@@ -89,19 +89,19 @@ class Acks:
                 known.popitem(last=False)
 
     # ------------------------------------------------------------------ after a failover
-    async def verify(self, conn: Conn, now: Callable[[], int | None]) -> list[Acknowledged]:
+    async def verify(self, conn: Conn, now: Callable[[], int | None]) -> list[AcknowledgedState]:
         """What the primary at `conn` does not have; its runs are stopped, and it is forgotten here."""
-        lost: list[Acknowledged] = []
-        absent: dict[RunId, Acknowledged] = {}
+        lost: list[AcknowledgedState] = []
+        absent: dict[RunId, AcknowledgedState] = {}
         known = self._all()
         for first in range(0, len(known), _AT_ONCE):
-            for missing, gone in await losing.behind(conn, known[first : first + _AT_ONCE]):
+            for missing, gone in await losing.find_lost(conn, known[first : first + _AT_ONCE]):
                 lost.append(missing)
                 if gone:
                     absent.setdefault(missing.run, missing)
                 else:
                     await self._stop(conn, now(), missing)
-        _tell_gone(list(absent.values()))
+        _log_missing(list(absent.values()))
         for missing in absent.values():
             if missing.head:
                 self._put(self._gone, missing.run, missing)
@@ -114,7 +114,7 @@ class Acks:
         return lost
 
     # ------------------------------------------------------------------ runs that come back from nothing
-    def gone(self, run: RunId | None = None) -> list[Acknowledged]:
+    def gone(self, run: RunId | None = None) -> list[AcknowledgedState]:
         """That run, or some of all, where they were gone after a failover. Whoever makes one anew under its
         id (a schedule, a caller that tries again) knows nothing of what it did before."""
         if not self._gone or time.monotonic() > self._gone_until:
@@ -125,8 +125,8 @@ class Acks:
             return list(self._gone.values())[-_AT_ONCE:]
 
     def returned(
-        self, known: Sequence[Acknowledged], behind: Sequence[tuple[Acknowledged, bool]]
-    ) -> list[Acknowledged]:
+        self, known: Sequence[AcknowledgedState], behind: Sequence[tuple[AcknowledgedState, bool]]
+    ) -> list[AcknowledgedState]:
         """Of those that were gone, who is there again without what was acknowledged. Nobody looks any more
         for those who are there with it."""
         missing = {each.run for each, _ in behind}
@@ -148,38 +148,38 @@ class Acks:
                 if self._terms.get(run) == term:
                     del self._terms[run]
 
-    def _all(self) -> list[Acknowledged]:
+    def _all(self) -> list[AcknowledgedState]:
         with self._lock:
             return self._copied()
 
-    def _copied(self) -> list[Acknowledged]:
+    def _copied(self) -> list[AcknowledgedState]:
         runs = [
-            Acknowledged(run=run, head=head, term=term, at=at, worker=worker, events=events)
+            AcknowledgedState(run=run, head=head, term=term, at=at, worker=worker, events=events)
             for run, (head, term, at, worker, events) in self._runs.items()
         ]
         mail = [
-            Acknowledged(run=run, head=0, term=0, at=at, mail=count)
+            AcknowledgedState(run=run, head=0, term=0, at=at, mail=count)
             for run, (count, at) in self._mail.items()
         ]
         holds = [
-            Acknowledged(run=run, head=0, term=0, at=at, hold=hold, version=version)
+            AcknowledgedState(run=run, head=0, term=0, at=at, hold=hold, version=version)
             for hold, (run, version, at) in self._holds.items()
         ]
         return runs + mail + holds
 
-    async def _stop(self, conn: Conn, now: int | None, missing: Acknowledged) -> None:
+    async def _stop(self, conn: Conn, now: int | None, missing: AcknowledgedState) -> None:
         raw: Any = conn.raw
         async with raw.transaction():
-            row = await losing.stop(conn, now, missing)
-        tell_stopped(row)
+            row = await losing.stop_lost_run(conn, now, missing)
+        log_stopped(row)
 
 
-def tell_stopped(row: RunRow | None) -> None:
+def log_stopped(row: RunRow | None) -> None:
     if row is not None:
         log.error("run %s stops. %s", row.id, row.error, extra={"run": row.id, "seq": row.head})
 
 
-async def counted(conn: Conn, run: RunId, send: Callable[[Conn], Awaitable[bool]]) -> tuple[bool, int]:
+async def send_counted(conn: Conn, run: RunId, send: Callable[[Conn], Awaitable[bool]]) -> tuple[bool, int]:
     """Within a transaction: whether it was sent, and how many messages the run has then."""
     if not await send(conn):
         return False, 0
@@ -187,7 +187,7 @@ async def counted(conn: Conn, run: RunId, send: Callable[[Conn], Awaitable[bool]
     return True, 0 if found is None else found[0]
 
 
-def _tell_gone(absent: Sequence[Acknowledged]) -> None:
+def _log_missing(absent: Sequence[AcknowledgedState]) -> None:
     """Where others delete what is old, there may be thousands: a few by name, the rest as a number."""
     said = (
         "run %s is not there any more (record %d was acknowledged): lost in a failover, or deleted elsewhere"
@@ -211,8 +211,8 @@ _FIRST_EVER = "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM @timelines)"
 _AGE = "SELECT @now(NULL) - since FROM @timelines WHERE system = ? AND timeline = ?"
 
 
-class Arrivals:
-    def __init__(self, servers: Servers, clock: ServerClock, acks: Acks) -> None:
+class FailoverCheck:
+    def __init__(self, servers: PostgresServers, clock: ServerClock, acks: Acknowledgements) -> None:
         self._servers = servers
         self._clock = clock
         self.acks = acks

@@ -3,7 +3,7 @@ much it is, is not looked at."""
 
 from __future__ import annotations
 
-from holdfast.store.backlog import MOST_LINES, Lane, Lined, told
+from holdfast.store.backlog import MAX_QUEUES, LaneBacklog, LimitBacklog, lane_figures
 from holdfast.store.sql.postgres import gates, hold_dues
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.types.fleet import FleetFigures, LaneFigures
@@ -57,12 +57,12 @@ async def figures(conn: Conn, now: int | None, ages: tuple[int, ...]) -> FleetFi
 
 
 async def _lanes(conn: Conn, now: int | None, at: int) -> list[LaneFigures]:
-    lanes = [Lane(*values) for values in await conn.rows(_LANES, at)]
+    lanes = [LaneBacklog(*values) for values in await conn.rows(_LANES, at)]
     if not any(lane.lined for lane in lanes):
-        return told(lanes, [], None, at)
-    lined = [Lined(*values) for values in await conn.rows(_LINED, at, MOST_LINES)]
-    porter = await gates.porter(conn, now, {root_of(line.gate) for line in lined}, lock=False)
-    return told(lanes, lined, porter, at)
+        return lane_figures(lanes, [], None, at)
+    lined = [LimitBacklog(*values) for values in await conn.rows(_LINED, at, MAX_QUEUES)]
+    porter = await gates.load_admission(conn, now, {root_of(line.gate) for line in lined}, lock=False)
+    return lane_figures(lanes, lined, porter, at)
 
 
 def _by_age(holds: list[Row], ages: tuple[int, ...]) -> list[tuple[int, int]]:

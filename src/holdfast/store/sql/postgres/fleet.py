@@ -7,16 +7,16 @@ from functools import partial
 from holdfast.store.protocols import Claim, ClaimRequest
 from holdfast.store.sql.postgres import figuring, reclaim, registry
 from holdfast.store.sql.postgres.clock import ServerClock
-from holdfast.store.sql.postgres.pool import Pools
+from holdfast.store.sql.postgres.pool import PostgresPools
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death, FleetFigures, WorkerRow
 from holdfast.types.ids import RunId
 
 
-class Fleet:
+class PostgresFleet:
     """What it needs of the store: its connections and its time."""
 
-    _pools: Pools
+    _pools: PostgresPools
     _clock: ServerClock
 
     async def announce(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
@@ -33,7 +33,7 @@ class Fleet:
         return await self._pools.read(partial(reclaim.deaths, run=run))
 
     async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
-        work = partial(reclaim.exhume, now=self._clock.given, want=want, event=event)
+        work = partial(reclaim.claim_dead, now=self._clock.given, want=want, event=event)
         return await self._pools.write(work)
 
     async def figures(self, *, ages: tuple[int, ...]) -> FleetFigures:

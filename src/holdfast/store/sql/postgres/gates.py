@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from holdfast.store.limits import Porter, Start, overview
+from holdfast.store.limits import Admission, CountedStart, limit_overview
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.listen import notify
-from holdfast.types.limit_rows import Gate, flow_gate, flow_of, root_of
+from holdfast.types.limit_rows import LimitRow, flow_limit, flow_of, root_of
 
 _COLUMNS = "name, concurrency, rate, per, fixed, updated_at"
 _ALL = f"SELECT {_COLUMNS} FROM @gates"
@@ -50,12 +50,12 @@ DELETE FROM @gate_starts WHERE (gate, at, run_key) IN (
     SELECT gate, at, run_key FROM @gate_starts WHERE until <= ? LIMIT ? FOR UPDATE SKIP LOCKED)"""
 
 
-def _gate(values: Row) -> Gate:
-    return Gate(**dict(zip(_COLUMNS.split(", "), values, strict=True)))
+def limit_row(values: Row) -> LimitRow:
+    return LimitRow(**dict(zip(_COLUMNS.split(", "), values, strict=True)))
 
 
-async def put(conn: Conn, now: int, gate: Gate) -> Gate:
-    await conn.run(_PUT, gate.root, gate.name, *_terms(gate), gate.fixed, now)
+async def put(conn: Conn, now: int, gate: LimitRow) -> LimitRow:
+    await conn.run(_PUT, gate.root, gate.name, *_limit_values(gate), gate.fixed, now)
     flow = flow_of(gate.name)
     if gate.fixed and flow is not None:
         await conn.run(_GATHER, gate.name, flow)
@@ -63,28 +63,28 @@ async def put(conn: Conn, now: int, gate: Gate) -> Gate:
     return msgspec.structs.replace(gate, updated_at=now)
 
 
-async def declare(conn: Conn, now: int, gates: Sequence[Gate]) -> None:
+async def declare(conn: Conn, now: int, gates: Sequence[LimitRow]) -> None:
     """Written only where it is news: nearly every run finds what another has written."""
     if not gates:
         return
-    found = [_gate(values) for values in await conn.rows(_AT, sorted({gate.root for gate in gates}))]
-    known = {(gate.name, gate.fixed): _terms(gate) for gate in found}
+    found = [limit_row(values) for values in await conn.rows(_AT, sorted({gate.root for gate in gates}))]
+    known = {(gate.name, gate.fixed): _limit_values(gate) for gate in found}
     for gate in sorted(gates, key=_name):
-        if known.get((gate.name, gate.fixed)) != _terms(gate):
+        if known.get((gate.name, gate.fixed)) != _limit_values(gate):
             await put(conn, now, gate)
 
 
-def _name(gate: Gate) -> str:
+def _name(gate: LimitRow) -> str:
     return gate.name
 
 
-def _terms(gate: Gate) -> tuple[int | None, int | None, int]:
+def _limit_values(gate: LimitRow) -> tuple[int | None, int | None, int]:
     return gate.concurrency, gate.rate, gate.per
 
 
 async def is_fixed(conn: Conn, flow: str) -> bool:
     """Whether an operator fixed a gate for the whole flow."""
-    name = flow_gate(flow)
+    name = flow_limit(flow)
     return await conn.row(_FIXED, name, name) is not None
 
 
@@ -94,24 +94,24 @@ async def drop(conn: Conn, name: str, fixed: bool) -> bool:
     return dropped
 
 
-async def listed(
+async def list_limits(
     conn: Conn, now: int | None, prefix: str, after: str, limit: int
-) -> list[tuple[Gate, int, int]]:
-    gates = [_gate(values) for values in await conn.rows(_ALL)]
+) -> list[tuple[LimitRow, int, int]]:
+    gates = [limit_row(values) for values in await conn.rows(_ALL)]
     inside = _counts(await conn.rows(_INSIDE))
     waiting = _counts(await conn.rows(_WAITING, now))
-    return overview(gates, inside, waiting, prefix=prefix, after=after, limit=limit)
+    return limit_overview(gates, inside, waiting, prefix=prefix, after=after, limit=limit)
 
 
 def _counts(found: list[Row]) -> Mapping[str, int]:
     return dict(found)
 
 
-async def porter(conn: Conn, now: int | None, roots: Iterable[str], *, lock: bool) -> Porter:
+async def load_admission(conn: Conn, now: int | None, roots: Iterable[str], *, lock: bool) -> Admission:
     """Not locked, it may be wrong by the time that it is asked. The locks last as long as the transaction."""
     rows = await conn.rows(_LOCKED if lock else _AT, sorted(set(roots)))
     inside = await conn.rows(_INSIDE_NOW, now)
-    found = Porter([_gate(values) for values in rows], inside[0][0])
+    found = Admission([limit_row(values) for values in rows], inside[0][0])
     for _, gate, count in inside:
         if gate is not None:
             found.holds(gate, count)
@@ -123,7 +123,7 @@ async def porter(conn: Conn, now: int | None, roots: Iterable[str], *, lock: boo
     return found
 
 
-async def write_starts(conn: Conn, starts: Sequence[tuple[int, Start]]) -> None:
+async def write_starts(conn: Conn, starts: Sequence[tuple[int, CountedStart]]) -> None:
     """With the keys of the runs that started."""
     if starts:
         columns = (

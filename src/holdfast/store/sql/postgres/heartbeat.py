@@ -11,13 +11,13 @@ from typing import Any
 from holdfast.store.sql.postgres import claim
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.store.sql.postgres.errors import FAULTS, closed, translated
-from holdfast.store.sql.postgres.servers import Servers
+from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, closed, translated
+from holdfast.store.sql.postgres.servers import PostgresServers
 from holdfast.types.record import Lease
 
 
-class Beats:
-    def __init__(self, servers: Servers, clock: ServerClock, *, pooled: bool) -> None:
+class HeartbeatThread:
+    def __init__(self, servers: PostgresServers, clock: ServerClock, *, pooled: bool) -> None:
         self._settings = servers.settings
         self._servers = servers
         self._clock = clock
@@ -36,7 +36,7 @@ class Beats:
                 self._runner = asyncio.Runner()
             try:
                 return self._runner.run(self._again(leases, ttl))
-            except FAULTS as error:
+            except DRIVER_ERRORS as error:
                 raise translated(error, self._settings.shown) from error
 
     async def _again(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
@@ -44,7 +44,7 @@ class Beats:
         (saying twice that we are alive does no harm)."""
         try:
             return await self._extend(leases, ttl)
-        except FAULTS:
+        except DRIVER_ERRORS:
             self._servers.doubt()
             self._drop()
         try:
@@ -80,7 +80,7 @@ class Beats:
             if runner is None:
                 return
             if self._connection is not None:
-                with contextlib.suppress(*FAULTS):
+                with contextlib.suppress(*DRIVER_ERRORS):
                     runner.run(self._connection.close(timeout=2))
                 self._connection = None
             runner.close()

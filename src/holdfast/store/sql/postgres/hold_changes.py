@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.hold_rules import changed, refusal_of, require_blob, require_changeable
+from holdfast.store.hold_rules import changed_row, refusal_of, require_blob, require_changeable
 from holdfast.store.sql.postgres import audit, outbox
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.holds import COLUMNS, FROM, column, hold_row
 from holdfast.store.sql.postgres.inbox import add_events, put
 from holdfast.store.sql.postgres.side import refer
-from holdfast.types.hold import HoldChange, HoldKey, HoldRow, Note, Unchanged
+from holdfast.types.hold import HoldChange, HoldKey, HoldRow, Note, ChangeRefusal
 from holdfast.types.ids import HoldId
 from holdfast.types.status import HoldStatus
 
@@ -34,28 +34,28 @@ SELECT hold, kind, slot, person, at, until, body FROM @hold_notes
 WHERE hold = ? AND (?::text[] IS NULL OR kind = ANY(?::text[])) ORDER BY number"""
 
 
-async def change(conn: Conn, now: int, change: HoldChange) -> HoldRow | Unchanged:
+async def change(conn: Conn, now: int, change: HoldChange) -> HoldRow | ChangeRefusal:
     require_changeable(change)
     await conn.row(_LOCK_RUN, change.hold)
     found = await conn.row(_LOCKED, change.hold)
     if found is None:
-        return Unchanged.unknown
+        return ChangeRefusal.unknown
     key_, hold = found[0], hold_row(found[1:])
-    refusal = await _used(conn, change) or refusal_of(hold, change)
+    refusal = await _used_refusal(conn, change) or refusal_of(hold, change)
     if refusal is not None:
         return refusal
-    after = changed(hold, change, now)
+    after = changed_row(hold, change, now)
     await _write(conn, hold, after, change)
-    await _write_beside(conn, now, change)
+    await _write_related(conn, now, change)
     await _refer(conn, key_, change)
     for message in change.outbox:
         await outbox.put(conn, now, hold.tenant, key_, message)
-    await _write_told(conn, now, key_, change)
+    await _write_messages(conn, now, key_, change)
     await audit.append(conn, hold.tenant, change.audit)
     return after
 
 
-async def _write_told(conn: Conn, now: int, key: int, change: HoldChange) -> None:
+async def _write_messages(conn: Conn, now: int, key: int, change: HoldChange) -> None:
     events = [event for event in (change.event, *change.more_events) if event is not None]
     if change.mail is not None:
         await put(conn, now, key, *change.mail)
@@ -63,12 +63,12 @@ async def _write_told(conn: Conn, now: int, key: int, change: HoldChange) -> Non
         await add_events(conn, key, events)
 
 
-async def _used(conn: Conn, change: HoldChange) -> Unchanged | None:
+async def _used_refusal(conn: Conn, change: HoldChange) -> ChangeRefusal | None:
     asked = change.key
     if asked is not None and await key(conn, change.hold, asked.actor, asked.key) is not None:
-        return Unchanged.key_used
+        return ChangeRefusal.key_used
     if change.link is not None and await conn.row(_LINK, change.link) is not None:
-        return Unchanged.link_used
+        return ChangeRefusal.link_used
     return None
 
 
@@ -88,7 +88,7 @@ async def _write(conn: Conn, before: HoldRow, after: HoldRow, change: HoldChange
         await conn.run(f"UPDATE @holds SET {sets} WHERE id = ?", *values, after.id)
 
 
-async def _write_beside(conn: Conn, now: int, change: HoldChange) -> None:
+async def _write_related(conn: Conn, now: int, change: HoldChange) -> None:
     for kind, slot in change.drop_notes:
         await conn.run(_DROP_NOTE, change.hold, kind, slot)
     for note in change.notes:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.store.hold_order import SHARED, Place, Range, ranges, require_place
+from holdfast.store.hold_order import SHARED_ASSIGNEE, Place, Range, ranges, require_place
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.holds import COLUMNS, FROM, hold_row
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
@@ -120,7 +120,7 @@ def _beginning(where: HoldFilter, of: Range) -> list[Condition]:
         conditions.append(("NOT holds.read_only", ()))
     if where.tenant is not None:
         conditions.append(("holds.tenant = ?", (where.tenant,)))
-    if assignee == SHARED:
+    if assignee == SHARED_ASSIGNEE:
         own = [f"{kind}:{value}" for kind, value in where.assignees or ()]
         conditions.append((_SHARED, (own, own)))
     elif assignee is not None:

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from holdfast.store.sql.postgres import audit, documents, hold_changes, hold_dues, hold_lists, holds, outbox
-from holdfast.store.sql.postgres.failover import Acks
-from holdfast.store.sql.postgres.pool import Pools, Work
+from holdfast.store.sql.postgres.failover import Acknowledgements
+from holdfast.store.sql.postgres.pool import PostgresPools, Work
 from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.document import Document
 from holdfast.types.hold import (
@@ -19,7 +19,7 @@ from holdfast.types.hold import (
     HoldOrder,
     HoldRow,
     Note,
-    Unchanged,
+    ChangeRefusal,
 )
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.outbox import OutboxRow, OutboxState
@@ -28,17 +28,17 @@ from holdfast.types.status import HoldStatus
 T = TypeVar("T")
 
 
-class Write(Protocol):
+class PostgresWrite(Protocol):
     def __call__(self, work: Work[T], *, wakes: bool = False) -> Awaitable[T]: ...
 
 
-class Holding:
+class PostgresHolds:
     """What it needs of the store: its time, its way to write, its connections."""
 
     now: Callable[[], int]
-    _write: Write
-    _pools: Pools
-    _acks: Acks
+    _write: PostgresWrite
+    _pools: PostgresPools
+    _acks: Acknowledgements
 
     # Holds.
 
@@ -73,7 +73,7 @@ class Holding:
     async def count_holds(self, where: HoldFilter, *, limit: int = 10_000) -> int:
         return await self._pools.read(partial(hold_lists.count, where=where, limit=limit))
 
-    async def change_hold(self, change: HoldChange) -> HoldRow | Unchanged:
+    async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
         # Only mail concerns a worker; a message, whoever tells it.
         wakes = change.mail is not None or bool(change.outbox)
         done = await self._write(partial(hold_changes.change, now=self.now(), change=change), wakes=wakes)

@@ -23,7 +23,7 @@ REVIVE = """
 UPDATE @runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0, dead = false
 WHERE key = ?"""
 # To stop needs no room: who is asked to waits in no line.
-LEAVE_LINE = "UPDATE @runs SET gate = '' WHERE key = ? AND worker IS NULL AND gate <> ''"
+LEAVE_QUEUE = "UPDATE @runs SET gate = '' WHERE key = ? AND worker IS NULL AND gate <> ''"
 _NUMBER = """
 WITH moved AS (
     UPDATE @runs SET event_seq = event_seq + ?::bigint, feed_pos = @place(?, feed_pos) WHERE key = ?
@@ -83,7 +83,7 @@ async def send(
     if resumes:
         await conn.run(REVIVE, key)
     if kind == "cancel":
-        await conn.run(LEAVE_LINE, key)
+        await conn.run(LEAVE_QUEUE, key)
     await put(conn, now, key, kind, payload, dedupe)
     if event is not None:
         await add_events(conn, key, [event])

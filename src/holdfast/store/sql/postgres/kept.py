@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.types.ciphertext import KeptRow
+from holdfast.types.ciphertext import StoredRow
 from holdfast.types.ids import RunId
 
 _OF_KEY = "JOIN @runs AS runs ON runs.key = t.key >> 32"
@@ -50,14 +50,14 @@ _LET_GO = "DELETE FROM @blob_refs WHERE digest = ? AND run_key = (SELECT key FRO
 _REPLACE = "UPDATE @blobs SET data = ?, size = ? WHERE digest = ? AND place = 'row'"
 
 
-async def kept(conn: Conn, table: str, after: int, limit: int) -> list[KeptRow]:
+async def stored_rows(conn: Conn, table: str, after: int, limit: int) -> list[StoredRow]:
     key, place, columns, join = _TABLES[table]
     run, tenant = _WHOSE.get(table, ("runs.id", "runs.tenant"))
     parts = [f"t.{key}", run, tenant, *place, *(f"t.{column}" for column in columns)]
     sql = f"SELECT {', '.join(parts)} FROM @{table} AS t {join} WHERE t.{key} > ? ORDER BY t.{key} LIMIT ?"
     width = 3 + len(place)
     return [
-        KeptRow(
+        StoredRow(
             row=r[0],
             run=r[1],
             tenant=r[2],
@@ -68,7 +68,7 @@ async def kept(conn: Conn, table: str, after: int, limit: int) -> list[KeptRow]:
     ]
 
 
-async def rewrite(conn: Conn, table: str, changes: Sequence[tuple[KeptRow, dict[str, Any]]]) -> int:
+async def rewrite(conn: Conn, table: str, changes: Sequence[tuple[StoredRow, dict[str, Any]]]) -> int:
     key, _, columns, _ = _TABLES[table]
     sets = ", ".join(f"{column} = ?" for column in columns)
     unchanged = " AND ".join(f"{column} IS NOT DISTINCT FROM ?" for column in columns)
@@ -85,7 +85,7 @@ async def blobs_of(conn: Conn, run: RunId) -> list[bytes]:
     return [digest for (digest,) in await conn.rows(_BLOBS_OF, run)]
 
 
-async def refer_instead(conn: Conn, run: RunId, old: bytes, new: bytes) -> None:
+async def replace_blob_reference(conn: Conn, run: RunId, old: bytes, new: bytes) -> None:
     await conn.run(_REFER, new, old, run)
     await conn.run(_LET_GO, old, run)
 

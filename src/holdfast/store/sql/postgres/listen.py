@@ -14,16 +14,16 @@ from contextvars import Context
 from typing import Any
 
 from holdfast.errors import HoldfastError
-from holdfast.store.memory.wake import Bell
+from holdfast.store.memory.wake import MemoryChangeSignal
 from holdfast.store.sql.postgres.connect import Conn, Row
-from holdfast.store.sql.postgres.errors import FAULTS
-from holdfast.store.sql.postgres.servers import Servers
-from holdfast.store.sql.postgres.session import Server
+from holdfast.store.sql.postgres.errors import DRIVER_ERRORS
+from holdfast.store.sql.postgres.servers import PostgresServers
+from holdfast.store.sql.postgres.session import PostgresServer
 from holdfast.telemetry import log
 from holdfast.types.clock import SystemClock
 
 NOTIFY = "SELECT pg_notify(?, '')"
-SEEN = """
+LATEST_IDS = """
 SELECT (SELECT max(key) FROM @runs), (SELECT max(id) FROM @inbox), (SELECT max(id) FROM @outbox),
        (SELECT min(ready_at) FROM @runs WHERE worker IS NULL AND ready_at IS NOT NULL),
        (SELECT count(*) FROM @runs WHERE worker IS NOT NULL AND gate <> '')"""
@@ -35,13 +35,13 @@ def channel(schema: str) -> str:
     return f"holdfast_{schema}"
 
 
-class Listener:
-    def __init__(self, servers: Servers, look: Callable[[], Awaitable[Row | None]], *, pooled: bool) -> None:
+class PostgresListener:
+    def __init__(self, servers: PostgresServers, look: Callable[[], Awaitable[Row | None]], *, pooled: bool) -> None:
         self._settings = servers.settings
         self._servers = servers
         self._look = look
         self._pooled = pooled
-        self._bell = Bell(SystemClock())
+        self._bell = MemoryChangeSignal(SystemClock())
         self._connection: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -92,7 +92,7 @@ class Listener:
         self._starting = asyncio.get_running_loop().create_task(self._start(), context=Context())
         try:
             await asyncio.shield(self._starting)
-        except (HoldfastError, *FAULTS) as error:
+        except (HoldfastError, *DRIVER_ERRORS) as error:
             log.warning("cannot listen for changes, looking from time to time instead: %s", error)
             return False
         return True
@@ -116,13 +116,13 @@ class Listener:
         try:
             async with asyncio.timeout(min(self._settings.timeout, self._settings.look)):
                 await connection.fetch("SELECT 1")
-        except FAULTS:
+        except DRIVER_ERRORS:
             self._servers.doubt()
             connection.terminate()
             return False
         return True
 
-    def _leave(self, server: Server | None) -> None:
+    def _leave(self, server: PostgresServer | None) -> None:
         loop, connection = self._loop, self._connection
         if loop is None or connection is None:
             return
@@ -163,7 +163,7 @@ class Listener:
         if connection is None or connection.is_closed():
             return
         if self._loop is asyncio.get_running_loop():
-            with contextlib.suppress(*FAULTS):
+            with contextlib.suppress(*DRIVER_ERRORS):
                 await connection.close(timeout=2)
         elif self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(connection.terminate)

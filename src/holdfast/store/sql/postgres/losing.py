@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.store.lost_history import LOST_EVENT, complaint, told
+from holdfast.store.lost_history import LOST_EVENT, loss_message, loss_event
 from holdfast.store.protocols import RunRow
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.inbox import add_events
 from holdfast.store.sql.postgres.runs import COLUMNS, run_row
-from holdfast.types.acknowledged import Acknowledged
+from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, PARKED, RunStatus
 
@@ -41,17 +41,17 @@ WHERE runs.id = known.run AND runs.term < known.term"""
 _STOPPED = f"SELECT {COLUMNS} FROM @runs WHERE key = ?"
 
 
-async def behind(conn: Conn, known: Sequence[Acknowledged]) -> list[tuple[Acknowledged, bool]]:
+async def find_lost(conn: Conn, known: Sequence[AcknowledgedState]) -> list[tuple[AcknowledgedState, bool]]:
     """Those that the store does not have; True: not even the run."""
     columns = ("run", "head", "term", "at", "mail", "hold", "version")
     values = [[getattr(each, name) for each in known] for name in columns]
     return [(known[nth - 1], gone) for nth, gone in await conn.rows(_FIND, *values)]
 
 
-async def stop(conn: Conn, now: int | None, known: Acknowledged) -> RunRow | None:
+async def stop_lost_run(conn: Conn, now: int | None, known: AcknowledgedState) -> RunRow | None:
     """See `Store.lost_history`."""
     found = await conn.row(_LOCK, now, known.run)
-    if found is None or not await behind(conn, [known]):
+    if found is None or not await find_lost(conn, [known]):
         return None
     key, head, status, at = found
     base = key << 32
@@ -60,9 +60,9 @@ async def stop(conn: Conn, now: int | None, known: Acknowledged) -> RunRow | Non
     if status in PARKED:
         await conn.run(_WAKE, key)
     ends = status if status in ENDED else RunStatus.failed
-    error = complaint(known, head)
+    error = loss_message(known, head)
     await conn.run(_STOP, ends, error, at, at, known.term, known.events, key)
-    await add_events(conn, key, [told(known, head, at)])
+    await add_events(conn, key, [loss_event(known, head, at)])
     stopped = await conn.row(_STOPPED, key)
     return None if stopped is None else run_row(stopped)
 

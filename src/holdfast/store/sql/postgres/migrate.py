@@ -16,30 +16,30 @@ from zlib import crc32
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from holdfast.errors import NotAStoreError, SchemaTooNewError, StoreBusyError, StoreUnavailableError
-from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.connect import Conn, statement
 from holdfast.store.sql.postgres.migrations import (
     RELEASED,
     WHOLE,
-    Migration,
-    Standing,
-    apart,
-    at_once,
+    PostgresMigration,
+    MigrationState,
+    concurrent_statements,
+    creation_sql,
     index_of,
     migrations,
-    together,
+    transactional_sql,
 )
-from holdfast.store.sql.postgres.servers import Servers
+from holdfast.store.sql.postgres.servers import PostgresServers
 from holdfast.store.sql.postgres.session import IDLE
 from holdfast.telemetry import log
 
-__all__ = ["OLDEST_SERVER", "Migration", "Standing", "bring_up", "finish", "migrations", "standing"]
+__all__ = ["OLDEST_SERVER", "PostgresMigration", "MigrationState", "bring_up", "finish", "migrations", "migration_state"]
 
 OLDEST_SERVER = 150000
 
-LOCK = 1.0
+LOCK_TIMEOUT = 1.0
 """Seconds that a change waits for a table: whoever comes after it waits as long. Then it stands back."""
-PATIENCE = 60.0
+MAX_WAIT = 60.0
 """Seconds over which it is tried again."""
 _QUIET = 2.0
 _BUILDING = 86_400.0  # seconds for one index
@@ -65,7 +65,7 @@ JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ? AND c.relna
 _TAKE = "SELECT pg_try_advisory_xact_lock(?)"
 
 
-async def standing(conn: Conn, where: str) -> Standing:
+async def migration_state(conn: Conn, where: str) -> MigrationState:
     """How far the schema is; all zero for a new one.
 
     Raises NotAStoreError for one with tables of somebody else, and SchemaTooNewError."""
@@ -73,7 +73,7 @@ async def standing(conn: Conn, where: str) -> Standing:
     if "migrations" not in there:
         if there:
             raise _foreign(conn.schema, where)
-        return Standing()
+        return MigrationState()
     found = await conn.row(_NEWEST)
     number = 0 if found is None else int(found[0])
     newest = migrations()[-1].number
@@ -85,14 +85,14 @@ async def standing(conn: Conn, where: str) -> Standing:
         )
     rows = await conn.rows(_BEGUN) if "halves" in there else []
     building = tuple(n for n, whole in rows if not whole and n <= newest)
-    return Standing(number, tuple(n for n, _ in rows), building)
+    return MigrationState(number, tuple(n for n, _ in rows), building)
 
 
-async def bring_up(settings: Settings, conn: Conn) -> Standing:
+async def bring_up(settings: PostgresSettings, conn: Conn) -> MigrationState:
     """Create the schema, or add what this version needs; one process at a time, whoever comes second finds
     everything done. Never waits for a table for longer than a moment, so that a fleet at work stands still
     for no longer; tried again for a minute, then StoreBusyError."""
-    now = await standing(conn, settings.shown)
+    now = await migration_state(conn, settings.shown)
     newest = migrations()[-1].number
     if now.expanded < newest or now.building:
         _refuse_unfinished(now, settings)
@@ -106,14 +106,14 @@ async def bring_up(settings: Settings, conn: Conn) -> Standing:
                 f"Holdfast needs {newest}, and this user may not change it: {error}.",
                 hint="Let the owner of its tables run `holdfast migrate` of this version, then start again.",
             ) from error
-        now = await standing(conn, settings.shown)
+        now = await migration_state(conn, settings.shown)
     return now
 
 
-async def finish(settings: Settings, conn: Conn) -> list[Migration]:
+async def finish(settings: PostgresSettings, conn: Conn) -> list[PostgresMigration]:
     """Run the second halves of what was begun; answers which. The caller made sure that no older code is at
     work: it is refused from now on."""
-    before = set((await standing(conn, settings.shown)).begun)
+    before = set((await migration_state(conn, settings.shown)).begun)
     newest = migrations()[-1].number
     if any(number > newest for number in before):
         raise SchemaTooNewError(
@@ -122,18 +122,18 @@ async def finish(settings: Settings, conn: Conn) -> list[Migration]:
             hint="Finish it with that version.",
         )
     await _one_at_a_time(settings, conn, _finish_next)
-    after = set((await standing(conn, settings.shown)).begun)
+    after = set((await migration_state(conn, settings.shown)).begun)
     return [each for each in migrations() if each.number in before - after]
 
 
 # ---------------------------------------------------------------------- one after another
 
-_Step = Callable[[Settings, Conn, Any], Awaitable[bool]]
+_Step = Callable[[PostgresSettings, Conn, Any], Awaitable[bool]]
 """The next thing to do, inside a transaction that has the lock; False: nothing is left. Its last argument
 runs statements outside of it."""
 
 
-async def _one_at_a_time(settings: Settings, conn: Conn, step: _Step) -> None:
+async def _one_at_a_time(settings: PostgresSettings, conn: Conn, step: _Step) -> None:
     began = time.monotonic()
     told = began
     while True:
@@ -151,23 +151,23 @@ async def _one_at_a_time(settings: Settings, conn: Conn, step: _Step) -> None:
             began = told = time.monotonic()
             continue
         waited = time.monotonic() - began
-        if waited > PATIENCE:
+        if waited > MAX_WAIT:
             raise StoreBusyError(
                 f"The schema {conn.schema} of {settings.shown} could not be brought up to date within "
-                f"{PATIENCE:.0f} s: {why}.",
+                f"{MAX_WAIT:.0f} s: {why}.",
                 hint=todo,
             )
         if time.monotonic() - told > _QUIET:
             told = time.monotonic()
             log.warning("waiting to change the schema %s for %.0f s: %s", conn.schema, waited, why)
-        await asyncio.sleep(min(0.05 + waited / 10, LOCK))
+        await asyncio.sleep(min(0.05 + waited / 10, LOCK_TIMEOUT))
 
 
-async def _locked(settings: Settings, conn: Conn, step: _Step) -> bool | None:
+async def _locked(settings: PostgresSettings, conn: Conn, step: _Step) -> bool | None:
     """None: somebody else has the lock."""
     raw: Any = conn.raw
     async with raw.transaction():
-        await raw.execute(f"SET LOCAL lock_timeout = '{int(LOCK * 1000)}ms'")
+        await raw.execute(f"SET LOCAL lock_timeout = '{int(LOCK_TIMEOUT * 1000)}ms'")
         # It says nothing while an index is built outside, which a server may be set to end it for.
         await raw.execute(f"SET LOCAL {IDLE} = 0")
         found = await conn.row(_TAKE, _lock_number(conn.schema))
@@ -176,15 +176,15 @@ async def _locked(settings: Settings, conn: Conn, step: _Step) -> bool | None:
         return await step(settings, conn, _Outside(settings, conn))
 
 
-async def _expand_next(settings: Settings, conn: Conn, outside: _Outside) -> bool:
-    present = await standing(conn, settings.shown)
+async def _expand_next(settings: PostgresSettings, conn: Conn, outside: _Outside) -> bool:
+    present = await migration_state(conn, settings.shown)
     known = migrations()
     if present.expanded == 0:
         await _create(conn, known)
         return False
     if present.building:
         (half,) = [each for each in known if each.number == present.building[0]]
-        await outside.run(apart(half.sql))
+        await outside.run(concurrent_statements(half.sql))
         await conn.run("UPDATE @halves SET whole = true WHERE number = ?", half.number)
         return True
     left = [each for each in known if each.number > present.expanded]
@@ -195,33 +195,33 @@ async def _expand_next(settings: Settings, conn: Conn, outside: _Outside) -> boo
     return True
 
 
-async def _create(conn: Conn, known: Sequence[Migration]) -> None:
+async def _create(conn: Conn, known: Sequence[PostgresMigration]) -> None:
     if await conn.row(_EXISTS, conn.schema) is None:
         await conn.raw.execute(f'CREATE SCHEMA "{conn.schema}"')
     for each in known:
-        await _execute(conn, at_once(each.sql))
-        await _execute(conn, at_once(each.post))
+        await _execute(conn, creation_sql(each.sql))
+        await _execute(conn, creation_sql(each.post))
         await conn.run(_NOTE, each.number, each.name)
     await _execute(conn, _HALVES)
 
 
-async def _expand(conn: Conn, half: Migration) -> None:
-    await _execute(conn, together(half.sql))
+async def _expand(conn: Conn, half: PostgresMigration) -> None:
+    await _execute(conn, transactional_sql(half.sql))
     if half.number <= WHOLE:
         await conn.run(_NOTE, half.number, half.name)
         return
     await _execute(conn, _HALVES)
-    await conn.run(_NOTE_HALF, half.number, half.name, not apart(half.sql))
+    await conn.run(_NOTE_HALF, half.number, half.name, not concurrent_statements(half.sql))
 
 
-async def _finish_next(settings: Settings, conn: Conn, outside: _Outside) -> bool:
-    present = await standing(conn, settings.shown)
+async def _finish_next(settings: PostgresSettings, conn: Conn, outside: _Outside) -> bool:
+    present = await migration_state(conn, settings.shown)
     if not present.begun:
         return False
     (half,) = [each for each in migrations() if each.number == present.begun[0]]
     # Outside first: what is done inside keeps its locks until the end.
-    await outside.run(apart(half.post))
-    await _execute(conn, together(half.post))
+    await outside.run(concurrent_statements(half.post))
+    await _execute(conn, transactional_sql(half.post))
     await conn.run(_NOTE, half.number, half.name)
     await conn.run("DELETE FROM @halves WHERE number = ?", half.number)
     return True
@@ -235,7 +235,7 @@ async def _execute(conn: Conn, sql: str) -> None:
 class _Outside:
     """Statements on a connection of their own, while the transaction that has the lock stays open."""
 
-    def __init__(self, settings: Settings, inside: Conn) -> None:
+    def __init__(self, settings: PostgresSettings, inside: Conn) -> None:
         self.settings = settings
         self.inside = inside
 
@@ -244,7 +244,7 @@ class _Outside:
             return
         # What the driver fetched keeps its snapshot until the next statement; a plain one lets go of it.
         await self.inside.raw.execute("SELECT 1")
-        raw = await Servers(self.settings).connect(pooled=True)
+        raw = await PostgresServers(self.settings).connect(pooled=True)
         try:
             conn = Conn(raw, self.settings.schema)
             for text in statements:
@@ -268,7 +268,7 @@ def _lock_number(schema: str) -> int:
     return 0x48464442 << 32 | crc32(schema.encode())
 
 
-def _refuse_unfinished(now: Standing, settings: Settings) -> None:
+def _refuse_unfinished(now: MigrationState, settings: PostgresSettings) -> None:
     """Code of the release before the last may be at work, and nobody tried it on what comes now."""
     left = [number for number in now.begun if number <= RELEASED]
     if left:

@@ -20,7 +20,7 @@ _MADE = re.compile(r"CREATE (?:UNIQUE )?INDEX CONCURRENTLY (\w+)")
 _POST = ".post.sql"
 
 
-class Migration(msgspec.Struct, frozen=True):
+class PostgresMigration(msgspec.Struct, frozen=True):
     """`sql` adds only, so that the code of the last release goes on working; `post` takes away what only that
     code needed, and is empty where nothing is to go."""
 
@@ -30,7 +30,7 @@ class Migration(msgspec.Struct, frozen=True):
     post: str = ""
 
 
-class Standing(msgspec.Struct, frozen=True):
+class MigrationState(msgspec.Struct, frozen=True):
     """How far a schema is. `number`: the newest migration that is wholly there, which is what older code
     reads; `begun`: numbers whose first half is there; `building`: those of them that still lack an index."""
 
@@ -44,30 +44,30 @@ class Standing(msgspec.Struct, frozen=True):
         return max(self.number, *self.begun, 0)
 
 
-def migrations() -> list[Migration]:
+def migrations() -> list[PostgresMigration]:
     """The numbered files of schema/, in order."""
     folder = resources.files("holdfast.store.sql.postgres").joinpath("schema")
     texts = {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".sql")}
-    found: list[Migration] = []
+    found: list[PostgresMigration] = []
     for file, text in sorted(texts.items()):
         if not file.endswith(_POST):
             number, _, name = file.removesuffix(".sql").partition("_")
             post = texts.get(file.removesuffix(".sql") + _POST, "")
-            found.append(Migration(int(number), name, text, post))
+            found.append(PostgresMigration(int(number), name, text, post))
     return found
 
 
-def together(sql: str) -> str:
+def transactional_sql(sql: str) -> str:
     """What runs inside the transaction."""
     return _APART.sub("", sql)
 
 
-def apart(sql: str) -> list[str]:
+def concurrent_statements(sql: str) -> list[str]:
     """What PostgreSQL runs outside of one only: indexes that are built while others write."""
     return [found.rstrip(";") for found in _APART.findall(sql)]
 
 
-def at_once(sql: str) -> str:
+def creation_sql(sql: str) -> str:
     """All of it inside a transaction: for a schema that nobody uses yet."""
     return _APART.sub(lambda found: found[0].replace(" CONCURRENTLY", "", 1), sql)
 

@@ -59,7 +59,7 @@ async def adopt(conn: Conn, history: RunHistory) -> tuple[RunRow, bool]:
         await conn.many(_PUT_EVENT, [(key << 32 | e.number, e.at, e.type, e.payload) for e in history.events])
         await conn.many(_PUT_HOLD, [_hold_values(key, hold) for hold in history.holds])
         await conn.many(_PUT_LATE, [(key, seq, payload) for seq, payload in history.late])
-        await conn.many(reclaim.BURY, [reclaim.values(key, death) for death in history.deaths])
+        await conn.many(reclaim.INSERT_DEATH, [reclaim.values(key, death) for death in history.deaths])
     adopted = await get(conn, history.run.id)
     assert adopted is not None
     return adopted, key is not None

@@ -41,7 +41,7 @@ async def older_sessions(conn: Conn, knows: int) -> list[str]:
     return [f"session {pid} ({name or 'without a name'}) from {host}" for pid, name, host in rows]
 
 
-async def strangers(conn: Conn, now: int | None) -> list[str]:
+async def unregistered_workers(conn: Conn, now: int | None) -> list[str]:
     """Who has runs and is not in the register of workers. Behind a pooler, where the names of sessions say
     little, this is how older versions show."""
     return [worker for (worker,) in await conn.rows(_LEASES, now)]

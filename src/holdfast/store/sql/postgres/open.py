@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import HoldfastError, SettingsError, StoreUnavailableError
-from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.store.sql.postgres.errors import FAULTS, translated
-from holdfast.store.sql.postgres.failover import Arrivals
+from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, translated
+from holdfast.store.sql.postgres.failover import FailoverCheck
 from holdfast.store.sql.postgres.migrate import OLDEST_SERVER, bring_up
-from holdfast.store.sql.postgres.servers import Servers
+from holdfast.store.sql.postgres.servers import PostgresServers
 
 _FACTS = """
 SELECT pg_backend_pid(), current_setting('server_version_num')::int, pg_is_in_recovery(),
@@ -21,11 +21,11 @@ SELECT pg_backend_pid(), current_setting('server_version_num')::int, pg_is_in_re
        (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"""
 
 
-class Found(msgspec.Struct, frozen=True):
+class OpenResult(msgspec.Struct, frozen=True):
     pooled: bool
 
 
-async def prepare(servers: Servers, clock: ServerClock, arrivals: Arrivals) -> Found:
+async def prepare(servers: PostgresServers, clock: ServerClock, arrivals: FailoverCheck) -> OpenResult:
     """Create or migrate the schema. Raises SettingsError, NotAStoreError, SchemaTooNewError and
     StoreUnavailableError; the database is then as it was."""
     settings = servers.settings
@@ -39,11 +39,11 @@ async def prepare(servers: Servers, clock: ServerClock, arrivals: Arrivals) -> F
             await raw.close(timeout=settings.timeout)
     except HoldfastError:
         raise
-    except (*FAULTS, ValueError) as error:
+    except (*DRIVER_ERRORS, ValueError) as error:
         raise translated(error, settings.shown) from error
 
 
-async def _prepare(settings: Settings, clock: ServerClock, raw: Any) -> Found:
+async def _prepare(settings: PostgresSettings, clock: ServerClock, raw: Any) -> OpenResult:
     conn = Conn(raw, settings.schema)
     heard = clock.asking()
     facts = await conn.row(_FACTS)
@@ -65,15 +65,15 @@ async def _prepare(settings: Settings, clock: ServerClock, raw: Any) -> Found:
     if between:
         await _require_transactions(settings, raw)
     await bring_up(settings, conn)
-    return Found(settings.pooled == "yes" or (settings.pooled is None and between))
+    return OpenResult(settings.pooled == "yes" or (settings.pooled is None and between))
 
 
-async def _require_transactions(settings: Settings, raw: Any) -> None:
+async def _require_transactions(settings: PostgresSettings, raw: Any) -> None:
     """A pooler that gives a connection for one statement only breaks every write that is several."""
     try:
         async with raw.transaction():
             await raw.execute("SELECT 1")
-    except FAULTS as error:
+    except DRIVER_ERRORS as error:
         if "statement pooling" not in str(error):
             raise
         raise SettingsError(

@@ -96,7 +96,7 @@ async def drop(conn: Conn, run_key: int, holds: Sequence[str]) -> None:
         await conn.many(act + _OF_HOLD, [_of(hold) for hold in holds])
 
 
-async def let_go(conn: Conn, holds: Sequence[str]) -> None:
+async def detach_from_run(conn: Conn, holds: Sequence[str]) -> None:
     """What is still to be told of these outlives their run."""
     await conn.many(_LET_GO, [_of(hold) for hold in holds])
 

@@ -15,31 +15,31 @@ from weakref import WeakKeyDictionary
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from holdfast.errors import HoldfastError
-from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.store.sql.postgres.errors import AGAIN, FAULTS, LOST, closed, translated
-from holdfast.store.sql.postgres.servers import Servers
-from holdfast.store.sql.postgres.session import Server, ask, hush
+from holdfast.store.sql.postgres.errors import RETRYABLE_ERRORS, DRIVER_ERRORS, CONNECTION_ERRORS, closed, translated
+from holdfast.store.sql.postgres.servers import PostgresServers
+from holdfast.store.sql.postgres.session import PostgresServer, identify, idle_timeout_statement
 
 T = TypeVar("T")
 
 Work = Callable[[Conn], Awaitable[T]]
 """Inside an open transaction. May be called again after a rollback: it keeps nothing of its own between."""
 
-Arrival = Callable[[Conn], Awaitable[None]]
+ArrivalHook = Callable[[Conn], Awaitable[None]]
 
 _TRIES = 5
 _READ_ONLY = asyncpg.ReadOnlySQLTransactionError
 _driver: Any = asyncpg  # half annotated
 
 
-async def connect(settings: Settings, *, pooled: bool) -> Any:
+async def connect(settings: PostgresSettings, *, pooled: bool) -> Any:
     """A connection of its own, to the primary. Raises the driver's errors."""
-    return await Servers(settings).connect(pooled=pooled)
+    return await PostgresServers(settings).connect(pooled=pooled)
 
 
-class Pools:
-    def __init__(self, servers: Servers, *, pooled: bool, arrived: Arrival | None = None) -> None:
+class PostgresPools:
+    def __init__(self, servers: PostgresServers, *, pooled: bool, arrived: ArrivalHook | None = None) -> None:
         """`arrived` is called on a new timeline before anything else is done there."""
         self._settings = servers.settings
         self._servers = servers
@@ -58,7 +58,7 @@ class Pools:
 
     async def read(self, query: Work[T]) -> T:
         """One statement, or several that need no common moment. A lost connection is simply replaced."""
-        return await self._finish(query, again=(*AGAIN, *LOST))
+        return await self._finish(query, again=(*RETRYABLE_ERRORS, *CONNECTION_ERRORS))
 
     async def read_together(self, query: Work[T]) -> T:
         """As of one moment."""
@@ -67,7 +67,7 @@ class Pools:
             async with _transaction(conn, isolation="repeatable_read", readonly=True):
                 return await query(conn)  # it locks nothing
 
-        return await self._finish(together, again=(*AGAIN, *LOST))
+        return await self._finish(together, again=(*RETRYABLE_ERRORS, *CONNECTION_ERRORS))
 
     async def write(self, work: Work[T]) -> T:
         """BEGIN, the work, COMMIT; on any failure nothing of it is kept (D-8)."""
@@ -75,14 +75,14 @@ class Pools:
         async def transact(conn: Conn) -> T:
             async with _transaction(conn):
                 if self._pooled:
-                    await conn.raw.execute(hush(self._settings))
+                    await conn.raw.execute(idle_timeout_statement(self._settings))
                 return await work(conn)
 
-        return await self._finish(transact, again=AGAIN)
+        return await self._finish(transact, again=RETRYABLE_ERRORS)
 
     async def write_at_once(self, work: Work[T]) -> T:
         """Work that is one statement, which is a transaction of its own."""
-        return await self._finish(work, again=AGAIN)
+        return await self._finish(work, again=RETRYABLE_ERRORS)
 
     async def _finish(self, act: Work[T], again: tuple[type[BaseException], ...]) -> T:
         """Whoever waits may be cancelled; what was sent is brought to its end, as in any other store. In an
@@ -107,8 +107,8 @@ class Pools:
                     return await act(conn)
             except HoldfastError:
                 raise
-            except FAULTS as error:
-                if isinstance(error, (*LOST, _READ_ONLY, asyncpg.InternalClientError)):
+            except DRIVER_ERRORS as error:
+                if isinstance(error, (*CONNECTION_ERRORS, _READ_ONLY, asyncpg.InternalClientError)):
                     self._servers.doubt()
                 if isinstance(error, _READ_ONLY):
                     # The server became a replica, and has refused: each connection is made anew, and looks
@@ -129,7 +129,7 @@ class Pools:
             self._look(silent=False)
         pool = await self._pool()
         raw = await self._current(pool)
-        vigil = _Vigil(asyncio.get_running_loop(), self._settings.look, self._look)
+        vigil = _SilenceTimer(asyncio.get_running_loop(), self._settings.look, self._look)
         self._used[raw] = asyncio.get_running_loop()
         try:
             await self._greet(raw)
@@ -155,7 +155,7 @@ class Pools:
 
     async def _greet(self, raw: Any) -> None:
         if self._pooled and time.monotonic() - raw.who.asked_at > self._settings.look:
-            await ask(raw, self._settings)
+            await identify(raw, self._settings)
             self._servers.admit(raw.who)
         while self._at != self._servers.timeline:
             await self._arrive(Conn(raw, self._settings.schema))
@@ -181,13 +181,13 @@ class Pools:
         task.add_done_callback(self._looks.discard)
         return task
 
-    def _leave(self, server: Server | None) -> None:
+    def _leave(self, server: PostgresServer | None) -> None:
         """What is under way on connections that have to go fails now, and is tried again elsewhere."""
         for raw, loop in list(self._used.items()):
             left = not self._servers.is_current(raw) if server is None else raw.who.server == server
             if left:
                 with suppress(RuntimeError):  # its loop is closed
-                    loop.call_soon_threadsafe(_cut, raw)
+                    loop.call_soon_threadsafe(_terminate, raw)
 
     async def _pool(self) -> Any:
         if self._closed:
@@ -201,11 +201,11 @@ class Pools:
                     max_size=self._settings.pool,
                     connect=partial(self._servers.connect, pooled=self._pooled),
                     # Nothing of a session is ever set: there is nothing to reset.
-                    reset=_leave_it,
+                    reset=_no_reset,
                 )
         await pool
         if loop not in self._kept:
-            self._kept[loop] = _kept(pool)
+            self._kept[loop] = _close_with_loop(pool)
             await anext(self._kept[loop])
         return pool
 
@@ -239,7 +239,7 @@ class Pools:
         self._pools = WeakKeyDictionary()
 
 
-class _Vigil:
+class _SilenceTimer:
     """Somebody asks after the server when a statement has been silent for a while, and again after that."""
 
     def __init__(
@@ -261,7 +261,7 @@ class _Vigil:
 _inherited: list[Any] = []  # never finalised: closing a connection would end the parent's
 
 
-async def _kept(pool: Any) -> AsyncGenerator[None]:
+async def _close_with_loop(pool: Any) -> AsyncGenerator[None]:
     """Ends with its loop: what `asyncio.run` leaves open it closes, and with it the pool of that loop."""
     try:
         yield
@@ -269,19 +269,19 @@ async def _kept(pool: Any) -> AsyncGenerator[None]:
         await _close(pool)
 
 
-def _cut(raw: Any) -> None:
+def _terminate(raw: Any) -> None:
     with suppress(_driver.InterfaceError):  # given back meanwhile
         raw.terminate()
 
 
-async def _leave_it(_connection: Any) -> None:
+async def _no_reset(_connection: Any) -> None:
     return None
 
 
 async def _close(pool: Any) -> None:
     try:
         await asyncio.wait_for(pool.close(), 5)
-    except (TimeoutError, *FAULTS):
+    except (TimeoutError, *DRIVER_ERRORS):
         pool.terminate()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.store.sql.postgres.pool import Pools
+from holdfast.store.sql.postgres.pool import PostgresPools
 from holdfast.types.ids import RunId
 from holdfast.types.projection import Projection
 
@@ -28,10 +28,10 @@ UPDATE @projections SET node_states = NULL, original_input = NULL, output = NULL
 WHERE node_states IS NOT NULL"""
 
 
-class Projecting:
+class PostgresProjections:
     """What it needs of the store: its connections."""
 
-    _pools: Pools
+    _pools: PostgresPools
 
     async def projected_to(self) -> int:
         found = await self._pools.read(lambda conn: conn.row("SELECT pos FROM @projected"))

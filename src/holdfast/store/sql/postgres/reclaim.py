@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.store.protocols import Claim, ClaimRequest, RunRow
-from holdfast.store.recovery import PROGRESS, evidence, pause, told
+from holdfast.store.recovery import PROGRESS, death_summary, recovery_delay, death_event
 from holdfast.store.sql.postgres.claim import claim_named
 from holdfast.store.sql.postgres.connect import Conn, Row
-from holdfast.store.sql.postgres.inbox import LEAVE_LINE, REVIVE, add_events
+from holdfast.store.sql.postgres.inbox import LEAVE_QUEUE, REVIVE, add_events
 from holdfast.store.sql.postgres.runs import COLUMNS, run_row
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death
@@ -25,7 +25,7 @@ _DONE_SINCE = f"""
 SELECT 1 FROM @journal WHERE key > (
     SELECT run_key << 32 | head FROM @deaths WHERE run_key = ? ORDER BY term DESC LIMIT 1)
 AND key <= ?::bigint << 32 | 4294967295 AND kind IN ({", ".join(f"{kind:d}" for kind in PROGRESS)}) LIMIT 1"""
-BURY = f"INSERT INTO @deaths (run_key, {', '.join(_FIELDS)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERT_DEATH = f"INSERT INTO @deaths (run_key, {', '.join(_FIELDS)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _LAST = f"SELECT {_DEATH} FROM @deaths AS deaths WHERE run_key = ? ORDER BY term DESC LIMIT ?"
 _OF_RUN = f"""
 SELECT {_DEATH} FROM @deaths AS deaths JOIN @runs AS runs ON runs.key = deaths.run_key
@@ -54,7 +54,7 @@ async def reclaim(
         if death.status in PARKED:
             await conn.run(_FREE, recoveries, death.at, death.at, key)
         else:
-            told_of = await _mourn(conn, key, recoveries, death, max_recoveries, backoff)
+            told_of = await _record_death(conn, key, recoveries, death, max_recoveries, backoff)
             await add_events(conn, key, [told_of], nth)
         freed = await conn.row(_FREED, key)
         assert freed is not None
@@ -62,31 +62,31 @@ async def reclaim(
     return reclaimed
 
 
-async def _mourn(conn: Conn, key: int, recoveries: int, death: Death, bound: int, backoff: int) -> EventRow:
+async def _record_death(conn: Conn, key: int, recoveries: int, death: Death, bound: int, backoff: int) -> EventRow:
     """What is to be told of it."""
     done = await conn.row(_DONE_SINCE, key, key) is not None
     recoveries = 1 if done else recoveries + 1
-    await conn.run(BURY, *values(key, death))
+    await conn.run(INSERT_DEATH, *values(key, death))
     if recoveries <= bound:
-        ready_at = death.at + pause(recoveries, backoff)
+        ready_at = death.at + recovery_delay(recoveries, backoff)
         await conn.run(_FREE, recoveries, ready_at, death.at, key)
-        return told(death, recoveries, ready_at)
+        return death_event(death, recoveries, ready_at)
     # Its holds and timers stay: the journal still has them open, and an operator may resume the run.
     in_a_row = _deaths(await conn.rows(_LAST, key, recoveries))[::-1]
-    await conn.run(_GIVE_UP, recoveries, evidence(in_a_row, bound), death.at, death.at, key)
-    return told(death, recoveries, None)
+    await conn.run(_GIVE_UP, recoveries, death_summary(in_a_row, bound), death.at, death.at, key)
+    return death_event(death, recoveries, None)
 
 
 async def deaths(conn: Conn, run: RunId) -> list[Death]:
     return _deaths(await conn.rows(_OF_RUN, run))
 
 
-async def exhume(conn: Conn, now: int | None, want: ClaimRequest, event: EventRow | None) -> Claim | None:
+async def claim_dead(conn: Conn, now: int | None, want: ClaimRequest, event: EventRow | None) -> Claim | None:
     found = await conn.row(_IS_DEAD, want.run)
     if found is None:
         return None
     await conn.run(REVIVE, found[0])
-    await conn.run(LEAVE_LINE, found[0])
+    await conn.run(LEAVE_QUEUE, found[0])
     if event is not None:
         await add_events(conn, found[0], [event])
     return (await claim_named(conn, now, want))[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.store.sql.postgres.connect import Conn, Row
-from holdfast.types.fleet import REMEMBERED, WorkerRow
+from holdfast.types.fleet import WORKER_ROW_RETENTION, WorkerRow
 
 # Whoever has the name keeps it for as long as it said; its own row it may always write anew.
 _ANNOUNCE = """
@@ -27,12 +27,12 @@ async def announce(conn: Conn, now: int | None, worker: WorkerRow, ttl: int) -> 
         holder = await conn.row(_HOLDER, worker.name)
         if holder is not None:  # otherwise it left between the two statements
             return _row(holder)
-    await conn.run(_FORGET, now, REMEMBERED, worker.name)
+    await conn.run(_FORGET, now, WORKER_ROW_RETENTION, worker.name)
     return None
 
 
 async def workers(conn: Conn, now: int | None) -> list[WorkerRow]:
-    return [_row(values) for values in await conn.rows(_ALL, now, REMEMBERED)]
+    return [_row(values) for values in await conn.rows(_ALL, now, WORKER_ROW_RETENTION)]
 
 
 async def dismiss(conn: Conn, name: str, incarnation: str) -> None:

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from holdfast.store import hold_rules
 from holdfast.store.sql.postgres import outbox
-from holdfast.store.sql.postgres.audit import Entries
+from holdfast.store.sql.postgres.audit import AuditEntries
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.holds import column
 from holdfast.types.audit import NewAudit
-from holdfast.types.hold import OF_OPEN_ONES, NewHold
+from holdfast.types.hold import OPEN_ONLY_FIELDS, NewHold
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.record import Side
 
@@ -20,7 +20,7 @@ INSERT INTO @holds (run_key, tenant, updated_at, shared, {", ".join(_FIELDS)})
 VALUES (?, ?, ?, ?, {", ".join("?" * len(_FIELDS))}) ON CONFLICT DO NOTHING"""
 _CLOSING = f"""
 UPDATE @holds SET status = ?, closed_reason = ?, closed_by = 'system:engine', closed_at = ?, updated_at = ?,
-                  version = version + 1, {", ".join(f"{name} = NULL" for name in OF_OPEN_ONES)}"""
+                  version = version + 1, {", ".join(f"{name} = NULL" for name in OPEN_ONLY_FIELDS)}"""
 _CLOSE = f"{_CLOSING} WHERE id = ? AND run_key = ? AND status = 'pending' RETURNING id, type, epoch, number"
 _CLOSE_ALL = f"{_CLOSING} WHERE run_key = ? AND status = 'pending' RETURNING id, type, epoch, number"
 _RESUME = """
@@ -28,7 +28,7 @@ UPDATE @holds SET resumed_at = ?
 WHERE id = ? AND run_key = ? AND status <> 'pending' AND resumed_at IS NULL"""
 
 
-class Whose(NamedTuple):
+class PostgresRunRef(NamedTuple):
     """The run that a transaction is about."""
 
     key: int
@@ -36,10 +36,10 @@ class Whose(NamedTuple):
     tenant: str
 
 
-class OfRun:
+class PostgresRunHoldChanges:
     """The changes to one run's holds in one transaction."""
 
-    def __init__(self, conn: Conn, now: int, run: Whose, entries: Entries) -> None:
+    def __init__(self, conn: Conn, now: int, run: PostgresRunRef, entries: AuditEntries) -> None:
         self._conn = conn
         self._now = now
         self._run = run
@@ -50,7 +50,7 @@ class OfRun:
         own = (run.key, run.tenant, self._now, list(hold.terms.also_for))
         fields = [column(field, getattr(hold, field)) for field in _FIELDS]
         if await self._conn.run(_OPEN, *own, *fields):  # else the same hold, asked again (CP-17)
-            await self._tell(hold_rules.opened(hold, run.id, self._now), hold_rules.to_tell_of(hold))
+            await self._tell(hold_rules.opened_entries(hold, run.id, self._now), hold_rules.created_message(hold))
 
     async def close(self, hold: str, status: str, reason: str) -> None:
         closing = (status, reason, self._now, self._now, hold, self._run.key)
@@ -62,8 +62,8 @@ class OfRun:
 
     async def _closed(self, found: list[Row], status: str, reason: str) -> None:
         for hold, kind, epoch, _ in sorted(found, key=lambda row: row[3]):
-            entry = hold_rules.closed(hold, self._run.id, self._now, status=status, reason=reason)
-            await self._tell([entry], hold_rules.to_withdraw(hold, kind, epoch, status=status))
+            entry = hold_rules.closed_entry(hold, self._run.id, self._now, status=status, reason=reason)
+            await self._tell([entry], hold_rules.withdrawal_message(hold, kind, epoch, status=status))
 
     async def resume(self, hold: str) -> None:
         await self._conn.run(_RESUME, self._now, hold, self._run.key)
@@ -75,8 +75,8 @@ class OfRun:
             await outbox.put(self._conn, self._now, self._run.tenant, self._run.key, message)
 
 
-async def apply(conn: Conn, now: int, run: Whose, side: Side, entries: Entries) -> None:
-    of_run = OfRun(conn, now, run, entries)
+async def apply(conn: Conn, now: int, run: PostgresRunRef, side: Side, entries: AuditEntries) -> None:
+    of_run = PostgresRunHoldChanges(conn, now, run, entries)
     for hold in side.holds:
         await of_run.open(hold)
     for closed in side.close_holds:
@@ -88,5 +88,5 @@ async def apply(conn: Conn, now: int, run: Whose, side: Side, entries: Entries) 
         await of_run.close_all(side.close_all_holds)
 
 
-async def close_all(conn: Conn, now: int, run: Whose, reason: str, entries: Entries) -> None:
-    await OfRun(conn, now, run, entries).close_all(reason)
+async def close_all(conn: Conn, now: int, run: PostgresRunRef, reason: str, entries: AuditEntries) -> None:
+    await PostgresRunHoldChanges(conn, now, run, entries).close_all(reason)

@@ -6,15 +6,15 @@ import msgspec
 
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
 from holdfast.store.protocols import NewRun, RunFilter, RunRow
-from holdfast.store.sql.new_run import fresh_row
+from holdfast.store.sql.new_run import new_run_row
 from holdfast.store.sql.postgres import gates
-from holdfast.store.sql.postgres.audit import Entries
+from holdfast.store.sql.postgres.audit import AuditEntries
 from holdfast.store.sql.postgres.connect import Conn, Row
-from holdfast.store.sql.postgres.run_holds import Whose
+from holdfast.store.sql.postgres.run_holds import PostgresRunRef
 from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
 from holdfast.store.sql.postgres.side import apply_side, check_transitions, close_all, missing_blob
 from holdfast.types.ids import RunId
-from holdfast.types.limit_rows import flow_gate
+from holdfast.types.limit_rows import flow_limit
 from holdfast.types.record import Side
 from holdfast.types.status import ENDED, RunStatus
 
@@ -68,7 +68,7 @@ def is_plain(new: NewRun) -> bool:
 
 async def create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool] | None:
     """None, and nothing is written, for a run at no gate where an operator fixed one for its flow."""
-    fresh = fresh_row(now, new)
+    fresh = new_run_row(now, new)
     made = await _insert(conn, new, fresh)
     if made is None:
         if not new.gate and await gates.is_fixed(conn, new.flow):
@@ -77,9 +77,9 @@ async def create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool] | Non
     key: int = made[0]
     if is_plain(new):
         return msgspec.structs.replace(fresh, key=key), True
-    entries = Entries()
+    entries = AuditEntries()
     sides = [r.side for r in new.first if r.side is not None]
-    await _apply(conn, now, Whose(key, new.id, new.tenant), fresh.status, sides, entries)
+    await _apply(conn, now, PostgresRunRef(key, new.id, new.tenant), fresh.status, sides, entries)
     if new.supersedes is not None:
         await _supersede(conn, now, new.supersedes, new.id, entries)
     await entries.append(conn)
@@ -91,7 +91,7 @@ async def create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool] | Non
 async def _insert(conn: Conn, new: NewRun, fresh: RunRow) -> Row | None:
     values = [new.idempotency_key if name == "idempotency_key" else getattr(fresh, name) for name in _GIVEN]
     # Whoever stands at a gate already need not be asked to another one.
-    fixed = "" if new.gate else flow_gate(new.flow)
+    fixed = "" if new.gate else flow_limit(new.flow)
     values += [fresh.event_seq > 0, fixed, fixed]
     if not new.first:
         return await conn.row(_CREATE_BARE, *values)
@@ -100,7 +100,7 @@ async def _insert(conn: Conn, new: NewRun, fresh: RunRow) -> Row | None:
 
 
 async def _apply(
-    conn: Conn, now: int, run: Whose, status: RunStatus, sides: list[Side], entries: Entries
+    conn: Conn, now: int, run: PostgresRunRef, status: RunStatus, sides: list[Side], entries: AuditEntries
 ) -> None:
     """Whatever is refused here takes the run's row back with it."""
     missing = await missing_blob(conn, sides)
@@ -124,7 +124,7 @@ async def _earlier(conn: Conn, new: NewRun) -> Row:
     return found
 
 
-async def _supersede(conn: Conn, now: int, old: RunId, new: RunId, entries: Entries) -> None:
+async def _supersede(conn: Conn, now: int, old: RunId, new: RunId, entries: AuditEntries) -> None:
     sql = "SELECT key, status, read_only, tenant FROM @runs WHERE id = ? FOR UPDATE"
     found = await conn.row(sql, old)
     if found is None:
@@ -134,7 +134,7 @@ async def _supersede(conn: Conn, now: int, old: RunId, new: RunId, entries: Entr
         raise RunReadOnlyError(f"Run {old} is imported history: it cannot be superseded.", run=old)
     if status not in ENDED:
         await conn.run(_SUPERSEDE, now, now, key)
-    await close_all(conn, now, Whose(key, old, tenant), f"superseded by run {new}", entries)
+    await close_all(conn, now, PostgresRunRef(key, old, tenant), f"superseded by run {new}", entries)
     await conn.run("UPDATE @runs SET superseded_by = ?, term = term + 1 WHERE key = ?", new, key)
 
 

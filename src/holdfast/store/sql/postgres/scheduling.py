@@ -6,15 +6,15 @@ from collections.abc import Callable
 from functools import partial
 
 from holdfast.store.sql.postgres import schedules
-from holdfast.store.sql.postgres.pool import Pools
+from holdfast.store.sql.postgres.pool import PostgresPools
 from holdfast.types.schedule import ScheduleRow
 
 
-class Scheduling:
+class PostgresSchedules:
     """What it needs of the store: its time and its connections."""
 
     now: Callable[[], int]
-    _pools: Pools
+    _pools: PostgresPools
 
     async def put_schedule(self, row: ScheduleRow, *, expect: int | None = None) -> ScheduleRow | None:
         work = partial(schedules.put, now=self.now(), given=row, expect=expect)

@@ -17,17 +17,17 @@ from typing import Any, Final
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.store.sql.postgres.address import Settings
-from holdfast.store.sql.postgres.errors import FAULTS
+from holdfast.store.sql.postgres.address import PostgresSettings
+from holdfast.store.sql.postgres.errors import DRIVER_ERRORS
 from holdfast.store.sql.postgres.session import (
-    NONE_WRITES,
-    Server,
-    Session,
-    Who,
-    another_cluster,
+    NoPrimaryError,
+    PostgresServer,
+    PostgresSession,
+    ServerIdentity,
+    other_cluster_error,
     connect,
-    none_writes,
-    old_primary,
+    no_primary_error,
+    old_primary_error,
     servers_of,
 )
 from holdfast.telemetry import log
@@ -37,10 +37,10 @@ _KNOCKS: Final = 2  # in vain, until a primary that nobody replaced is given up
 _AGAIN: Final = 0.2  # seconds until all are asked anew while none takes writes
 
 
-class Servers:
+class PostgresServers:
     """Shared by all connections of a store, of whatever loop and thread. `timeline`: the highest seen."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: PostgresSettings) -> None:
         self.settings = settings
         self.all = servers_of(settings)
         self.timeline = 0
@@ -50,7 +50,7 @@ class Servers:
         self._sure = False
         self._lock = threading.Lock()
         self._refused: set[tuple[str, int]] = set()
-        self._leavers: list[Callable[[Server | None], None]] = []
+        self._leavers: list[Callable[[PostgresServer | None], None]] = []
         self._looking = False
         self._looked_at = time.monotonic()
         self._unanswered = 0
@@ -63,7 +63,7 @@ class Servers:
             return self._admitted(await self._asked(self.all[0], pooled=pooled))
         if self._sure:
             # The others were asked when this one was found, and are asked again from time to time.
-            with suppress(StoreUnavailableError, *FAULTS):
+            with suppress(StoreUnavailableError, *DRIVER_ERRORS):
                 async with asyncio.timeout(self.settings.timeout / 3):
                     return self._admitted(await self._asked(self._favourite, pooled=pooled))
             self.doubt()
@@ -71,7 +71,7 @@ class Servers:
         while True:
             try:
                 return self._admitted(await self._best(pooled=pooled))
-            except NONE_WRITES:
+            except NoPrimaryError:
                 # They answer: a failover is under way, and nothing was sent yet that could be lost.
                 if time.monotonic() + _AGAIN > deadline:
                     raise
@@ -94,23 +94,23 @@ class Servers:
             for task in asking:
                 task.cancel()
             for found in await asyncio.gather(*asking, return_exceptions=True):
-                if isinstance(found, Session) and found is not best:
+                if isinstance(found, PostgresSession) and found is not best:
                     found.terminate()
 
     def _chosen(self, asked: list[asyncio.Task[Any]]) -> Any:
         found = _writers(asked)
         if not found:
-            raise _why_none(asked)
+            raise _connect_error(asked)
         best = max(found, key=lambda session: session.who.timeline)
         for session in found:
             if session.who.system != best.who.system:
-                raise another_cluster(session.who, best.who.system)
+                raise other_cluster_error(session.who, best.who.system)
             if session.who.timeline < best.who.timeline:
                 self._tell_of_old(session.who, best.who.timeline)
         self._favourite, self._sure = best.who.server, True
         return best
 
-    async def _asked(self, server: Server, *, pooled: bool) -> Any:
+    async def _asked(self, server: PostgresServer, *, pooled: bool) -> Any:
         return await connect(server, self.settings, pooled=pooled)
 
     # ------------------------------------------------------------------ who may be written to
@@ -122,19 +122,19 @@ class Servers:
             raise
         return session
 
-    def admit(self, who: Who) -> None:
+    def admit(self, who: ServerIdentity) -> None:
         """Raises StoreUnavailableError for an old primary and for a server of another cluster."""
         if who.reads_only:
-            raise none_writes()
+            raise no_primary_error()
         with self._lock:
             if self.system is not None and who.system != self.system:
-                raise another_cluster(who, self.system)
+                raise other_cluster_error(who, self.system)
             seen = self.timeline
             if who.timeline >= seen:
                 self.system, self.timeline = who.system, who.timeline
         if who.timeline < seen:
             self._tell_of_old(who, seen)
-            raise old_primary(who, seen)
+            raise old_primary_error(who, seen)
         if 0 < seen < who.timeline:
             said = "the primary is now %s, on timeline %d (before: %d)"
             log.warning(said, who.server.name, who.timeline, seen)
@@ -148,7 +148,7 @@ class Servers:
         """A connection was lost: whoever connects next asks all servers again."""
         self._sure = False
 
-    def _tell_of_old(self, who: Who, seen: int) -> None:
+    def _tell_of_old(self, who: ServerIdentity, seen: int) -> None:
         """Once for each server and failover."""
         if (who.server.name, seen) not in self._refused:
             self._refused.add((who.server.name, seen))
@@ -156,12 +156,12 @@ class Servers:
             log.error(said, who.server.name, who.timeline, seen)
 
     # ------------------------------------------------------------------ looking round
-    def on_leaving(self, leave: Callable[[Server | None], None]) -> None:
+    def on_leaving(self, leave: Callable[[PostgresServer | None], None]) -> None:
         """`leave` is called, from any thread, when connections to that server have to go (None: to all that
         are not current)."""
         self._leavers.append(leave)
 
-    def _leave(self, server: Server | None) -> None:
+    def _leave(self, server: PostgresServer | None) -> None:
         for leave in list(self._leavers):
             leave(server)
 
@@ -188,7 +188,7 @@ class Servers:
         finally:
             self._looked_at, self._looking = time.monotonic(), False
 
-    def _judge(self, primary: Server, *, answered: bool) -> None:
+    def _judge(self, primary: PostgresServer, *, answered: bool) -> None:
         """One that is only slow is not left at once: what is under way there would be done again. Behind a
         pooler, which keeps newcomers waiting while it is busy, nobody is."""
         self._unanswered = 0 if answered else self._unanswered + 1
@@ -200,14 +200,14 @@ class Servers:
                 self.doubt()
             self._leave(primary)
 
-    async def _answers(self, server: Server) -> bool:
+    async def _answers(self, server: PostgresServer) -> bool:
         """Whether it said anything at all. A newer primary is admitted, and all others are left."""
         try:
             async with asyncio.timeout(min(self.settings.timeout, self.settings.look)):
                 session = await self._asked(server, pooled=True)
         except (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError):  # also TimeoutError
             return False  # or somebody before it that has nobody to ask
-        except FAULTS:
+        except DRIVER_ERRORS:
             return True
         who = session.who
         session.terminate()
@@ -222,10 +222,10 @@ def _writers(asked: Iterable[asyncio.Task[Any]]) -> list[Any]:
     return [session for session in answered if not session.who.reads_only]
 
 
-def _why_none(asked: list[asyncio.Task[Any]]) -> BaseException:
+def _connect_error(asked: list[asyncio.Task[Any]]) -> BaseException:
     """What somebody could mend comes before that a server does not answer."""
     errors = [task.exception() for task in asked if task.done()]
     if any(error is None or isinstance(error, asyncpg.CannotConnectNowError) for error in errors):
-        return none_writes()
+        return no_primary_error()
     told = [error for error in errors if error is not None]
     return next((error for error in told if not isinstance(error, OSError)), next(iter(told), TimeoutError()))

@@ -11,7 +11,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import msgspec
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.older_sessions import session_name
 
 _WHO = """
@@ -22,68 +22,68 @@ SELECT current_setting('transaction_read_only') = 'on', (SELECT system_identifie
 _driver: Any = asyncpg  # half annotated
 
 
-def _is_news(record: logging.LogRecord) -> bool:
+def _is_unexpected(record: logging.LogRecord) -> bool:
     """Whoever begins to connect may be called off (another server was faster, the time is over). When that
     connection then ends, asyncio finds an error that nobody asked the driver for, and calls it an ERROR."""
     error = record.exc_info[1] if record.exc_info else None
     return not (isinstance(error, ConnectionError) and str(error) == "unexpected connection_lost() call")
 
 
-logging.getLogger("asyncio").addFilter(_is_news)
+logging.getLogger("asyncio").addFilter(_is_unexpected)
 
 
-class Server(msgspec.Struct, frozen=True):
+class PostgresServer(msgspec.Struct, frozen=True):
     dsn: str
     name: str
     only: bool = False
 
 
-class Who(msgspec.Struct):
+class ServerIdentity(msgspec.Struct):
     """What a connection leads to."""
 
-    server: Server
+    server: PostgresServer
     reads_only: bool = False
     system: int = 0  # the cluster: the same for a primary and all its standbys
     timeline: int = 0
     asked_at: float = 0.0
 
 
-class Session(asyncpg.Connection):  # pyright: ignore[reportUntypedBaseClass]
+class PostgresSession(asyncpg.Connection):  # pyright: ignore[reportUntypedBaseClass]
     __slots__ = ("who",)
 
 
-def servers_of(settings: Settings) -> list[Server]:
+def servers_of(settings: PostgresSettings) -> list[PostgresServer]:
     """One for each host of the address. An address without hosts is the driver's to understand."""
     parts = urlsplit(settings.dsn)
     who, at, places = parts.netloc.rpartition("@")
     if "," not in places:
-        return [Server(settings.dsn, places or "of the address", only=True)]
+        return [PostgresServer(settings.dsn, places or "of the address", only=True)]
     return [
-        Server(urlunsplit((parts.scheme, f"{who}{at}{place}", parts.path, parts.query, "")), place)
+        PostgresServer(urlunsplit((parts.scheme, f"{who}{at}{place}", parts.path, parts.query, "")), place)
         for place in places.split(",")
     ]
 
 
-async def connect(server: Server, settings: Settings, *, pooled: bool) -> Any:
+async def connect(server: PostgresServer, settings: PostgresSettings, *, pooled: bool) -> Any:
     """Raises the driver's errors."""
     given = options(settings, pooled=pooled)
     if server.only:
         # It may stand for several all the same (`?host=one,two`): then the driver looks for the primary.
         given["target_session_attrs"] = "read-write"
-    session = await _driver.connect(server.dsn, connection_class=Session, **given)
+    session = await _driver.connect(server.dsn, connection_class=PostgresSession, **given)
     try:
-        session.who = Who(server)
-        await ask(session, settings)
+        session.who = ServerIdentity(server)
+        await identify(session, settings)
     except BaseException:
         session.terminate()
         raise
     return session
 
 
-async def ask(session: Any, settings: Settings) -> None:
+async def identify(session: Any, settings: PostgresSettings) -> None:
     """Who it is. Behind a pooler each transaction may meet another server: asked again now and then."""
     found = await session.fetchrow(_WHO, timeout=settings.timeout)
-    who: Who = session.who
+    who: ServerIdentity = session.who
     who.reads_only, who.system, who.timeline = found
     who.asked_at = time.monotonic()
 
@@ -93,12 +93,12 @@ IDLE = "idle_in_transaction_session_timeout"
 for alive, and at a gate or in an audit everybody would wait behind them: the server ends it before that."""
 
 
-def hush(settings: Settings) -> str:
+def idle_timeout_statement(settings: PostgresSettings) -> str:
     """For one transaction, where nothing can be set for a session."""
     return f"SET LOCAL {IDLE} = {int(settings.silence * 1000)}"
 
 
-def options(settings: Settings, *, pooled: bool) -> dict[str, Any]:
+def options(settings: PostgresSettings, *, pooled: bool) -> dict[str, Any]:
     session = {} if pooled else {IDLE: str(int(settings.silence * 1000))}
     return {
         "timeout": settings.timeout,
@@ -110,14 +110,14 @@ def options(settings: Settings, *, pooled: bool) -> dict[str, Any]:
     }
 
 
-NONE_WRITES = asyncpg.exceptions.TargetServerAttributeNotMatched
+NoPrimaryError = asyncpg.exceptions.TargetServerAttributeNotMatched
 
 
-def none_writes() -> BaseException:
-    return NONE_WRITES("none of the servers takes writes")
+def no_primary_error() -> BaseException:
+    return NoPrimaryError("none of the servers takes writes")
 
 
-def old_primary(who: Who, seen: int) -> StoreUnavailableError:
+def old_primary_error(who: ServerIdentity, seen: int) -> StoreUnavailableError:
     return StoreUnavailableError(
         f"The server {who.server.name} takes writes, but it is an old primary: it is on timeline "
         f"{who.timeline}, and timeline {seen} was seen. Nothing is written to it.",
@@ -126,7 +126,7 @@ def old_primary(who: Who, seen: int) -> StoreUnavailableError:
     )
 
 
-def another_cluster(who: Who, ours: int) -> StoreUnavailableError:
+def other_cluster_error(who: ServerIdentity, ours: int) -> StoreUnavailableError:
     return StoreUnavailableError(
         f"The server {who.server.name} belongs to another cluster ({who.system}) than the one that this "
         f"store is on ({ours}). Nothing is written to it.",

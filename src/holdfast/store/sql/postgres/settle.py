@@ -150,6 +150,6 @@ def record_values(key: int, records: Sequence[Record]) -> list[tuple[Any, ...]]:
     return values
 
 
-def answered(batch: RunBatch, done: tuple[int, bool]) -> SettleAnswer:
+def settle_answer(batch: RunBatch, done: tuple[int, bool]) -> SettleAnswer:
     before, parked = done
     return SettleAnswer(batch.lease.run, None, before + 1, parked)

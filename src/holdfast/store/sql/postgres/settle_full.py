@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.limits import lets_go
-from holdfast.store.sql.postgres.audit import Entries
+from holdfast.store.limits import releases_lease
+from holdfast.store.sql.postgres.audit import AuditEntries
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.listen import notify
-from holdfast.store.sql.postgres.run_holds import Whose
+from holdfast.store.sql.postgres.run_holds import PostgresRunRef
 from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
-from holdfast.store.sql.postgres.side import apply_side, refused
+from holdfast.store.sql.postgres.side import apply_side, side_refusal
 from holdfast.telemetry import crashpoint
 from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer
 
@@ -38,14 +38,14 @@ async def settle(conn: Conn, now: int, batches: Sequence[RunBatch]) -> list[Sett
     """Each run's range or its refusal; a refused run leaves the others alone."""
     found = await conn.rows(_STANDING, [batch.lease.key for batch in batches])
     standing = {(r[0], r[1]): r for r in found}
-    entries = Entries()
+    entries = AuditEntries()
     answers = [
         await _settle_run(conn, now, nth, batch, standing.get((batch.lease.key, batch.lease.run)), entries)
         for nth, batch in enumerate(batches)
     ]
     await entries.append(conn)
     gated = {r[0] for r in found if r[8]}
-    if gated and any(batch.lease.key in gated and lets_go(batch) for batch in batches):
+    if gated and any(batch.lease.key in gated and releases_lease(batch) for batch in batches):
         # Who waits at a gate hears of the place that came free.
         await notify(conn)
     crashpoint("inside_settle")
@@ -53,7 +53,7 @@ async def settle(conn: Conn, now: int, batches: Sequence[RunBatch]) -> list[Sett
 
 
 async def _settle_run(
-    conn: Conn, now: int, nth: int, batch: RunBatch, standing: Row | None, entries: Entries
+    conn: Conn, now: int, nth: int, batch: RunBatch, standing: Row | None, entries: AuditEntries
 ) -> SettleAnswer:
     """Everything is checked before anything is written, so that a refusal needs no rollback."""
     lease, records = batch.lease, batch.records
@@ -75,12 +75,12 @@ async def _settle_run(
     if records[0].seq != head + 1 or records[-1].seq != head + len(records):
         return SettleAnswer(lease.run, Refusal.head_moved)
     sides = [record.side for record in records if record.side is not None]
-    refusal = await refused(conn, lease.key, sides, status) if sides else None
+    refusal = await side_refusal(conn, lease.key, sides, status) if sides else None
     if refusal is not None:
         return SettleAnswer(lease.run, refusal)
     await append(conn, now, nth, lease.key, records, event_seq)
     for side in sides:
-        await apply_side(conn, now, Whose(lease.key, lease.run, tenant), side, entries)
+        await apply_side(conn, now, PostgresRunRef(lease.key, lease.run, tenant), side, entries)
     parked = batch.park is not None and await park(conn, now, lease, batch.park)
     return SettleAnswer(lease.run, None, answered, parked)
 

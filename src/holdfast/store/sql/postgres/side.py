@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from holdfast.errors import StoreError
 from holdfast.store.sql.postgres import memories, outbox, run_holds
-from holdfast.store.sql.postgres.audit import Entries
+from holdfast.store.sql.postgres.audit import AuditEntries
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.store.sql.postgres.run_holds import Whose
-from holdfast.types.record import Migrated, Refusal, Side
+from holdfast.store.sql.postgres.run_holds import PostgresRunRef
+from holdfast.types.record import VersionChange, Refusal, Side
 from holdfast.types.status import ENDED, RunStatus, may_follow
 
 _OPEN_TIMER = "INSERT INTO @timers (run_key, token, fire_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -32,7 +32,7 @@ _COUNT_MOVE = "UPDATE @holds SET version = version + 1 WHERE id = ? AND status =
 _CHANGE_STATUS = "UPDATE @runs SET status = coalesce(?, status), error = coalesce(?, error) WHERE key = ?"
 
 
-async def refused(conn: Conn, key: int, sides: Sequence[Side], status: str) -> Refusal | None:
+async def side_refusal(conn: Conn, key: int, sides: Sequence[Side], status: str) -> Refusal | None:
     """Why the sides could not be applied. Asked before anything of the run is written.
 
     Raises StoreError for a change of status that no run may make: that is a mistake in the caller.
@@ -64,7 +64,7 @@ def check_transitions(status: str, sides: Sequence[Side]) -> None:
         status = new
 
 
-async def apply_side(conn: Conn, now: int, run: Whose, side: Side, entries: Entries) -> None:
+async def apply_side(conn: Conn, now: int, run: PostgresRunRef, side: Side, entries: AuditEntries) -> None:
     key = run.key
     await refer(conn, key, side.blobs)
     await run_holds.apply(conn, now, run, side, entries)
@@ -83,7 +83,7 @@ async def apply_side(conn: Conn, now: int, run: Whose, side: Side, entries: Entr
         await conn.run(_CHANGE_STATUS, side.status, side.error, key)
 
 
-async def _migrate(conn: Conn, key: int, to: Migrated) -> None:
+async def _migrate(conn: Conn, key: int, to: VersionChange) -> None:
     await conn.run(_MIGRATE, to.version, to.code, to.seq, key)
     for hold, scope, node in to.holds:
         await conn.run(_MOVE_HOLD, scope, node, hold, key)
@@ -95,7 +95,7 @@ async def refer(conn: Conn, key: int, blobs: Sequence[bytes]) -> None:
         await conn.run(_REFER, key, list(blobs))
 
 
-async def close_all(conn: Conn, now: int, run: Whose, reason: str, entries: Entries) -> None:
+async def close_all(conn: Conn, now: int, run: PostgresRunRef, reason: str, entries: AuditEntries) -> None:
     """A run ends from outside: its open holds and timers end with it (CA-3)."""
     await run_holds.close_all(conn, now, run, reason, entries)
     await conn.run(_CLOSE_ALL_TIMERS, run.key)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 from weakref import WeakSet
 
 from holdfast.errors import StoreError
-from holdfast.store.limits import until_open
+from holdfast.store.limits import wait_until_open
 from holdfast.store.protocols import (
     Capability,
     Claim,
@@ -35,27 +35,27 @@ from holdfast.store.sql.postgres import (
     runs,
     settle_full,
 )
-from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.delete import delete, vacuum
 from holdfast.store.sql.postgres.examine import examine
-from holdfast.store.sql.postgres.failover import Acks, Arrivals, counted, tell_stopped
-from holdfast.store.sql.postgres.fleet import Fleet
-from holdfast.store.sql.postgres.gating import Gating
-from holdfast.store.sql.postgres.heartbeat import Beats
-from holdfast.store.sql.postgres.holding import Holding
-from holdfast.store.sql.postgres.listen import SEEN, Listener, notify
-from holdfast.store.sql.postgres.open import Found, prepare
-from holdfast.store.sql.postgres.pool import Pools, Work
-from holdfast.store.sql.postgres.projections import Projecting
+from holdfast.store.sql.postgres.failover import Acknowledgements, FailoverCheck, send_counted, log_stopped
+from holdfast.store.sql.postgres.fleet import PostgresFleet
+from holdfast.store.sql.postgres.gating import PostgresLimits
+from holdfast.store.sql.postgres.heartbeat import HeartbeatThread
+from holdfast.store.sql.postgres.holding import PostgresHolds
+from holdfast.store.sql.postgres.listen import LATEST_IDS, PostgresListener, notify
+from holdfast.store.sql.postgres.open import OpenResult, prepare
+from holdfast.store.sql.postgres.pool import PostgresPools, Work
+from holdfast.store.sql.postgres.projections import PostgresProjections
 from holdfast.store.sql.postgres.replication import durability
-from holdfast.store.sql.postgres.scheduling import Scheduling
-from holdfast.store.sql.postgres.servers import Servers
-from holdfast.store.sql.postgres.settle import answered, is_plain, settle_plain
+from holdfast.store.sql.postgres.scheduling import PostgresSchedules
+from holdfast.store.sql.postgres.servers import PostgresServers
+from holdfast.store.sql.postgres.settle import settle_answer, is_plain, settle_plain
 from holdfast.telemetry import crashpoint
-from holdfast.types.acknowledged import Acknowledged
-from holdfast.types.ciphertext import KeptRow
+from holdfast.types.acknowledged import AcknowledgedState
+from holdfast.types.ciphertext import StoredRow
 from holdfast.types.clock import Clock
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
@@ -67,21 +67,21 @@ from holdfast.types.status import RunStatus
 T = TypeVar("T")
 
 
-class PostgresStore(Holding, Gating, Scheduling, Fleet, Projecting):
+class PostgresStore(PostgresHolds, PostgresLimits, PostgresSchedules, PostgresFleet, PostgresProjections):
     """Reads and writes go through a pool, heartbeats and LISTEN through connections of their own."""
 
     capabilities = Capability.durable | Capability.shared | Capability.notifies
 
-    def __init__(self, servers: Servers, clock: ServerClock, arrivals: Arrivals, found: Found) -> None:
+    def __init__(self, servers: PostgresServers, clock: ServerClock, arrivals: FailoverCheck, found: OpenResult) -> None:
         """Of a schema that is prepared: `PostgresStore.open` does that."""
         pooled = found.pooled
         self._clock = clock
         self._arrivals = arrivals
         servers.pooled = pooled
         self._acks = arrivals.acks
-        self._pools = Pools(servers, pooled=pooled, arrived=arrivals.arrived)
-        self._beats = Beats(servers, clock, pooled=pooled)
-        self._listener = Listener(servers, self._look, pooled=pooled)
+        self._pools = PostgresPools(servers, pooled=pooled, arrived=arrivals.arrived)
+        self._beats = HeartbeatThread(servers, clock, pooled=pooled)
+        self._listener = PostgresListener(servers, self._look, pooled=pooled)
         self._write = self._transact
         self.now = clock.now
         if pooled:
@@ -90,19 +90,19 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet, Projecting):
         _open_stores.add(self)
 
     @classmethod
-    async def open(cls, settings: Settings, clock: Clock | None = None) -> PostgresStore:
+    async def open(cls, settings: PostgresSettings, clock: Clock | None = None) -> PostgresStore:
         """Connects, and creates or migrates the schema.
 
         Raises SettingsError, NotAStoreError, SchemaTooNewError, StoreUnavailableError."""
-        own, servers = ServerClock(clock), Servers(settings)
-        arrivals = Arrivals(servers, own, Acks())
+        own, servers = ServerClock(clock), PostgresServers(settings)
+        arrivals = FailoverCheck(servers, own, Acknowledgements())
         return cls(servers, own, arrivals, await prepare(servers, own, arrivals))
 
     async def wait_change(self, timeout: float) -> bool:
-        return await self._listener.wait(until_open(timeout, self._opens_at, self.now()))
+        return await self._listener.wait(wait_until_open(timeout, self._opens_at, self.now()))
 
     async def _look(self) -> Row | None:
-        return await self._pools.read(_seen)
+        return await self._pools.read(_latest_ids)
 
     async def close(self) -> None:
         await self._listener.close()
@@ -172,12 +172,12 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet, Projecting):
         known = self._acks.gone(run)
         if not known:
             return False
-        behind = await self._pools.read(partial(losing.behind, known=known))
+        behind = await self._pools.read(partial(losing.find_lost, known=known))
         stops = False
         for each in self._acks.returned(known, behind):
             row = await self.lost_history(each)
             self._acks.found(each.run)
-            tell_stopped(row)
+            log_stopped(row)
             stops = stops or row is not None
         return stops
 
@@ -202,7 +202,7 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet, Projecting):
             answers = await self._pools.write(partial(settle_full.settle, now=self.now(), batches=left))
         looked_at = iter(answers)
         answers = [
-            answered(batch, done[batch.lease.key]) if batch.lease.key in done else next(looked_at)
+            settle_answer(batch, done[batch.lease.key]) if batch.lease.key in done else next(looked_at)
             for batch in batches
         ]
         self._acks.settled(batches, answers)
@@ -221,7 +221,7 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet, Projecting):
         return await self._write(work, wakes=ready_at is not None)
 
     async def rest(self, lease: Lease, *, status: RunStatus) -> bool:
-        work = partial(claim.rest, now=self.now(), lease=lease, status=status)
+        work = partial(claim.set_idle, now=self.now(), lease=lease, status=status)
         return await self._pools.write_at_once(work)
 
     async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
@@ -235,8 +235,8 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet, Projecting):
             self._listener.ring()
         return freed
 
-    async def lost_history(self, known: Acknowledged) -> RunRow | None:
-        return await self._write(partial(losing.stop, now=self._clock.given, known=known))
+    async def lost_history(self, known: AcknowledgedState) -> RunRow | None:
+        return await self._write(partial(losing.stop_lost_run, now=self._clock.given, known=known))
 
     async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
         deleted = await self._write(partial(delete, now=self.now(), run=run, ended=ended))
@@ -308,7 +308,7 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet, Projecting):
         given = {"run": run, "kind": kind, "payload": payload, "dedupe": dedupe, "event": event}
         now = self.now()
         send = partial(inbox.send, now=now, **given)
-        sent, count = await self._write(partial(counted, run=run, send=send), wakes=True)
+        sent, count = await self._write(partial(send_counted, run=run, send=send), wakes=True)
         if sent:
             self._acks.mailed(run, count, now)
         return sent
@@ -388,24 +388,24 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet, Projecting):
 
     # Encrypting anew.
 
-    async def kept(self, table: str, *, after: int, limit: int) -> list[KeptRow]:
-        return await self._pools.read(partial(kept.kept, table=table, after=after, limit=limit))
+    async def kept(self, table: str, *, after: int, limit: int) -> list[StoredRow]:
+        return await self._pools.read(partial(kept.stored_rows, table=table, after=after, limit=limit))
 
-    async def rewrite(self, table: str, changes: Sequence[tuple[KeptRow, dict[str, Any]]]) -> int:
+    async def rewrite(self, table: str, changes: Sequence[tuple[StoredRow, dict[str, Any]]]) -> int:
         return await self._write(partial(kept.rewrite, table=table, changes=changes))
 
     async def blobs_of(self, run: RunId) -> list[bytes]:
         return await self._pools.read(partial(kept.blobs_of, run=run))
 
     async def refer_instead(self, run: RunId, old: bytes, new: bytes) -> None:
-        await self._write(partial(kept.refer_instead, run=run, old=old, new=new))
+        await self._write(partial(kept.replace_blob_reference, run=run, old=old, new=new))
 
     async def replace_blob(self, digest: bytes, data: bytes) -> None:
         await self._pools.write_at_once(partial(kept.replace_blob, digest=digest, data=data))
 
 
-async def _seen(conn: Conn) -> Row | None:
-    return await conn.row(SEEN)
+async def _latest_ids(conn: Conn) -> Row | None:
+    return await conn.row(LATEST_IDS)
 
 
 _open_stores: WeakSet[PostgresStore] = WeakSet()

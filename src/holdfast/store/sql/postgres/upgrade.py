@@ -7,49 +7,49 @@ from contextlib import asynccontextmanager
 
 from holdfast.errors import HoldfastError
 from holdfast.store.sql.postgres import migrate
-from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.store.sql.postgres.errors import FAULTS, translated
-from holdfast.store.sql.postgres.older_sessions import older_sessions, strangers
-from holdfast.store.sql.postgres.servers import Servers
-from holdfast.store.upgrade import Step, Upgrade
+from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, translated
+from holdfast.store.sql.postgres.older_sessions import older_sessions, unregistered_workers
+from holdfast.store.sql.postgres.servers import PostgresServers
+from holdfast.store.upgrade import UpgradeStep, Upgrade
 
 
-async def looked(settings: Settings) -> Upgrade:
+async def read_upgrade(settings: PostgresSettings) -> Upgrade:
     async with _connected(settings) as conn:
-        return await _look(settings, conn)
+        return await _read_upgrade(settings, conn)
 
 
-async def finished(settings: Settings) -> Upgrade:
+async def finish_upgrade(settings: PostgresSettings) -> Upgrade:
     async with _connected(settings) as conn:
         await migrate.finish(settings, conn)
-        return await _look(settings, conn)
+        return await _read_upgrade(settings, conn)
 
 
-async def _look(settings: Settings, conn: Conn) -> Upgrade:
-    now = await migrate.standing(conn, settings.shown)
+async def _read_upgrade(settings: PostgresSettings, conn: Conn) -> Upgrade:
+    now = await migrate.migration_state(conn, settings.shown)
     known = migrate.migrations()
     older = await older_sessions(conn, max(now.begun)) if now.begun else []
     if now.begun and now.expanded >= known[-1].number:
-        older += [f"{worker}, which is in no register" for worker in await strangers(conn, None)]
+        older += [f"{worker}, which is in no register" for worker in await unregistered_workers(conn, None)]
     return Upgrade(
         shared=True,
         number=now.number,
-        to_begin=[Step(m.number, m.name, m.sql) for m in known if m.number > now.expanded],
-        to_finish=[Step(m.number, m.name, m.post) for m in known if m.number in now.begun],
+        to_begin=[UpgradeStep(m.number, m.name, m.sql) for m in known if m.number > now.expanded],
+        to_finish=[UpgradeStep(m.number, m.name, m.post) for m in known if m.number in now.begun],
         older=older,
     )
 
 
 @asynccontextmanager
-async def _connected(settings: Settings) -> AsyncGenerator[Conn]:
+async def _connected(settings: PostgresSettings) -> AsyncGenerator[Conn]:
     try:
-        raw = await Servers(settings).connect(pooled=True)
+        raw = await PostgresServers(settings).connect(pooled=True)
         try:
             yield Conn(raw, settings.schema)
         finally:
             await raw.close(timeout=settings.timeout)
     except HoldfastError:
         raise
-    except (*FAULTS, ValueError) as error:
+    except (*DRIVER_ERRORS, ValueError) as error:
         raise translated(error, settings.shown) from error

@@ -6,7 +6,7 @@ whatever session and from whatever version: what was acknowledged is there, and 
 
 from __future__ import annotations
 
-from holdfast.store.copy import LEFT, Mark, State, require_state
+from holdfast.store.copy import NOT_COPIED, MoveMark, MovePhase, require_state
 from holdfast.store.sql.postgres.connect import Conn, statement
 
 # `busy` is true only inside the transactions that fill the schema: nobody else ever sees it.
@@ -48,7 +48,7 @@ SELECT t.tgname, c.relname FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.
 JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = ? AND NOT t.tgisinternal AND NOT c.relispartition
 AND t.tgname IN ('moved', 'moved_claims', 'moved_starts', 'moved_presence')"""
-_UNGUARDED = frozenset(LEFT) - {"workers"}
+_UNGUARDED = frozenset(NOT_COPIED) - {"workers"}
 # No run gets a worker. Who has nothing to claim hears of it when it next says that it is there.
 _CLAIMS = (
     """
@@ -77,17 +77,17 @@ async def tables(conn: Conn) -> list[str]:
     return [name for (name,) in await conn.rows(_TABLES, conn.schema)]
 
 
-async def read_mark(conn: Conn) -> Mark | None:
+async def read_mark(conn: Conn) -> MoveMark | None:
     if "moved" not in await tables(conn):
         return None
     found = await conn.row("SELECT state, token, peer, at, anew FROM @moved")
     if found is None:
         return None
     state, token, peer, at, anew = found
-    return Mark(state=state, token=token, peer=peer, at=at, anew=anew)
+    return MoveMark(state=state, token=token, peer=peer, at=at, anew=anew)
 
 
-async def write_mark(conn: Conn, mark: Mark) -> None:
+async def write_mark(conn: Conn, mark: MoveMark) -> None:
     for sql in _MAKE:
         await conn.run(sql)
     await conn.run("DELETE FROM @moved")
@@ -97,7 +97,7 @@ async def write_mark(conn: Conn, mark: Mark) -> None:
     )  # fmt: skip
 
 
-async def set_state(conn: Conn, state: State) -> None:
+async def set_state(conn: Conn, state: MovePhase) -> None:
     await conn.run("UPDATE @moved SET state = ?", state)
 
 
@@ -109,7 +109,7 @@ async def lock(conn: Conn) -> None:
     )
 
 
-async def stop_claims(conn: Conn, mark: Mark) -> None:
+async def stop_claims(conn: Conn, mark: MoveMark) -> None:
     require_state(await read_mark(conn), None)
     await write_mark(conn, mark)
     await unguard(conn)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.store.sql.sqlite.connect import Settings, library_version
+from holdfast.store.sql.sqlite.connect import SqliteSettings, library_version
 from holdfast.store.sql.sqlite.store import SqliteStore
 
-__all__ = ["Settings", "SqliteStore", "library_version"]
+__all__ = ["SqliteSettings", "SqliteStore", "library_version"]

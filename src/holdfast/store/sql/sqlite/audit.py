@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
-from holdfast.types.audit import GENESIS, AuditRow, NewAudit, chained
+from holdfast.types.audit import GENESIS, AuditRow, NewAudit, next_row
 
 _FIELDS = ("tenant", "seq", "at", "actor", "action", "hold", "run", "data", "prev", "hash")
 _COLUMNS = ", ".join(_FIELDS)
@@ -26,7 +26,7 @@ def append(cur: Cursor, tenant: str, entries: Sequence[NewAudit]) -> list[AuditR
     written: list[AuditRow] = []
     for entry in entries:
         seq += 1
-        added = chained(tenant, seq, hash_, entry)
+        added = next_row(tenant, seq, hash_, entry)
         hash_ = added.hash
         cur.execute(_APPEND, _values(added))
         written.append(added)

@@ -8,9 +8,9 @@ from typing import cast
 
 import msgspec
 
-from holdfast.store.limits import Porter, Taken
+from holdfast.store.limits import Admission, ClaimResult
 from holdfast.store.protocols import Claim, ClaimRequest
-from holdfast.store.sql.choose import Choice, Ready, Standing
+from holdfast.store.sql.choose import ClaimSelection, ReadyRun, CandidateTenant
 from holdfast.store.sql.sqlite import gates
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.runs import COLUMNS, run_row
@@ -72,41 +72,41 @@ def any_ready(cur: Cursor, now: int, want: ClaimRequest) -> bool:
     return row(cur, _ANY_READY, _filters(now, want)) is not None
 
 
-def claim(cur: Cursor, now: int, want: ClaimRequest) -> Taken:
+def claim(cur: Cursor, now: int, want: ClaimRequest) -> ClaimResult:
     filters = _filters(now, want)
     taking = {"now": now, "worker": want.worker, "until": now + want.ttl}
     if want.run is not None:
         return _claim_named(cur, want, filters | taking)
     claims: list[Claim] = []
-    gatehouse = _Gatehouse(cur, now)
+    gatehouse = _LazyAdmission(cur, now)
     # Each round takes from more lines: those of whom it found at a shut gate are passed over by the next.
     for _ in range(_ROUNDS):
         choice = _choose(cur, filters, want.limit - len(claims), gatehouse)
         for key in choice.keys:
             since = choice.since[key]
-            claims += _taken(cur, want, rows(cur, _TAKE_KEY, taking | {"key": key}), since)
+            claims += _claims_for(cur, want, rows(cur, _TAKE_KEY, taking | {"key": key}), since)
             gates.write_starts(cur, now, key, choice.starts.get(key, ()))
         if not choice.keys or choice.full or not choice.refused:
             break
-    return Taken(claims, gatehouse.kept_out, gatehouse.opens_at)
+    return ClaimResult(claims, gatehouse.kept_out, gatehouse.opens_at)
 
 
-def _claim_named(cur: Cursor, want: ClaimRequest, given: Filters) -> Taken:
-    claims = _taken(cur, want, rows(cur, _TAKE_NAMED, given | {"passes": False}))
+def _claim_named(cur: Cursor, want: ClaimRequest, given: Filters) -> ClaimResult:
+    claims = _claims_for(cur, want, rows(cur, _TAKE_NAMED, given | {"passes": False}))
     stands = None if claims else row(cur, _AT_GATE, (want.run,))
     if stands is None:
-        return Taken(claims)
+        return ClaimResult(claims)
     key, gate, starts = stands
-    gatehouse = _Gatehouse(cur, cast("int", given["now"]))
+    gatehouse = _LazyAdmission(cur, cast("int", given["now"]))
     if not gatehouse.porter.passes(gate, starts=bool(starts)):
-        return Taken([], True, gatehouse.opens_at)
-    claims = _taken(cur, want, rows(cur, _TAKE_NAMED, given | {"passes": True}))
+        return ClaimResult([], True, gatehouse.opens_at)
+    claims = _claims_for(cur, want, rows(cur, _TAKE_NAMED, given | {"passes": True}))
     if claims:
         gates.write_starts(cur, gatehouse.now, key, gatehouse.porter.enter(gate, starts=bool(starts)))
-    return Taken(claims)
+    return ClaimResult(claims)
 
 
-def _taken(cur: Cursor, want: ClaimRequest, taken: list[Row], since: int | None = None) -> list[Claim]:
+def _claims_for(cur: Cursor, want: ClaimRequest, taken: list[Row], since: int | None = None) -> list[Claim]:
     claims: list[Claim] = []
     for values in taken:
         run = run_row(values)
@@ -128,7 +128,7 @@ def _json(names: Sequence[str] | None) -> str | None:
     return None if names is None else msgspec.json.encode(names).decode()
 
 
-class _Gatehouse:
+class _LazyAdmission:
     """The porter, asked to come when the first run at a gate is met."""
 
     def __init__(self, cur: Cursor, now: int) -> None:
@@ -137,8 +137,8 @@ class _Gatehouse:
         self._cur = cur
 
     @cached_property
-    def porter(self) -> Porter:
-        return gates.porter(self._cur, self.now)
+    def porter(self) -> Admission:
+        return gates.load_admission(self._cur, self.now)
 
     @property
     def opens_at(self) -> int | None:
@@ -151,10 +151,10 @@ class _Gatehouse:
         return shut
 
 
-def _choose(cur: Cursor, filters: Filters, limit: int, gatehouse: _Gatehouse) -> Choice:
+def _choose(cur: Cursor, filters: Filters, limit: int, gatehouse: _LazyAdmission) -> ClaimSelection:
     """By priority; within one, fair between tenants. Reads a few rows per tenant and line, however many are
     ready."""
-    choice = Choice(limit)
+    choice = ClaimSelection(limit)
     below: int | None = None
     while not choice.full:
         found = row(cur, _NEXT_PRIORITY, filters | {"below": below})
@@ -170,22 +170,22 @@ def _choose(cur: Cursor, filters: Filters, limit: int, gatehouse: _Gatehouse) ->
     return choice
 
 
-def _tenants(cur: Cursor, level: Filters, gatehouse: _Gatehouse) -> list[Standing]:
-    tenants: list[Standing] = []
+def _tenants(cur: Cursor, level: Filters, gatehouse: _LazyAdmission) -> list[CandidateTenant]:
+    tenants: list[CandidateTenant] = []
     found = row(cur, _NEXT_TENANT, level | {"tenant": ""})
     while found is not None:
         name = found[0]
         ((running, turn),) = rows(cur, _STANDING, {"tenant": name})
         ready = _ready(cur, level | {"tenant": name}, gatehouse)
-        tenants.append(Standing(name, running, turn, ready[::-1]))
+        tenants.append(CandidateTenant(name, running, turn, ready[::-1]))
         found = row(cur, _NEXT_TENANT, level | {"tenant": name})
     return tenants
 
 
-def _ready(cur: Cursor, level: Filters, gatehouse: _Gatehouse) -> list[Ready]:
+def _ready(cur: Cursor, level: Filters, gatehouse: _LazyAdmission) -> list[ReadyRun]:
     """Of one tenant: those at no gate, and the first of each line that moves."""
     everybody = {"line": "", "shut": None, "exempt": None}
-    ready = [Ready(r[0], r[1]) for r in rows(cur, _OF_LINE, level | everybody)]
+    ready = [ReadyRun(r[0], r[1]) for r in rows(cur, _OF_LINE, level | everybody)]
     found = row(cur, _NEXT_LINE, level | {"line": ""})
     if found is None:
         return ready
@@ -194,12 +194,12 @@ def _ready(cur: Cursor, level: Filters, gatehouse: _Gatehouse) -> list[Ready]:
         shut = gatehouse.shut(line)
         if shut is not None:
             past = {"line": line, "shut": _json(shut), "exempt": _json(gatehouse.porter.exempt(line))}
-            ready += [Ready(r[0], r[1], r[2], bool(r[3])) for r in rows(cur, _OF_LINE, level | past)]
+            ready += [ReadyRun(r[0], r[1], r[2], bool(r[3])) for r in rows(cur, _OF_LINE, level | past)]
         found = row(cur, _NEXT_LINE, level | {"line": line})
     return sorted(ready, key=_order)
 
 
-def _order(run: Ready) -> tuple[int, int]:
+def _order(run: ReadyRun) -> tuple[int, int]:
     return run.ready_at, run.key
 
 
@@ -212,6 +212,6 @@ def extend(cur: Cursor, now: int, leases: Sequence[Lease], ttl: int) -> list[boo
     return extended
 
 
-def rest(cur: Cursor, now: int, lease: Lease, status: RunStatus) -> bool:
+def set_idle(cur: Cursor, now: int, lease: Lease, status: RunStatus) -> bool:
     cur.execute(_REST, (status, now, lease.key, lease.run, lease.term, lease.worker))
     return cur.connection.changes() == 1

@@ -15,10 +15,10 @@ Args = Sequence[Any] | Mapping[str, Any]
 PAGE_SIZE = 4096
 
 
-UNSYNCED = "sync=normal: what was acknowledged in the last moments before a power cut is lost"
+UNSYNCED_WARNING = "sync=normal: what was acknowledged in the last moments before a power cut is lost"
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SqliteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`sync="normal"` is faster and survives the death of the process, but not a power cut."""
 
     path: str
@@ -77,7 +77,7 @@ def open_file(path: str, flags: int) -> Connection:
     return cast("Connection", apsw.Connection(path, flags))
 
 
-def connect(settings: Settings) -> Connection:
+def connect(settings: SqliteSettings) -> Connection:
     """A connection to an existing, migrated file. It waits for locks as the settings say."""
     conn = open_file(settings.path, apsw.SQLITE_OPEN_READWRITE)
     conn.set_busy_timeout(settings.busy_ms)
@@ -93,7 +93,7 @@ def connect(settings: Settings) -> Connection:
     return conn
 
 
-def connect_reader(settings: Settings) -> Connection:
+def connect_reader(settings: SqliteSettings) -> Connection:
     conn = connect(settings)
     conn.execute("PRAGMA query_only = 1")
     return conn

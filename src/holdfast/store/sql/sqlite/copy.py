@@ -17,23 +17,23 @@ from holdfast.store.blob.local import LocalBlobs
 from holdfast.store.copy import (
     BATCH,
     BLOB_BYTES,
-    LEFT,
-    LISTS,
-    OWN,
+    NOT_COPIED,
+    JSON_LIST_COLUMNS,
+    GENERATED_COLUMNS,
     Counters,
-    Held,
-    Mark,
-    Reached,
-    Rule,
-    Shape,
+    WorkerLeases,
+    MoveMark,
+    CopyProgress,
+    CopyRule,
+    TableShape,
     Values,
-    fitting,
-    reached_at,
+    batch_size,
+    copy_progress,
     require_state,
     select,
 )
 from holdfast.store.sql.sqlite import write_barrier
-from holdfast.store.sql.sqlite.connect import Connection, Cursor, Settings, connect, row, rows
+from holdfast.store.sql.sqlite.connect import Connection, Cursor, SqliteSettings, connect, row, rows
 from holdfast.store.sql.sqlite.errors import translated
 from holdfast.store.sql.sqlite.migrate import prepare
 from holdfast.store.sql.sqlite.store import IN_ROW
@@ -41,7 +41,7 @@ from holdfast.store.sql.sqlite.writer import transact
 
 T = TypeVar("T")
 
-_LISTED = frozenset(table for table, _ in LISTS)
+_LISTED = frozenset(table for table, _ in JSON_LIST_COLUMNS)
 _COUNTED = (("id",), ("number",))  # keys that count up
 
 _HELD = """
@@ -53,10 +53,10 @@ _REACH = """
 UPDATE moved_tables SET after = ?, rows = ?, done = ? WHERE name = ? AND rows = ? AND done = ?"""
 
 
-class SqliteHalf:
+class SqliteMoveEndpoint:
     """Connects when it is first asked for something that needs it. Calls come one at a time."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SqliteSettings) -> None:
         self._settings = settings
         self._path = Path(settings.path).absolute()
         self.where = f"sqlite:{self._path}"
@@ -75,26 +75,26 @@ class SqliteHalf:
     async def identity(self) -> str:
         return f"sqlite:{await asyncio.to_thread(os.path.realpath, self._path)}"
 
-    async def mark(self) -> Mark | None:
+    async def mark(self) -> MoveMark | None:
         return await self._read(write_barrier.read_mark)
 
-    async def shapes(self) -> dict[str, Shape]:
+    async def shapes(self) -> dict[str, TableShape]:
         return await self._read(_shapes)
 
-    async def count(self, rule: Rule) -> int:
+    async def count(self, rule: CopyRule) -> int:
         def counting(cur: Cursor) -> int:
             found = row(cur, f"SELECT count(*) FROM {rule.table} WHERE {rule.where}")
             return 0 if found is None else found[0]
 
         return await self._read(counting)
 
-    async def rows(self, shape: Shape, after: Values | None) -> list[Values]:
+    async def rows(self, shape: TableShape, after: Values | None) -> list[Values]:
         def batch(cur: Cursor) -> list[Values]:
-            limit = BATCH if shape.table != "blobs" else _fitting(cur, after)
+            limit = BATCH if shape.table != "blobs" else _batch_size(cur, after)
             found = rows(cur, select(shape, shape.table, begun=after is not None), (*(after or ()), limit))
             if shape.table == "blobs":
                 return [self._with_bytes(shape, values) for values in found]
-            return [_carried(shape, values) for values in found] if shape.table in _LISTED else found
+            return [_portable_values(shape, values) for values in found] if shape.table in _LISTED else found
 
         return await self._read(batch)
 
@@ -112,10 +112,10 @@ class SqliteHalf:
 
     # As the source.
 
-    async def leases(self) -> list[Held]:
-        return [Held(*found) for found in await self._read(lambda cur: rows(cur, _HELD, (_now(),)))]
+    async def leases(self) -> list[WorkerLeases]:
+        return [WorkerLeases(*found) for found in await self._read(lambda cur: rows(cur, _HELD, (_now(),)))]
 
-    async def stop_claims(self, mark: Mark) -> None:
+    async def stop_claims(self, mark: MoveMark) -> None:
         await self._write(lambda cur: write_barrier.stop_claims(cur, mark))
 
     async def seal(self, *, fence: bool) -> None:
@@ -148,7 +148,7 @@ class SqliteHalf:
     async def feed_floor(self) -> int | None:
         return None  # positions go on behind the last, whatever it is
 
-    async def begin(self, mark: Mark) -> None:
+    async def begin(self, mark: MoveMark) -> None:
         def begun(cur: Cursor) -> None:
             require_state(write_barrier.read_mark(cur), None)
             write_barrier.write_mark(cur, mark)
@@ -156,11 +156,11 @@ class SqliteHalf:
 
         await self._write(begun)
 
-    async def reached(self) -> dict[str, Reached]:
+    async def reached(self) -> dict[str, CopyProgress]:
         found = await self._read(lambda cur: rows(cur, "SELECT name, after, rows, done FROM moved_tables"))
-        return {name: reached_at(after, count, done) for name, after, count, done in found}
+        return {name: copy_progress(after, count, done) for name, after, count, done in found}
 
-    async def put(self, shape: Shape, batch: Sequence[Values], was: Reached, now: Reached) -> bool:
+    async def put(self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress) -> bool:
         kept = [self._kept(shape, values) for values in batch]
         names, places = ", ".join(shape.columns), ", ".join("?" * len(shape.columns))
 
@@ -202,7 +202,7 @@ class SqliteHalf:
 
     # Rows.
 
-    def _with_bytes(self, shape: Shape, values: Values) -> Values:
+    def _with_bytes(self, shape: TableShape, values: Values) -> Values:
         """A blob's bytes travel with its row, if they lie in the folder beside the file: the store puts them
         there, and so does a house that was given no other place."""
         found = dict(zip(shape.columns, values, strict=True))
@@ -211,12 +211,12 @@ class SqliteHalf:
             found |= {"place": "row", "data": self._blobs.get_now(found["digest"])}
         return tuple(found.values())
 
-    def _kept(self, shape: Shape, values: Values) -> Values:
+    def _kept(self, shape: TableShape, values: Values) -> Values:
         if shape.table not in _LISTED and shape.table != "blobs":
             return values
         found = dict(zip(shape.columns, values, strict=True))
         for name in shape.columns:
-            if (shape.table, name) in LISTS:
+            if (shape.table, name) in JSON_LIST_COLUMNS:
                 found[name] = msgspec.json.encode(found[name]).decode() if found[name] else "[]"
         if shape.table == "blobs" and found["place"] == "row" and len(found["data"]) > IN_ROW:
             # The file first: a file that nobody names is garbage, a row without its file is a loss.
@@ -249,29 +249,29 @@ def _now() -> int:
     return time.time_ns() // 1000
 
 
-def _shapes(cur: Cursor) -> dict[str, Shape]:
-    return {table: _shape(cur, table) for table in write_barrier.tables(cur) if table not in LEFT}
+def _shapes(cur: Cursor) -> dict[str, TableShape]:
+    return {table: _shape(cur, table) for table in write_barrier.tables(cur) if table not in NOT_COPIED}
 
 
-def _shape(cur: Cursor, table: str) -> Shape:
+def _shape(cur: Cursor, table: str) -> TableShape:
     # cid, name, type, notnull, default, pk (its place in the key), hidden (2 and 3: generated of the others)
     found = rows(cur, f"PRAGMA table_xinfo({table})")
-    own = OWN.get(table, frozenset())
+    own = GENERATED_COLUMNS.get(table, frozenset())
     key = [r[1] for r in sorted(found, key=lambda r: r[5]) if r[5]]
-    return Shape(table, tuple(key), tuple(sorted(r[1] for r in found if r[6] == 0 and r[1] not in own)))
+    return TableShape(table, tuple(key), tuple(sorted(r[1] for r in found if r[6] == 0 and r[1] not in own)))
 
 
-def _carried(shape: Shape, values: Values) -> Values:
+def _portable_values(shape: TableShape, values: Values) -> Values:
     return tuple(
-        msgspec.json.decode(value) if (shape.table, name) in LISTS else value
+        msgspec.json.decode(value) if (shape.table, name) in JSON_LIST_COLUMNS else value
         for name, value in zip(shape.columns, values, strict=True)
     )
 
 
-def _fitting(cur: Cursor, after: Values | None) -> int:
+def _batch_size(cur: Cursor, after: Values | None) -> int:
     """How many of the next blobs are read at once."""
     sql = "SELECT size FROM blobs WHERE NOT condemned AND number > ? ORDER BY number LIMIT ?"
-    return fitting((size for (size,) in rows(cur, sql, ((after or (-1,))[0], BATCH))), BLOB_BYTES)
+    return batch_size((size for (size,) in rows(cur, sql, ((after or (-1,))[0], BATCH))), BLOB_BYTES)
 
 
 def _counters(cur: Cursor) -> dict[str, int]:

@@ -14,7 +14,7 @@ from holdfast.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
-from holdfast.store.copy import refusal
+from holdfast.store.copy import barrier_error_for
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -39,7 +39,7 @@ def translated(error: apsw.Error, path: str, system_errno: int = 0) -> StoreErro
             hint="Stop its users, copy the file, and restore a backup (or try sqlite3's .recover).",
         )
     if isinstance(error, apsw.ConstraintError):
-        moved = refusal(str(error), path)
+        moved = barrier_error_for(str(error), path)
         if moved is not None:
             return moved
         return StoreError(f"The database {path} refused the change: {error}.")

@@ -3,7 +3,7 @@ much it is, is not looked at."""
 
 from __future__ import annotations
 
-from holdfast.store.backlog import MOST_LINES, Lane, Lined, told
+from holdfast.store.backlog import MAX_QUEUES, LaneBacklog, LimitBacklog, lane_figures
 from holdfast.store.sql.sqlite import gates, hold_dues
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.types.fleet import FleetFigures, LaneFigures
@@ -60,11 +60,11 @@ def _holds(cur: Cursor, now: int, ages: tuple[int, ...]) -> list[Row]:
 
 
 def _lanes(cur: Cursor, now: int) -> list[LaneFigures]:
-    lanes = [Lane(*values) for values in rows(cur, _LANES, (now,))]
+    lanes = [LaneBacklog(*values) for values in rows(cur, _LANES, (now,))]
     if not any(lane.lined for lane in lanes):
-        return told(lanes, [], None, now)
-    lined = [Lined(a, b, bool(c), d, e) for a, b, c, d, e in rows(cur, _LINED, (now, MOST_LINES))]
-    return told(lanes, lined, gates.porter(cur, now), now)
+        return lane_figures(lanes, [], None, now)
+    lined = [LimitBacklog(a, b, bool(c), d, e) for a, b, c, d, e in rows(cur, _LINED, (now, MAX_QUEUES))]
+    return lane_figures(lanes, lined, gates.load_admission(cur, now), now)
 
 
 def _by_age(holds: list[Row], ages: tuple[int, ...]) -> list[tuple[int, int]]:

@@ -8,19 +8,19 @@ from functools import partial
 
 from holdfast.store.protocols import Claim, ClaimRequest
 from holdfast.store.sql.sqlite import figuring, reclaim, registry
-from holdfast.store.sql.sqlite.readers import Readers
-from holdfast.store.sql.sqlite.writer import Writer
+from holdfast.store.sql.sqlite.readers import SqliteReaders
+from holdfast.store.sql.sqlite.writer import SqliteWriter
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death, FleetFigures, WorkerRow
 from holdfast.types.ids import RunId
 
 
-class Fleet:
+class SqliteFleet:
     """What it needs of the store: its clock, its one way to write, its readers."""
 
     _now: Callable[[], int]
-    _writer: Writer
-    _readers: Readers
+    _writer: SqliteWriter
+    _readers: SqliteReaders
 
     async def announce(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
         # It tells live processes apart, and a power cut leaves none: nobody waits for the disk.
@@ -38,7 +38,7 @@ class Fleet:
         return self._readers.read(partial(reclaim.deaths, run=run))
 
     async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
-        return await self._writer.write(partial(reclaim.exhume, want=want, event=event))
+        return await self._writer.write(partial(reclaim.claim_dead, want=want, event=event))
 
     async def figures(self, *, ages: tuple[int, ...]) -> FleetFigures:
         # In a thread: with a long line it takes a tenth of a second, and others use the loop.

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from holdfast.store.limits import Porter, Start, overview
+from holdfast.store.limits import Admission, CountedStart, limit_overview
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
-from holdfast.types.limit_rows import Gate, flow_gate, flow_of, root_of
+from holdfast.types.limit_rows import LimitRow, flow_limit, flow_of, root_of
 
 _COLUMNS = "name, concurrency, rate, per, fixed, updated_at"
 _ALL = f"SELECT {_COLUMNS} FROM gates ORDER BY name, fixed"
@@ -39,14 +39,14 @@ DELETE FROM gate_starts WHERE (gate, at, run_key) IN (
     SELECT gate, at, run_key FROM gate_starts WHERE until <= ? LIMIT 20)"""
 
 
-def gate_of(values: Row) -> Gate:
+def limit_row(values: Row) -> LimitRow:
     name, concurrency, rate, per, fixed, updated_at = values
-    return Gate(
+    return LimitRow(
         name=name, concurrency=concurrency, rate=rate, per=per, fixed=bool(fixed), updated_at=updated_at
     )
 
 
-def put(cur: Cursor, now: int, gate: Gate) -> Gate:
+def put(cur: Cursor, now: int, gate: LimitRow) -> LimitRow:
     cur.execute(_PUT, (gate.root, gate.name, gate.concurrency, gate.rate, gate.per, gate.fixed, now))
     flow = flow_of(gate.name)
     if gate.fixed and flow is not None:
@@ -54,21 +54,21 @@ def put(cur: Cursor, now: int, gate: Gate) -> Gate:
     return msgspec.structs.replace(gate, updated_at=now)
 
 
-def declare(cur: Cursor, now: int, gates: Iterable[Gate]) -> None:
+def declare(cur: Cursor, now: int, gates: Iterable[LimitRow]) -> None:
     """Written only where it is news: nearly every run finds what another has written."""
     for gate in gates:
         found = row(cur, _ONE, (gate.root, gate.name, gate.fixed))
-        if found is None or _terms(gate_of(found)) != _terms(gate):
+        if found is None or _limit_values(limit_row(found)) != _limit_values(gate):
             put(cur, now, gate)
 
 
-def _terms(gate: Gate) -> tuple[int | None, int | None, int]:
+def _limit_values(gate: LimitRow) -> tuple[int | None, int | None, int]:
     return gate.concurrency, gate.rate, gate.per
 
 
 def fixed_for(cur: Cursor, flow: str) -> str:
     """The gate of that flow, where an operator fixed one."""
-    name = flow_gate(flow)
+    name = flow_limit(flow)
     return "" if row(cur, _ONE, (name, name, True)) is None else name
 
 
@@ -77,18 +77,18 @@ def drop(cur: Cursor, _now: int, name: str, fixed: bool) -> bool:
     return cur.connection.changes() == 1
 
 
-def listed(cur: Cursor, now: int, prefix: str, after: str, limit: int) -> list[tuple[Gate, int, int]]:
-    gates = [gate_of(values) for values in rows(cur, _ALL)]
+def list_limits(cur: Cursor, now: int, prefix: str, after: str, limit: int) -> list[tuple[LimitRow, int, int]]:
+    gates = [limit_row(values) for values in rows(cur, _ALL)]
     inside, waiting = _counts(rows(cur, _INSIDE)), _counts(rows(cur, _WAITING, (now,)))
-    return overview(gates, inside, waiting, prefix=prefix, after=after, limit=limit)
+    return limit_overview(gates, inside, waiting, prefix=prefix, after=after, limit=limit)
 
 
 def _counts(found: list[Row]) -> Mapping[str, int]:
     return dict(found)
 
 
-def porter(cur: Cursor, now: int) -> Porter:
-    found = Porter([gate_of(values) for values in rows(cur, _ALL)], now)
+def load_admission(cur: Cursor, now: int) -> Admission:
+    found = Admission([limit_row(values) for values in rows(cur, _ALL)], now)
     for gate, count in rows(cur, _INSIDE):
         found.holds(gate, count)
     for window in found.windows():
@@ -97,7 +97,7 @@ def porter(cur: Cursor, now: int) -> Porter:
     return found
 
 
-def write_starts(cur: Cursor, now: int, key: int, starts: Sequence[Start]) -> None:
+def write_starts(cur: Cursor, now: int, key: int, starts: Sequence[CountedStart]) -> None:
     if starts:
         cur.executemany(_START, [(start.gate, start.at, key, start.until) for start in starts])
         cur.execute(_FORGET, (now,))

@@ -6,25 +6,25 @@ from collections.abc import Callable
 from functools import partial
 
 from holdfast.store.sql.sqlite import gates
-from holdfast.store.sql.sqlite.readers import Readers
-from holdfast.store.sql.sqlite.writer import Writer
-from holdfast.types.limit_rows import Gate
+from holdfast.store.sql.sqlite.readers import SqliteReaders
+from holdfast.store.sql.sqlite.writer import SqliteWriter
+from holdfast.types.limit_rows import LimitRow
 
 
-class Gating:
+class SqliteLimits:
     """What it needs of the store: its clock, its one way to write, its readers."""
 
     _now: Callable[[], int]
-    _writer: Writer
-    _readers: Readers
+    _writer: SqliteWriter
+    _readers: SqliteReaders
 
-    async def put_gate(self, gate: Gate) -> Gate:
+    async def put_gate(self, gate: LimitRow) -> LimitRow:
         return await self._writer.write(partial(gates.put, gate=gate), wakes=True)
 
     async def gates(
         self, *, prefix: str = "", after: str = "", limit: int = 1000
-    ) -> list[tuple[Gate, int, int]]:
-        query = partial(gates.listed, now=self._now(), prefix=prefix, after=after, limit=limit)
+    ) -> list[tuple[LimitRow, int, int]]:
+        query = partial(gates.list_limits, now=self._now(), prefix=prefix, after=after, limit=limit)
         return self._readers.read_together(query)
 
     async def drop_gate(self, name: str, *, fixed: bool = True) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.hold_rules import changed, refusal_of, require_blob, require_changeable
+from holdfast.store.hold_rules import changed_row, refusal_of, require_blob, require_changeable
 from holdfast.store.sql.sqlite import audit, outbox
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import WITH_KEY, hold_row
 from holdfast.store.sql.sqlite.inbox import add_events, put, put_with_events
-from holdfast.store.sql.sqlite.run_holds import AS_TEXT, column
-from holdfast.types.hold import HoldChange, HoldKey, HoldRow, Note, Unchanged
+from holdfast.store.sql.sqlite.run_holds import JSON_FIELDS, column
+from holdfast.types.hold import HoldChange, HoldKey, HoldRow, Note, ChangeRefusal
 from holdfast.types.ids import HoldId
 from holdfast.types.status import HoldStatus
 
@@ -24,32 +24,32 @@ ON CONFLICT (hold, kind, slot) DO UPDATE SET person = excluded.person, at = excl
                                              until = excluded.until, body = excluded.body"""
 _STANDS = "SELECT 1 FROM blobs WHERE digest = ? AND NOT condemned"
 _REFER = "INSERT INTO blob_refs (run_key, digest) VALUES (?, ?) ON CONFLICT DO NOTHING"
-_LET_GO = "DELETE FROM blob_refs WHERE run_key = ? AND digest = ?"
+_DROP_REFERENCE = "DELETE FROM blob_refs WHERE run_key = ? AND digest = ?"
 _DROP_NOTE = "DELETE FROM hold_notes WHERE hold = ? AND kind = ? AND slot = ?"
 _NOTES = "SELECT hold, kind, slot, person, at, until, body FROM hold_notes WHERE hold = ?{of} ORDER BY number"
 
 
-def change(cur: Cursor, now: int, change: HoldChange) -> HoldRow | Unchanged:
+def change(cur: Cursor, now: int, change: HoldChange) -> HoldRow | ChangeRefusal:
     require_changeable(change)
     found = row(cur, WITH_KEY, (change.hold,))
     if found is None:
-        return Unchanged.unknown
+        return ChangeRefusal.unknown
     key, hold = found[0], hold_row(found[1:])
-    refusal = _used(cur, change) or refusal_of(hold, change)
+    refusal = _used_refusal(cur, change) or refusal_of(hold, change)
     if refusal is not None:
         return refusal
-    after = changed(hold, change, now)
+    after = changed_row(hold, change, now)
     _write(cur, hold, after, change)
-    _write_beside(cur, now, change)
+    _write_related(cur, now, change)
     _refer(cur, key, change)
     audit.append(cur, hold.tenant, change.audit)
     for message in change.outbox:
         outbox.put(cur, now, hold.tenant, key, message)
-    _write_told(cur, now, key, change)
+    _write_messages(cur, now, key, change)
     return after
 
 
-def _write_told(cur: Cursor, now: int, key: int, change: HoldChange) -> None:
+def _write_messages(cur: Cursor, now: int, key: int, change: HoldChange) -> None:
     events = [event for event in (change.event, *change.more_events) if event is not None]
     if change.mail is not None and events:
         put_with_events(cur, now, key, change.mail, events)
@@ -59,11 +59,11 @@ def _write_told(cur: Cursor, now: int, key: int, change: HoldChange) -> None:
         add_events(cur, key, events)
 
 
-def _used(cur: Cursor, change: HoldChange) -> Unchanged | None:
+def _used_refusal(cur: Cursor, change: HoldChange) -> ChangeRefusal | None:
     if change.key is not None and key(cur, change.hold, change.key.actor, change.key.key) is not None:
-        return Unchanged.key_used
+        return ChangeRefusal.key_used
     if change.link is not None and row(cur, _LINK, (change.link,)) is not None:
-        return Unchanged.link_used
+        return ChangeRefusal.link_used
     return None
 
 
@@ -75,12 +75,12 @@ def _write(cur: Cursor, before: HoldRow, after: HoldRow, change: HoldChange) -> 
     if before.status is HoldStatus.pending:
         fields |= {"version": after.version, "updated_at": after.updated_at}
     names = sorted(fields)
-    values = [column(name, fields[name]) if name in AS_TEXT else fields[name] for name in names]
+    values = [column(name, fields[name]) if name in JSON_FIELDS else fields[name] for name in names]
     sets = ", ".join([f"{name} = ?" for name in names])
     cur.execute(f"UPDATE holds SET {sets} WHERE id = ?", (*values, after.id))
 
 
-def _write_beside(cur: Cursor, now: int, change: HoldChange) -> None:
+def _write_related(cur: Cursor, now: int, change: HoldChange) -> None:
     for kind, slot in change.drop_notes:
         cur.execute(_DROP_NOTE, (change.hold, kind, slot))
     for note in change.notes:
@@ -97,7 +97,7 @@ def _refer(cur: Cursor, run: int, change: HoldChange) -> None:
         require_blob(digest, standing=row(cur, _STANDS, (digest,)) is not None)
         cur.execute(_REFER, (run, digest))
     for digest in change.let_go:
-        cur.execute(_LET_GO, (run, digest))
+        cur.execute(_DROP_REFERENCE, (run, digest))
 
 
 def key(cur: Cursor, hold: HoldId, actor: str, key: str) -> HoldKey | None:

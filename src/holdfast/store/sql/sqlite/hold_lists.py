@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.store.hold_order import SHARED, Place, Range, ranges, require_place
+from holdfast.store.hold_order import SHARED_ASSIGNEE, Place, Range, ranges, require_place
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import COLUMNS, FROM, hold_row
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
@@ -119,7 +119,7 @@ def _source(where: HoldFilter, order: HoldOrder, of: Range) -> str:
     urgent = open_ and order is HoldOrder.inbox
     if assignee is None:
         return f"holds INDEXED BY {'holds_of_tenant' if urgent else 'holds_by_age'}"
-    if assignee == SHARED:
+    if assignee == SHARED_ASSIGNEE:
         return _SHARES if open_ else "holds INDEXED BY holds_shared_by_age"
     if status is HoldStatus.pending:
         # By age they are sorted: what one assignee has open is not that much.
@@ -154,7 +154,7 @@ def _stretch(where: HoldFilter, of: Range) -> list[Condition]:
         conditions.append(("NOT holds.read_only", ()))
     if where.tenant is not None:
         conditions.append((f"{plus}holds.tenant = ?", (where.tenant,)))
-    if assignee == SHARED:
+    if assignee == SHARED_ASSIGNEE:
         conditions.append(_shared(where, status))
     elif assignee is not None:
         conditions.append(

@@ -16,8 +16,8 @@ from holdfast.store.sql.sqlite import (
     outbox,
 )
 from holdfast.store.sql.sqlite.connect import Cursor
-from holdfast.store.sql.sqlite.readers import Readers
-from holdfast.store.sql.sqlite.writer import Work, Writer
+from holdfast.store.sql.sqlite.readers import SqliteReaders
+from holdfast.store.sql.sqlite.writer import Work, SqliteWriter
 from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.document import Document
 from holdfast.types.hold import (
@@ -28,7 +28,7 @@ from holdfast.types.hold import (
     HoldOrder,
     HoldRow,
     Note,
-    Unchanged,
+    ChangeRefusal,
 )
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.outbox import OutboxRow, OutboxState
@@ -37,17 +37,17 @@ from holdfast.types.status import HoldStatus
 T = TypeVar("T")
 
 
-class Write(Protocol):
+class SqliteWrite(Protocol):
     def __call__(self, work: Work[T], *, wakes: bool = False) -> Awaitable[T]: ...
 
 
-class Holding:
+class SqliteHolds:
     """What it needs of the store: its clock, its one way to write, its readers."""
 
     _now: Callable[[], int]
-    _write: Write
-    _readers: Readers
-    _writer: Writer
+    _write: SqliteWrite
+    _readers: SqliteReaders
+    _writer: SqliteWriter
 
     def _read(self, query: Callable[[Cursor], T]) -> T:
         return self._readers.read(query)
@@ -90,7 +90,7 @@ class Holding:
     async def count_holds(self, where: HoldFilter, *, limit: int = 10_000) -> int:
         return self._read(partial(hold_lists.count, where=where, limit=limit))
 
-    async def change_hold(self, change: HoldChange) -> HoldRow | Unchanged:
+    async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
         # Only mail concerns a worker; a message, whoever tells it.
         wakes = change.mail is not None or bool(change.outbox)
         return await self._write(partial(hold_changes.change, change=change), wakes=wakes)

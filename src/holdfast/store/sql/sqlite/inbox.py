@@ -24,7 +24,7 @@ REVIVE = """
 UPDATE runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0, dead = 0
 WHERE key = ?"""
 # To stop needs no room: who is asked to waits in no line.
-LEAVE_LINE = "UPDATE runs SET gate = '' WHERE key = ? AND worker IS NULL AND gate <> ''"
+LEAVE_QUEUE = "UPDATE runs SET gate = '' WHERE key = ? AND worker IS NULL AND gate <> ''"
 _WAKE_AND_NUMBER = _WAKE.replace("SET ", "SET event_seq = event_seq + :events, ", 1) + " RETURNING event_seq"
 _NUMBER = "UPDATE runs SET event_seq = event_seq + ? WHERE key = ? RETURNING event_seq"
 _HEADS = "SELECT id, inbox_seq FROM runs WHERE id IN (SELECT value FROM json_each(?))"
@@ -66,7 +66,7 @@ def send(
     if resumes:
         cur.execute(REVIVE, (key,))
     if kind == "cancel":
-        cur.execute(LEAVE_LINE, (key,))
+        cur.execute(LEAVE_QUEUE, (key,))
     put(cur, now, key, kind, payload, dedupe)
     if event is not None:
         add_event(cur, key, event)

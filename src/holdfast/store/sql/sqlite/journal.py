@@ -163,12 +163,12 @@ def prune(
     cur.execute("DELETE FROM projections WHERE key BETWEEN ? AND ?", (key << 32, (key << 32 | horizon) - 1))
     cur.execute("UPDATE runs SET horizon = ? WHERE key = ?", (horizon, key))
     if blobs is not None:
-        _let_go(cur, key, frozenset(blobs))
+        _release_blobs(cur, key, frozenset(blobs))
     crashpoint("inside_prune")
     return deleted
 
 
-def _let_go(cur: Cursor, key: int, kept: frozenset[bytes]) -> None:
+def _release_blobs(cur: Cursor, key: int, kept: frozenset[bytes]) -> None:
     named = rows(cur, "SELECT digest FROM blob_refs WHERE run_key = ?", (key,))
     gone = [(key, digest) for (digest,) in named if digest not in kept]
     cur.executemany("DELETE FROM blob_refs WHERE run_key = ? AND digest = ?", gone)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.store.sql.sqlite.connect import Cursor, rows
-from holdfast.types.ciphertext import KeptRow
+from holdfast.types.ciphertext import StoredRow
 from holdfast.types.ids import RunId
 
 _SEQ = "{t}.key & 0xffffffff"
@@ -44,7 +44,7 @@ _WHOSE = {
 }
 
 
-def kept(cur: Cursor, table: str, after: int, limit: int) -> list[KeptRow]:
+def stored_rows(cur: Cursor, table: str, after: int, limit: int) -> list[StoredRow]:
     key, place, columns, join = _TABLES[table]
     run, tenant = _WHOSE.get(table, ("runs.id", "runs.tenant"))
     parts = [f"{table}.{key}", run, tenant, *place, *(f"{table}.{column}" for column in columns)]
@@ -52,7 +52,7 @@ def kept(cur: Cursor, table: str, after: int, limit: int) -> list[KeptRow]:
     sql = f"SELECT {', '.join(parts)} FROM {table} {join} {order}"
     width = 3 + len(place)
     return [
-        KeptRow(
+        StoredRow(
             row=r[0],
             run=r[1],
             tenant=r[2],
@@ -63,7 +63,7 @@ def kept(cur: Cursor, table: str, after: int, limit: int) -> list[KeptRow]:
     ]
 
 
-def rewrite(cur: Cursor, _now: int, table: str, changes: Sequence[tuple[KeptRow, dict[str, Any]]]) -> int:
+def rewrite(cur: Cursor, _now: int, table: str, changes: Sequence[tuple[StoredRow, dict[str, Any]]]) -> int:
     key, _, columns, _ = _TABLES[table]
     sets = ", ".join(f"{column} = ?" for column in columns)
     unchanged = " AND ".join(f"{column} IS ?" for column in columns)
@@ -84,13 +84,13 @@ def blobs_of(cur: Cursor, run: RunId) -> list[bytes]:
 _REFER = """
 INSERT INTO blob_refs (run_key, digest) SELECT run_key, ? FROM blob_refs
 WHERE digest = ? AND run_key = (SELECT key FROM runs WHERE id = ?) ON CONFLICT DO NOTHING"""
-_LET_GO = "DELETE FROM blob_refs WHERE digest = ? AND run_key = (SELECT key FROM runs WHERE id = ?)"
+_DROP_REFERENCE = "DELETE FROM blob_refs WHERE digest = ? AND run_key = (SELECT key FROM runs WHERE id = ?)"
 _REPLACE = "UPDATE blobs SET data = ?, size = ? WHERE digest = ? AND place = 'row'"
 
 
-def refer_instead(cur: Cursor, _now: int, run: RunId, old: bytes, new: bytes) -> None:
+def replace_blob_reference(cur: Cursor, _now: int, run: RunId, old: bytes, new: bytes) -> None:
     cur.execute(_REFER, (new, old, run))
-    cur.execute(_LET_GO, (old, run))
+    cur.execute(_DROP_REFERENCE, (old, run))
 
 
 def replace_blob(cur: Cursor, _now: int, digest: bytes, data: bytes) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.store.lost_history import LOST_EVENT, complaint, told
+from holdfast.store.lost_history import LOST_EVENT, loss_message, loss_event
 from holdfast.store.protocols import RunRow
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.inbox import add_event
 from holdfast.store.sql.sqlite.runs import COLUMNS, run_row
-from holdfast.types.acknowledged import Acknowledged
+from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.status import ENDED, PARKED, RunStatus
 
 _STANDS = "SELECT key, head, horizon, inbox_seq, status FROM runs WHERE id = ? AND NOT read_only"
@@ -21,7 +21,7 @@ UPDATE runs SET status = ?, error = ?, ended_at = coalesce(ended_at, ?), worker 
 WHERE key = ?"""
 
 
-def stop(cur: Cursor, now: int, known: Acknowledged) -> RunRow | None:
+def stop_lost_run(cur: Cursor, now: int, known: AcknowledgedState) -> RunRow | None:
     """See `Store.lost_history`."""
     found = row(cur, _STANDS, (known.run,))
     if found is None:
@@ -34,13 +34,13 @@ def stop(cur: Cursor, now: int, known: Acknowledged) -> RunRow | None:
     if status in PARKED:
         cur.execute(_WAKE, (key,))
     ends = status if status in ENDED else RunStatus.failed
-    cur.execute(_STOP, (ends, complaint(known, head), now, now, known.term, known.events, key))
-    add_event(cur, key, told(known, head, now))
+    cur.execute(_STOP, (ends, loss_message(known, head), now, now, known.term, known.events, key))
+    add_event(cur, key, loss_event(known, head, now))
     (stopped,) = rows(cur, f"SELECT {COLUMNS} FROM runs WHERE key = ?", (key,))
     return run_row(stopped)
 
 
-def _has(cur: Cursor, known: Acknowledged, base: int, horizon: int, mail: int) -> bool:
+def _has(cur: Cursor, known: AcknowledgedState, base: int, horizon: int, mail: int) -> bool:
     """A record below or at the horizon was pruned or rewritten: nothing can be said of it."""
     if mail < known.mail:
         return False

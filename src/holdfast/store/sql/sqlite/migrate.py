@@ -11,7 +11,7 @@ import apsw
 import msgspec
 
 from holdfast.errors import SchemaTooNewError
-from holdfast.store.sql.sqlite.connect import PAGE_SIZE, Connection, Settings, open_file
+from holdfast.store.sql.sqlite.connect import PAGE_SIZE, Connection, SqliteSettings, open_file
 from holdfast.store.sql.sqlite.errors import not_a_store, translated
 
 APPLICATION_ID = 0x48464442  # "HFDB"; `file` and SQLite show it
@@ -20,25 +20,25 @@ _APPLICATION_ID_AT = 68
 _WRITE_VERSION_AT = 18
 
 
-class Migration(msgspec.Struct, frozen=True):
+class SqliteMigration(msgspec.Struct, frozen=True):
     number: int
     name: str
     sql: str
 
 
-def migrations() -> list[Migration]:
+def migrations() -> list[SqliteMigration]:
     """The numbered files of schema/, in order."""
     return sorted(_read_migrations(), key=lambda m: m.number)
 
 
-def _read_migrations() -> Iterator[Migration]:
+def _read_migrations() -> Iterator[SqliteMigration]:
     for file in resources.files("holdfast.store.sql.sqlite").joinpath("schema").iterdir():
         if file.name.endswith(".sql"):
             number, _, name = file.name.removesuffix(".sql").partition("_")
-            yield Migration(int(number), name, file.read_text("utf-8"))
+            yield SqliteMigration(int(number), name, file.read_text("utf-8"))
 
 
-def prepare(settings: Settings) -> None:
+def prepare(settings: SqliteSettings) -> None:
     """Create or migrate the file.
 
     Raises NotAStoreError, SchemaTooNewError (the file stays byte for byte as it was) and StoreError.
@@ -95,7 +95,7 @@ def _refuse_newer(path: str, number: int) -> None:
         )
 
 
-def _migrate(settings: Settings, known: list[Migration]) -> None:
+def _migrate(settings: SqliteSettings, known: list[SqliteMigration]) -> None:
     conn = open_file(settings.path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
     try:
         conn.set_busy_timeout(settings.busy_ms)
@@ -113,7 +113,7 @@ def _migrate(settings: Settings, known: list[Migration]) -> None:
         conn.close()
 
 
-def _apply(conn: Connection, path: str, known: list[Migration]) -> None:
+def _apply(conn: Connection, path: str, known: list[SqliteMigration]) -> None:
     # Read again under the lock: another process may have been faster, or newer.
     present = _user_version(conn)
     _refuse_newer(path, present)

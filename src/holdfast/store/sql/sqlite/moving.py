@@ -58,7 +58,7 @@ def adopt(cur: Cursor, _now: int, history: RunHistory) -> tuple[RunRow, bool]:
     cur.executemany(_PUT_EVENT, [(key << 32 | e.number, e.at, e.type, e.payload) for e in history.events])
     cur.executemany(_PUT_HOLD, [_hold_values(key, hold) for hold in history.holds])
     cur.executemany(_PUT_LATE, [(key, seq, payload) for seq, payload in history.late])
-    cur.executemany(reclaim.BURY, [reclaim.values(key, death) for death in history.deaths])
+    cur.executemany(reclaim.INSERT_DEATH, [reclaim.values(key, death) for death in history.deaths])
     adopted = get(cur, history.run.id)
     assert adopted is not None
     return adopted, True

@@ -18,7 +18,7 @@ _OF_RUN = "run_key = ? AND hold IS NULL"
 _UNDER_WAY = "state = 'waiting' AND claimed_until IS NOT NULL"
 _DROP = f"DELETE FROM outbox WHERE NOT ({_UNDER_WAY}) AND "
 _EMPTY = f"UPDATE outbox SET state = 'skipped', payload = x'7b7d', run_key = NULL WHERE {_UNDER_WAY} AND "
-_LET_GO = f"UPDATE outbox SET run_key = NULL WHERE {_OF_HOLD}"
+_DETACH = f"UPDATE outbox SET run_key = NULL WHERE {_OF_HOLD}"
 _INDEXES = {OutboxState.waiting: "outbox_due", OutboxState.dead: "outbox_dead"}
 _PUT = """
 INSERT INTO outbox (tenant, run_key, hold, at, topic, key, due_at, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -109,10 +109,10 @@ def drop(cur: Cursor, run_key: int, holds: Sequence[str]) -> None:
             cur.execute(act + _OF_HOLD, _of(hold))
 
 
-def let_go(cur: Cursor, holds: Sequence[str]) -> None:
+def detach_from_run(cur: Cursor, holds: Sequence[str]) -> None:
     """What is still to be told of these outlives their run."""
     for hold in holds:
-        cur.execute(_LET_GO, _of(hold))
+        cur.execute(_DETACH, _of(hold))
 
 
 def _of(hold: str) -> tuple[str, str, str]:

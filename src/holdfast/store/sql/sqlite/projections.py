@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
-from holdfast.store.sql.sqlite.readers import Readers
-from holdfast.store.sql.sqlite.writer import Writer
+from holdfast.store.sql.sqlite.readers import SqliteReaders
+from holdfast.store.sql.sqlite.writer import SqliteWriter
 from holdfast.types.ids import RunId
 from holdfast.types.projection import Projection
 
@@ -26,12 +26,12 @@ UPDATE projections SET node_states = NULL, original_input = NULL, output = NULL
 WHERE node_states IS NOT NULL"""
 
 
-class Projecting:
+class SqliteProjections:
     """What it needs of the store: its one way to write, its readers."""
 
     _now: Callable[[], int]
-    _writer: Writer
-    _readers: Readers
+    _writer: SqliteWriter
+    _readers: SqliteReaders
 
     async def projected_to(self) -> int:
         return self._readers.read(_reached)

@@ -8,16 +8,16 @@ from typing import TypeVar
 
 import apsw
 
-from holdfast.store.sql.sqlite.connect import Cursor, Settings, connect_reader
+from holdfast.store.sql.sqlite.connect import Cursor, SqliteSettings, connect_reader
 from holdfast.store.sql.sqlite.errors import closed, translated
 
 T = TypeVar("T")
 
 
-class Readers:
+class SqliteReaders:
     """As many connections as threads read at once. In a WAL database they never wait for writers."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SqliteSettings) -> None:
         self._settings = settings
         self._idle: deque[Cursor] = deque()
         self._closed = False

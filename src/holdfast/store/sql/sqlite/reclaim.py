@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.store.protocols import Claim, ClaimRequest, RunRow
-from holdfast.store.recovery import PROGRESS, evidence, pause, told
+from holdfast.store.recovery import PROGRESS, death_summary, recovery_delay, death_event
 from holdfast.store.sql.sqlite.claim import claim
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
-from holdfast.store.sql.sqlite.inbox import LEAVE_LINE, REVIVE, add_event
+from holdfast.store.sql.sqlite.inbox import LEAVE_QUEUE, REVIVE, add_event
 from holdfast.store.sql.sqlite.runs import COLUMNS, run_row
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death
@@ -25,7 +25,7 @@ _DONE_SINCE = f"""
 SELECT 1 FROM journal WHERE key > (
     SELECT run_key << 32 | head FROM deaths WHERE run_key = ?1 ORDER BY term DESC LIMIT 1)
 AND key <= ?1 << 32 | 4294967295 AND kind IN ({", ".join(f"{kind:d}" for kind in PROGRESS)}) LIMIT 1"""
-BURY = f"INSERT INTO deaths (run_key, {', '.join(_FIELDS)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERT_DEATH = f"INSERT INTO deaths (run_key, {', '.join(_FIELDS)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _LAST = f"SELECT {_DEATH} FROM deaths WHERE run_key = ? ORDER BY term DESC LIMIT ?"
 _OF_RUN = f"""
 SELECT {_DEATH} FROM deaths JOIN runs ON runs.key = deaths.run_key WHERE runs.id = ? ORDER BY deaths.term"""
@@ -53,37 +53,37 @@ def reclaim(cur: Cursor, now: int, limit: int, max_recoveries: int, backoff: int
         if death.status in PARKED:
             cur.execute(_FREE, (recoveries, now, now, key))
         else:
-            _mourn(cur, key, recoveries, death, max_recoveries, backoff)
+            _record_death(cur, key, recoveries, death, max_recoveries, backoff)
         (freed,) = rows(cur, _FREED, (key,))
         reclaimed.append(run_row(freed))
     return reclaimed
 
 
-def _mourn(cur: Cursor, key: int, recoveries: int, death: Death, bound: int, backoff: int) -> None:
+def _record_death(cur: Cursor, key: int, recoveries: int, death: Death, bound: int, backoff: int) -> None:
     done = row(cur, _DONE_SINCE, (key,)) is not None
     recoveries = 1 if done else recoveries + 1
-    cur.execute(BURY, values(key, death))
+    cur.execute(INSERT_DEATH, values(key, death))
     if recoveries <= bound:
-        ready_at = death.at + pause(recoveries, backoff)
+        ready_at = death.at + recovery_delay(recoveries, backoff)
         cur.execute(_FREE, (recoveries, ready_at, death.at, key))
-        add_event(cur, key, told(death, recoveries, ready_at))
+        add_event(cur, key, death_event(death, recoveries, ready_at))
         return
     # Its holds and timers stay: the journal still has them open, and an operator may resume the run.
     in_a_row = _deaths(rows(cur, _LAST, (key, recoveries)))[::-1]
-    cur.execute(_GIVE_UP, (recoveries, evidence(in_a_row, bound), death.at, death.at, key))
-    add_event(cur, key, told(death, recoveries, None))
+    cur.execute(_GIVE_UP, (recoveries, death_summary(in_a_row, bound), death.at, death.at, key))
+    add_event(cur, key, death_event(death, recoveries, None))
 
 
 def deaths(cur: Cursor, run: RunId) -> list[Death]:
     return _deaths(rows(cur, _OF_RUN, (run,)))
 
 
-def exhume(cur: Cursor, now: int, want: ClaimRequest, event: EventRow | None) -> Claim | None:
+def claim_dead(cur: Cursor, now: int, want: ClaimRequest, event: EventRow | None) -> Claim | None:
     found = row(cur, _IS_DEAD, (want.run,))
     if found is None:
         return None
     cur.execute(REVIVE, found)
-    cur.execute(LEAVE_LINE, found)
+    cur.execute(LEAVE_QUEUE, found)
     if event is not None:
         add_event(cur, found[0], event)
     return claim(cur, now, want).claims[0]

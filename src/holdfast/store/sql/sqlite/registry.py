@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.store.sql.sqlite.connect import Cursor, Row, rows
-from holdfast.types.fleet import REMEMBERED, WorkerRow
+from holdfast.types.fleet import WORKER_ROW_RETENTION, WorkerRow
 
 # Whoever has the name keeps it for as long as it said; its own row it may always write anew.
 _ANNOUNCE = """
@@ -21,7 +21,7 @@ _DISMISS = "DELETE FROM workers WHERE name = ? AND incarnation = ?"
 
 
 def announce(cur: Cursor, now: int, worker: WorkerRow, ttl: int) -> WorkerRow | None:
-    cur.execute(_FORGET, (now - REMEMBERED,))
+    cur.execute(_FORGET, (now - WORKER_ROW_RETENTION,))
     body = msgspec.msgpack.encode(worker)
     cur.execute(_ANNOUNCE, (worker.name, worker.incarnation, now, now + ttl, body))
     if cur.connection.changes() == 1:
@@ -31,7 +31,7 @@ def announce(cur: Cursor, now: int, worker: WorkerRow, ttl: int) -> WorkerRow | 
 
 
 def workers(cur: Cursor, now: int) -> list[WorkerRow]:
-    return [_row(values) for values in rows(cur, _ALL, (now - REMEMBERED,))]
+    return [_row(values) for values in rows(cur, _ALL, (now - WORKER_ROW_RETENTION,))]
 
 
 def dismiss(cur: Cursor, _now: int, name: str, incarnation: str) -> None:

@@ -11,21 +11,21 @@ from holdfast.store import hold_rules
 from holdfast.store.sql.sqlite import audit, outbox
 from holdfast.store.sql.sqlite.connect import Cursor, Row, rows
 from holdfast.types.audit import NewAudit
-from holdfast.types.hold import OF_OPEN_ONES, HoldTerms, NewHold
+from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldTerms, NewHold
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.record import Side
 
 _FIELDS = NewHold.__struct_fields__
 _all_of = attrgetter(*_FIELDS)
-AS_TEXT = ("options", "tags", "terms")
+JSON_FIELDS = ("options", "tags", "terms")
 """What columns keep in another form."""
-_WRITTEN_ANEW = [(_FIELDS.index(field), field) for field in AS_TEXT]
+_JSON_INDEXES = [(_FIELDS.index(field), field) for field in JSON_FIELDS]
 _OPEN = f"""
 INSERT INTO holds (run_key, tenant, updated_at, {", ".join(_FIELDS)})
 VALUES (?, ?, ?, {", ".join("?" * len(_FIELDS))}) ON CONFLICT DO NOTHING"""
 _CLOSING = f"""
 UPDATE holds SET status = ?, closed_reason = ?, closed_by = 'system:engine', closed_at = ?, updated_at = ?,
-                 version = version + 1, {", ".join(f"{name} = NULL" for name in OF_OPEN_ONES)}"""
+                 version = version + 1, {", ".join(f"{name} = NULL" for name in OPEN_ONLY_FIELDS)}"""
 _CLOSE = f"{_CLOSING} WHERE id = ? AND run_key = ? AND status = 'pending' RETURNING id, type, epoch"
 _CLOSE_ALL = f"{_CLOSING} WHERE run_key = ? AND status = 'pending' RETURNING id, type, epoch"
 _RESUME = """
@@ -34,7 +34,7 @@ WHERE id = ? AND run_key = ? AND status <> 'pending' AND resumed_at IS NULL"""
 _PLAIN = HoldTerms()
 
 
-class Whose(NamedTuple):
+class SqliteRunRef(NamedTuple):
     """The run that a transaction is about."""
 
     key: int
@@ -42,11 +42,11 @@ class Whose(NamedTuple):
     tenant: str
 
 
-class OfRun:
+class SqliteRunHoldChanges:
     """The changes to one run's holds in one transaction. Entries of the audit are gathered, and appended to
     the chain at once."""
 
-    def __init__(self, cur: Cursor, now: int, run: Whose) -> None:
+    def __init__(self, cur: Cursor, now: int, run: SqliteRunRef) -> None:
         self._cur = cur
         self._now = now
         self._run = run
@@ -56,7 +56,7 @@ class OfRun:
         run = self._run
         self._cur.execute(_OPEN, (run.key, run.tenant, self._now, *values_of(hold)))
         if self._cur.connection.changes():  # else the same hold, asked again (CP-17)
-            self._tell(hold_rules.opened(hold, run.id, self._now), hold_rules.to_tell_of(hold))
+            self._tell(hold_rules.opened_entries(hold, run.id, self._now), hold_rules.created_message(hold))
 
     def close(self, hold: str, status: str, reason: str) -> None:
         found = rows(self._cur, _CLOSE, (status, reason, self._now, self._now, hold, self._run.key))
@@ -68,8 +68,8 @@ class OfRun:
 
     def _closed(self, found: list[Row], status: str, reason: str) -> None:
         for hold, kind, epoch in found:
-            entry = hold_rules.closed(hold, self._run.id, self._now, status=status, reason=reason)
-            self._tell([entry], hold_rules.to_withdraw(hold, kind, epoch, status=status))
+            entry = hold_rules.closed_entry(hold, self._run.id, self._now, status=status, reason=reason)
+            self._tell([entry], hold_rules.withdrawal_message(hold, kind, epoch, status=status))
 
     def resume(self, hold: str) -> None:
         self._cur.execute(_RESUME, (self._now, hold, self._run.key))
@@ -83,10 +83,10 @@ class OfRun:
         audit.append(self._cur, self._run.tenant, self._entries)
 
 
-def apply(cur: Cursor, now: int, run: Whose, side: Side) -> None:
+def apply(cur: Cursor, now: int, run: SqliteRunRef, side: Side) -> None:
     if not (side.holds or side.close_holds or side.resumed_holds or side.close_all_holds is not None):
         return
-    of_run = OfRun(cur, now, run)
+    of_run = SqliteRunHoldChanges(cur, now, run)
     for hold in side.holds:
         of_run.open(hold)
     for closed in side.close_holds:
@@ -99,8 +99,8 @@ def apply(cur: Cursor, now: int, run: Whose, side: Side) -> None:
     of_run.finish()
 
 
-def close_all(cur: Cursor, now: int, run: Whose, reason: str) -> None:
-    of_run = OfRun(cur, now, run)
+def close_all(cur: Cursor, now: int, run: SqliteRunRef, reason: str) -> None:
+    of_run = SqliteRunHoldChanges(cur, now, run)
     of_run.close_all(reason)
     of_run.finish()
 
@@ -108,7 +108,7 @@ def close_all(cur: Cursor, now: int, run: Whose, reason: str) -> None:
 def values_of(hold: NewHold) -> list[object]:
     """As the columns keep them."""
     values = list(_all_of(hold))
-    for place, field in _WRITTEN_ANEW:
+    for place, field in _JSON_INDEXES:
         values[place] = column(field, values[place])
     return values
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
-from holdfast.store.hold_rules import DELETED
+from holdfast.store.hold_rules import RUN_DELETED_REASON
 from holdfast.store.protocols import NewRun, RunFilter, RunRow
-from holdfast.store.sql.new_run import fresh_row
+from holdfast.store.sql.new_run import new_run_row
 from holdfast.store.sql.sqlite import gates, outbox
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
-from holdfast.store.sql.sqlite.run_holds import Whose
+from holdfast.store.sql.sqlite.run_holds import SqliteRunRef
 from holdfast.store.sql.sqlite.settle import append
 from holdfast.store.sql.sqlite.side import apply_side, check_transitions, close_all, missing_blob
 from holdfast.types.ids import RunId
@@ -56,7 +56,7 @@ def create(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
 def _create_at_gate(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
     """Where the gate is shut, the run is not claimed as it is made: it waits in line."""
     gates.declare(cur, now, new.gates)
-    porter = None if new.claimed_by is None else gates.porter(cur, now)
+    porter = None if new.claimed_by is None else gates.load_admission(cur, now)
     if porter is not None and not porter.passes(new.gate, starts=True):
         new, porter = msgspec.structs.replace(new, claimed_by=None, lease_until=None), None
     made, fresh = _create(cur, now, new)
@@ -66,7 +66,7 @@ def _create_at_gate(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
 
 
 def _create(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
-    fresh = fresh_row(now, new)
+    fresh = new_run_row(now, new)
     inserted = row(cur, _INSERT, _values(new, fresh))
     if inserted is None:
         return run_row(_earlier(cur, new)), False
@@ -75,7 +75,7 @@ def _create(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
         append(cur, key, new.first, 0)
     sides = [r.side for r in new.first if r.side is not None]
     if sides:
-        _apply(cur, now, Whose(key, new.id, new.tenant), fresh.status, sides)
+        _apply(cur, now, SqliteRunRef(key, new.id, new.tenant), fresh.status, sides)
     if new.supersedes is not None:
         _supersede(cur, now, new.supersedes, new.id)
     if not sides:
@@ -85,7 +85,7 @@ def _create(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
     return run_row(created), True
 
 
-def _apply(cur: Cursor, now: int, run: Whose, status: RunStatus, sides: list[Side]) -> None:
+def _apply(cur: Cursor, now: int, run: SqliteRunRef, status: RunStatus, sides: list[Side]) -> None:
     """Whatever is refused here takes the run's row back with it."""
     missing = missing_blob(cur, sides)
     if missing is not None:
@@ -126,7 +126,7 @@ def _supersede(cur: Cursor, now: int, old: RunId, new: RunId) -> None:
         raise RunReadOnlyError(f"Run {old} is imported history: it cannot be superseded.", run=old)
     if status not in ENDED:
         cur.execute(_SUPERSEDE, (now, now, key))
-    close_all(cur, now, Whose(key, old, tenant), f"superseded by run {new}")
+    close_all(cur, now, SqliteRunRef(key, old, tenant), f"superseded by run {new}")
     cur.execute("UPDATE runs SET superseded_by = ?, term = term + 1 WHERE key = ?", (new, key))
 
 
@@ -174,20 +174,20 @@ def delete(cur: Cursor, now: int, run: RunId, ended: bool) -> bool:
     key = found[0]
     for table in ("journal", "events", "projections"):
         cur.execute(f"DELETE FROM {table} WHERE key BETWEEN ? AND ?", (key << 32, key << 32 | 0xFFFF_FFFF))
-    _delete_holds(cur, now, Whose(key, run, found[3]))
+    _delete_holds(cur, now, SqliteRunRef(key, run, found[3]))
     for table in _OF_RUN:
         cur.execute(f"DELETE FROM {table} WHERE run_key = ?", (key,))
     cur.execute("DELETE FROM runs WHERE key = ?", (key,))
     return True
 
 
-def _delete_holds(cur: Cursor, now: int, run: Whose) -> None:
+def _delete_holds(cur: Cursor, now: int, run: SqliteRunRef) -> None:
     """Those still open are closed first: what was sent about them is to be withdrawn, and the audit says so.
     Of what was to be told before, nothing is left to tell."""
     holds = [hold for (hold,) in rows(cur, "SELECT id FROM holds WHERE run_key = ?", (run.key,))]
     outbox.drop(cur, run.key, holds)
-    close_all(cur, now, run, DELETED)
-    outbox.let_go(cur, holds)
+    close_all(cur, now, run, RUN_DELETED_REASON)
+    outbox.detach_from_run(cur, holds)
     for hold in holds:
         for table in _OF_HOLD:
             cur.execute(f"DELETE FROM {table} WHERE hold = ?", (hold,))

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from functools import partial
 
 from holdfast.store.sql.sqlite import schedules
-from holdfast.store.sql.sqlite.readers import Readers
-from holdfast.store.sql.sqlite.writer import Writer
+from holdfast.store.sql.sqlite.readers import SqliteReaders
+from holdfast.store.sql.sqlite.writer import SqliteWriter
 from holdfast.types.schedule import ScheduleRow
 
 
-class Scheduling:
+class SqliteSchedules:
     """What it needs of the store: its clock, its one way to write, its readers."""
 
     _now: Callable[[], int]
-    _writer: Writer
-    _readers: Readers
+    _writer: SqliteWriter
+    _readers: SqliteReaders
 
     async def put_schedule(self, row: ScheduleRow, *, expect: int | None = None) -> ScheduleRow | None:
         return await self._writer.write(partial(schedules.put, given=row, expect=expect))

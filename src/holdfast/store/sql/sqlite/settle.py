@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.store.sql.sqlite.connect import Cursor, Row, rows
-from holdfast.store.sql.sqlite.run_holds import Whose
-from holdfast.store.sql.sqlite.side import apply_side, refused
+from holdfast.store.sql.sqlite.run_holds import SqliteRunRef
+from holdfast.store.sql.sqlite.side import apply_side, side_refusal
 from holdfast.telemetry import crashpoint
 from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer
 
@@ -55,13 +55,13 @@ def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
     if records[0].seq != head + 1 or records[-1].seq != head + len(records):
         return SettleAnswer(lease.run, Refusal.head_moved)
     sides = [record.side for record in records if record.side is not None]
-    refusal = refused(cur, lease.key, sides, status) if sides else None
+    refusal = side_refusal(cur, lease.key, sides, status) if sides else None
     if refusal is not None:
         return SettleAnswer(lease.run, refusal)
     last = append(cur, lease.key, records, event_seq)
     cur.execute(_ADVANCE, (records[-1].seq, last, now, lease.key))
     for side in sides:
-        apply_side(cur, now, Whose(lease.key, lease.run, tenant), side)
+        apply_side(cur, now, SqliteRunRef(lease.key, lease.run, tenant), side)
     if batch.park is None:
         return SettleAnswer(lease.run, None, answered)
     return SettleAnswer(lease.run, None, answered, park(cur, now, lease, batch.park))

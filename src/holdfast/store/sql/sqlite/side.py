@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from holdfast.errors import StoreError
 from holdfast.store.sql.sqlite import memories, outbox, run_holds
 from holdfast.store.sql.sqlite.connect import Cursor, row
-from holdfast.store.sql.sqlite.run_holds import Whose
-from holdfast.types.record import Migrated, Refusal, Side
+from holdfast.store.sql.sqlite.run_holds import SqliteRunRef
+from holdfast.types.record import VersionChange, Refusal, Side
 from holdfast.types.status import ENDED, RunStatus, may_follow
 
 _OPEN_TIMER = "INSERT INTO timers (run_key, token, fire_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -26,7 +26,7 @@ _COUNT_MOVE = "UPDATE holds SET version = version + 1 WHERE id = ? AND status = 
 _CHANGE_STATUS = "UPDATE runs SET status = coalesce(?, status), error = coalesce(?, error) WHERE key = ?"
 
 
-def refused(cur: Cursor, key: int, sides: Sequence[Side], status: str) -> Refusal | None:
+def side_refusal(cur: Cursor, key: int, sides: Sequence[Side], status: str) -> Refusal | None:
     """Why the sides could not be applied. Asked before anything of the run is written.
 
     Raises StoreError for a change of status that no run may make: that is a mistake in the caller.
@@ -57,7 +57,7 @@ def check_transitions(status: str, sides: Sequence[Side]) -> None:
         status = new
 
 
-def apply_side(cur: Cursor, now: int, run: Whose, side: Side) -> None:
+def apply_side(cur: Cursor, now: int, run: SqliteRunRef, side: Side) -> None:
     key = run.key
     refer(cur, key, side)
     run_holds.apply(cur, now, run, side)
@@ -76,7 +76,7 @@ def apply_side(cur: Cursor, now: int, run: Whose, side: Side) -> None:
         cur.execute(_CHANGE_STATUS, (side.status, side.error, key))
 
 
-def _migrate(cur: Cursor, key: int, to: Migrated) -> None:
+def _migrate(cur: Cursor, key: int, to: VersionChange) -> None:
     cur.execute(_MIGRATE, (to.version, to.code, to.seq, key))
     for hold, scope, node in to.holds:
         cur.execute(_MOVE_HOLD, (scope, node, hold, key))
@@ -88,7 +88,7 @@ def refer(cur: Cursor, key: int, side: Side) -> None:
         cur.execute(_REFER, (key, digest))
 
 
-def close_all(cur: Cursor, now: int, run: Whose, reason: str) -> None:
+def close_all(cur: Cursor, now: int, run: SqliteRunRef, reason: str) -> None:
     """A run ends from outside: its open holds and timers end with it (CA-3)."""
     run_holds.close_all(cur, now, run, reason)
     cur.execute(_CLOSE_ALL_TIMERS, (run.key,))

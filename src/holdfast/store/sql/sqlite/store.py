@@ -13,7 +13,7 @@ from weakref import WeakSet
 import apsw
 
 from holdfast.store.blob.local import LocalBlobs
-from holdfast.store.limits import lets_go, until_open
+from holdfast.store.limits import releases_lease, wait_until_open
 from holdfast.store.protocols import (
     Capability,
     Claim,
@@ -37,22 +37,22 @@ from holdfast.store.sql.sqlite import (
     reclaim,
     runs,
 )
-from holdfast.store.sql.sqlite.connect import UNSYNCED, Cursor, Settings, connect, row
+from holdfast.store.sql.sqlite.connect import UNSYNCED_WARNING, Cursor, SqliteSettings, connect, row
 from holdfast.store.sql.sqlite.errors import closed, translated
 from holdfast.store.sql.sqlite.examine import examine
-from holdfast.store.sql.sqlite.fleet import Fleet
-from holdfast.store.sql.sqlite.gating import Gating
-from holdfast.store.sql.sqlite.holding import Holding
+from holdfast.store.sql.sqlite.fleet import SqliteFleet
+from holdfast.store.sql.sqlite.gating import SqliteLimits
+from holdfast.store.sql.sqlite.holding import SqliteHolds
 from holdfast.store.sql.sqlite.migrate import prepare
-from holdfast.store.sql.sqlite.projections import Projecting
-from holdfast.store.sql.sqlite.readers import Readers
-from holdfast.store.sql.sqlite.scheduling import Scheduling
+from holdfast.store.sql.sqlite.projections import SqliteProjections
+from holdfast.store.sql.sqlite.readers import SqliteReaders
+from holdfast.store.sql.sqlite.scheduling import SqliteSchedules
 from holdfast.store.sql.sqlite.settle import park, settle
-from holdfast.store.sql.sqlite.wake import Changes
-from holdfast.store.sql.sqlite.writer import Busy, Writer, transact
+from holdfast.store.sql.sqlite.wake import SqliteChangeSignal
+from holdfast.store.sql.sqlite.writer import WriterBusy, SqliteWriter, transact
 from holdfast.telemetry import crashpoint
-from holdfast.types.acknowledged import Acknowledged
-from holdfast.types.ciphertext import KeptRow
+from holdfast.types.acknowledged import AcknowledgedState
+from holdfast.types.ciphertext import StoredRow
 from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
@@ -66,12 +66,12 @@ T = TypeVar("T")
 IN_ROW = 1 << 20  # blobs up to this size live in the database (D-37)
 
 
-class SqliteStore(Holding, Gating, Scheduling, Fleet, Projecting):
+class SqliteStore(SqliteHolds, SqliteLimits, SqliteSchedules, SqliteFleet, SqliteProjections):
     """Writes go through one connection, heartbeats through another, reads through a few of their own."""
 
     capabilities = Capability.durable | Capability.shared | Capability.inline
 
-    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+    def __init__(self, settings: SqliteSettings, clock: Clock | None = None) -> None:
         """Opens the file, creating or migrating it. Blocks: `open_store` calls it in a thread.
 
         Raises NotAStoreError, SchemaTooNewError, StoreBusyError, StoreUnavailableError.
@@ -80,14 +80,14 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet, Projecting):
         self._now = (clock or SystemClock()).now
         prepare(settings)
         try:
-            self._writer = Writer(settings, self._now, self._woken)
+            self._writer = SqliteWriter(settings, self._now, self._woken)
             self._beats = connect(settings)
         except apsw.Error as error:
             raise translated(error, settings.path) from error
         self._beating = threading.Lock()
         self._closed = False
-        self._readers = Readers(settings)
-        self._changes = Changes(partial(self._writer.glance, _data_version))
+        self._readers = SqliteReaders(settings)
+        self._changes = SqliteChangeSignal(partial(self._writer.glance, _data_version))
         self._objects = LocalBlobs(settings.path + "-blobs")
         self._write = self._writer.write
         # Whether a claim here found a gate shut: who waits at it hears of each place that comes free.
@@ -99,7 +99,7 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet, Projecting):
         return self._now()
 
     async def wait_change(self, timeout: float) -> bool:
-        return await self._changes.wait(until_open(timeout, self._opens_at, self._now()))
+        return await self._changes.wait(wait_until_open(timeout, self._opens_at, self._now()))
 
     async def close(self) -> None:
         self._closed = True
@@ -164,20 +164,20 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet, Projecting):
                 raise translated(error, self._settings.path) from error
 
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
-        wakes = self._lined and any(map(lets_go, batches))
+        wakes = self._lined and any(map(releases_lease, batches))
         return await self._writer.submit(partial(settle, batches=batches), wakes=wakes)
 
     def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer] | None:
-        wakes = self._lined and any(map(lets_go, batches))
+        wakes = self._lined and any(map(releases_lease, batches))
         answers = self._writer.try_now(partial(settle, batches=batches), wakes=wakes)
-        return None if isinstance(answers, Busy) else answers
+        return None if isinstance(answers, WriterBusy) else answers
 
     async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
         work = partial(park, lease=lease, how=Park(status, inbox_seen, ready_at))
         return await self._write(work, wakes=ready_at is not None or self._lined)
 
     async def rest(self, lease: Lease, *, status: RunStatus) -> bool:
-        return await self._write(partial(claim.rest, lease=lease, status=status))
+        return await self._write(partial(claim.set_idle, lease=lease, status=status))
 
     async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
         if not self._read(partial(reclaim.any_lapsed, now=self._now())):
@@ -185,8 +185,8 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet, Projecting):
         given = {"limit": limit, "max_recoveries": max_recoveries, "backoff": backoff}
         return await self._write(partial(reclaim.reclaim, **given), wakes=True)
 
-    async def lost_history(self, known: Acknowledged) -> RunRow | None:
-        return await self._write(partial(losing.stop, known=known), wakes=self._lined)
+    async def lost_history(self, known: AcknowledgedState) -> RunRow | None:
+        return await self._write(partial(losing.stop_lost_run, known=known), wakes=self._lined)
 
     async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
         return await self._write(partial(runs.delete, run=run, ended=ended))
@@ -297,7 +297,7 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet, Projecting):
         return self._read(partial(examine, now=self._now(), exists=exists))
 
     async def durability(self) -> Durability:
-        return Durability(weak=[UNSYNCED] if self._settings.sync == "normal" else [])
+        return Durability(weak=[UNSYNCED_WARNING] if self._settings.sync == "normal" else [])
 
     async def put_code(self, digest: str, marks: bytes) -> None:
         await self._write(partial(blobs.put_code, digest=digest, marks=marks))
@@ -352,17 +352,17 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet, Projecting):
 
     # Encrypting anew.
 
-    async def kept(self, table: str, *, after: int, limit: int) -> list[KeptRow]:
-        return self._read(partial(kept.kept, table=table, after=after, limit=limit))
+    async def kept(self, table: str, *, after: int, limit: int) -> list[StoredRow]:
+        return self._read(partial(kept.stored_rows, table=table, after=after, limit=limit))
 
-    async def rewrite(self, table: str, changes: Sequence[tuple[KeptRow, dict[str, Any]]]) -> int:
+    async def rewrite(self, table: str, changes: Sequence[tuple[StoredRow, dict[str, Any]]]) -> int:
         return await self._write(partial(kept.rewrite, table=table, changes=changes))
 
     async def blobs_of(self, run: RunId) -> list[bytes]:
         return self._read(partial(kept.blobs_of, run=run))
 
     async def refer_instead(self, run: RunId, old: bytes, new: bytes) -> None:
-        await self._write(partial(kept.refer_instead, run=run, old=old, new=new))
+        await self._write(partial(kept.replace_blob_reference, run=run, old=old, new=new))
 
     async def replace_blob(self, digest: bytes, data: bytes) -> None:
         found = self._read(partial(blobs.get, digest=digest))

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 POLL_EVERY = 0.05  # seconds
 
 
-class Changes:
+class SqliteChangeSignal:
     """`version` is SQLite's data_version as the writing connection sees it: it moves when others commit."""
 
     def __init__(self, version: Callable[[], int | None]) -> None:

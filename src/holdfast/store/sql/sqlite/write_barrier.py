@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.store.copy import LEFT, Mark, State, require_state, said
+from holdfast.store.copy import NOT_COPIED, MoveMark, MovePhase, require_state, barrier_message
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 
 # `busy` is 1 only inside the transactions that fill the file: nobody else ever sees it.
@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS moved_tables (
     done INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID"""
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-_UNGUARDED = frozenset(LEFT) - {"workers", "hold_shares"}
+_UNGUARDED = frozenset(NOT_COPIED) - {"workers", "hold_shares"}
 # No run gets a worker. Who has nothing to claim hears of it when it next says that it is there.
 _CLAIMS = """
 CREATE TRIGGER moved_claims BEFORE UPDATE OF worker ON runs
@@ -48,17 +48,17 @@ def tables(cur: Cursor) -> list[str]:
     return sorted(name for (name,) in rows(cur, _TABLES))
 
 
-def read_mark(cur: Cursor) -> Mark | None:
+def read_mark(cur: Cursor) -> MoveMark | None:
     if "moved" not in tables(cur):
         return None
     found = row(cur, "SELECT state, token, peer, at, anew FROM moved")
     if found is None:
         return None
     state, token, peer, at, anew = found
-    return Mark(state=state, token=token, peer=peer, at=at, anew=bool(anew))
+    return MoveMark(state=state, token=token, peer=peer, at=at, anew=bool(anew))
 
 
-def write_mark(cur: Cursor, mark: Mark) -> None:
+def write_mark(cur: Cursor, mark: MoveMark) -> None:
     cur.execute(_MAKE)
     cur.execute("DELETE FROM moved")
     cur.execute(
@@ -67,29 +67,29 @@ def write_mark(cur: Cursor, mark: Mark) -> None:
     )
 
 
-def set_state(cur: Cursor, state: State) -> None:
+def set_state(cur: Cursor, state: MovePhase) -> None:
     cur.execute("UPDATE moved SET state = ?", (state,))
 
 
-def stop_claims(cur: Cursor, mark: Mark) -> None:
+def stop_claims(cur: Cursor, mark: MoveMark) -> None:
     require_state(read_mark(cur), None)
     write_mark(cur, mark)
     unguard(cur)
-    cur.execute(_CLAIMS.format(said=_quoted(said("closing", mark.peer))))
+    cur.execute(_CLAIMS.format(said=_quoted(barrier_message("closing", mark.peer))))
 
 
 def fence(cur: Cursor, now: int) -> None:
     cur.execute(_FENCE, {"now": now})
 
 
-def guard(cur: Cursor, state: State, peer: str) -> None:
+def guard(cur: Cursor, state: MovePhase, peer: str) -> None:
     """Every table refuses every change; a target those of others."""
     unguard(cur)
     when = "WHEN NOT (SELECT busy FROM moved)" if state == "filling" else ""
     for table in tables(cur):
         if table not in _UNGUARDED:
             for verb in ("INSERT", "UPDATE", "DELETE"):
-                spoken = _quoted(said(state, peer))
+                spoken = _quoted(barrier_message(state, peer))
                 cur.execute(_GUARD.format(verb=verb, table=table, when=when, said=spoken))
 
 

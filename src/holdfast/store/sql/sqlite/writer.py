@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import apsw
 import msgspec
 
-from holdfast.store.sql.sqlite.connect import Connection, Cursor, Settings, connect
+from holdfast.store.sql.sqlite.connect import Connection, Cursor, SqliteSettings, connect
 from holdfast.store.sql.sqlite.errors import closed, translated
 from holdfast.telemetry import log
 
@@ -27,11 +27,11 @@ Work = Callable[[Cursor, int], T]
 rollback, so it keeps nothing of its own between calls."""
 
 
-class Busy:
+class WriterBusy:
     """The answer of `try_now` when somebody else is writing."""
 
 
-BUSY: Final = Busy()
+BUSY: Final = WriterBusy()
 
 
 def transact(cur: Cursor, work: Work[T], now: Callable[[], int]) -> T:
@@ -55,7 +55,7 @@ def _roll_back(cur: Cursor) -> None:
             log.warning("rolling back failed", exc_info=True)
 
 
-class Job(msgspec.Struct, eq=False):
+class WriteJob(msgspec.Struct, eq=False):
     work: Work[Any]
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
@@ -64,10 +64,10 @@ class Job(msgspec.Struct, eq=False):
     error: BaseException | None = None
 
 
-class Writer:
+class SqliteWriter:
     """Owns the writing connection. `woken` is called after a commit that could concern a worker."""
 
-    def __init__(self, settings: Settings, now: Callable[[], int], woken: Callable[[], None]) -> None:
+    def __init__(self, settings: SqliteSettings, now: Callable[[], int], woken: Callable[[], None]) -> None:
         self._settings = settings
         self._now = now
         self._woken = woken
@@ -76,7 +76,7 @@ class Writer:
         self._cur = self._conn.cursor()
         self._in_use = threading.Lock()  # whoever has it has the connection
         self._gate = threading.Lock()  # guards the start of the thread and the end of the queue
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[WriteJob | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._arriving: deque[None] = deque()  # its ends may be used from several threads
         self._closed = False
@@ -92,11 +92,11 @@ class Writer:
             self._arriving.pop()
         if not self._arriving:
             result = self.try_now(work, wakes=wakes, flushed=flushed)
-            if not isinstance(result, Busy):
+            if not isinstance(result, WriterBusy):
                 return result
         return await self.submit(work, wakes=wakes)
 
-    def try_now(self, work: Work[T], *, wakes: bool = False, flushed: bool = True) -> T | Busy:
+    def try_now(self, work: Work[T], *, wakes: bool = False, flushed: bool = True) -> T | WriterBusy:
         """The same at once in this thread; BUSY, and nothing written, where that would mean to wait."""
         if self._closed:
             raise closed(self._settings.path)
@@ -124,7 +124,7 @@ class Writer:
     async def submit(self, work: Work[T], *, wakes: bool = False) -> T:
         """Through the thread, which waits for other processes as long as the settings say."""
         loop = asyncio.get_running_loop()
-        job = Job(work, loop.create_future(), loop, wakes)
+        job = WriteJob(work, loop.create_future(), loop, wakes)
         with self._gate:
             if self._closed:
                 raise closed(self._settings.path)
@@ -182,9 +182,9 @@ class Writer:
                         self._conn.set_busy_timeout(0)
                 self._deliver(jobs)
 
-    def _take(self) -> tuple[list[Job], bool]:
+    def _take(self) -> tuple[list[WriteJob], bool]:
         """Everything that is queued, waiting for the first; False once the store closes."""
-        jobs: list[Job] = []
+        jobs: list[WriteJob] = []
         job = self._queue.get()
         while job is not None:
             jobs.append(job)
@@ -194,7 +194,7 @@ class Writer:
                 return jobs, True
         return jobs, False
 
-    def _together(self, jobs: list[Job]) -> None:
+    def _together(self, jobs: list[WriteJob]) -> None:
         """All in one transaction; where one of them fails by itself, each in its own."""
         try:
             results = transact(self._cur, lambda cur, now: [job.work(cur, now) for job in jobs], self._now)
@@ -212,11 +212,11 @@ class Writer:
             for job, result in zip(jobs, results, strict=True):
                 job.result = result
 
-    def _deliver(self, jobs: list[Job]) -> None:
+    def _deliver(self, jobs: list[WriteJob]) -> None:
         """One call into each event loop, however many futures wait there."""
         if any(job.wakes and job.error is None for job in jobs):
             self._woken()
-        by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+        by_loop: dict[asyncio.AbstractEventLoop, list[WriteJob]] = {}
         for job in jobs:
             by_loop.setdefault(job.loop, []).append(job)
         for loop, of_loop in by_loop.items():
@@ -224,7 +224,7 @@ class Writer:
                 loop.call_soon_threadsafe(_resolve, of_loop)
 
 
-def _resolve(jobs: list[Job]) -> None:
+def _resolve(jobs: list[WriteJob]) -> None:
     for job in jobs:
         if job.future.done():
             continue  # its caller was cancelled

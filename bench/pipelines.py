@@ -54,7 +54,7 @@ async def _steps(plan: Plan, place: Path) -> list[Line]:
 def walking(program: Program, hf: Holdfast) -> Measure:
     async def measure() -> float:
         service = await hf.service()
-        hf.carry(program)
+        hf.register(program)
         began = perf_counter()
         started = await service.start(program, {})
         assert isinstance(started, tuple)

@@ -24,7 +24,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from holdfast.checkpoint import VERSION, TypeRegistry, pack, record_digest, encode_body, spill
+from holdfast.checkpoint import VERSION, TypeRegistry, encode_body, pack, record_digest, spill
 from holdfast.types.record import Body
 from holdfast.types.value import BlobRef, freeze
 

@@ -45,7 +45,7 @@ HoldfastError
 │   ├── RunEndedError               it is over; nothing more can be asked of it
 │   ├── RunExistsError              the id or key names a run of another flow
 │   ├── RunBusyError                another worker has the run
-│   │   └── GateShutError               it waits in line: its flow's limits let no more go on
+│   │   └── LimitReachedError           it is queued: a limit of its flow is reached
 │   ├── RunReadOnlyError            imported history: it can be read and forked, not advanced
 │   ├── OlderWorkerError            code of an older version is at work on the store
 │   ├── HistoryLostError            the store lost part of the run's history; somebody has to accept that
@@ -304,6 +304,9 @@ class RunBusyError(ConflictError):
 
 class LimitReachedError(RunBusyError):
     code = "gate_shut"
+
+
+GateShutError = LimitReachedError  # its name before 0.2
 
 
 class RunReadOnlyError(ConflictError):

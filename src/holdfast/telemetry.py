@@ -41,7 +41,9 @@ class PlaceSource(Protocol):
 
 # Whoever drives the run, and the execution (None: the one that runs in the driver's own task): the place
 # is spelled out only where somebody asks.
-current_node: ContextVar[tuple[PlaceSource, Any] | None] = ContextVar("the node whose handler runs here", default=None)
+current_node: ContextVar[tuple[PlaceSource, Any] | None] = ContextVar(
+    "the node whose handler runs here", default=None
+)
 
 
 def current_place() -> NodePlace | None:
@@ -72,7 +74,7 @@ class RedactionFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         said = record.getMessage()
-        hidden = redactor.hide(said)
+        hidden = redactor.redact(said)
         if hidden != said:
             record.msg, record.args = hidden, None
         return True
@@ -102,7 +104,9 @@ class TextLines(logging.Formatter):
         at = "".join(f" {name}={value}" for name, value in _extra_fields(record).items())
         when = f"{datetime.fromtimestamp(record.created).astimezone():%Y-%m-%d %H:%M:%S.%f}"[:-3]
         line = f"{when} {record.levelname} {record.getMessage()}{at}"
-        return redactor.hide(f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line)
+        return redactor.redact(
+            f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        )
 
 
 class JsonLines(logging.Formatter):
@@ -120,7 +124,7 @@ class JsonLines(logging.Formatter):
             told["exception"] = self.formatException(record.exc_info)
         import json
 
-        return redactor.hide(json.dumps(told, ensure_ascii=False, default=str))
+        return redactor.redact(json.dumps(told, ensure_ascii=False, default=str))
 
 
 def _extra_fields(record: logging.LogRecord) -> dict[str, Any]:

@@ -476,7 +476,10 @@ def test_unanswered_calls_are_those_of_the_latest_turn_in_order() -> None:
     assert unanswered_calls([]) == []
     assert unanswered_calls(first) == []
     assert [call.id for call in unanswered_calls([*first, turn])] == ["a", "b", "c"]
-    assert [call.id for call in unanswered_calls([*first, turn, Message("tool", "x", call="b")])] == ["a", "c"]
+    assert [call.id for call in unanswered_calls([*first, turn, Message("tool", "x", call="b")])] == [
+        "a",
+        "c",
+    ]
     everything = [Message("tool", "x", call=call) for call in "abc"]
     assert unanswered_calls([turn, *everything]) == []
     assert unanswered_calls([turn, *everything, Message("assistant", "Done.")]) == []

@@ -78,7 +78,9 @@ async def test_an_agent_stops_with_what_there_is_when_a_person_says_so(hf: Holdf
 def _saying(text: str, call: Any) -> Any:
     from holdfast.agents.messages import Message, ModelReply, ToolCall
 
-    return ModelReply(Message("assistant", text, (ToolCall("k", call.name, call.arguments),)), TokenUsage(50, 50))
+    return ModelReply(
+        Message("assistant", text, (ToolCall("k", call.name, call.arguments),)), TokenUsage(50, 50)
+    )
 
 
 @pytest.mark.covers("TOOL-AGENT-10")
@@ -229,9 +231,9 @@ def test_a_budget_in_money_needs_prices() -> None:
 
 def test_prices_are_exact() -> None:
     prices = Prices(input=0.1, output="0.2", cached="0.05")
-    assert prices.cost(TokenUsage(1_000_000, 500_000, 200_000)) == Decimal("0.08") + Decimal("0.01") + Decimal(
-        "0.1"
-    )
+    assert prices.cost(TokenUsage(1_000_000, 500_000, 200_000)) == Decimal("0.08") + Decimal(
+        "0.01"
+    ) + Decimal("0.1")
     for wrong in ("-1", "x", float("nan"), float("inf")):
         with pytest.raises(InputError):
             Prices(input=wrong, output=1)

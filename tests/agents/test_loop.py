@@ -73,7 +73,10 @@ async def test_each_tool_has_an_intent_or_none_by_its_own_class(hf: Holdfast) ->
 async def test_tokens_are_emitted_and_usage_is_counted_when_the_run_pauses_and_goes_on(place: Place) -> None:
     world = World()
     model = Scripted(
-        tool_call("pay", amount=5), "It is paid.", tokens=TokenUsage(100, 20), prices=Prices(input=1, output=5)
+        tool_call("pay", amount=5),
+        "It is paid.",
+        tokens=TokenUsage(100, 20),
+        prices=Prices(input=1, output=5),
     )
     flow = a_flow(model, world.pays(approval=True))
     hf = await place.hf()

@@ -87,7 +87,9 @@ class Scripted:
 class Counting:
     """A handler of the corpus's own: `type=count` counts its visits."""
 
-    def execute(self, node: Stage, context: PipelineContext, graph: Pipeline, logs_root: Path) -> StageOutcome:
+    def execute(
+        self, node: Stage, context: PipelineContext, graph: Pipeline, logs_root: Path
+    ) -> StageOutcome:
         count = int(context.get("count", 0)) + 1
         context.append_log(f"{node.id} counted to {count}")
         return StageOutcome(context_updates={"count": count}, notes=f"counted to {count}")

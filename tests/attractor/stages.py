@@ -59,7 +59,7 @@ class Stages:
     ) -> Result:
         """Until it ends or waits."""
         program = self.program()
-        hf.carry(program)
+        hf.register(program)
         service = await hf.service()
         started = await service.start(program, given, run_id=run_id, mode=mode)
         assert isinstance(started, tuple)
@@ -69,6 +69,6 @@ class Stages:
 
     async def go_on(self, hf: Holdfast, run: str) -> Result:
         program = self.program()
-        hf.carry(program)
+        hf.register(program)
         service = await hf.service()
         return await advance(service, program, RunId(run))

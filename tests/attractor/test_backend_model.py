@@ -148,7 +148,7 @@ async def test_what_is_missing_for_a_stage_is_said_of_that_stage(
     assert result.status == "fail"
     assert f"stage 'a' {told}" in result.outcome.failure_reason.replace("'a': ", "'a' ")
     assert result.context["failure_class"] == "terminal"
-    pipeline = prepare_pipeline(text, Runner(hf).fittings).pipeline
+    pipeline = prepare_pipeline(text, Runner(hf).pipeline_setup).pipeline
     problem = asks.problems(pipeline, pipeline.stages.values())["a"]
     assert isinstance(problem, SettingsError)
     assert hint in str(problem.hint)
@@ -165,7 +165,7 @@ async def test_providers_follow_from_names_and_addresses_from_the_environment(hf
         "start -> a -> b -> c -> d -> done",
         'goal=g, llm_provider="", model_stylesheet="#c { llm_model: gpt-4; reasoning_effort: low }"',
     )
-    pipeline = prepare_pipeline(text, Runner(hf).fittings).pipeline
+    pipeline = prepare_pipeline(text, Runner(hf).pipeline_setup).pipeline
     models: dict[str, Any] = {
         name: known.model_for(pipeline.stages[name], pipeline) for name in ("a", "b", "d")
     }
@@ -288,7 +288,7 @@ async def test_providers_are_read_from_a_file(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("HOLDFAST_MODELS", str(file))
     made = ModelBackend()
     assert made.kits == ("files",)
-    pipeline = prepare_pipeline(line("a;", "a"), Runner().fittings).pipeline
+    pipeline = prepare_pipeline(line("a;", "a"), Runner().pipeline_setup).pipeline
     assert repr(made.providers.model_for(pipeline.stages["a"], pipeline)) == (
         "OpenAI('m', base_url='http://localhost:1/v1')"
     )

@@ -80,7 +80,9 @@ async def test_a_pipeline_is_told_from_start_to_end(hf: Holdfast, tmp_path: Path
 
 @pytest.mark.covers("AT-231", "AT-236")
 async def test_the_events_of_a_stage_bracket_each_attempt(hf: Holdfast, tmp_path: Path) -> None:
-    turns = iter([StageOutcome(status="retry", failure_reason="not yet"), StageOutcome(status="retry"), StageOutcome()])
+    turns = iter(
+        [StageOutcome(status="retry", failure_reason="not yet"), StageOutcome(status="retry"), StageOutcome()]
+    )
     _, told = await heard(
         hf, line("a [max_retries=2];", "a"), tmp_path, backend=lambda node, prompt, context: next(turns)
     )

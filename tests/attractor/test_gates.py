@@ -39,7 +39,7 @@ class Gates:
     async def run(self, text: str) -> PipelineResult:
         return await self.runner.run(text)
 
-    async def patiently(self, run: str) -> PipelineResult:
+    async def retry_while_unavailable(self, run: str) -> PipelineResult:
         """With the waits between two tries."""
         going = asyncio.ensure_future(self.runner.resume(run))
         while not going.done():
@@ -150,7 +150,7 @@ async def test_a_timeout_without_default_is_a_retry_and_each_try_asks_anew(
 ) -> None:
     found = await gates.run(gated('label="Ship?", timeout=1h, max_retries=1'))
     gates.clock.advance(hours=1)
-    again = await gates.patiently(found.run_id)
+    again = await gates.retry_while_unavailable(found.run_id)
     assert (again.status, len(again.holds)) == ("waiting", 1)
     assert again.holds[0].id != found.holds[0].id
     assert "human gate timeout, no default" in (tmp_path / "gate" / "status.json").read_text()

@@ -13,7 +13,7 @@ from holdfast import Holdfast
 from holdfast.attractor.backends.select import SimulationBackend
 from holdfast.attractor.context import PipelineContext
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.fan_in import candidates, candidate_named_in, ranked
+from holdfast.attractor.handlers.fan_in import candidate_named_in, candidates, ranked
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.errors import InputError
@@ -30,7 +30,9 @@ class Custom:
         self.answer = answer
         self.calls: list[tuple[Stage, PipelineContext, Pipeline, Path]] = []
 
-    def execute(self, node: Stage, context: PipelineContext, graph: Pipeline, logs_root: Path) -> StageOutcome:
+    def execute(
+        self, node: Stage, context: PipelineContext, graph: Pipeline, logs_root: Path
+    ) -> StageOutcome:
         self.calls.append((node, context, graph, logs_root))
         return self.answer(context) if callable(self.answer) else self.answer or StageOutcome()
 
@@ -342,7 +344,9 @@ async def test_a_skipped_stage_leaves_no_outcome(hf: Holdfast, tmp_path: Path) -
     seen = Custom()
     stages = "a [type=failing]; b [type=mine]; c [type=look];"
     links = 'start -> a; a -> b [condition="outcome=fail"]; b -> c -> done'
-    handlers = registry(mine=mine, look=seen, failing=Custom(StageOutcome(status="fail", failure_reason="no")))
+    handlers = registry(
+        mine=mine, look=seen, failing=Custom(StageOutcome(status="fail", failure_reason="no"))
+    )
     found = await run(hf, dot(stages, links), tmp_path, registry=handlers)
     assert found.completed_nodes == ("start", "a", "b", "c", "done")
     assert seen.calls[0][1].get("outcome") == "fail"

@@ -192,7 +192,7 @@ async def refused_run(hf: Holdfast, text: str, logs: Path, asks: Any) -> Result:
     fittings = PipelineSetup(backend=asks, allow_tool=lambda visit: "commands are off here")
     pipeline = prepare_pipeline(text, fittings).pipeline
     program = program_for(pipeline, fittings)
-    hf.carry(program)
+    hf.register(program)
     service = await hf.service()
     row, _ = await service.create(program, input_of(pipeline, logs=logs))
     return await advance(service, program, row.id)

@@ -112,7 +112,9 @@ def test_a_condition_on_the_edge_of_a_gate_is_a_warning() -> None:
 
 @pytest.mark.covers("AT-A24")
 def test_a_dead_end_is_a_warning_and_no_error() -> None:
-    assert severity("dead_end", f"{ENDS} start -> a; start -> exit; a [label=A]") == {DiagnosticSeverity.warning}
+    assert severity("dead_end", f"{ENDS} start -> a; start -> exit; a [label=A]") == {
+        DiagnosticSeverity.warning
+    }
     assert not severity("dead_end", f"{ENDS} start -> a -> exit; a [label=A]")
 
 

@@ -94,7 +94,7 @@ class Life:
     def replays(self) -> None:
         async def look() -> None:
             async with Holdfast(self.store, clock=self.clock, settings=COLD) as hf:
-                hf.carry(self.stages().program())
+                hf.register(self.stages().program())
                 service = await hf.service()
                 assert (await service.replay(RUN)).same
 

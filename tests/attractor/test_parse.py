@@ -221,7 +221,10 @@ def test_everything_knows_its_place():
     assert found.stages["a"].place == SourceLocation(3, 3)
     assert found.stages["a"].places == {"x": SourceLocation(3, 6), "y": SourceLocation(4, 6)}
     assert found.stages["b"].place == SourceLocation(5, 8)
-    assert (found.links[0].place, found.links[0].places) == (SourceLocation(5, 3), {"w": SourceLocation(5, 11)})
+    assert (found.links[0].place, found.links[0].places) == (
+        SourceLocation(5, 3),
+        {"w": SourceLocation(5, 11)},
+    )
 
 
 def test_text_may_begin_with_a_byte_order_mark_and_have_any_line_ends():

@@ -111,7 +111,7 @@ class Life:
     def replays(self) -> bool:
         async def look() -> bool:
             async with Holdfast(self.store, clock=self.clock, settings=COLD) as hf:
-                hf.carry(self.stages().program())
+                hf.register(self.stages().program())
                 return (await (await hf.service()).replay(RUN)).same
 
         return asyncio.run(look())

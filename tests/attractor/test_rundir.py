@@ -175,7 +175,9 @@ async def test_a_restart_goes_on_in_a_directory_that_names_its_parent(hf: Holdfa
     text = dot("a; b;", "start -> a -> b; b -> a [label=anew, loop_restart=true]; b -> done [label=well]")
 
     def answer(node: Stage, prompt: str, context: PipelineContext) -> StageOutcome:
-        return StageOutcome(preferred_label=next(turns) if node.id == "b" else "", context_updates={"by": node.id})
+        return StageOutcome(
+            preferred_label=next(turns) if node.id == "b" else "", context_updates={"by": node.id}
+        )
 
     found = await run(hf, text, live, backend=answer)
     assert found.succeeded
@@ -319,13 +321,13 @@ async def test_what_is_left_of_a_pruned_run_is_exported(hf: Holdfast, tmp_path: 
 async def test_a_run_that_waits_often_is_read_once(hf: Holdfast, tmp_path: Path, monkeypatch: Any) -> None:
     """What was read of a run that waits is kept: each turn costs what is new."""
     heads: list[int] = []
-    real = JournalFollower.read_on
+    real = JournalFollower.read_new
 
     async def read_on(self: JournalFollower, upto: int | None = None) -> Any:
         heads.append(self.head)
         return await real(self, upto)
 
-    monkeypatch.setattr(JournalFollower, "read_on", read_on)
+    monkeypatch.setattr(JournalFollower, "read_new", read_on)
     text = dot("h [shape=hexagon, label=on];", 'start -> h; h -> h [label="more"]; h -> done [label="end"]')
     service = await hf.service()
     runner = Runner(hf, logs_root=tmp_path)

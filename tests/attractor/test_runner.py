@@ -201,7 +201,9 @@ class Spending:
     def __init__(self) -> None:
         self.calls = 0
 
-    async def execute(self, node: Any, context: Any, graph: Any, logs_root: Any, visit: StageVisit) -> StageOutcome:
+    async def execute(
+        self, node: Any, context: Any, graph: Any, logs_root: Any, visit: StageVisit
+    ) -> StageOutcome:
         self.calls += 1
         visit.ctx.spent(tokens=60, cost=0.5)
         return StageOutcome()

@@ -36,7 +36,7 @@ async def instances(tmp_path: Path, anyio_backend: str) -> AsyncIterator[tuple[H
 async def answered(hf: Holdfast, logs: Path) -> str:
     """A run that waited at its gate until somebody answered, with nobody at work on it since."""
     program = program_for(parse(GATED).pipeline)
-    hf.carry(program)
+    hf.register(program)
     service = await hf.service()
     started = await service.start(program, {"internal.logs_root": str(logs)})
     assert isinstance(started, tuple)

@@ -60,7 +60,7 @@ async def test_resume_is_refused_when_the_run_is_unknown(hf: Holdfast, run: str)
 @pytest.mark.covers("CORE-BAD-08")
 async def test_all_that_names_a_run_refuses_an_unknown_one(hf: Holdfast) -> None:
     service = await hf.service()
-    for ask in (service.get, service.cancel, service.ask_resume, service.events, service.latest):
+    for ask in (service.get, service.cancel, service.request_resume, service.events, service.latest):
         with pytest.raises(RunNotFoundError):
             await ask(NOBODY)
     with pytest.raises(InputError):

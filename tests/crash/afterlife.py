@@ -48,7 +48,7 @@ async def prune(hf: Holdfast, run: str, _branch: str, say: life.Say, pause: Paus
     if found is None or found.horizon == 0:
         await life.live(hf, "loop", run, say, pause)
         await service.prune(run, keep=3)
-    hf.carry(flows.FLOWS["loop"].program())
+    hf.register(flows.FLOWS["loop"].program())
     result = await result_of(service, flows.FLOWS["loop"].program(), RunId(run))
     say("pruned", (await service.get(run)).horizon, life.plain(result.state))
 

@@ -44,8 +44,8 @@ async def live(hf: Holdfast, name: str, run: str, say: Say, pause: Callable[[flo
 
 async def begin(hf: Holdfast, service: RunService, name: str, run: str, say: Say) -> None:
     program = flows.FLOWS[name].program()
-    hf.carry(program)
-    service.runtime.carry(program)
+    hf.register(program)
+    service.runtime.register(program)
     if await service.store.get_run(run) is None:  # type: ignore[arg-type]
         await service.create(program, flows.GIVEN[name], run_id=run)
         say("created", run)

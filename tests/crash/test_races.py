@@ -27,7 +27,7 @@ async def test_script_goes_on_when_the_answer_comes_before_the_run_could_park() 
         return {"said": said.decision}
 
     async with Holdfast("memory:") as hf:
-        hf.carry(flow.program())
+        hf.register(flow.program())
         service = await hf.service()
         row, _ = await service.create(flow.program(), {})
 
@@ -81,7 +81,7 @@ async def test_worker_takes_a_run_again_when_it_lost_it_a_moment_ago() -> None:
         return {"x": 1}
 
     async with Holdfast(MemoryStore(clock), clock=clock) as hf:
-        hf.carry(flow.program())
+        hf.register(flow.program())
         service = await hf.service()
         row, _ = await service.create(flow.program(), {})
         worker = RunWorker(service, hot_hold=0.0)

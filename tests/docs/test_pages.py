@@ -39,7 +39,10 @@ def test_a_link_to_nowhere_is_found(tmp_path):
     page.write_text(
         "# One\n\n[a](page.md#one) [b](page.md#two) [c](gone.md) [d](https://x.org)\n\n```\n[e](x.md)\n```\n"
     )
-    assert [link for link in docs.links(page) if not docs.is_valid_link(page, link)] == ["page.md#two", "gone.md"]
+    assert [link for link in docs.links(page) if not docs.is_valid_link(page, link)] == [
+        "page.md#two",
+        "gone.md",
+    ]
 
 
 @pytest.mark.covers("TOOL-DOCS-01")

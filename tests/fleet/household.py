@@ -97,7 +97,9 @@ async def furnish(hf: Holdfast, ledger: Path) -> Home:
     service = await hf.service()
     store = service.store
     # Every start of this flow is counted.
-    await store.put_gate(LimitRow(name="flow:shipping", concurrency=50, rate=1000, per=3600 * MICROS, fixed=True))
+    await store.put_limit(
+        LimitRow(name="flow:shipping", concurrency=50, rate=1000, per=3600 * MICROS, fixed=True)
+    )
     home.failed = await tell(hf, thread=f"talk {ODD}")  # blobs in rows and files, memories, events, failed
     await nested().run({}, on=hf, tenant="acme")
     done = await nested().run({}, on=hf, idempotency_key="once")

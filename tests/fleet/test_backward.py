@@ -62,7 +62,9 @@ async def test_run_stops_when_its_history_went_back(tmp_path: Path, caplog: pyte
                 for run in (approved, whole):
                     await until(service, run, RunStatus.pending_input)
             begun = await order("begun")
-            (said,) = [f for f in server_findings(await service.store.durability()) if f.check == "replication"]
+            (said,) = [
+                f for f in server_findings(await service.store.durability()) if f.check == "replication"
+            ]
             assert (said.state, said.said[:13]) == ("warn", "asynchronous:")
             assert "can be lost" in said.said
             assert said.about[0].startswith("two: streaming, async, ")
@@ -107,11 +109,11 @@ async def going_on_takes_a_word(service: RunService, approved: RunId, begun: Run
     assert "its newest record is 0" in row.error
     for run in (approved, begun):
         with pytest.raises(HistoryLostError, match="lost part of its history"):
-            await service.ask_resume(run)
+            await service.request_resume(run)
         assert await service.store.claim(ClaimRequest(worker="w", ttl=1, run=run)) == []
     events = [event.type for event in await service.events(begun)]
     assert "run.history_lost" in events
-    await service.ask_resume(approved, accept_loss=True)
+    await service.request_resume(approved, accept_loss=True)
     assert (await service.get(approved)).status is RunStatus.resumable
 
 

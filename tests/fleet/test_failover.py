@@ -46,7 +46,9 @@ async def fail_over(first: Cluster, second: Cluster, address: str, ledger: Path,
             ordering = [asyncio.create_task(client.order(f"o-{n}")) for n in range(runs)]
             while len(client.completed) < runs // 4:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-            (replication,) = [f for f in server_findings(await store.durability()) if f.check == "replication"]
+            (replication,) = [
+                f for f in server_findings(await store.durability()) if f.check == "replication"
+            ]
             assert (replication.state, replication.said[:18]) == ("ok", "synchronous (two):")
             await quick(first.kill)
             before, died = len(client.completed), time.monotonic()

@@ -58,7 +58,7 @@ async def test_claim_reads_a_few_runs_however_many_are_ready(address: str) -> No
 @pytest.mark.covers("FLEET-WORK-03")
 async def test_thousands_behind_a_shut_gate_cost_nobody_anything(address: str) -> None:
     store = await open_store(address)
-    await store.put_gate(LimitRow(name="flow:shut", concurrency=0))
+    await store.put_limit(LimitRow(name="flow:shut", concurrency=0))
     connection = await filled(address, store, "shut", "flow:shut/key", priority=9)
     try:
         await connection.execute(FILL.format(s=schema_of(address)), "free", "", 20, 0)

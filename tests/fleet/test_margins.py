@@ -82,7 +82,7 @@ async def test_heart_goes_on_after_an_error_that_nobody_foresaw(
             await began.wait()
             await until(lambda: len(beats) > 2, "it beats again")
             assert worker._worker is not None
-            assert worker._worker.runtime.heart_beats
+            assert worker._worker.runtime.is_heartbeating
             may_end.set()
         after = await (await hf.service()).get(row.id)
     assert beats[:3] == [False, True, True]
@@ -97,7 +97,7 @@ async def test_what_is_known_of_other_runs_is_told_when_one_cannot_be(
     made = flow(asyncio.Event(), asyncio.Event())
     async with Holdfast(address) as hf:
         service = await hf.service()
-        store, testimonies = service.store, service.runtime.testimonies
+        store, testimonies = service.store, service.runtime.evidence_outbox
         first, second = [(await service.create(made.program(), {}))[0].id for _ in range(2)]
         report_late = store.report_late
 
@@ -126,7 +126,7 @@ async def test_run_is_given_back_when_mail_comes_at_that_moment(
         store, runtime = service.store, service.runtime
         began = asyncio.Event()
         program = flow(began, asyncio.Event()).program()
-        runtime.carry(program)
+        runtime.register(program)
         row, _ = await service.create(program, {})
         claim = await runtime.claim(row.id)
         driving = asyncio.create_task(runtime.drive(claim)) if who == "drains" else None
@@ -147,7 +147,9 @@ async def test_run_is_given_back_when_mail_comes_at_that_moment(
                 driving.cancel()
                 await asyncio.gather(driving, return_exceptions=True)
             else:
-                await (ReleaseAfterOutage(runtime).back(claim) if who == "stopped" else runtime._give_back(claim))
+                await (
+                    ReleaseAfterOutage(runtime).back(claim) if who == "stopped" else runtime._give_back(claim)
+                )
         after = await get_run(row.id)
     assert after is not None
     assert (after.worker, after.inbox_seq, len(looks)) == (None, 1, 2)

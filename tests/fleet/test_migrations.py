@@ -14,7 +14,14 @@ from holdfast.errors import OlderWorkerError, SchemaTooNewError, StoreBusyError,
 from holdfast.store import upgrade
 from holdfast.store.open import open_store
 from holdfast.store.sql.postgres import migrate
-from holdfast.store.sql.postgres.migrations import PostgresMigration, concurrent_statements, creation_sql, index_of, migrations, transactional_sql
+from holdfast.store.sql.postgres.migrations import (
+    PostgresMigration,
+    concurrent_statements,
+    creation_sql,
+    index_of,
+    migrations,
+    transactional_sql,
+)
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
 from tests.fleet.conftest import schema_of
@@ -81,7 +88,9 @@ def test_every_first_half_leaves_what_the_last_release_uses() -> None:
 
 def test_statements_that_run_outside_are_told_apart() -> None:
     assert "CONCURRENTLY" not in transactional_sql(MORE.sql)
-    assert concurrent_statements(MORE.sql) == ["CREATE INDEX CONCURRENTLY runs_by_more ON @runs (more, created_at)"]
+    assert concurrent_statements(MORE.sql) == [
+        "CREATE INDEX CONCURRENTLY runs_by_more ON @runs (more, created_at)"
+    ]
     assert index_of(concurrent_statements(MORE.sql)[0]) == "runs_by_more"
     assert "CREATE INDEX runs_by_more ON @runs (more, created_at);" in creation_sql(MORE.sql)
     assert [index_of(each) for each in concurrent_statements(MORE.post)] == [None]
@@ -136,7 +145,9 @@ async def test_version_of_before_goes_on_beside_the_first_half_and_is_refused_af
         await opened(used)
 
 
-async def test_second_half_waits_for_the_workers_of_an_older_version(used: str, more: PostgresMigration) -> None:
+async def test_second_half_waits_for_the_workers_of_an_older_version(
+    used: str, more: PostgresMigration
+) -> None:
     await opened(used)
     store = await open_store(used)
     old = WorkerRow(name="w-old", incarnation="i", host="h", pid=1, release="0.0.9", started_at=store.now())
@@ -264,7 +275,9 @@ async def test_index_whose_build_was_broken_off_is_built_anew(
     schema = schema_of(used)
     with monkeypatch.context() as broken:
         broken.setattr(
-            migrate, "concurrent_statements", lambda _sql: ["CREATE INDEX CONCURRENTLY runs_by_more ON @nowhere (x)"]
+            migrate,
+            "concurrent_statements",
+            lambda _sql: ["CREATE INDEX CONCURRENTLY runs_by_more ON @nowhere (x)"],
         )
         with pytest.raises(Exception, match="nowhere"):
             await opened(used)

@@ -187,7 +187,7 @@ async def _try_all(address: str, run: str, hold: str, *, after: Any) -> None:
             lambda: service.create(counting().program(), {"n": 1}),
             lambda: service.answer(hold, "yes"),
             lambda: service.cancel(run),
-            lambda: service.ask_resume(run),
+            lambda: service.request_resume(run),
             lambda: store.delete_run(run),
             lambda: store.put_blob(b"x" * 32, 1, b"x"),
             lambda: counting().resume(run, on=hf),

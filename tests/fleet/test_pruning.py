@@ -134,7 +134,7 @@ async def test_days_of_runs_under_retention_leave_the_tables_as_large_as_two(
     after: list[dict[str, int]] = []
     try:
         async with Holdfast(address, clock=clock, settings=RunSettings(feed_kept=86_400)) as hf:
-            hf.carry(asking().program())
+            hf.register(asking().program())
             keeper = RetentionSweep(await hf.service())
             for _day in range(4):
                 await a_day_of_work(hf, kit, a_day)

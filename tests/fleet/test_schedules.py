@@ -128,7 +128,7 @@ async def test_worker_that_slept_while_another_moved_on_starts_nothing(office: O
     """It read the schedule, was stopped, and goes on when other instants are due."""
     await office.put(every="10m", input={"slow": True})
     service = await office.hf.service()
-    service.runtime.carry(office.flow.program())
+    service.runtime.register(office.flow.program())
     office.clock.advance(minutes=10)
     asleep = ScheduleTurn(Scheduler(service), await office.get(), office.flow.program())
     assert await office.after() == ["08:10"]
@@ -328,7 +328,7 @@ async def test_declared_schedule_that_is_over_keeps_no_worker_from_starting(offi
 
 async def test_workers_sleep_ends_when_the_next_is_due(office: Office) -> None:
     service = await office.hf.service()
-    service.runtime.carry(office.flow.program())
+    service.runtime.register(office.flow.program())
     await office.put(every="10m")
     scheduler = Scheduler(service, every=5.0)
     due = await office.hf.open()

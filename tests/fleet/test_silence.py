@@ -35,7 +35,7 @@ async def locks_are_freed(address: str) -> None:
         await locked.wait()
         began = time.monotonic()
         async with asyncio.timeout(30):
-            await other.put_gate(LimitRow(name=flow_limit("orders"), concurrency=1, fixed=True))
+            await other.put_limit(LimitRow(name=flow_limit("orders"), concurrency=1, fixed=True))
         assert time.monotonic() - began > 0.3, "it was locked"
         woken.set()
         with pytest.raises(StoreError):
@@ -67,7 +67,7 @@ async def test_fleet_goes_on_when_whoever_moves_its_store_is_stopped_with_every_
         asleep = asyncio.create_task(half._line.alone(work))
         await locked.wait()
         async with asyncio.timeout(10):
-            await store.put_gate(LimitRow(name=flow_limit("orders"), concurrency=1, fixed=True))
+            await store.put_limit(LimitRow(name=flow_limit("orders"), concurrency=1, fixed=True))
         woken.set()
         with pytest.raises(StoreError):
             await asleep

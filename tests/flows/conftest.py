@@ -85,7 +85,7 @@ async def assert_replays(hf: Holdfast, run: RunId, live: Position) -> None:
     runtime = service.runtime
     row = await service.get(run)
     program = runtime.program_for(row.version, row.flow)
-    sealer = runtime.sealer_of(program)
+    sealer = runtime.codec_for(program)
     records = await service.store.read(run, first=0, last=live.head)
     first = await runtime.desk.fill_body(sealer.open(records[0]), sealer.registry)
     folded = start_from(program.graph, sealer, run, records[0], body=first)

@@ -177,7 +177,7 @@ async def test_breaks_are_off_for_the_rest_of_the_run_when_somebody_says_so(hf: 
     flow.chain("one", "two", "three")
     waiting = await flow.run({}, on=hf)
     service = await hf.service()
-    await service.ask_resume(waiting.run_id, no_breaks=True)
+    await service.request_resume(waiting.run_id, no_breaks=True)
     assert (await flow.resume(waiting.run_id, on=hf)).waiting, "what stands stays until it is continued"
     await answer(hf, waiting, "continue")
     assert (await flow.resume(waiting.run_id, on=hf)).completed
@@ -241,7 +241,7 @@ async def test_run_that_somebody_drives_takes_a_break_at_once(place: Place) -> N
     async with asyncio.timeout(5):
         while not await service.holds(RunId(RUN)):  # noqa: ASYNC110
             await asyncio.sleep(0.002)
-    await service.ask_resume(RUN, breaks=["z"])
+    await service.request_resume(RUN, breaks=["z"])
     await service.answer((await service.holds(RunId(RUN)))[0].id, "yes")
     async with asyncio.timeout(5):
         while not await service.breakpoints(run=RUN):  # noqa: ASYNC110

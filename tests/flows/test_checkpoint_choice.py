@@ -82,7 +82,7 @@ async def test_choice_of_a_run_survives_the_death_of_its_worker_and_a_fork(place
     waiting = await flow.run({}, on=hf, checkpoints="none")
     other = await place.hf()
     service = await other.service()
-    other.carry(flow.program())
+    other.register(flow.program())
     forked = await (await other.service()).fork(waiting.run_id, 0)
     await flow.resume(forked.id, on=other)
     await answer(other, forked.id, "y")

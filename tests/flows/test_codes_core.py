@@ -322,7 +322,7 @@ async def test_service_creates_finds_lists_answers_resumes_and_cancels_runs(hf: 
     assert (await service.get(other.id)).status is RunStatus.cancelled
     broken.clear()
     broken.append(False)
-    await service.ask_resume(row.id)
+    await service.request_resume(row.id)
     await worker.run_until_idle()
     assert (await service.get(row.id)).status is RunStatus.completed
     assert [each.id for each in await service.list(RunFilter(status=(RunStatus.cancelled,)))] == [other.id]

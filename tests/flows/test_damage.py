@@ -174,7 +174,7 @@ async def test_blob_error_names_the_blob_when_it_is_missing_or_damaged(disk: Dis
             value.digest.hex()
             for r in await records(hf, run)
             if r.kind == Kind.step
-            for *_, value in (await hf.service()).runtime.sealer_of(flow.program()).open(r).ops
+            for *_, value in (await hf.service()).runtime.codec_for(flow.program()).open(r).ops
             if isinstance(value, BlobRef)
         ]
     disk.change(
@@ -186,7 +186,7 @@ async def test_blob_error_names_the_blob_when_it_is_missing_or_damaged(disk: Dis
     )
     async with Holdfast(disk.address) as hf:
         service = await hf.service()
-        hf.carry(flow.program())
+        hf.register(flow.program())
         with pytest.raises(BlobMissingError, match=pos_refs[0]):
             await service.latest(run)
         await service.answer(hold, "yes")
@@ -241,7 +241,7 @@ async def test_timeline_says_what_is_missing_when_the_list_of_a_map_is_gone(disk
         result = await flow.run({"items": ["x" * 50_000, "y" * 50_000]}, on=hf)
     disk.change("DELETE FROM blobs")
     async with Holdfast(disk.address) as hf:
-        hf.carry(flow.program())
+        hf.register(flow.program())
         service = await hf.service()
         line = await make_timeline(service, await service.get(result.run_id))
         assert "is gone" in line.damage

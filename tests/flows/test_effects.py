@@ -176,7 +176,7 @@ async def test_a_chain_of_writes_costs_one_commit_each_when_one_worker_runs_it(h
         flow.node(id=name, effect="write")(write)
     for a, b in itertools.pairwise(names):
         flow.edge(a, b)
-    hf.carry(flow.program())
+    hf.register(flow.program())
     counted = Holdfast(store)  # pyright: ignore[reportArgumentType]
     result = await flow.run(on=counted)
     assert result.completed
@@ -336,7 +336,7 @@ async def test_mode_decides_when_steps_are_committed_and_an_effect_never_starts_
 
         flow.node(id=name, effect="write" if name == "n8" else "pure")(work)
     flow.chain(*names)
-    hf.carry(flow.program())
+    hf.register(flow.program())
     counted = Holdfast(store)  # pyright: ignore[reportArgumentType]
     assert (await flow.run(on=counted)).completed
     assert store.commits == commits

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from holdfast import Flow, LimitReachedError, Holdfast, InputError, Limits, RunStatus, Worker
+from holdfast import Flow, Holdfast, InputError, LimitReachedError, Limits, RunStatus, Worker
 from holdfast.errors import FlowInvalidError, StateError
 from holdfast.types.redaction import Secret
 

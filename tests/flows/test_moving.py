@@ -109,7 +109,7 @@ async def test_ended_run_with_answers_is_moved_whole(bare_hf: Holdfast, far_hf: 
     assert row.status is RunStatus.completed
     (hold,) = await far.holds(row.id, open_only=False)
     assert (hold.resolved_by, b"fine" in (hold.resolution or b"")) == ("user:ada", True)
-    far_hf.carry(flow.program())
+    far_hf.register(flow.program())
     assert await told_of(far, run) == await told_of(home, run)
     assert (await flow.resume(run, on=far_hf)).state.receipt == "r-250", "how it ended can be asked"
 
@@ -146,7 +146,7 @@ async def test_pruned_run_is_moved_from_its_horizon_on(bare_hf: Holdfast, far_hf
     run = (await flow.run({**GIVEN, "amount": 5}, on=bare_hf)).expect().run_id
     home, far = await bare_hf.service(), await far_hf.service()
     assert await home.prune(run, keep=2) > 0
-    far_hf.carry(flow.program())
+    far_hf.register(flow.program())
     row = await far.import_run(await home.export_run(run))
     assert row.horizon == (await home.get(run)).horizon > 0
     assert await told_of(far, run) == await told_of(home, run)
@@ -173,7 +173,7 @@ async def test_imported_run_refuses_to_go_on_and_says_how(bare_hf: Holdfast, far
     data = await exported(far_hf, run)
     service = await bare_hf.service()
     await service.import_run(data)
-    bare_hf.carry(flow.program())
+    bare_hf.register(flow.program())
     (hold,) = await open_holds(bare_hf, run)
     latest = await service.latest(run)
     before = await contents(service)
@@ -181,7 +181,7 @@ async def test_imported_run_refuses_to_go_on_and_says_how(bare_hf: Holdfast, far
         lambda: service.answer(hold.id, "approve"),
         lambda: service.say(run, "approve"),
         lambda: service.cancel(run),
-        lambda: service.ask_resume(run),
+        lambda: service.request_resume(run),
         lambda: service.rewind(latest.id),
         lambda: flow.resume(run, on=bare_hf),
     ]
@@ -210,7 +210,7 @@ async def test_new_run_goes_on_from_the_last_checkpoint_and_is_made_once(
     flow = heavy_flow()
     run = await waiting(far_hf, flow, {})
     data = await exported(far_hf, run)
-    bare_hf.carry(flow.program())
+    bare_hf.register(flow.program())
     service = await bare_hf.service()
     new = await service.import_run(data, as_new_run=True)
     assert await service.import_run(data, as_new_run=True) == new, "a repeat makes no second run that lives"

@@ -11,7 +11,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.errors import CheckpointCorruptError, InputError, SchemaTooNewError
 from holdfast.runs.transfer import archive
-from holdfast.runs.transfer.archive import MAGIC, Archive, unpack, pack
+from holdfast.runs.transfer.archive import MAGIC, Archive, pack, unpack
 from holdfast.types.ids import new_run_id
 from tests.flows.moves import NOTHING, a_file, contents
 

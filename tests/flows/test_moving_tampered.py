@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import CheckpointCorruptError
-from holdfast.runs.transfer.archive import unpack, pack
+from holdfast.runs.transfer.archive import pack, unpack
 from tests.flows.moves import NOTHING, a_file, contents
 from tests.flows.refunds import GIVEN, refund_flow
 

@@ -47,7 +47,7 @@ class Forger:
     async def forge(self, hf: Holdfast, run: str, seq: int, change: Any) -> None:
         service = await hf.service()
         row = await service.get(run)
-        sealer = service.runtime.sealer_of(service.runtime.program_for(row.version, row.flow))
+        sealer = service.runtime.codec_for(service.runtime.program_for(row.version, row.flow))
         (record,) = await service.store.read(row.id, first=seq, last=seq)
         body = sealer.open(record)
         change(record, body)

@@ -120,7 +120,7 @@ async def test_the_timeout_does_not_run_while_a_person_thinks(hf: Holdfast) -> N
         return {"said": reply.decision}
 
     hot = Holdfast(await hf.open(), settings=RunSettings(hot_hold=30.0, poll=0.01))
-    hf.carry(flow.program())
+    hf.register(flow.program())
     driving = asyncio.create_task(flow.run(on=hot))
     service = await hot.service()
     await asyncio.sleep(0.15)

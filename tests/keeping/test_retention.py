@@ -77,7 +77,7 @@ async def test_setting_overrides_what_flows_declare() -> None:
     async with Holdfast("memory:", settings=settings) as hf:
         run = (await counting(retention=Retention(keep=None)).run({"n": 0}, on=hf)).run_id
         worker = Worker(counting(retention=Retention(keep=None)), on=hf)
-        keeper = (await worker._made()).keeper  # pyright: ignore[reportPrivateUsage]
+        keeper = (await worker._made()).retention_sweep  # pyright: ignore[reportPrivateUsage]
         assert (await keeper.sweep()).records > 0
         assert await _count(await hf.service(), run) == 2
 
@@ -196,7 +196,7 @@ async def test_run_that_goes_on_between_the_plan_and_the_deed_is_left_alone() ->
         clock.advance(days=2)
         retention = Retention(keep=1, days=1)
         (share,) = [share async for share in pruning.plan(service, retention)]
-        await service.ask_resume(run)
+        await service.request_resume(run)
         done = pruning.CleanupResult()
         await pruning.apply_item(service, share, retention, done)
         assert (done.runs, (await service.get(run)).status) == (0, RunStatus.resumable)
@@ -227,7 +227,7 @@ async def test_run_is_pruned_without_its_code_and_its_own_types_stay(tmp_path: A
     async with Holdfast(address) as hf:
         assert await (await hf.service()).prune(run, keep=1) > 0
     async with Holdfast(address) as hf:
-        hf.carry(flow.program())
+        hf.register(flow.program())
         state = (await (await hf.service()).latest(run)).state
         assert (state["price"], state["same"], state["prices"]) == (
             Price(5, "EUR"),

@@ -14,7 +14,7 @@ import pytest
 from holdfast import Context, Flow, Holdfast, append
 from holdfast.checkpoint.json_view import jsonable
 from holdfast.model.secrets import masked, parsed, secret_paths
-from holdfast.types.redaction import MASK, Secret, Redactor, redactor
+from holdfast.types.redaction import MASK, Redactor, Secret, redactor
 
 CANARY = "c4n4ry-token-8871"
 PIN = 42
@@ -95,7 +95,7 @@ def test_typed_values_hide_their_own_fields() -> None:
 def test_veil_hides_long_values_in_any_text_and_leaves_short_ones() -> None:
     one = Redactor()
     one.learn({"a": [CANARY, "ab"], "n": 1234567})
-    assert one.hide(f"x{CANARY}y ab 1234567") == f"x{MASK}y ab {MASK}"
+    assert one.redact(f"x{CANARY}y ab 1234567") == f"x{MASK}y ab {MASK}"
 
 
 def order_flow(fail: bool = True) -> Flow:
@@ -149,7 +149,7 @@ async def test_nothing_that_is_shown_through_the_library_has_the_secret(
         redactor.forget()
         async with Holdfast(address) as hf:
             if known:
-                hf.carry(order_flow().program())
+                hf.register(order_flow().program())
             service = await hf.service()
             row = await service.get(run)
             listed = await service.checkpoints(run, limit=0)

@@ -17,7 +17,15 @@ from typing import Any
 
 from holdfast.checkpoint import TypeRegistry
 from holdfast.engine.decision import Decision
-from holdfast.engine.messages import HoldAnswered, CancelRequested, HandlerFinished, Message, RunRecovered, HandlersStopped, TimerFired
+from holdfast.engine.messages import (
+    CancelRequested,
+    HandlerFinished,
+    HandlersStopped,
+    HoldAnswered,
+    Message,
+    RunRecovered,
+    TimerFired,
+)
 from holdfast.engine.start import begin
 from holdfast.engine.step import step
 from holdfast.model.apply import apply_record
@@ -307,7 +315,9 @@ class Play:
             ended.output = f"out {tag}" if node.id in script.outputs else None
         return [ended]
 
-    def _choose_way(self, graph: Graph, execution: Exec, ended: HandlerFinished, seen: str) -> HandlerFinished:
+    def _choose_way(
+        self, graph: Graph, execution: Exec, ended: HandlerFinished, seen: str
+    ) -> HandlerFinished:
         """The node is done; only its router is asked (D-26)."""
         settled = execution.subs[SETTLED].value
         ended.ops, ended.outcome = [tuple(op) for op in settled["ops"]], settled["outcome"]

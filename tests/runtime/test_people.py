@@ -315,7 +315,7 @@ async def test_who_resumes_is_asked_again_when_the_wait_is_hot_or_cold(place: Pl
         if not hot:
             await until(lambda: _is_out(worker, row.id))
         before = len(await kinds(hf, row.id))
-        await service.ask_resume(row.id)
+        await service.request_resume(row.id)
         await until(lambda: _told(hf, row.id, "hold.asked_again"))
         assert (await kinds(hf, row.id))[before:] == ["run.resumed", "hold.asked_again"]
         (again,) = await told(hf, row.id, "hold.asked_again")

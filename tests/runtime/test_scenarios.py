@@ -186,7 +186,7 @@ async def test_a_checkpoint_comes_back_equal_and_its_json_form_is_plain(place: P
     first = await place.hf()
     result = await flow.run({"given": b"\x01"}, on=first)
     second = await place.hf()
-    second.carry(flow.program())
+    second.register(flow.program())
     for meta in await listed(first, result.run_id):
         one = await (await first.service()).checkpoint(meta.id)
         other = await (await second.service()).checkpoint(meta.id)

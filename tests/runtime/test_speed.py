@@ -45,7 +45,7 @@ async def test_small_checkpoints_are_saved_listed_and_restored_within_the_table(
         result = await flow.run({"text": "x" * 1000}, on=hf)
         service = await hf.service()
         program = flow.program()
-        sealer = service.runtime.sealer_of(program)
+        sealer = service.runtime.codec_for(program)
         records = await service.store.read(result.run_id)
         bodies = [(record, sealer.open(record)) for record in records]
 

@@ -208,7 +208,7 @@ async def test_a_run_may_even_end_when_its_flow_allows_it_and_is_repeated_by_who
     assert (result.completed, result.state) == (True, {"one": True, "two": True})
 
     async def gave_up() -> bool:
-        return service.runtime.recorder._flight is None
+        return service.runtime.recorder._commit_task is None
 
     await until(gave_up)
     trouble.left = 0
@@ -394,7 +394,7 @@ async def test_a_run_is_restored_in_order_when_it_is_loaded(
 
     service = await hf.service()
     noting(service.runtime, "program_for", "version")
-    noting(service.runtime.sealer_of(flow.program()), "open", "integrity")
+    noting(service.runtime.codec_for(flow.program()), "open", "integrity")
     noting(inbox.DriverInbox, "take", "mail")
     noting(HandlerCall, "run", "run")
     result = await flow.resume(waiting.run_id, on=hf)

@@ -13,12 +13,12 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.api.app import ApiSettings, build
-from holdfast.api.auth.authenticator import Door
-from holdfast.api.auth.local_token import OneToken
-from holdfast.api.auth.settings import SignIn
+from holdfast.api.auth.authenticator import Authenticator
+from holdfast.api.auth.local_token import LocalToken
+from holdfast.api.auth.settings import SignInSettings
 from holdfast.api.routes.all import THEMES
 from holdfast.api.routing import Routes
-from holdfast.api.server import Serving
+from holdfast.api.server import HttpServer
 from holdfast.client import AsyncClient, Retries
 from tests.server.flows import both, refund
 from tests.server.lossy import Lossy, lossy
@@ -29,7 +29,7 @@ QUICK = Retries(attempts=4, first=0.01, longest=5)
 class Server:
     """A house, what serves it, and a client with its token."""
 
-    def __init__(self, hf: Holdfast, serving: Serving, token: str) -> None:
+    def __init__(self, hf: Holdfast, serving: HttpServer, token: str) -> None:
         self.hf = hf
         self.serving = serving
         self.token = token
@@ -47,12 +47,12 @@ class Server:
 async def serving(
     hf: Holdfast,
     settings: ApiSettings | None = None,
-    sign_in: SignIn | None = None,
+    sign_in: SignInSettings | None = None,
     themes: Iterable[Routes] = THEMES,
 ) -> AsyncIterator[Server]:
-    own = OneToken()
-    auth = Door(hf, sign_in, local=own)
-    listens = Serving(build(hf, auth, settings or ApiSettings(), themes), host="127.0.0.1", port=0)
+    own = LocalToken()
+    auth = Authenticator(hf, sign_in, local=own)
+    listens = HttpServer(build(hf, auth, settings or ApiSettings(), themes), host="127.0.0.1", port=0)
     ready = asyncio.Event()
     task = asyncio.create_task(listens.serve(ready.set))
     await ready.wait()

@@ -11,20 +11,20 @@ import httpx2
 
 from holdfast import Flow, Holdfast, Result
 from holdfast.api.app import ApiSettings, build
-from holdfast.api.auth.authenticator import Door
-from holdfast.api.auth.grants import Grant
-from holdfast.api.auth.tokens import Tokens
+from holdfast.api.auth.authenticator import Authenticator
+from holdfast.api.auth.grants import CredentialGrant
+from holdfast.api.auth.tokens import ApiTokens
 from holdfast.api.routes.all import THEMES
-from holdfast.api.server import Serving
+from holdfast.api.server import HttpServer
 
 PEOPLE = {
-    "dana": Grant(subject="user:dana@acme", roles=("member",)),
-    "sam": Grant(subject="user:sam@acme", roles=("member",), groups=("finance",)),
-    "vera": Grant(subject="user:vera@acme", roles=("viewer",)),
-    "ada": Grant(subject="user:ada@acme", roles=("admin",)),
-    "olga": Grant(subject="user:olga@acme", roles=("operator",)),
-    "clerk": Grant(subject="service:clerk", roles=("approver",)),
-    "eve": Grant(subject="user:dana@acme", tenant="elsewhere", roles=("admin",)),
+    "dana": CredentialGrant(subject="user:dana@acme", roles=("member",)),
+    "sam": CredentialGrant(subject="user:sam@acme", roles=("member",), groups=("finance",)),
+    "vera": CredentialGrant(subject="user:vera@acme", roles=("viewer",)),
+    "ada": CredentialGrant(subject="user:ada@acme", roles=("admin",)),
+    "olga": CredentialGrant(subject="user:olga@acme", roles=("operator",)),
+    "clerk": CredentialGrant(subject="service:clerk", roles=("approver",)),
+    "eve": CredentialGrant(subject="user:dana@acme", tenant="elsewhere", roles=("admin",)),
 }
 
 
@@ -63,10 +63,10 @@ class Hall:
 
 @asynccontextmanager
 async def hall_of(hf: Holdfast, settings: ApiSettings | None = None) -> AsyncIterator[Hall]:
-    made = Tokens(await hf.open())
+    made = ApiTokens(await hf.open())
     tokens = {name: (await made.create(grant, by="user:test"))[1] for name, grant in PEOPLE.items()}
-    app = build(hf, Door(hf), settings or ApiSettings(), THEMES)
-    listens = Serving(app, host="127.0.0.1", port=0)
+    app = build(hf, Authenticator(hf), settings or ApiSettings(), THEMES)
+    listens = HttpServer(app, host="127.0.0.1", port=0)
     ready = asyncio.Event()
     task = asyncio.create_task(listens.serve(ready.set))
     await ready.wait()

@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx2
 
-from holdfast.api.auth.grants import Grant, rights_of
-from holdfast.api.auth.sessions import Opened, Sessions
-from holdfast.api.auth.tokens import Tokens
+from holdfast.api.auth.grants import CredentialGrant, rights_of
+from holdfast.api.auth.sessions import OpenSession, Sessions
+from holdfast.api.auth.tokens import ApiTokens
 from tests.server.conftest import Server
 
 
@@ -20,20 +20,22 @@ async def token(
     rights: tuple[str, ...] = (),
     expires_at: int | None = None,
 ) -> str:
-    tokens = Tokens(await server.hf.open())
-    grant = Grant(subject=subject, tenant=tenant, roles=roles, rights=rights_of(rights))
+    tokens = ApiTokens(await server.hf.open())
+    grant = CredentialGrant(subject=subject, tenant=tenant, roles=roles, rights=rights_of(rights))
     return (await tokens.create(grant, by="user:test", expires_at=expires_at))[1]
 
 
-async def session(server: Server, subject: str = "user:dana", *roles: str) -> Opened:
-    return await Sessions(await server.hf.open()).begin(Grant(subject=subject, roles=roles), how="code")
+async def session(server: Server, subject: str = "user:dana", *roles: str) -> OpenSession:
+    return await Sessions(await server.hf.open()).begin(
+        CredentialGrant(subject=subject, roles=roles), how="code"
+    )
 
 
 def bearer(text: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {text}"}
 
 
-def browser(server: Server, opened: Opened | None = None) -> httpx2.AsyncClient:
+def browser(server: Server, opened: OpenSession | None = None) -> httpx2.AsyncClient:
     """Without a token, with cookies."""
     client = httpx2.AsyncClient(base_url=server.serving.address, timeout=20)
     if opened is not None:

@@ -10,9 +10,9 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.api.app import ApiSettings
-from holdfast.api.auth.authenticator import Door, Refusals
+from holdfast.api.auth.authenticator import Authenticator, Refusals
 from holdfast.api.auth.first_token import require_safe, sign_in_address
-from holdfast.api.auth.grants import Grant
+from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.host_guard import HostGuard, hosts_for, is_loopback
 from holdfast.api.auth.sessions import Sessions
 from holdfast.cli.main import run
@@ -31,24 +31,24 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.covers("SERVER-AUTH-08")
 async def test_server_without_a_token_listens_on_its_own_machine_only(tmp_path: Path) -> None:
     async with Holdfast(f"sqlite:{tmp_path / 'f.db'}") as hf:
-        door, host = Door(hf), "0.0.0.0"
+        door, host = Authenticator(hf), "0.0.0.0"
         for near in ("127.0.0.1", "localhost", "::1"):
             await require_safe(door, near)
         for far in (host, "::", "192.0.2.1", "holdfast.example"):
             with pytest.raises(SettingsError, match="holdfast tokens create"):
                 await require_safe(door, far)
         tokens = await door.tokens()
-        gone, _ = await tokens.create(Grant(subject="user:a", roles=("admin",)), by="user:local")
+        gone, _ = await tokens.create(CredentialGrant(subject="user:a", roles=("admin",)), by="user:local")
         await tokens.revoke(gone.id, by="user:local")
         with pytest.raises(SettingsError):
             await require_safe(door, host)
-        await tokens.create(Grant(subject="user:a", roles=("admin",)), by="user:local")
+        await tokens.create(CredentialGrant(subject="user:a", roles=("admin",)), by="user:local")
         await require_safe(door, host)
 
 
 @pytest.mark.covers("SERVER-AUTH-08")
 async def test_code_signs_in_once_as_an_admin(server: Server) -> None:
-    where = await sign_in_address(Door(server.hf), server.serving.address)
+    where = await sign_in_address(Authenticator(server.hf), server.serving.address)
     async with browser(server) as client:
         assert (await client.head(where)).status_code == 200  # what looks ahead takes nothing away
         answer = await client.get(where)
@@ -66,7 +66,7 @@ async def test_code_signs_in_once_as_an_admin(server: Server) -> None:
 async def test_code_is_good_for_ten_minutes(anyio_backend: str) -> None:
     clock = FakeClock()
     sessions = Sessions(MemoryStore(clock=clock))
-    old = await sessions.new_code(Grant(subject="user:local", roles=("admin",)))
+    old = await sessions.new_code(CredentialGrant(subject="user:local", roles=("admin",)))
     clock.advance(minutes=10)
     assert await sessions.take_code(old) is None
 
@@ -74,7 +74,7 @@ async def test_code_is_good_for_ten_minutes(anyio_backend: str) -> None:
 @pytest.mark.covers("SERVER-AUTH-08")
 async def test_of_several_who_have_a_code_one_is_signed_in(server: Server) -> None:
     sessions = Sessions(await server.hf.open())
-    code = await sessions.new_code(Grant(subject="user:local", roles=("admin",)))
+    code = await sessions.new_code(CredentialGrant(subject="user:local", roles=("admin",)))
     taken = await asyncio.gather(*(sessions.take_code(code) for _ in range(8)))
     assert len([each for each in taken if each is not None]) == 1
 

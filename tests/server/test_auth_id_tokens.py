@@ -23,7 +23,7 @@ from holdfast.api.auth.oidc.flow import grant_of
 from holdfast.api.auth.oidc.provider import Provider
 from holdfast.api.auth.settings import OidcSettings, parse_sign_in, read_sign_in
 from holdfast.api.problems import HttpError
-from holdfast.api.server import Serving
+from holdfast.api.server import HttpServer
 from holdfast.errors import SettingsError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-AUTH-02")]
@@ -40,7 +40,7 @@ class Issuer:
         self.lies: dict[str, Any] = {}
         places = [Route("/.well-known/openid-configuration", self.about), Route("/jwks", self.jwks)]
         places.append(Route("/userinfo", self.userinfo))
-        self.serving = Serving(Starlette(routes=places), host="127.0.0.1", port=0)
+        self.serving = HttpServer(Starlette(routes=places), host="127.0.0.1", port=0)
         self.address = self.serving.address
 
     async def about(self, _request: Request) -> JSONResponse:
@@ -150,7 +150,7 @@ async def test_good_token_is_believed_and_new_keys_are_found(
     with pytest.raises(HttpError):  # it has asked just now, and does not at each stranger's word
         await known.claims(issuer.token(kid="two"), NONCE)
     assert issuer.asked == asked
-    monkeypatch.setattr(module, "AGAIN", 0.0)
+    monkeypatch.setattr(module, "REFETCH_SECONDS", 0.0)
     assert (await known.claims(issuer.token(kid="two"), NONCE))["sub"] == "1"
     assert issuer.asked == asked + 1
 

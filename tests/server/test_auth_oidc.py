@@ -10,9 +10,9 @@ import httpx2
 import pytest
 
 from holdfast import Holdfast
-from holdfast.api.auth.oidc.flow import Journey
-from holdfast.api.auth.settings import OidcSettings, SignIn
-from holdfast.api.routes.sign_in import JOURNEY
+from holdfast.api.auth.oidc.flow import SignInState
+from holdfast.api.auth.settings import OidcSettings, SignInSettings
+from holdfast.api.routes.sign_in import STATE_COOKIE
 from tests.server.conftest import Server, serving
 from tests.server.signing import audited
 from tests.services import oidc
@@ -26,7 +26,7 @@ def issuer() -> Iterator[str]:
         yield address
 
 
-def settings(issuer: str, **more: Any) -> SignIn:
+def settings(issuer: str, **more: Any) -> SignInSettings:
     given: dict[str, Any] = {
         "issuer": issuer,
         "client_id": "holdfast",
@@ -35,7 +35,7 @@ def settings(issuer: str, **more: Any) -> SignIn:
         "tenant_claim": "org",
         "tenants": {"acme.example": "acme"},
     }
-    return SignIn(oidc=OidcSettings(**given | more))
+    return SignInSettings(oidc=OidcSettings(**given | more))
 
 
 @pytest.fixture
@@ -106,17 +106,17 @@ async def test_person_who_cannot_be_named_or_placed_is_not_let_in(hall: Server, 
 async def test_answer_that_does_not_belong_to_the_journey_is_refused(hall: Server, change: str) -> None:
     async with browser() as client:
         back = httpx2.URL(await at_the_provider(client, hall, "dana"))
-        journey = Journey.read(client.cookies.get(JOURNEY))
+        journey = SignInState.read(client.cookies.get(STATE_COOKIE))
         asked = dict(back.params)
         if change in ("state", "code", "iss"):
             asked[change] = "https://evil.example"
         if change == "denied":
             asked = {"state": asked["state"], "error": "access_denied"}
         if change in ("nonce", "verifier"):
-            journey = Journey(
+            journey = SignInState(
                 **{name: getattr(journey, name) for name in journey.__struct_fields__} | {change: "x" * 43}
             )
-        cookies = {} if change == "no cookie" else {"Cookie": f"{JOURNEY}={journey.text()}"}
+        cookies = {} if change == "no cookie" else {"Cookie": f"{STATE_COOKIE}={journey.text()}"}
     async with browser() as other:
         answer = await other.get(str(back.copy_with(params=asked)), headers=cookies)
         assert answer.status_code == 401, answer.text

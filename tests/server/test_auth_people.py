@@ -27,7 +27,7 @@ def payment(**more: Any) -> Flow:
 
 async def started(server: Server, flow: Flow, who: dict[str, str]) -> str:
     """A run that its caller starts over HTTP; answers the hold that it waits at."""
-    server.hf.carry(flow.program())
+    server.hf.register(flow.program())
     run = await server.json("POST", "/v1/runs", 201, json={"flow": flow.name, "input": {}}, headers=who)
     await flow.resume(run["id"], on=server.hf)
     (hold,) = await (await server.hf.service()).holds(run["id"])
@@ -82,7 +82,7 @@ async def test_groups_of_the_credential_make_a_hold_theirs(server: Server) -> No
 @pytest.mark.covers("SERVER-AUTH-04")
 async def test_tenant_is_that_of_the_credential_whatever_else_is_said(server: Server) -> None:
     flow = payment()
-    server.hf.carry(flow.program())
+    server.hf.register(flow.program())
     acme = bearer(await token(server, "user:dana", "admin", tenant="acme"))
     says = {**acme, "X-Tenant": "other", "X-Tenant-Id": "other", "X-Forwarded-User": "user:root"}
     body = {

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.api.auth.grants import SERVER, Grant
-from holdfast.api.auth.sessions import SESSION, Sessions, own_path
-from holdfast.api.auth.settings import SignIn
+from holdfast.api.auth.grants import SERVER, CredentialGrant
+from holdfast.api.auth.sessions import SESSION, Sessions, local_path
+from holdfast.api.auth.settings import SignInSettings
 from holdfast.store.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
 from tests.server.conftest import Server, serving
@@ -33,7 +33,7 @@ async def test_token_becomes_a_session_that_no_script_can_read(server: Server) -
 @pytest.mark.covers("SERVER-AUTH-03")
 async def test_cookie_is_secure_and_our_own_behind_https(server: Server) -> None:
     text = await token(server, "user:dana", "operator")
-    public = SignIn(public_url="https://holdfast.example")
+    public = SignInSettings(public_url="https://holdfast.example")
     async with serving(server.hf, sign_in=public) as safe, browser(safe) as client:
         cookie = (await client.post("/v1/session", json={"token": text})).headers["set-cookie"]
     assert cookie.startswith("__Host-holdfast_session=")
@@ -139,8 +139,8 @@ async def test_session_of_a_stranger_site_cannot_be_begun(server: Server) -> Non
 async def test_session_ends_when_idle_and_when_old(anyio_backend: str) -> None:
     clock = FakeClock()
     sessions = Sessions(MemoryStore(clock=clock), lives=timedelta(days=2), idle=timedelta(hours=12))
-    idle = await sessions.begin(Grant(subject="user:dana"), how="code")
-    used = await sessions.begin(Grant(subject="user:lea"), how="code")
+    idle = await sessions.begin(CredentialGrant(subject="user:dana"), how="code")
+    used = await sessions.begin(CredentialGrant(subject="user:lea"), how="code")
     for _ in range(4):
         clock.advance(hours=11)
         assert await sessions.find(used.id) is not None
@@ -173,4 +173,4 @@ async def test_store_keeps_no_session_id(server: Server) -> None:
     ],
 )
 def test_browser_goes_on_to_a_path_of_ours_only(wanted: str | None, found: str) -> None:
-    assert own_path(wanted) == found
+    assert local_path(wanted) == found

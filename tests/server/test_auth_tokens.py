@@ -8,9 +8,9 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.api.auth import tokens
-from holdfast.api.auth.grants import SERVER, Grant, require_within
+from holdfast.api.auth.grants import SERVER, CredentialGrant, require_within
 from holdfast.api.auth.principal import ROLES
-from holdfast.api.auth.tokens import KIND, Tokens
+from holdfast.api.auth.tokens import KIND, ApiTokens
 from holdfast.cli.main import run
 from holdfast.errors import ForbiddenError
 from tests.server.conftest import Server, serving
@@ -78,7 +78,7 @@ async def test_token_revoked_here_ends_at_once_and_elsewhere_within_seconds(
         await server.json("GET", "/v1/session", headers=bearer(each))
     await server.json("DELETE", f"/v1/tokens/{here['id']}")
     await server.json("GET", "/v1/session", 401, headers=bearer(here["token"]))
-    await Tokens(await server.hf.open()).revoke(text, by="user:test")  # as another process would
+    await ApiTokens(await server.hf.open()).revoke(text, by="user:test")  # as another process would
     monkeypatch.setattr(tokens, "FRESH", 0.0)
     await server.json("GET", "/v1/session", 401, headers=bearer(text))
     assert [row.actor for row in await audited(server, "token_revoked")] == ["user:local", "user:test"]
@@ -185,13 +185,16 @@ def test_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_rights_of_a_role_are_looked_up_at_each_use() -> None:
-    assert Grant(subject="user:a", roles=("viewer", "of another version")).all_rights == ROLES["viewer"]
+    assert (
+        CredentialGrant(subject="user:a", roles=("viewer", "of another version")).all_rights
+        == ROLES["viewer"]
+    )
 
 
 def test_nobody_gives_in_another_tenant() -> None:
-    giver = Grant(subject="user:a", tenant="acme", roles=("admin",)).principal(
+    giver = CredentialGrant(subject="user:a", tenant="acme", roles=("admin",)).principal(
         method="token", credential="x", channel="api"
     )
-    require_within(Grant(subject="user:b", tenant="acme", roles=("viewer",)), giver)
+    require_within(CredentialGrant(subject="user:b", tenant="acme", roles=("viewer",)), giver)
     with pytest.raises(ForbiddenError):
-        require_within(Grant(subject="user:b", tenant="other", roles=("viewer",)), giver)
+        require_within(CredentialGrant(subject="user:b", tenant="other", roles=("viewer",)), giver)

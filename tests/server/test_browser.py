@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Worker
-from holdfast.api.auth.authenticator import Door
+from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.first_token import sign_in_address
 from holdfast.holds.links.open import Links
 from holdfast.holds.links.tokens import LinkGrant
@@ -62,7 +62,7 @@ async def waiting(server: Server, flow: Flow) -> tuple[str, str]:
 
 
 async def signed_in(server: Server) -> str:
-    return await sign_in_address(Door(server.hf), server.serving.address)
+    return await sign_in_address(Authenticator(server.hf), server.serving.address)
 
 
 async def browse(work: Callable[[Tab], None], *, script: bool = False) -> None:

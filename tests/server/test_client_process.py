@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.api.auth.grants import Grant
-from holdfast.api.auth.tokens import Tokens
+from holdfast.api.auth.grants import CredentialGrant
+from holdfast.api.auth.tokens import ApiTokens
 from holdfast.client import Client, Retries, RuntimeClient
 from tests.server.test_serve import PATIENCE, Serve, served
 
@@ -70,8 +70,8 @@ def token(tmp_path: Path) -> str:
 
     async def made() -> str:
         async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf:
-            grant = Grant(subject="user:dana@acme", roles=("admin",))
-            return (await Tokens(await hf.open()).create(grant, by="user:test"))[1]
+            grant = CredentialGrant(subject="user:dana@acme", roles=("admin",))
+            return (await ApiTokens(await hf.open()).create(grant, by="user:test"))[1]
 
     return asyncio.run(made())
 

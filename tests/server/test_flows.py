@@ -110,7 +110,7 @@ async def test_flow_with_a_slash_in_its_name_is_reached_by_its_address(server: S
     flow = Flow("team/refund", effect="pure")
     flow.node(id="only")(lambda s: {"done": True})
     async with Worker(flow, on=server.hf):
-        await (await server.hf.service()).keep_flow(flow.program())
+        await (await server.hf.service()).store_flow(flow.program())
         for name in ("team/refund", "team%2Frefund"):
             assert (await server.json("GET", f"/v1/flows/{name}"))["name"] == "team/refund"
             newest = await server.json("GET", f"/v1/flows/{name}/versions/latest")

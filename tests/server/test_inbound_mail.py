@@ -15,7 +15,7 @@ from anyio import run_process
 
 from holdfast import Holdfast
 from holdfast.api.app import ApiSettings
-from holdfast.api.inbound.mail_message import is_proven, own_lines, said_in
+from holdfast.api.inbound.mail_message import decision_in, is_proven, own_lines
 from holdfast.api.inbound.settings import parse_settings
 from holdfast.holds.notify.settings import parse_settings as notify_settings
 from holdfast.holds.notify.webhook import secret_of, signed
@@ -215,7 +215,7 @@ OPTIONS = (Option("approve", "Yes, pay"), Option("reject", "No"))
     ],
 )
 def test_only_one_keyword_alone_is_an_answer(text: str, decision: str | None, comment: str | None) -> None:
-    found = said_in(text, OPTIONS)
+    found = decision_in(text, OPTIONS)
     assert (found and found.decision, found and found.comment) == (decision, comment)
 
 

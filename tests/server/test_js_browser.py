@@ -16,7 +16,7 @@ import pytest
 
 from holdfast import Worker
 from holdfast.api.app import ApiSettings
-from holdfast.api.auth.authenticator import Door
+from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.first_token import sign_in_address
 from holdfast.api.pages.assets import FOLDER
 from tests.server.conftest import Server, serving
@@ -85,7 +85,7 @@ def talks(found: dict[str, Any]) -> None:
 
 @pytest.mark.covers("SERVER-SDK-03")
 async def test_page_works_with_a_token_and_with_a_session(server: Server) -> None:
-    home = await sign_in_address(Door(server.hf), server.serving.address)
+    home = await sign_in_address(Authenticator(server.hf), server.serving.address)
     async with Worker(asking(), on=server.hf, poll=0.05):
         runs = [await started(server, asking()) for _ in range(2)]
         module, token = "/client/holdfast.js", {"token": server.token}

@@ -13,7 +13,7 @@ from backports import zstd
 
 from holdfast import Flow, Holdfast
 from holdfast.api.app import ApiSettings
-from holdfast.api.rate_limit import Buckets
+from holdfast.api.rate_limit import TokenBuckets
 from holdfast.errors import RateLimitedError
 from tests.server.conftest import Server, serving
 
@@ -58,7 +58,7 @@ async def test_caller_who_is_too_fast_is_told_when_to_come_back(tmp_path: Path) 
 @pytest.mark.covers("SERVER-API-18")
 def test_bucket_fills_again_as_time_goes_by() -> None:
     now = [100.0]
-    bucket = Buckets(10, 1, "by one credential", now=lambda: now[0])
+    bucket = TokenBuckets(10, 1, "by one credential", now=lambda: now[0])
     for _ in range(10):
         bucket.take("a")
     with pytest.raises(RateLimitedError):
@@ -68,7 +68,7 @@ def test_bucket_fills_again_as_time_goes_by() -> None:
     bucket.take("a")
     with pytest.raises(RateLimitedError):
         bucket.take("a")
-    free = Buckets(0, 1, "by one credential")
+    free = TokenBuckets(0, 1, "by one credential")
     for _ in range(1000):
         free.take("a")
 

@@ -18,13 +18,13 @@ from starlette.routing import Route as Place
 
 from holdfast import Flow, Holdfast
 from holdfast.api.app import ApiSettings, build
-from holdfast.api.auth.authenticator import Door
-from holdfast.api.auth.grants import Grant
+from holdfast.api.auth.authenticator import Authenticator
+from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.principal import ROLES, Access, Right, with_implied
 from holdfast.api.live.websocket import PATHS as SOCKETS
 from holdfast.api.pages.all import PAGES
 from holdfast.api.pages.negotiation import TAG
-from holdfast.api.route_index import Signpost
+from holdfast.api.route_index import RouteIndex
 from holdfast.api.routes.all import THEMES
 from holdfast.api.routing import Route
 from tests.server.conftest import Server, serving
@@ -66,7 +66,7 @@ def first_names(needs: Access) -> set[str]:
 
 def test_every_place_of_the_server_is_a_route_with_a_rule() -> None:
     hf = Holdfast("memory:")
-    app = build(hf, Door(hf), ApiSettings(), THEMES)
+    app = build(hf, Authenticator(hf), ApiSettings(), THEMES)
     declared = {(route.method, route.path) for route in ROUTES}
     for place in _places(app.routes):
         if isinstance(place, WebSocketRoute):
@@ -79,7 +79,7 @@ def test_every_place_of_the_server_is_a_route_with_a_rule() -> None:
 
 def _places(routes: Any) -> Iterator[Place | WebSocketRoute]:
     for each in routes:
-        if isinstance(each, (Mount, Signpost)):
+        if isinstance(each, (Mount, RouteIndex)):
             yield from _places(each.routes)
         else:
             assert isinstance(each, (Place, WebSocketRoute)), f"{each} is no place that is known"
@@ -182,7 +182,7 @@ async def test_roles_have_the_rights_that_they_say_and_no_others(hall: Server) -
         for role in ROLES:
             headers = bearer(await token(hall, f"user:{role}", role))
             for right, route in one.items():
-                has = right in Grant(subject="user:a", roles=(role,)).all_rights
+                has = right in CredentialGrant(subject="user:a", roles=(role,)).all_rights
                 fits = _fits_allowed if has else _fits_refused
                 said = await said_to(client, route, headers)
                 assert fits(route, *said), (role, name_of(route), said)

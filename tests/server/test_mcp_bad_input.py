@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.integrations.mcp.agent import McpCaller, agent_here
 from holdfast.integrations.mcp.ask_people_flow import ask_people
 from holdfast.integrations.mcp.http import routes
-from holdfast.integrations.mcp.resources import read_resource, ignore_progress
+from holdfast.integrations.mcp.resources import ignore_progress, read_resource
 from holdfast.integrations.mcp.server import TOOLS
 from tests.server.flows import refund
 

@@ -17,11 +17,11 @@ from starlette.requests import Request
 
 from holdfast import Holdfast, Worker
 from holdfast.api.app import ApiSettings, build
-from holdfast.api.auth.authenticator import Door
+from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.host_guard import hosts_for
 from holdfast.api.auth.principal import Principal, Right
 from holdfast.api.routes.all import THEMES
-from holdfast.api.server import Serving
+from holdfast.api.server import HttpServer
 from holdfast.errors import InputError
 from holdfast.integrations.mcp import server
 from holdfast.integrations.mcp.agent import McpCaller, Progress, agent_here
@@ -87,7 +87,7 @@ PASSED: Final = {
 """Scenarios with nothing that failed; in `server-stateless` only what needs tools of its own does."""
 
 
-class OpenDoor(Door):
+class OpenDoor(Authenticator):
     """The tool has no credential to show."""
 
     async def who(self, request: Request) -> Principal | None:
@@ -136,7 +136,7 @@ async def test_server_conforms(revision: str, tmp_path: Path, monkeypatch: pytes
     async with Holdfast(f"sqlite:{tmp_path / 'm.db'}") as hf, Worker(ask_people, on=hf):
         settings = ApiSettings(hosts=hosts_for("127.0.0.1", None))
         app = build(hf, OpenDoor(hf), settings, [*THEMES, routes])
-        serving = Serving(app, host="127.0.0.1", port=0)
+        serving = HttpServer(app, host="127.0.0.1", port=0)
         listening = asyncio.create_task(serving.serve())
         try:
             found = await conformance.checks(f"{serving.address}/mcp", revision, tmp_path / "out")

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Flow
 from holdfast.api.app import ApiSettings
-from holdfast.api.auth.grants import Grant
+from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.principal import Right
 from holdfast.errors import ForbiddenError, HoldfastError
 from holdfast.holds.timing.sweeper import HoldSweeper
@@ -114,7 +114,7 @@ async def test_no_tool_with_any_argument_decides_anything(
     """With every right that there is, also for those whom the questions are for."""
     monkeypatch.setattr("holdfast.integrations.mcp.question_tools.OPENS_IN", 0.0)
     foreign, own = await asked_by(hall, "user:sam"), await asked_by(hall, who)
-    grant = Grant(subject=who, rights=tuple(Right))
+    grant = CredentialGrant(subject=who, rights=tuple(Right))
     principal = grant.principal(method="token", credential="t", channel="api")
     (route,), settings = routes.found, ApiSettings()
     called = done = 0
@@ -144,7 +144,7 @@ async def _statuses(server: Server, ids: list[str]) -> set[HoldStatus]:
 async def test_rights_that_decide_are_not_an_agents(hall: Server) -> None:
     """Even where something here would try: what is asked on its behalf is asked by this actor."""
     holds = await asked_by(hall, "user:sam")
-    grant = Grant(subject="user:dana", rights=tuple(Right))
+    grant = CredentialGrant(subject="user:dana", rights=tuple(Right))
     actor = as_agent(grant.principal(method="token", credential="t", channel="api")).actor
     people = await hall.hf.holds()
     for hold in holds[1:]:

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from holdfast import Context, Flow, Holdfast
-from holdfast.api.auth.grants import Grant as Subject
-from holdfast.api.auth.tokens import Tokens
+from holdfast.api.auth.grants import CredentialGrant as Subject
+from holdfast.api.auth.tokens import ApiTokens
 from holdfast.holds.links.open import Links
 from holdfast.holds.links.tokens import LinkGrant
 from holdfast.types.status import HoldStatus
@@ -334,8 +334,8 @@ async def test_a_failed_run_says_why_and_can_go_on(server: Server) -> None:
 
 
 async def test_a_flow_is_drawn_and_started_from_its_page(server: Server, greeting: Flow) -> None:
-    server.hf.carry(greeting.program())
-    await (await server.hf.service()).keep_flow(greeting.program())
+    server.hf.register(greeting.program())
+    await (await server.hf.service()).store_flow(greeting.program())
     assert 'href="/flows/greeting"' in await get(server, "/flows")
     assert "Start a run" in await get(server, "/flows/greeting")
     drawn = await server.client.get("/flows/greeting/drawing.svg")
@@ -377,7 +377,7 @@ async def test_what_is_not_there_is_a_page_that_says_so(server: Server) -> None:
 async def test_a_viewer_sees_a_run_and_not_what_it_asks_of_others(server: Server, simple: Flow) -> None:
     hold = await waiting(server, simple)
     run = (await (await server.hf.holds()).get(operator(), hold)).run
-    tokens = Tokens(await server.hf.open())
+    tokens = ApiTokens(await server.hf.open())
     _, text = await tokens.create(Subject(subject="user:vic", roles=("viewer",)), by="user:local")
     headers = HTML | {"Authorization": f"Bearer {text}"}
     page = (await server.client.get(f"/runs/{run}", headers=headers)).text

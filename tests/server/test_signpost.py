@@ -11,8 +11,8 @@ from starlette.routing import Route as Place
 
 from holdfast import Holdfast
 from holdfast.api.app import ApiSettings, build
-from holdfast.api.auth.authenticator import Door
-from holdfast.api.route_index import Signpost
+from holdfast.api.auth.authenticator import Authenticator
+from holdfast.api.route_index import RouteIndex
 from holdfast.api.routes.all import THEMES
 
 ODD = ("/", "//", "", "/v1", "/v1/", "/v1/runs/", "/v1/runs/a/b/c/d/e", "/nothing", "/v1/nothing", "/x" * 40)
@@ -21,20 +21,20 @@ FILLED = ("x", "runs", "v1", "pending", "a b")
 
 def app() -> Starlette:
     hf = Holdfast("memory:")
-    return build(hf, Door(hf), ApiSettings(), THEMES)
+    return build(hf, Authenticator(hf), ApiSettings(), THEMES)
 
 
-def signposts(routes: list[BaseRoute]) -> list[tuple[str, Signpost]]:
-    found: list[tuple[str, Signpost]] = []
+def signposts(routes: list[BaseRoute]) -> list[tuple[str, RouteIndex]]:
+    found: list[tuple[str, RouteIndex]] = []
     for each in routes:
         if isinstance(each, Mount):
             found += [(each.path, post) for _, post in signposts(each.routes)]
-        elif isinstance(each, Signpost):
+        elif isinstance(each, RouteIndex):
             found.append(("", each))
     return found
 
 
-def paths(post: Signpost) -> set[str]:
+def paths(post: RouteIndex) -> set[str]:
     made = set(ODD)
     for route in post.routes:
         assert isinstance(route, (Place, WebSocketRoute))
@@ -43,7 +43,7 @@ def paths(post: Signpost) -> set[str]:
     return made
 
 
-def chosen(post: Signpost, scope: dict[str, Any]) -> tuple[Match, BaseRoute | None]:
+def chosen(post: RouteIndex, scope: dict[str, Any]) -> tuple[Match, BaseRoute | None]:
     """As Starlette's own router chooses."""
     partial: BaseRoute | None = None
     for route in post.routes:

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.api.app import ApiSettings
-from holdfast.api.live.channel import KEPT, KEPT_BYTES, RunChannel
+from holdfast.api.live.channel import RECENT_BYTES, RECENT_EVENTS, RunChannel
 from holdfast.api.live.hub import hub_of
 from holdfast.types.ids import RunId
 from tests.fleet.crew import until
@@ -108,8 +108,8 @@ async def test_what_is_kept_of_a_run_has_a_bound(server: Server) -> None:
                 await source.rest()
             assert channel.last > 1000
             kept = await channel.after(channel.floor)
-            assert 0 < len(kept) <= KEPT
-            assert sum(each.size for each in kept) <= KEPT_BYTES
+            assert 0 < len(kept) <= RECENT_EVENTS
+            assert sum(each.size for each in kept) <= RECENT_BYTES
         finally:
             hub.leave(channel)
     assert hub.followed == 0
@@ -196,7 +196,7 @@ async def test_stream_ends_with_a_run_that_ended_while_it_was_read(server: Serve
     behind.store = Between(service.store, finish)  # pyright: ignore[reportAttributeAccessIssue]
     channel = RunChannel(behind, await service.get(run))
     channel.followers = 1
-    channel.stir()
+    channel.schedule_read()
     await until(lambda: channel.over is not None)
     assert channel.over == (await service.get(run)).event_seq
 

@@ -13,8 +13,8 @@ from typing import Any
 import httpx2
 
 from holdfast import Holdfast
-from holdfast.api.auth.grants import Grant
-from holdfast.api.auth.tokens import Tokens
+from holdfast.api.auth.grants import CredentialGrant
+from holdfast.api.auth.tokens import ApiTokens
 from tests.fleet.crew import Crew, ended
 
 MORE = """
@@ -81,9 +81,9 @@ class Town(Crew):
 
     async def __aenter__(self) -> Town:
         async with Holdfast(self.address) as hf:
-            made = Tokens(await hf.open())
+            made = ApiTokens(await hf.open())
             for name in ("dana", "sam"):
-                grant = Grant(subject=f"user:{name}@acme", roles=("admin",))
+                grant = CredentialGrant(subject=f"user:{name}@acme", roles=("admin",))
                 self.tokens[name] = (await made.create(grant, by="user:test"))[1]
         return self
 

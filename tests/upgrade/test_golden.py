@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.checkpoint import VERSION, record_digest, unpack, decode_body, unspill
+from holdfast.checkpoint import VERSION, decode_body, record_digest, unpack, unspill
 from holdfast.checkpoint.compress import WORTH_TRYING
 from holdfast.types.value import BlobRef
 from tools.golden import CASES, COLUMNS, FOLDER, REGISTRY, GoldenBody, describe, encoded

@@ -83,7 +83,7 @@ async def test_events_tell_the_story_in_the_words_of_each_version(place: Place) 
 @pytest.mark.covers("TOOL-VER-01", "D-35")
 async def test_a_fork_is_of_the_version_that_the_run_was_on_there(place: Place) -> None:
     hf, run = await migrated(place)
-    hf.carry(order("1").program())
+    hf.register(order("1").program())
     service = await hf.service()
     row = await service.get(run)
     early, late = await service.fork(run, row.migrated - 1), await service.fork(run, row.migrated)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast import Flow
-from holdfast.drawing import State, NodeOverlay, from_graph, to_svg
+from holdfast.drawing import NodeOverlay, State, from_graph, to_svg
 from tools.pages import ROOT
 
 ASSETS = ROOT / "docs" / "assets"
@@ -23,7 +23,10 @@ def drawn(name: str, told: dict[str, NodeOverlay] | None = None) -> Callable[[],
     return make
 
 
-WAITING = {"assess": NodeOverlay(state=State.done, note="0.1 s"), "approve": NodeOverlay(state=State.asking, note="2 days")}
+WAITING = {
+    "assess": NodeOverlay(state=State.done, note="0.1 s"),
+    "approve": NodeOverlay(state=State.asking, note="2 days"),
+}
 
 
 def pictures() -> dict[Path, Callable[[], str]]:

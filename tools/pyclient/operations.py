@@ -172,10 +172,10 @@ class Operation:
         words += ["whole=body"] if "whole" in named_places else []
         if "content" in named_places:
             words.append(f"media={next(iter(self.said['requestBody']['content']))!r}")
-        words += self._manners(named_places)
+        words += self._call_options(named_places)
         return ", ".join(words)
 
-    def _manners(self, places: dict[str, str]) -> list[str]:
+    def _call_options(self, places: dict[str, str]) -> list[str]:
         words = ["keyed=True, key=idempotency_key"] if "key" in places else []
         words += ["if_match=if_match"] if "match" in places else []
         waits = any(each.wire == "wait" and each.place in ("query", "maybe") for each in self.arguments)

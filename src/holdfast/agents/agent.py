@@ -116,7 +116,7 @@ class Agent:
 
     def _check_prices(self) -> None:
         """Also of those who work for it: what they spend would not be counted."""
-        for agent in self.everybody():
+        for agent in self.all_agents():
             if agent.model.prices is None:
                 costs = f"what {agent.model.name!r} costs is not known"
                 raise InputError(
@@ -124,12 +124,12 @@ class Agent:
                     hint=f"Give the model of {agent.name!r} prices=Prices(input=..., output=...).",
                 )
 
-    def everybody(self) -> Iterator[Agent]:
+    def all_agents(self) -> Iterator[Agent]:
         """This agent and those who work for it."""
         yield self
         for each in (*self.tools, *self.toolkit):
             if isinstance(each, AgentTool):
-                yield from each.agent.everybody()
+                yield from each.agent.all_agents()
 
     def tool(self, name: str) -> Tool | None:
         return self._by_name.get(name)
@@ -139,7 +139,7 @@ class Agent:
         said = {each.name: each.description for each in handed_out}
         given = [*self.tools, *(tool for tool in self.toolkit if tool.name in said)]
         made = copy(self)
-        made.tools = tuple(tool.told_as(said.get(tool.name, "")) for tool in given)
+        made.tools = tuple(tool.with_description(said.get(tool.name, "")) for tool in given)
         made.toolkit = tuple(tool for tool in self.toolkit if tool.name not in said)
         made.tool_specs = made._specs()
         made._by_name = {tool.name: tool for tool in made.tools}
@@ -163,7 +163,9 @@ class Agent:
         listed: bool = True,
     ) -> ConversationResult:
         """Inside a script node: `said = await agent.run(ctx, "Summarise ...")`, recorded like all else."""
-        return await Conversation(self, new_agent_scope(ctx), listed=listed, uploads=uploads).run(prompt, history)
+        return await Conversation(self, new_agent_scope(ctx), listed=listed, uploads=uploads).run(
+            prompt, history
+        )
 
     def as_tool(
         self,

@@ -115,7 +115,9 @@ class Endpoint:
             )
         return key
 
-    async def stream(self, path: str, body: bytes, listen: Callable[[], StreamedReply], tell: StreamCallback) -> ModelReply:
+    async def stream(
+        self, path: str, body: bytes, listen: Callable[[], StreamedReply], tell: StreamCallback
+    ) -> ModelReply:
         """Post, and have the streamed answer heard to its end. What was busy, broken or cut is sent again, to
         a listener that has heard nothing yet."""
         url = f"{self.base_url}{path}"
@@ -131,7 +133,9 @@ class Endpoint:
                 await self._pause(attempt, busy, url, self.retries.wait(attempt, busy.after, body), tell)
         raise AssertionError("the last attempt either answers or raises")
 
-    async def _pause(self, attempt: int, busy: EndpointBusyError, url: str, wait: float, tell: StreamCallback) -> None:
+    async def _pause(
+        self, attempt: int, busy: EndpointBusyError, url: str, wait: float, tell: StreamCallback
+    ) -> None:
         if attempt == self.retries.attempts or wait > self.retries.longest:
             asked = "" if busy.after is None else f" It asks to wait {busy.after:g} s."
             raise ModelUnavailableError(
@@ -159,7 +163,9 @@ class Endpoint:
             raise ModelRefusedError(f"{url} is no address: {without_key(error, key)}.") from None
         except errors.RequestError as error:
             said = without_key(error, key)
-            raise EndpointBusyError(f"{type(error).__name__}: {said}" if said else type(error).__name__) from None
+            raise EndpointBusyError(
+                f"{type(error).__name__}: {said}" if said else type(error).__name__
+            ) from None
         except StreamCutError as cut:
             raise EndpointBusyError(without_key(cut, key)) from None
         except ModelReplyError as error:

@@ -32,7 +32,9 @@ def _key(turn: int, asked: int) -> str:
     return f"{turn + 1}/budget{asked}"
 
 
-async def _ask_to_continue(purse: BudgetMeter, at: AgentScope, agent: str, turn: int, reached: list[str], asked: int) -> bool:
+async def _ask_to_continue(
+    purse: BudgetMeter, at: AgentScope, agent: str, turn: int, reached: list[str], asked: int
+) -> bool:
     try:
         reply = await at.ask(
             _key(turn, asked),

@@ -16,10 +16,19 @@ import msgspec
 from holdfast.agents.answer_review import review_answer
 from holdfast.agents.budget import Budget, BudgetMeter, BudgetUsage
 from holdfast.agents.limits import limits_reached
-from holdfast.agents.messages import FINAL, Message, ModelReply, ModelRequest, ToolCall, message_from_plain, message_to_plain, unanswered_calls
+from holdfast.agents.messages import (
+    FINAL,
+    Message,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+    message_from_plain,
+    message_to_plain,
+    unanswered_calls,
+)
 from holdfast.agents.model_errors import model_error
 from holdfast.agents.node_scope import AgentScope
-from holdfast.agents.skills import with_skills, join_texts
+from holdfast.agents.skills import join_texts, with_skills
 from holdfast.agents.tool_call import PlannedCall, ToolResult, result_text
 from holdfast.agents.toolbox import Toolbox
 from holdfast.errors import (
@@ -81,7 +90,7 @@ class Conversation:
         await self._open(prompt, history)
         while True:
             if self.turn >= self.agent.max_turns:
-                return self._capped()
+                return self._turn_limit_result()
             reached = await limits_reached(self.purse, self.at, self.agent.name, self.turn)
             if reached:
                 return self._stopped(reached)
@@ -277,7 +286,7 @@ class Conversation:
             )
         return self._said(self._last_text(), stopped="budget")
 
-    def _capped(self) -> ConversationResult:
+    def _turn_limit_result(self) -> ConversationResult:
         if self.agent.on_max_turns == "return" and self.agent.returns is None and not self.agent.approval:
             return self._said(self._last_text(), stopped="turns")
         self.gave_up = True

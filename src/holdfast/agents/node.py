@@ -113,7 +113,9 @@ def _update(agent: Agent, said: ConversationResult, fields: AgentFields) -> Any:
     if fields.output is not None:
         update[fields.output] = value
     if fields.history is not None:
-        update[fields.history] = [message_to_plain(message) for message in said.messages if message.role != "system"]
+        update[fields.history] = [
+            message_to_plain(message) for message in said.messages if message.role != "system"
+        ]
     if fields.files is not None:
         update[fields.files] = said.files
     return update

@@ -31,7 +31,11 @@ class Scripted:
     """
 
     def __init__(
-        self, *turns: Turn, name: str = "scripted", prices: Prices | None = None, tokens: TokenUsage | None = None
+        self,
+        *turns: Turn,
+        name: str = "scripted",
+        prices: Prices | None = None,
+        tokens: TokenUsage | None = None,
     ) -> None:
         self.turns = turns
         self.name = name

@@ -49,7 +49,9 @@ async def approve(at: AgentScope, tool: Tool, call: ToolCall, agent: str, turn: 
             },
         )
     except HoldExpiredError:
-        return ToolApprovalResult(None, "Nobody answered in time whether this may be done, so it was not done.")
+        return ToolApprovalResult(
+            None, "Nobody answered in time whether this may be done, so it was not done."
+        )
     return _verdict(reply, tool, call, arguments)
 
 

@@ -11,10 +11,10 @@ import msgspec
 
 from holdfast.agents.budget import Budget, BudgetUsage
 from holdfast.agents.messages import ToolCall
-from holdfast.agents.node_scope import ScriptContext, AgentScope
+from holdfast.agents.node_scope import AgentScope, ScriptContext
 from holdfast.agents.tool_approval import approve, shown_call
 from holdfast.agents.tools import Tool
-from holdfast.agents.workspace import WorkspaceChanges, Workspace, changes_in
+from holdfast.agents.workspace import Workspace, WorkspaceChanges, changes_in
 from holdfast.errors import InputError, NotDone
 from holdfast.model.annotations import is_pydantic
 from holdfast.runs.context.context import Context
@@ -62,7 +62,9 @@ def read_call(tool: Tool, call: ToolCall) -> str:
     return ""
 
 
-async def perform(at: AgentScope, plan: PlannedCall, agent: str, turn: int, space: Workspace, ask_agent: SubAgent) -> ToolResult:
+async def perform(
+    at: AgentScope, plan: PlannedCall, agent: str, turn: int, space: Workspace, ask_agent: SubAgent
+) -> ToolResult:
     tool, call = plan.tool, plan.call
     if tool is None or plan.problem:
         return ToolResult(f"Error: {plan.problem}.", failed=True, malformed=plan.malformed)
@@ -94,7 +96,9 @@ async def _script(at: AgentScope, tool: Tool, arguments: str) -> ToolResult:
     return ToolResult(result_text(value))
 
 
-async def _step(at: AgentScope, tool: Tool, call: ToolCall, arguments: str, turn: int, space: Workspace) -> ToolResult:
+async def _step(
+    at: AgentScope, tool: Tool, call: ToolCall, arguments: str, turn: int, space: Workspace
+) -> ToolResult:
     ctx = at.ctx
     shown = msgspec.json.decode(arguments)
 
@@ -130,10 +134,12 @@ def _result_for(kept: Any) -> ToolResult:
     return ToolResult(UNKNOWN_RESULT if kept is None else result_text(kept))
 
 
-async def _invoke(tool: Tool, given: dict[str, Any], ctx: Context, space: Workspace) -> tuple[str, bool, WorkspaceChanges]:
+async def _invoke(
+    tool: Tool, given: dict[str, Any], ctx: Context, space: Workspace
+) -> tuple[str, bool, WorkspaceChanges]:
     """An error is told to the model where it is certain that nothing happened, or that it may happen again.
     Any other leaves the outcome unknown, and is for the in-doubt policy of the node (D-15)."""
-    files, used, note = space.lend(), None, ""
+    files, used, note = space.open_files(), None, ""
     if "ctx" in tool.wants:
         given["ctx"] = ctx
     if "files" in tool.wants:
@@ -144,7 +150,7 @@ async def _invoke(tool: Tool, given: dict[str, Any], ctx: Context, space: Worksp
         async with asyncio.timeout(tool.timeout):
             text = note + result_text(await _called(cast("Any", tool.fn), given))
     except Exception as error:
-        if not (tool.is_sure or isinstance(error, NotDone)):
+        if not (tool.is_repeatable or isinstance(error, NotDone)):
             raise
         # What a tool wrote before it failed is not kept; that a sandbox was started is.
         return note + _error_text(error), True, WorkspaceChanges({}, used)

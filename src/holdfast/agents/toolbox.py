@@ -12,7 +12,7 @@ import msgspec
 from holdfast.agents.budget import BudgetMeter, BudgetUsage
 from holdfast.agents.messages import ToolCall
 from holdfast.agents.node_scope import AgentScope
-from holdfast.agents.tool_call import PlannedCall, ToolResult, SubAgent, perform, read_call, gather_results
+from holdfast.agents.tool_call import PlannedCall, SubAgent, ToolResult, gather_results, perform, read_call
 from holdfast.agents.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 class Toolbox:
     def __init__(
-        self, agent: Agent, at: AgentScope, purse: BudgetMeter, uploads: Mapping[str, bytes], delegate: SubAgent
+        self,
+        agent: Agent,
+        at: AgentScope,
+        purse: BudgetMeter,
+        uploads: Mapping[str, bytes],
+        delegate: SubAgent,
     ) -> None:
         self.agent = agent
         self.at = at
@@ -53,7 +58,9 @@ class Toolbox:
         tool = self.agent.tool(call.name)
         if tool is None:
             known = ", ".join(spec.name for spec in self.agent.tool_specs) or "none"
-            return PlannedCall(call, None, f"there is no tool {call.name!r}; there are: {known}", malformed=True)
+            return PlannedCall(
+                call, None, f"there is no tool {call.name!r}; there are: {known}", malformed=True
+            )
         problem = read_call(tool, call)
         if problem:
             return PlannedCall(call, tool, problem, malformed=True)

@@ -103,11 +103,11 @@ class Tool:
         return self.spec.name
 
     @property
-    def is_sure(self) -> bool:
+    def is_repeatable(self) -> bool:
         """Whether an error in it may simply be told: it changed nothing, or may be called again."""
         return self.effect in REPEATABLE or self.idempotent
 
-    def told_as(self, description: str) -> Tool:
+    def with_description(self, description: str) -> Tool:
         """The same tool with another description, if there is one."""
         if not description:
             return self

@@ -103,7 +103,7 @@ class Workspace:
         self._session: Any = None
         self._lock = asyncio.Lock()
 
-    def lend(self) -> Files:
+    def open_files(self) -> Files:
         merged = {**self._uploads, **self.files}
         present = {path: content for path, content in merged.items() if content is not None}
         return Files(present, self._max_bytes - sum(len(each or b"") for each in self.files.values()))

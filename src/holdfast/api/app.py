@@ -22,15 +22,15 @@ from starlette.routing import Route as Place
 from holdfast.api import problems
 from holdfast.api.auth.host_guard import HostGuard
 from holdfast.api.auth.principal import Access, Principal, Right
-from holdfast.api.compression import compressed
+from holdfast.api.compression import compress
 from holdfast.api.live.websocket import sockets
 from holdfast.api.openapi import document
 from holdfast.api.pages.all import PAGES
-from holdfast.api.pages.negotiation import TAG, place_of, refused, slipped, wants_page
+from holdfast.api.pages.negotiation import TAG, error_page, internal_error_page, page_route, wants_page
 from holdfast.api.problems import HttpError, no_right
-from holdfast.api.rate_limit import Paces
-from holdfast.api.route_index import Signpost
-from holdfast.api.routing import SIGN_IN, Call, Route, Routes, handle
+from holdfast.api.rate_limit import RateLimiter
+from holdfast.api.route_index import RouteIndex
+from holdfast.api.routing import SIGN_IN, ApiCall, Route, Routes, handle
 from holdfast.api.settings import ApiSettings as ApiSettings
 from holdfast.app.holdfast import Holdfast
 from holdfast.errors import HoldfastError
@@ -41,7 +41,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-class Authenticator(Protocol):
+class RequestAuthenticator(Protocol):
     async def who(self, request: Request) -> Principal | None:
         """None: no credential. Raises HttpError: 401 for one that is not good, 403 for a change that another
         site may have sent."""
@@ -55,10 +55,10 @@ class Authenticator(Protocol):
 
 
 def build(
-    hf: Holdfast, authenticator: Authenticator, settings: ApiSettings, themes: Iterable[Routes]
+    hf: Holdfast, authenticator: RequestAuthenticator, settings: ApiSettings, themes: Iterable[Routes]
 ) -> Starlette:
     found = [route for theme in themes for route in theme.found]
-    paces = Paces(settings)
+    paces = RateLimiter(settings)
     endpoints = [(route, _endpoint(route, hf, authenticator, settings, paces)) for route in found]
 
     @cache
@@ -67,12 +67,12 @@ def build(
 
     async def openapi(request: Request) -> Response:
         answer = Response(described(), media_type="application/json")
-        return _dressed(request, answer, _request_id(request))
+        return _with_common_headers(request, answer, _request_id(request))
 
     places: list[BaseRoute] = [
         Place("/openapi.json", openapi),
         *sockets(hf, authenticator, settings, found),
-        *_places(endpoints),
+        *_routes_by_path(endpoints),
     ]
 
     @asynccontextmanager
@@ -80,12 +80,12 @@ def build(
         await hf.open()
         yield
 
-    pages = sorted(PAGES, key=lambda route: _specific(route.path))
-    shown = [place_of(route, _endpoint(route, hf, authenticator, settings, paces)) for route in pages]
-    below = Router([Signpost(places)], redirect_slashes=False)
+    pages = sorted(PAGES, key=lambda route: _route_order(route.path))
+    shown = [page_route(route, _endpoint(route, hf, authenticator, settings, paces)) for route in pages]
+    below = Router([RouteIndex(places)], redirect_slashes=False)
     app = Starlette(
-        routes=[Signpost([*shown, *places]), Mount("/api", app=below)],
-        exception_handlers={HTTPException: _missing, Exception: _slip},
+        routes=[RouteIndex([*shown, *places]), Mount("/api", app=below)],
+        exception_handlers={HTTPException: _not_found, Exception: _internal_error},
         middleware=_middleware(settings),
         lifespan=living,
     )
@@ -117,26 +117,26 @@ def _middleware(settings: ApiSettings) -> list[Middleware]:
     ]  # fmt: skip
 
 
-def _places(endpoints: list[tuple[Route, Endpoint]]) -> list[BaseRoute]:
+def _routes_by_path(endpoints: list[tuple[Route, Endpoint]]) -> list[BaseRoute]:
     """One for each path, so that a method which is not for it learns of all that are."""
     by_path: dict[str, dict[str, Endpoint]] = {}
-    for route, endpoint in sorted(endpoints, key=lambda each: _specific(each[0].path)):
+    for route, endpoint in sorted(endpoints, key=lambda each: _route_order(each[0].path)):
         known = by_path.setdefault(route.path, {})
         for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
             if method in known:
                 raise TypeError(f"{method} {route.path} is declared twice")
             known[method] = endpoint
-    return [Place(path, _by_method(known), methods=list(known)) for path, known in by_path.items()]
+    return [Place(path, _dispatch_by_method(known), methods=list(known)) for path, known in by_path.items()]
 
 
-def _by_method(known: dict[str, Endpoint]) -> Endpoint:
+def _dispatch_by_method(known: dict[str, Endpoint]) -> Endpoint:
     async def dispatch(request: Request) -> Response:
         return await known[request.method](request)
 
     return dispatch
 
 
-def _specific(path: str) -> list[int]:
+def _route_order(path: str) -> list[int]:
     """`/holds/bulk` before `/holds/{hold}`, and `/x/{name:path}/next` before `/x/{name:path}`, whichever was
     declared first."""
     parts = path.split("/")
@@ -144,40 +144,42 @@ def _specific(path: str) -> list[int]:
 
 
 def _endpoint(
-    route: Route, hf: Holdfast, authenticator: Authenticator, settings: ApiSettings, paces: Paces
+    route: Route, hf: Holdfast, authenticator: RequestAuthenticator, settings: ApiSettings, paces: RateLimiter
 ) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         request_id = _request_id(request)
         began = time.perf_counter()
         principal: Principal | None = None
         try:
-            principal = await _known(authenticator, paces, request)
+            principal = await _authenticate(authenticator, paces, request)
             require(route, request, principal)
-            call = Call(request, principal, hf, route, request_id, settings)
+            call = ApiCall(request, principal, hf, route, request_id, settings)
             response = await handle(route, call)
         except HoldfastError as error:
             if isinstance(error, HttpError) and error.given_status in (401, 403):
                 await authenticator.refused(request, route.path, principal, error, request_id)
             if route.tag == TAG:
-                response = refused(request, error, principal, request_id)
+                response = error_page(request, error, principal, request_id)
             else:
-                response = problems.answer(error, request_id)
+                response = problems.problem_response(error, request_id)
         except Exception as error:
-            response = problems.unexpected(error, request_id)
+            response = problems.internal_error(error, request_id)
             if route.tag == TAG:
-                response = slipped(request, principal, request_id)
+                response = internal_error_page(request, principal, request_id)
         finally:
             await request.close()  # of a form: its files
         took = time.perf_counter() - began
-        _note(request, route, response, principal, request_id, took)
+        _log_request(request, route, response, principal, request_id, took)
         if settings.observed is not None:
             settings.observed(request.method, route.path, response.status_code, took)
-        return _dressed(request, response, request_id)
+        return _with_common_headers(request, response, request_id)
 
     return endpoint
 
 
-async def _known(authenticator: Authenticator, paces: Paces, request: Request) -> Principal | None:
+async def _authenticate(
+    authenticator: RequestAuthenticator, paces: RateLimiter, request: Request
+) -> Principal | None:
     """Who asks, within their pace. Whoever guesses at credentials is slowed down by their address."""
     try:
         principal = await authenticator.who(request)
@@ -188,9 +190,9 @@ async def _known(authenticator: Authenticator, paces: Paces, request: Request) -
     return principal
 
 
-def _dressed(request: Request, response: Response, request_id: str) -> Response:
+def _with_common_headers(request: Request, response: Response, request_id: str) -> Response:
     """What every answer has."""
-    compressed(request, response)
+    compress(request, response)
     response.headers["X-Request-Id"] = request_id
     response.headers.setdefault("Cache-Control", "no-store")
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
@@ -213,7 +215,7 @@ def _request_id(request: Request) -> str:
     return given if _REQUEST_ID.match(given) else new_id()
 
 
-def _note(
+def _log_request(
     request: Request,
     route: Route,
     response: Response,
@@ -234,7 +236,7 @@ def _note(
     )
 
 
-async def _missing(request: Request, error: Exception) -> Response:
+async def _not_found(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         said = HttpError(405, f"{request.method} is not for this path.", code="method_not_allowed")
@@ -247,10 +249,12 @@ async def _missing(request: Request, error: Exception) -> Response:
     if observed is not None:
         observed(request.method, "", error.status_code, 0.0)
     if error.status_code == 404 and wants_page(request.headers.get("accept", "").encode()):
-        return _dressed(request, refused(request, said, None, request_id), request_id)
-    return _dressed(request, problems.answer(said, request_id, error.headers), request_id)
+        return _with_common_headers(request, error_page(request, said, None, request_id), request_id)
+    return _with_common_headers(
+        request, problems.problem_response(said, request_id, error.headers), request_id
+    )
 
 
-async def _slip(request: Request, error: Exception) -> Response:
+async def _internal_error(request: Request, error: Exception) -> Response:
     request_id = _request_id(request)
-    return _dressed(request, problems.unexpected(error, request_id), request_id)
+    return _with_common_headers(request, problems.internal_error(error, request_id), request_id)

@@ -14,19 +14,19 @@ from starlette.responses import Response, StreamingResponse
 
 from holdfast.checkpoint.compress import library
 
-WORTH_IT: Final = 1024
+MIN_SIZE: Final = 1024
 _MEDIA: Final = ("application/json", "application/problem+json", "image/svg+xml", "text/plain", "text/csv")
 
 
-def compressed(request: Request, response: Response) -> None:
+def compress(request: Request, response: Response) -> None:
     """In place. A weak ETag is what is left of a strong one: the bytes are others."""
     headers = response.headers
     if isinstance(response, StreamingResponse) or "content-encoding" in headers:
         return
-    if headers.get("content-type", "").partition(";")[0] not in _MEDIA or len(response.body) <= WORTH_IT:
+    if headers.get("content-type", "").partition(";")[0] not in _MEDIA or len(response.body) <= MIN_SIZE:
         return
     headers.add_vary_header("Accept-Encoding")
-    wanted = _wanted(request.headers.get("accept-encoding", ""))
+    wanted = _encoding_for(request.headers.get("accept-encoding", ""))
     if wanted is None:
         return
     data = bytes(response.body)
@@ -37,7 +37,7 @@ def compressed(request: Request, response: Response) -> None:
         headers["ETag"] = f"W/{etag}"
 
 
-def _wanted(accepted: str) -> str | None:
+def _encoding_for(accepted: str) -> str | None:
     offers: dict[str, bool] = {}
     for each in accepted.split(","):
         name, _, quality = each.partition(";")

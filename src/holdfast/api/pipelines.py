@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from holdfast.api.problems import HttpError
-from holdfast.api.routing import Call
+from holdfast.api.routing import ApiCall
 from holdfast.api.schemas.pipelines import DiagnosticWire, SubmitPipeline, brought_wire, diagnostic_wire
 from holdfast.api.settings import ApiSettings
 from holdfast.attractor.prepare import PreparedPipeline, input_of
@@ -32,7 +32,7 @@ from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 
 
-async def find_pipeline(call: Call, run: str) -> tuple[RunService, RunRow]:
+async def find_pipeline(call: ApiCall, run: str) -> tuple[RunService, RunRow]:
     """Raises RunNotFoundError, also for a run that is none of a pipeline."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -50,13 +50,13 @@ async def document_of(service: RunService, row: RunRow) -> Pipeline:
 
 
 _HINT = "Take it out; or ask whoever runs this server to start it with `holdfast serve --allow-code`."
-_MEND = "`errors` lists every fault, with its place and how to mend it."
+_FIX_HINT = "`errors` lists every fault, with its place and how to mend it."
 _FILES_HINT = (
     "Take it out; or ask whoever runs this server to name their folder: `holdfast serve --root FOLDER`."
 )
 
 
-def make_ready_to_run(body: SubmitPipeline, settings: ApiSettings) -> PreparedPipeline:
+def pipeline_from_request(body: SubmitPipeline, settings: ApiSettings) -> PreparedPipeline:
     """Raises HttpError: 400 with every fault at its place, 403 for what it may not bring."""
     fittings = PipelineSetup()
     try:
@@ -70,7 +70,7 @@ def make_ready_to_run(body: SubmitPipeline, settings: ApiSettings) -> PreparedPi
     except (PipelineSyntaxError, PipelineInvalidError) as error:
         found: Any = error.facts.get("diagnostics") or ()
         listed = [diagnostic_wire(each) for each in found]
-        _refuse(400, error.message, error.code, listed, error.hint or _MEND)
+        _refuse(400, error.message, error.code, listed, error.hint or _FIX_HINT)
     return PreparedPipeline(pipeline, program_for(pipeline, fittings), prepared.diagnostics)
 
 

@@ -17,12 +17,12 @@ from holdfast.types.document import Document
 from holdfast.types.terms import Actor
 
 KIND: Final = "presence"
-LASTS: Final = 30 * MICROS
+TTL: Final = 30 * MICROS
 MOST: Final = 100
 """People who are told of at one hold."""
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class HoldViewer(msgspec.Struct, frozen=True, kw_only=True):
     """`editing`: they are filling the form in."""
 
     person: str
@@ -31,17 +31,17 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     editing: bool = False
 
 
-class Presence:
+class HoldPresence:
     def __init__(self, store: Documents) -> None:
         self._store = store
 
-    async def beat(self, actor: Actor, hold: str, now: int, *, editing: bool) -> Look:
+    async def beat(self, actor: Actor, hold: str, now: int, *, editing: bool) -> HoldViewer:
         """They look, for so long again."""
         name = _name(hold, actor)
         kept = await self._store.document(actor.tenant, KIND, name)
-        before = None if kept is None else msgspec.json.decode(kept.body, type=Look)
+        before = None if kept is None else msgspec.json.decode(kept.body, type=HoldViewer)
         since = before.since if before is not None and before.until > now else now
-        look = Look(person=actor.id, since=since, until=now + LASTS, editing=editing)
+        look = HoldViewer(person=actor.id, since=since, until=now + TTL, editing=editing)
         body = msgspec.json.encode(look)
         await self._store.put_document(Document(tenant=actor.tenant, kind=KIND, name=name, body=body))
         return look
@@ -49,11 +49,11 @@ class Presence:
     async def leave(self, actor: Actor, hold: str) -> None:
         await self._store.drop_document(actor.tenant, KIND, _name(hold, actor))
 
-    async def at(self, tenant: str, hold: str, now: int) -> list[Look]:
+    async def at(self, tenant: str, hold: str, now: int) -> list[HoldViewer]:
         """Who looks, who was first first. What is over is swept out on the way."""
-        found: list[Look] = []
+        found: list[HoldViewer] = []
         for document in await self._store.documents(tenant, KIND, prefix=f"{hold}/", limit=MOST):
-            look = msgspec.json.decode(document.body, type=Look)
+            look = msgspec.json.decode(document.body, type=HoldViewer)
             if look.until > now:
                 found.append(look)
             else:

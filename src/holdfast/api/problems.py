@@ -23,7 +23,7 @@ NAMED = {
 """Types that the seeds' callers know by another name than our code."""
 
 
-class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
+class ProblemDetails(msgspec.Struct, kw_only=True, omit_defaults=True):
     """`code` is stable; `detail` says what is wrong, `hint` what to do. Further members are facts."""
 
     type: str
@@ -60,14 +60,14 @@ def no_right(right: str) -> HttpError:
     )
 
 
-def problem_of(error: HoldfastError, request_id: str | None = None) -> tuple[Problem, dict[str, Any]]:
+def problem_of(error: HoldfastError, request_id: str | None = None) -> tuple[ProblemDetails, dict[str, Any]]:
     """The problem, and the members beside its own."""
     status = error.given_status if isinstance(error, HttpError) else error.status
     code = error.given_code if isinstance(error, HttpError) else error.code
     facts = {name: value for name, value in error.facts.items() if value is not None}
     listed: Any = facts.pop("errors", facts.pop("problems", []))
     name, title = NAMED.get(code, (code.replace("_", "-"), HTTPStatus(status).phrase))
-    problem = Problem(
+    problem = ProblemDetails(
         type=f"/errors/{name}",
         title=title,
         status=status,
@@ -89,7 +89,7 @@ def _place(each: Any) -> dict[str, Any]:
     return {"message": str(each)}
 
 
-def answer(
+def problem_response(
     error: HoldfastError, request_id: str | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
     problem, facts = problem_of(error, request_id)
@@ -106,14 +106,14 @@ def answer(
 def _plain(facts: dict[str, Any]) -> dict[str, Any]:
     """Facts that JSON can carry, instants as RFC 3339; the others are for those who catch the error in
     Python."""
-    return {name: _instant(name, value) for name, value in facts.items() if _carries(value)}
+    return {name: _instant(name, value) for name, value in facts.items() if _is_json_value(value)}
 
 
 def _instant(name: str, value: Any) -> Any:
     return iso(value) if name.endswith(("_at", "_until")) and type(value) is int else value
 
 
-def _carries(value: Any) -> bool:
+def _is_json_value(value: Any) -> bool:
     try:
         msgspec.json.encode(value)
     except (TypeError, ValueError):
@@ -121,7 +121,7 @@ def _carries(value: Any) -> bool:
     return True
 
 
-def unexpected(error: BaseException, request_id: str) -> Response:
+def internal_error(error: BaseException, request_id: str) -> Response:
     """A slip of ours: told in the log with its traceback, and to the caller by the number of the request."""
     log.error("request %s failed unexpectedly", request_id, exc_info=error)
     slip = HttpError(
@@ -130,4 +130,4 @@ def unexpected(error: BaseException, request_id: str) -> Response:
         code="internal",
         hint=f"Tell whoever runs this server the request id {request_id}.",
     )
-    return answer(slip, request_id)
+    return problem_response(slip, request_id)

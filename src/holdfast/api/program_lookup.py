@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from holdfast.api.routing import Call
+from holdfast.api.routing import ApiCall
 from holdfast.app.loader import load_flow
 from holdfast.errors import FlowNotFoundError, ForbiddenError, HoldfastError, InputError
 from holdfast.frontends.dot.lower import DIALECT
@@ -26,7 +26,7 @@ SHORTEST = 6
 """Characters of a version's fingerprint that are enough to name it."""
 
 
-async def find_program(call: Call, uri: str, version: str | None = None) -> Program:
+async def find_program(call: ApiCall, uri: str, version: str | None = None) -> Program:
     """`name`, `name@version` or a file. Raises FlowNotFoundError, ForbiddenError for a file that is outside
     of what the operator allows, InputError."""
     if uri.endswith((".py", ".dot", ".yaml", ".yml")) or "/" in uri or "\\" in uri or ".py:" in uri:
@@ -37,15 +37,15 @@ async def find_program(call: Call, uri: str, version: str | None = None) -> Prog
     wanted = written if at else version
     service = await call.runs()
     loaded = [p for p in service.runtime.programs.values() if p.graph.name == name]
-    found = [p for p in loaded if wanted is None or is_called(wanted, p.version, p.graph.label)]
+    found = [p for p in loaded if wanted is None or is_version_named(wanted, p.version, p.graph.label)]
     # A document that somebody handed in does not stand for code of its name.
     for program in [p for p in reversed(found) if not p.graph.dialect] or reversed(found):
-        if await is_theirs(call, name, program.version):
+        if await is_visible_to_tenant(call, name, program.version):
             return program
     return await _stored(call, service, name, wanted)
 
 
-async def is_theirs(call: Call, name: str, version: str) -> bool:
+async def is_visible_to_tenant(call: ApiCall, name: str, version: str) -> bool:
     """Code that the operator brings is everybody's. A pipeline that was handed in is of the tenants that have
     run it: another one of that name must not take its place, nor be read."""
     if dialect_of(version) != DIALECT:
@@ -54,22 +54,24 @@ async def is_theirs(call: Call, name: str, version: str) -> bool:
     return bool(await (await call.runs()).store.list_runs(where, after=None, limit=1))
 
 
-def is_called(wanted: str, version: str, label: str) -> bool:
+def is_version_named(wanted: str, version: str, label: str) -> bool:
     """By its fingerprint, enough of its beginning, or what people call it."""
     short = len(wanted) >= SHORTEST and version.removeprefix("g1-").startswith(wanted.removeprefix("g1-"))
     return bool(wanted) and (wanted in (version, label) or short)
 
 
-async def _stored(call: Call, service: RunService, name: str, wanted: str | None) -> Program:
+async def _stored(call: ApiCall, service: RunService, name: str, wanted: str | None) -> Program:
     """A flow whose code only workers have: its graph says what fits, its last run which code it has."""
     rows = [row for row in await service.store.flows() if row.name == name]
     known = [(row, Graph(decode_graph(row.graph))) for row in rows]
     fits = [
-        (row, graph) for row, graph in known if wanted is None or is_called(wanted, row.version, graph.label)
+        (row, graph)
+        for row, graph in known
+        if wanted is None or is_version_named(wanted, row.version, graph.label)
     ]
     for row, graph in sorted(fits, key=lambda each: each[0].created_at, reverse=True):
         last = await service.store.list_runs(RunFilter(flow=name, version=row.version), after=None, limit=1)
-        if last and _is_plain(graph) and await is_theirs(call, name, row.version):
+        if last and _is_plain(graph) and await is_visible_to_tenant(call, name, row.version):
             return stored_program(last[0], graph)
     version = f"version {wanted!r} of flow {name!r}" if wanted and rows else f"flow {name!r}"
     raise FlowNotFoundError(
@@ -85,7 +87,7 @@ def _is_plain(graph: Graph) -> bool:
     return all(told["type"] == "Any" or read_type(told["type"]) is not Any for told in fields.values())
 
 
-async def _from_file(call: Call, uri: str) -> Program:
+async def _from_file(call: ApiCall, uri: str) -> Program:
     place, colon, name = uri.partition(":") if ".py:" in uri else (uri, "", "")
     path = _allowed(call.settings.roots, place)
     if path.suffix != ".py":
@@ -99,7 +101,7 @@ async def _from_file(call: Call, uri: str) -> Program:
     except HoldfastError as error:
         # Where the operator's folders are is nobody's business.
         raise type(error)(error.message.replace(str(path), place), hint=error.hint) from error
-    call.hf.carry(program, at_work=True)
+    call.hf.register(program, at_work=True)
     return program
 
 

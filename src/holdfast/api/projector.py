@@ -24,10 +24,10 @@ from holdfast.types.projection import Projection
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import CheckpointStatus
 
-Which = Literal["holds", "every", "none"]
-WHICH: Final = ("holds", "every", "none")
+ProjectionScope = Literal["holds", "every", "none"]
+PROJECTION_SCOPES: Final = ("holds", "every", "none")
 PAGE: Final = 500
-BREATH: Final = 0.002
+PAUSE_SECONDS: Final = 0.002
 """Seconds after each fold: it is the event loop of the server, and requests come first."""
 LARGEST: Final = 64 << 10
 """Bytes of one value; of a larger one only the size is written."""
@@ -38,7 +38,7 @@ MOST: Final = 1 << 20
 class Projector:
     """`holds`: questions, failures and ends; `every`: all checkpoints that are listed."""
 
-    def __init__(self, service: RunService, which: Which = "holds", *, pause: float = 1.0) -> None:
+    def __init__(self, service: RunService, which: ProjectionScope = "holds", *, pause: float = 1.0) -> None:
         self.service = service
         self.which = which
         self.pause = pause
@@ -90,7 +90,7 @@ class Projector:
                     "checkpoint %d of run %s is not written for SQL: %s", record.seq, run, error,
                     extra={"run": run, "seq": record.seq},
                 )  # fmt: skip
-            await asyncio.sleep(BREATH)
+            await asyncio.sleep(PAUSE_SECONDS)
 
     async def _told(self, run: RunId, first: int, last: int) -> AsyncGenerator[Record]:
         """The run's records that told these events."""

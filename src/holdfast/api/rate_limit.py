@@ -15,7 +15,7 @@ from holdfast.errors import RateLimitedError
 MAX_KEYS: Final = 50_000
 
 
-class Buckets:
+class TokenBuckets:
     """Each key may ask `pace` times a second, and as much as comes in `burst` seconds at once."""
 
     def __init__(
@@ -46,12 +46,12 @@ class Buckets:
             self._due = {each: at for each, at in self._due.items() if at > now}
 
 
-class Paces:
+class RateLimiter:
     """Of credentials, and of addresses that show none or a wrong one."""
 
     def __init__(self, settings: ApiSettings) -> None:
-        self._known = Buckets(settings.pace, settings.burst, "by one credential")
-        self._strangers = Buckets(settings.anonymous_pace, settings.burst, "without a good credential")
+        self._known = TokenBuckets(settings.pace, settings.burst, "by one credential")
+        self._strangers = TokenBuckets(settings.anonymous_pace, settings.burst, "without a good credential")
 
     def take(self, request: Request, principal: Principal | None) -> None:
         if principal is None:

@@ -19,11 +19,11 @@ from holdfast.errors import StoreError
 from holdfast.runs.worker.health_server import PATIENCE
 from holdfast.store.protocols import Store
 
-AGAIN: Final = 2
+RETRY_SECONDS: Final = 2
 """Seconds after which whoever met a store that is away may try again."""
 
 
-class Standing:
+class ServerState:
     """How a server is. `store`: once it is open; `wrong`: why it is not yet."""
 
     def __init__(self) -> None:
@@ -48,16 +48,16 @@ class Standing:
         return []
 
 
-class Front:
+class ReadinessApp:
     """Around the application. Its lifespan is not asked: the store is opened by whoever serves."""
 
-    def __init__(self, app: ASGIApp, standing: Standing) -> None:
+    def __init__(self, app: ASGIApp, standing: ServerState) -> None:
         self.app = app
         self.standing = standing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await _live(receive, send)
+            await _lifespan(receive, send)
             return
         answer = await self._own(scope)
         await (self.app if answer is None else answer)(scope, receive, send)
@@ -66,28 +66,32 @@ class Front:
         if scope["type"] != "http":
             return None
         if scope["path"] == "/healthz":
-            return _said(200, {"alive": True})
+            return _json_response(200, {"alive": True})
         if scope["path"] == "/readyz":
             missing = await self.standing.missing()
             return (
-                _said(503, {"ready": False, "missing": missing}) if missing else _said(200, {"ready": True})
+                _json_response(503, {"ready": False, "missing": missing})
+                if missing
+                else _json_response(200, {"ready": True})
             )
         if self.standing.store is None and not scope["path"].startswith("/static/"):
-            return _away(self.standing.wrong)
+            return _unavailable(self.standing.wrong)
         return None
 
 
-def _said(status: int, value: object) -> Response:
+def _json_response(status: int, value: object) -> Response:
     body = msgspec.json.encode(value) + b"\n"
     return Response(body, status, {"Cache-Control": "no-store"}, media_type="application/json")
 
 
-def _away(why: str) -> Response:
+def _unavailable(why: str) -> Response:
     error = HttpError(503, f"This server is not ready: {why}.", code="not_ready", hint="Try again soon.")
-    return problems.answer(error, headers={"Retry-After": str(AGAIN), "Cache-Control": "no-store"})
+    return problems.problem_response(
+        error, headers={"Retry-After": str(RETRY_SECONDS), "Cache-Control": "no-store"}
+    )
 
 
-async def _live(receive: Receive, send: Send) -> None:
+async def _lifespan(receive: Receive, send: Send) -> None:
     while True:
         message = await receive()
         await send({"type": f"{message['type']}.complete"})

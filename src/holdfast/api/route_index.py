@@ -16,7 +16,7 @@ Near = tuple[str | None, str | None, int]
 """The first two parts of a path, where a route names them, and how many parts it has."""
 
 
-class Signpost(BaseRoute):
+class RouteIndex(BaseRoute):
     """Routes in their order, as one. Only those are asked whose fixed first parts and length fit."""
 
     def __init__(self, routes: Sequence[BaseRoute]) -> None:
@@ -44,7 +44,7 @@ class Signpost(BaseRoute):
         near: Near = (first, second, min(len(parts), _DEEPEST))
         found = self._known.get(near)
         if found is None:
-            found = [r for r, own in zip(self.routes, self._parts, strict=True) if _may_be(own, near)]
+            found = [r for r, own in zip(self.routes, self._parts, strict=True) if _may_match(own, near)]
             self._known[near] = found
         return found
 
@@ -57,7 +57,7 @@ def _is_open(part: str) -> bool:
     return "{" in part
 
 
-def _may_be(parts: list[str], near: Near) -> bool:
+def _may_match(parts: list[str], near: Near) -> bool:
     *words, length = near
     fits = all(_is_open(own) or own == word for own, word in zip(parts, words, strict=False))
     endless = any(part.endswith(":path}") for part in parts)

@@ -39,7 +39,7 @@ Handler = Callable[..., Awaitable[Any]]
 Needs = Right | Access
 
 
-class Reply(msgspec.Struct, Generic[T], kw_only=True):
+class ApiReply(msgspec.Struct, Generic[T], kw_only=True):
     """An answer that says more than its body. `etag`: without quotes; a request that names it gets a 304."""
 
     body: T
@@ -48,7 +48,7 @@ class Reply(msgspec.Struct, Generic[T], kw_only=True):
     etag: str | None = None
 
 
-class Call:
+class ApiCall:
     """One request: who asks, and what can be asked of the house."""
 
     __slots__ = ("hf", "principal", "request", "request_id", "route", "settings")
@@ -195,7 +195,7 @@ class Routes:
 
         def declare(handler: Handler) -> Handler:
             whole = f"{self.prefix}{path}"
-            first = _declared(method, whole, self.tag, needs, status, raises, handler)
+            first = _declare(method, whole, self.tag, needs, status, raises, handler)
             first = msgspec.structs.replace(
                 first, more=more, media=media, makes=makes, keyed=keyed, guarded=guarded
             )
@@ -207,7 +207,7 @@ class Routes:
         return declare
 
 
-def _declared(
+def _declare(
     method: str,
     path: str,
     tag: str,
@@ -245,12 +245,12 @@ _OURS = ("call", "body", "query")
 
 
 def _answer_of(hint: Any) -> Any:
-    if get_origin(hint) is Reply:
+    if get_origin(hint) is ApiReply:
         return get_args(hint)[0]
     return None if hint is type(None) else hint
 
 
-async def handle(route: Route, call: Call) -> Response:
+async def handle(route: Route, call: ApiCall) -> Response:
     """Read what was sent, call the handler, write what it says. Raises HoldfastError."""
     given: dict[str, Any] = {name: call.request.path_params[name] for name in route.params}
     if any("\0" in str(value) or len(str(value)) > LONGEST_NAME for value in given.values()):
@@ -258,7 +258,7 @@ async def handle(route: Route, call: Call) -> Response:
         raise HttpError(404, "There is nothing at this path.", code="not_found", hint="See /openapi.json.")
     try:
         await _read(route, call, given)
-        return written(call.request, route, await route.handler(call, **given))
+        return write_response(call.request, route, await route.handler(call, **given))
     except RecursionError as error:
         # Of what was sent, wherever it is looked through: nothing of ours goes so deep.
         raise HttpError(
@@ -266,7 +266,7 @@ async def handle(route: Route, call: Call) -> Response:
         ) from error
 
 
-async def _read(route: Route, call: Call, given: dict[str, Any]) -> None:
+async def _read(route: Route, call: ApiCall, given: dict[str, Any]) -> None:
     if route.query is not None:
         given["query"] = read_query(call.request, route.query)
     if route.body is bytes:
@@ -297,7 +297,7 @@ def read_query(request: Request, shape: type[Any]) -> Any:
     try:
         return msgspec.convert(values, shape, strict=False)
     except msgspec.ValidationError as error:
-        raise _unfit(error, "a parameter") from error
+        raise _invalid_input(error, "a parameter") from error
 
 
 def _is_list(hint: Any) -> bool:
@@ -310,7 +310,7 @@ async def read_body(request: Request, shape: type[T], most: int) -> T:
     try:
         return msgspec.json.decode(data or b"{}", type=shape)
     except msgspec.ValidationError as error:
-        raise _unfit(error, "the body") from error
+        raise _invalid_input(error, "the body") from error
     except msgspec.DecodeError as error:
         raise HttpError(400, f"The body is no JSON: {error}.", code="not_json") from error
 
@@ -336,7 +336,7 @@ def _too_large(most: int) -> HttpError:
     )
 
 
-def _unfit(error: msgspec.ValidationError, what: str) -> HttpError:
+def _invalid_input(error: msgspec.ValidationError, what: str) -> HttpError:
     said, _, place = str(error).partition(" - at `$")
     field = place.rstrip("`").lstrip(".")
     return HttpError(
@@ -347,22 +347,22 @@ def _unfit(error: msgspec.ValidationError, what: str) -> HttpError:
     )
 
 
-def written(request: Request, route: Route, said: Any) -> Response:
+def write_response(request: Request, route: Route, said: Any) -> Response:
     if isinstance(said, Response):
         return said
-    reply = cast("Reply[Any]", said) if isinstance(said, Reply) else Reply[Any](body=said)
+    reply = cast("ApiReply[Any]", said) if isinstance(said, ApiReply) else ApiReply[Any](body=said)
     status = reply.status or route.status
     headers = dict(reply.headers)
     if reply.etag is not None:
         headers["ETag"] = f'"{reply.etag}"'
-        if request.method in ("GET", "HEAD") and names(request.headers, reply.etag):
+        if request.method in ("GET", "HEAD") and is_etag_match(request.headers, reply.etag):
             return Response(status_code=304, headers=headers)
     if reply.body is None:
         return Response(status_code=204 if status == 200 else status, headers=headers)
     return Response(msgspec.json.encode(reply.body), status, media_type="application/json", headers=headers)
 
 
-def names(headers: Mapping[str, str], etag: str) -> bool:
+def is_etag_match(headers: Mapping[str, str], etag: str) -> bool:
     return _listed_in(headers.get("if-none-match", ""), etag)
 
 

@@ -20,7 +20,7 @@ MOST: Final = 100
 """Views of one person."""
 
 
-class Saved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SavedView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is kept: filters as a list takes them. `shared`: all of the tenant have it, each with what they
     themselves may see."""
 
@@ -31,40 +31,40 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     shared: bool = False
 
 
-class Kept(msgspec.Struct, frozen=True):
+class StoredView(msgspec.Struct, frozen=True):
     id: str
     revision: int
-    view: Saved
+    view: SavedView
 
 
-class Views:
+class SavedViews:
     def __init__(self, store: Documents) -> None:
         self._store = store
 
-    async def all(self, actor: Actor) -> list[Kept]:
+    async def all(self, actor: Actor) -> list[StoredView]:
         """One's own and the shared ones, by title."""
-        found: list[Kept] = []
+        found: list[StoredView] = []
         after = ""
         while page := await self._store.documents(actor.tenant, KIND, after=after):
-            found += [each for each in map(_kept, page) if _sees(actor, each.view)]
+            found += [each for each in map(_stored_view, page) if _may_see(actor, each.view)]
             after = page[-1].name
         return sorted(found, key=lambda each: (each.view.title.lower(), each.id))
 
-    async def get(self, actor: Actor, view: str) -> Kept:
+    async def get(self, actor: Actor, view: str) -> StoredView:
         """Raises NotFoundError: no such view, or somebody else's own."""
         kept = await self._store.document(actor.tenant, KIND, view) if is_id(view) else None
-        if kept is None or not _sees(actor, _kept(kept).view):
+        if kept is None or not _may_see(actor, _stored_view(kept).view):
             raise NotFoundError(f"there is no view {view!r}.", hint="GET /v1/views lists yours.")
-        return _kept(kept)
+        return _stored_view(kept)
 
-    async def add(self, actor: Actor, view: Saved) -> Kept:
+    async def add(self, actor: Actor, view: SavedView) -> StoredView:
         """Raises InputError where somebody has too many."""
         own = [each for each in await self.all(actor) if same_person(each.view.owner, actor.id)]
         if len(own) >= MOST:
             raise InputError(f"a person has at most {MOST} views.", hint="Drop one that you do not need.")
         return await self._put(actor, new_id(), view, 0)
 
-    async def change(self, actor: Actor, view: str, new: Saved, *, expect: int | None) -> Kept:
+    async def change(self, actor: Actor, view: str, new: SavedView, *, expect: int | None) -> StoredView:
         """It stays whose it was. Raises DocumentChangedError where it is another revision by now."""
         kept = await self.get(actor, view)
         _require_own(actor, kept.view)
@@ -75,25 +75,25 @@ class Views:
         _require_own(actor, (await self.get(actor, view)).view)
         await self._store.drop_document(actor.tenant, KIND, view)
 
-    async def _put(self, actor: Actor, name: str, view: Saved, expect: int) -> Kept:
+    async def _put(self, actor: Actor, name: str, view: SavedView, expect: int) -> StoredView:
         document = Document(tenant=actor.tenant, kind=KIND, name=name, body=msgspec.json.encode(view))
         kept = await self._store.put_document(document, expect=expect)
         if kept is None:
             raise DocumentChangedError(
                 f"view {view.title!r} was changed meanwhile.", hint="Get it again, and send its ETag."
             )
-        return _kept(kept)
+        return _stored_view(kept)
 
 
-def _kept(document: Document) -> Kept:
-    return Kept(document.name, document.revision, msgspec.json.decode(document.body, type=Saved))
+def _stored_view(document: Document) -> StoredView:
+    return StoredView(document.name, document.revision, msgspec.json.decode(document.body, type=SavedView))
 
 
-def _sees(actor: Actor, view: Saved) -> bool:
+def _may_see(actor: Actor, view: SavedView) -> bool:
     return view.shared or same_person(view.owner, actor.id)
 
 
-def _require_own(actor: Actor, view: Saved) -> None:
+def _require_own(actor: Actor, view: SavedView) -> None:
     """Raises ForbiddenError: a shared view is changed by whoever made it, and by admins."""
     if not same_person(view.owner, actor.id) and MANAGE not in actor.rights:
         raise ForbiddenError(f"view {view.title!r} is {view.owner}'s.", hint="Save one of your own.")

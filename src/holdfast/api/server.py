@@ -16,7 +16,7 @@ from holdfast.errors import SettingsError
 from holdfast.types.ids import new_id
 
 
-class _Quiet(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """Signals are those of whoever runs us."""
 
     ready: Callable[[], None] | None = None
@@ -31,7 +31,7 @@ class _Quiet(uvicorn.Server):
             self.ready()
 
 
-class _Told(HttpToolsProtocol):
+class _HttpProtocol(HttpToolsProtocol):
     """What is no HTTP, or has headers without end, is told in our own form too."""
 
     def send_400_response(self, msg: str) -> None:
@@ -41,21 +41,21 @@ class _Told(HttpToolsProtocol):
             code="bad_request",
             hint="Its line and headers may have 64 KB together.",
         )
-        answer = problems.answer(said, new_id())
+        answer = problems.problem_response(said, new_id())
         head = [b"HTTP/1.1 400 Bad Request\r\n", b"connection: close\r\n"]
         head += [b"%s: %s\r\n" % pair for pair in answer.raw_headers]
         self.transport.write(b"".join([*head, b"\r\n", bytes(answer.body)]))
         self.transport.close()
 
 
-class Serving:
+class HttpServer:
     """uvicorn in our own event loop: signals are the caller's, and it says when it listens."""
 
     def __init__(self, app: ASGIApp, *, host: str, port: int, drain: float = 10.0) -> None:
         self.host = host
         self.port = port
-        self._socket = _listening(host, port)
-        self._server = _Quiet(
+        self._socket = _bound_socket(host, port)
+        self._server = _UvicornServer(
             uvicorn.Config(
                 app,
                 log_config=None,
@@ -64,7 +64,7 @@ class Serving:
                 timeout_graceful_shutdown=int(drain),
                 server_header=False,
                 ws_max_size=1 << 20,
-                http=_Told,
+                http=_HttpProtocol,
             )
         )
         self.port = self._socket.getsockname()[1]
@@ -85,7 +85,7 @@ class Serving:
         self._server.force_exit = self._server.force_exit or now
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _bound_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Named as TCP: only then the event loop sends small answers at once (TCP_NODELAY). Else each one whose
     # head and body are two writes waits for 40 ms.

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.api.inbound.settings import InboundSettings
 
-Observed = Callable[[str, str, int, float], None]
+RequestObserver = Callable[[str, str, int, float], None]
 
 
 class ApiSettings(msgspec.Struct, kw_only=True):
@@ -36,7 +36,7 @@ class ApiSettings(msgspec.Struct, kw_only=True):
     """seconds after which a stream ends; whoever comes back shows their credential again"""
     most_streams: int = 5000
     """streams that are open at once"""
-    observed: Observed | None = None
+    observed: RequestObserver | None = None
     """told of each answer: method, route ('' for a path that there is none for), status, seconds"""
     inbound: InboundSettings = InboundSettings()
     """the ways in beside the interface (HOLDFAST_INBOUND)"""

@@ -14,7 +14,7 @@ from holdfast.app.result import Result
 from holdfast.errors import RunExistsError, VersionMismatchError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs.admission import QueuedRun, WaitCallback, set_held_limits, held_limits, claim_in_turn
+from holdfast.runs.admission import QueuedRun, WaitCallback, claim_in_turn, held_limits, set_held_limits
 from holdfast.runs.driver.handler_result import build_state
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
@@ -65,7 +65,7 @@ class Flow(AgentNodes):
         """
         hf = on or default_instance()
         program = self.program()
-        hf.carry(program)
+        hf.register(program)
         service = await hf.service()
         started = await service.start(program, given if given is not None else {}, run_id=run_id, **options)
         if isinstance(started, RunRow):
@@ -128,7 +128,7 @@ class Flow(AgentNodes):
         # Before anything is touched: a run that nobody here can serve keeps its status (D-34).
         await service.runtime.find_program(row.version, row.flow)
         if row.status is RunStatus.failed or breaks:
-            await service.ask_resume(row.id, breaks=breaks, accept_loss=accept_loss)
+            await service.request_resume(row.id, breaks=breaks, accept_loss=accept_loss)
         return await advance(service, self.program(), row.id)
 
     async def fork(
@@ -190,7 +190,7 @@ class Flow(AgentNodes):
 
     async def _service(self, on: Holdfast | None) -> RunService:
         hf = on or default_instance()
-        hf.carry(self.program())
+        hf.register(self.program())
         return await hf.service()
 
     def run_sync(self, given: Any = None, **options: Any) -> Result:
@@ -203,7 +203,7 @@ class Flow(AgentNodes):
         """The events of a new run as they become durable, until it ends or waits."""
         hf = on or default_instance()
         program = self.program()
-        hf.carry(program)
+        hf.register(program)
         service = await hf.service()
         row, _ = await service.create(program, given if given is not None else {}, **options)
         driving = asyncio.ensure_future(advance(service, program, row.id))
@@ -258,7 +258,12 @@ async def is_idle(service: RunService, run: RunId) -> bool:
 
 
 async def advance(
-    service: RunService, program: Program, run: RunId, *, created: bool = False, waits: WaitCallback | None = None
+    service: RunService,
+    program: Program,
+    run: RunId,
+    *,
+    created: bool = False,
+    waits: WaitCallback | None = None,
 ) -> Result:
     """Claim the run, in its turn (`take_turn`), and drive it until it ends or parks."""
     claim = await claim_in_turn(service, run, created=created, waits=waits)
@@ -278,7 +283,7 @@ async def result_of(service: RunService, program: Program, run: RunId) -> Result
     if row.version != program.version:
         # An older version of the same flow: its state is shown as its own code declares it.
         program = await service.runtime.find_program(row.version, row.flow)
-    sealer = service.runtime.sealer_of(program)
+    sealer = service.runtime.codec_for(program)
     loaded = await load(service.store, sealer, program.graph, row.id, desk=service.runtime.desk)
     await service.runtime.desk.materialise(loaded.pos, sealer.registry)
     return await make_result(service, program, row.id, row.status, loaded.pos)

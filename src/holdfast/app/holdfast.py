@@ -251,7 +251,7 @@ class Holdfast(StoreServices):
             if found is not made:
                 await made.runtime.close()  # another task was faster
         for program in self.programs.values():
-            found.runtime.carry(program)
+            found.runtime.register(program)
         return found
 
     async def holds(self) -> HoldService:
@@ -272,14 +272,14 @@ class Holdfast(StoreServices):
         )
         runtime.dialects = self.dialects
         for program in self.programs.values():
-            runtime.carry(program)
+            runtime.register(program)
         self._runtimes.add(runtime)
         service = RunService(runtime)
         for told in self._told:
             told(service)
         return service
 
-    def tell_services(self, told: Callable[[RunService], None]) -> None:
+    def on_service(self, told: Callable[[RunService], None]) -> None:
         """Call it with each service of this house: those that there are, and those that will be."""
         self._told.append(told)
         for service in self._services.values():
@@ -308,11 +308,11 @@ class Holdfast(StoreServices):
 
         return await build_postmortem(await self.service(), run)
 
-    def carry(self, program: Program, *, at_work: bool = False) -> None:
+    def register(self, program: Program, *, at_work: bool = False) -> None:
         """`at_work`: by the workers too that are at work already; else by those that begin later."""
         self.programs[program.version] = program
         for runtime in self._runtimes if at_work else ():
-            runtime.carry(program)
+            runtime.register(program)
 
     async def close(self) -> None:
         service = self._services.pop(asyncio.get_running_loop(), None)

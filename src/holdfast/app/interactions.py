@@ -172,7 +172,7 @@ class Interactions:
         return hold
 
     async def _service(self) -> RunService:
-        self.hf.carry(asking.program())
+        self.hf.register(asking.program())
         return await self.hf.service()
 
     async def _settled(self, run: RunId) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.holds.forms.attachments import Scan
     from holdfast.holds.policies.guardrails import Guardrails
     from holdfast.holds.policies.judge import Judges
-    from holdfast.holds.policies.load import PolicySource, PolicyConfig
+    from holdfast.holds.policies.load import PolicyConfig, PolicySource
 
 VARIABLE: Final = "HOLDFAST_DIRECTORY"
 POLICIES: Final = "HOLDFAST_POLICIES"

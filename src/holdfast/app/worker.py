@@ -34,7 +34,7 @@ class Worker:
         self.hf = on or default_instance()
         self._flows = flows
         for flow in flows:
-            self.hf.carry(flow.program())
+            self.hf.register(flow.program())
         self._options: dict[str, Any] = {
             "lanes": None if lanes is None else tuple(lanes), "concurrency": concurrency, **options
         }  # fmt: skip

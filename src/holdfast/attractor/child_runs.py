@@ -72,7 +72,7 @@ class Child:
         service, key = service_here(), f"{visit.ctx.idempotency_key}/child/{visit.ctx.failures}"
         row, fresh = await service.create(program, given, idempotency_key=key, tenant=visit.ctx.tenant)
         if not fresh and row.status is RunStatus.failed:
-            await service.ask_resume(row.id)
+            await service.request_resume(row.id)
         return row.id
 
     @staticmethod

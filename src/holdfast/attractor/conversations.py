@@ -55,7 +55,9 @@ def _turn(item: Mapping[str, Any]) -> ConversationTurn:
     return ConversationTurn(str(item.get("stage", "")), messages, str(item.get("model", "")))
 
 
-def history_of(turns: Iterable[ConversationTurn], *, model: str = "", tools: bool = True) -> tuple[Message, ...]:
+def history_of(
+    turns: Iterable[ConversationTurn], *, model: str = "", tools: bool = True
+) -> tuple[Message, ...]:
     """As the next model reads it. Reasoning that another model signed means nothing to it; and where it has
     no tools, calls and results are told in words."""
     return tuple(

@@ -18,13 +18,13 @@ import msgspec
 
 from holdfast.attractor.child_runs import STARTING, cancel_child
 from holdfast.attractor.processes import kill_all
-from holdfast.attractor.run_directory import RunDirectory, Facts
+from holdfast.attractor.run_directory import Facts, RunDirectory
 from holdfast.attractor.run_files import CHECKPOINT, logs_root, write_or_raise
 from holdfast.attractor.stored_source import shared_stages
 from holdfast.checkpoint.fold import begin as brought_by
 from holdfast.model.graph import Graph
 from holdfast.model.record_bodies import SubstepBody
-from holdfast.runs.driver.load import begin, fetch_and_apply, decode_body
+from holdfast.runs.driver.load import begin, decode_body, fetch_and_apply
 from holdfast.runs.service import RunService
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
@@ -59,7 +59,7 @@ class JournalFollower:
     def head(self) -> int:
         return -1 if self.directory is None else self.directory.pos.head
 
-    async def read_on(self, upto: int | None = None) -> RunDirectory:
+    async def read_new(self, upto: int | None = None) -> RunDirectory:
         """Everything that is committed by now, or up to a record."""
         first = self.row.horizon if self.directory is None else self.head + 1
         for record in await self.store.read(self.row.id, first=first, last=upto):
@@ -127,7 +127,7 @@ class DirectorySync:
     def wake(self) -> None:
         self._woken.set()
 
-    async def keep_up(self) -> None:
+    async def follow(self) -> None:
         while not self._broken:
             await self._woken.wait()
             self._woken.clear()
@@ -140,7 +140,7 @@ class DirectorySync:
             if self._broken:
                 return
             try:
-                directory = await self.scribe.read_on()
+                directory = await self.scribe.read_new()
                 root, whole = self.scribe.root, self._fresh and not _follows(self.scribe.root, directory)
                 pages = directory.take(whole=whole)
                 await asyncio.get_running_loop().run_in_executor(_WRITERS, write_files, root, pages)
@@ -197,7 +197,7 @@ class DirectorySyncs:
         # Before anything is done: no stage meets its own files of another time.
         await attendant.write()
         stop = runtime.listen(run, attendant.wake)
-        task = asyncio.create_task(attendant.keep_up())
+        task = asyncio.create_task(attendant.follow())
         try:
             yield
         except BaseException:
@@ -228,7 +228,7 @@ class DirectorySyncs:
             self._kept.move_to_end(row.id)
             return found
         program = runtime.programs[row.version]
-        found = JournalFollower(runtime.store, runtime.desk, runtime.sealer_of(program), program.graph, row)
+        found = JournalFollower(runtime.store, runtime.desk, runtime.codec_for(program), program.graph, row)
         self._kept[row.id] = found
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)

@@ -64,7 +64,7 @@ class EventMapper:
         self._artifacts: set[str] = set()
         self._last = ""
 
-    def tell_all(self, events: Iterable[Event], after: str = "") -> Iterator[PipelineEvent]:
+    def map_all(self, events: Iterable[Event], after: str = "") -> Iterator[PipelineEvent]:
         """`after`: the place of the last one that was seen."""
         seen = place_of(after)
         for event in events:

@@ -49,7 +49,7 @@ async def stored_events(service: RunService, run: str, *, after: str = "") -> li
     """Those there are by now."""
     reader = await reader_of(service, await service.get(run))
     events = await service.events(run, limit=1_000_000)
-    return list(EventMapper(reader.graph).tell_all(events, after))
+    return list(EventMapper(reader.graph).map_all(events, after))
 
 
 async def last_place(service: RunService, run: str) -> str:

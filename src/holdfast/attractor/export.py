@@ -31,7 +31,7 @@ async def export_directory(service: RunService, run: str, folder: Path) -> Expor
             f"run {row.id} is one of flow {row.flow!r}, not of a pipeline.",
             hint="Leave --attractor out: every run can be exported as a file.",
         )
-    pages = (await (await _journal_follower(service, row)).read_on()).take()
+    pages = (await (await _journal_follower(service, row)).read_new()).take()
     try:
         await asyncio.to_thread(write_files, folder, pages)
     except OSError as error:

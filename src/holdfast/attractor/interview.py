@@ -10,7 +10,14 @@ import msgspec
 from holdfast.attractor.child_runs import service_here
 from holdfast.attractor.gates import Gate, gate_of
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.interviewers import Answer, AnswerValue, Interviewer, ask_with_timeout, inform, name_of
+from holdfast.attractor.interviewers import (
+    Answer,
+    AnswerValue,
+    Interviewer,
+    ask_with_timeout,
+    inform,
+    name_of,
+)
 from holdfast.errors import HoldDecidedError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.handler_kinds import kind_of
@@ -36,7 +43,9 @@ async def interview(
     if hold is None:
         return msgspec.to_builtins(Answer())
     try:
-        answer = await ask_with_timeout(interviewer, gate.question({"run": visit.ctx.run_id, "hold": hold.id}))
+        answer = await ask_with_timeout(
+            interviewer, gate.question({"run": visit.ctx.run_id, "hold": hold.id})
+        )
         await decide(service_here().people, gate, hold, interviewer, answer)
     except Exception as error:
         # Whoever asks in its place is not the pipeline's business: people can still answer.

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from holdfast.attractor.stored_source import pipeline_of
-from holdfast.drawing import Highlight, Picture, State, NodeOverlay
+from holdfast.drawing import Highlight, NodeOverlay, Picture, State
 from holdfast.frontends.dot.document import Link, Pipeline
 from holdfast.frontends.dot.lower import DIALECT, edge_ids
 from holdfast.model.graph import Graph
 from holdfast.reports.pipelines import picture_of_pipeline
-from holdfast.reports.run_graph import picture_of, overlays_by_path
+from holdfast.reports.run_graph import overlays_by_path, picture_of
 from holdfast.runs.history.visits import Visits
 
 _FIRST: Final = (

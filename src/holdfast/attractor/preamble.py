@@ -11,7 +11,14 @@ import msgspec
 
 from holdfast.attractor.fidelity import COMPACT, FULL, HIGH, LOW, MEDIUM, TRUNCATE
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.stage_history import StageCounts, StageSummary, answer_in, counts_of, is_informative, stages_of
+from holdfast.attractor.stage_history import (
+    StageCounts,
+    StageSummary,
+    answer_in,
+    counts_of,
+    is_informative,
+    stages_of,
+)
 from holdfast.model.pipeline_conditions import as_text
 
 BUDGETS: Final = {TRUNCATE: 300, COMPACT: 1200, LOW: 600, MEDIUM: 1500, HIGH: 3000}

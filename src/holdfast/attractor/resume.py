@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.attractor.context import storable
 from holdfast.attractor.fidelity import RESUMED, resume_mode
-from holdfast.attractor.prepare import PreparedPipeline, PipelineSource
+from holdfast.attractor.prepare import PipelineSource, PreparedPipeline
 from holdfast.attractor.resume_position import begin_at, require_stages
 from holdfast.attractor.run_files import LOGS_KEY
 from holdfast.attractor.saved_checkpoint import SavedCheckpoint, read_directory
@@ -119,7 +119,11 @@ def _refuse_options(names: Collection[str], why: str) -> None:
 
 
 async def _begin(
-    service: RunService, saved: SavedCheckpoint, ready: PreparedPipeline, start: dict[str, Any], asked: ResumeOptions
+    service: RunService,
+    saved: SavedCheckpoint,
+    ready: PreparedPipeline,
+    start: dict[str, Any],
+    asked: ResumeOptions,
 ) -> RunRow:
     kept = {k: storable(k, v) for k, v in saved.context.items() if k != LOGS_KEY}
     if not saved.completed:

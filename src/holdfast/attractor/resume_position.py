@@ -50,8 +50,8 @@ async def begin_at(
     the edge is selected now, by the outcome that the last stage came to: it is not performed again."""
     names = {"tenant": tenant, "lane": lane, "run_id": run_id, "started_by": started_by}
     check_options(names, priority, None)
-    service.runtime.carry(program)
-    await service.keep_flow(program)
+    service.runtime.register(program)
+    await service.store_flow(program)
     spec, now = program.graph.spec, service.store.now()
     run = RunId(run_id) if run_id else new_run_id()
     decision = _first_decision(program, run, saved, (given, context), now)
@@ -77,7 +77,11 @@ async def begin_at(
 
 
 def _first_decision(
-    program: Program, run: RunId, saved: SavedCheckpoint, values: tuple[dict[str, Any], dict[str, Any]], now: int
+    program: Program,
+    run: RunId,
+    saved: SavedCheckpoint,
+    values: tuple[dict[str, Any], dict[str, Any]],
+    now: int,
 ) -> Decision:
     graph = program.graph
     pos = Position(run, mode=graph.spec.mode)
@@ -199,8 +203,10 @@ def _finished(saved: SavedCheckpoint, node: int, visit: int) -> HandlerFinished:
     )
 
 
-async def _encoded_records(service: RunService, program: Program, decision: Decision, tenant: str) -> list[Record]:
-    sealer = service.runtime.sealer_of(program)
+async def _encoded_records(
+    service: RunService, program: Program, decision: Decision, tenant: str
+) -> list[Record]:
+    sealer = service.runtime.codec_for(program)
     records: list[Record] = []
     for record, body in decision.records:
         blobs = sealer.seal(record, body, 0)

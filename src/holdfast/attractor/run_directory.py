@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.attractor.artifacts import FOLDER, is_large, artifact_record
+from holdfast.attractor.artifacts import FOLDER, artifact_record, is_large
 from holdfast.attractor.context import copied
 from holdfast.attractor.conversations import PREFIX as SESSIONS
 from holdfast.attractor.handler import AT_ONCE
@@ -30,8 +30,8 @@ from holdfast.attractor.run_files import (
     SOURCE,
     RunFile,
     as_json,
-    execution_outcome,
     encode,
+    execution_outcome,
     json_list,
     json_object,
     restart_dir,
@@ -141,7 +141,7 @@ class RunDirectory:
         self._at, self._seq = pos.at, max(pos.head, 0)
         self._read_context()
         for execution in brought:
-            self._bring(execution)
+            self._add_earlier(execution)
         self._begin_directory()
 
     # ------------------------------------------------------------------ what the files are
@@ -320,7 +320,7 @@ class RunDirectory:
         kept = {key: value for key, value in values.items() if not key.startswith(SESSIONS)}
         self._context = {key: encode(copied(value)) for key, value in kept.items()}
 
-    def _bring(self, execution: Execution) -> None:
+    def _add_earlier(self, execution: Execution) -> None:
         """What a fork, a pruned run or another directory knows of before the first record."""
         outcome = execution_outcome(execution)
         if outcome is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.app.flow import advance, run_blocking, follow, result_of
+from holdfast.app.flow import advance, follow, result_of, run_blocking
 from holdfast.app.holdfast import Holdfast, default_instance
 from holdfast.app.result import Result
 from holdfast.attractor.backends.select import SIMULATION, backend_of
@@ -19,7 +19,7 @@ from holdfast.attractor.events import PipelineEvent
 from holdfast.attractor.interview import interview_open
 from holdfast.attractor.interviewers import Interviewer
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.attractor.prepare import PreparedPipeline, PipelineSource, input_of, prepare_pipeline
+from holdfast.attractor.prepare import PipelineSource, PreparedPipeline, input_of, prepare_pipeline
 from holdfast.attractor.program import PipelineSetup, program_of
 from holdfast.attractor.progress import RunProgress, read_progress
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry
@@ -108,14 +108,14 @@ class Runner:
         return self._hf or default_instance()
 
     @property
-    def fittings(self) -> PipelineSetup:
+    def pipeline_setup(self) -> PipelineSetup:
         return PipelineSetup(backend=self._backend, registry=self.registry, interviewer=self._interviewer)
 
     def prepare(self, source: PipelineSource, *, path: str = "") -> PreparedPipeline:
         """Read, transformed and checked. Raises PipelineSyntaxError and PipelineInvalidError."""
         return prepare_pipeline(
             source,
-            self.fittings,
+            self.pipeline_setup,
             path=path,
             strict=self._strict,
             transforms=self._transforms,
@@ -202,8 +202,8 @@ class Runner:
         if found.row is None:
             return _finished_result(found)
         if found.ready is not None:
-            self.hf.carry(found.ready.program)
-            service.runtime.carry(found.ready.program)
+            self.hf.register(found.ready.program)
+            service.runtime.register(found.ready.program)
         return await self._resume(service, found.row, fresh=found.fresh)
 
     async def _resume(self, service: RunService, row: RunRow, *, fresh: bool = False) -> PipelineResult:
@@ -212,7 +212,7 @@ class Runner:
         if after is None:
             after = await last_place(service, row.id)
         if row.status is RunStatus.failed:
-            await service.ask_resume(row.id)
+            await service.request_resume(row.id)
         if self._interviewer is not None:
             await interview_open(service, row.id, pipeline_of(program.graph.spec), self._interviewer)
         return await self._advance(service, program, row.id, after=after)
@@ -223,7 +223,7 @@ class Runner:
 
     async def _service(self, program: Program | None) -> RunService:
         if program is not None:
-            self.hf.carry(program)
+            self.hf.register(program)
         return await self.hf.service()
 
     async def _program(self, service: RunService, version: str, flow: str) -> Program:
@@ -231,9 +231,9 @@ class Runner:
         stored = await service.store.flow(flow, version)
         if stored is None:
             return service.runtime.program_for(version, flow)
-        program = program_of(decode_graph(stored.graph), self.fittings)
-        self.hf.carry(program)
-        service.runtime.carry(program)
+        program = program_of(decode_graph(stored.graph), self.pipeline_setup)
+        self.hf.register(program)
+        service.runtime.register(program)
         return program
 
     async def _advance(

@@ -51,7 +51,7 @@ class Hooks:
     def _hooked(self, name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
         async def call(**given: Any) -> Any:
             shown = {key: value for key, value in given.items() if key not in _OURS}
-            await self._allow(name, shown)
+            await self._run_pre_hook(name, shown)
             try:
                 value = await _called(fn, given)
             except Exception as error:
@@ -62,7 +62,7 @@ class Hooks:
 
         return call
 
-    async def _allow(self, name: str, arguments: Mapping[str, Any]) -> None:
+    async def _run_pre_hook(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Anything but an exit code of 0 is a no, also that the hook could not be run."""
         if not self.pre:
             return

@@ -7,7 +7,7 @@ and `unspill` for what was a BlobRef.
 from __future__ import annotations
 
 from holdfast.checkpoint.codec import pack, unpack
-from holdfast.checkpoint.envelope import MAX_SIZE, record_digest, encode_body, decode_body
+from holdfast.checkpoint.envelope import MAX_SIZE, decode_body, encode_body, record_digest
 from holdfast.checkpoint.registry import TypeRegistry
 from holdfast.checkpoint.spill import SPILL_OVER, Blob, spill, unspill
 from holdfast.checkpoint.upcast import VERSION
@@ -18,11 +18,11 @@ __all__ = [
     "VERSION",
     "Blob",
     "TypeRegistry",
+    "decode_body",
+    "encode_body",
     "pack",
     "record_digest",
-    "encode_body",
     "spill",
     "unpack",
-    "decode_body",
     "unspill",
 ]

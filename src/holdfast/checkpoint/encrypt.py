@@ -92,7 +92,9 @@ def header_of(data: bytes) -> EncryptionHeader:
         raise CheckpointCorruptError(
             "An encrypted value is cut off.", hint="Restore it from a backup."
         ) from None
-    return EncryptionHeader(key, tenant, data[tenant_end : tenant_end + _CHECK], data[end - _NONCE : end], end)
+    return EncryptionHeader(
+        key, tenant, data[tenant_end : tenant_end + _CHECK], data[end - _NONCE : end], end
+    )
 
 
 def place_of(*parts: str | int | bytes) -> bytes:
@@ -101,7 +103,9 @@ def place_of(*parts: str | int | bytes) -> bytes:
 
 
 def encrypt_text(plain: str, key: Key, tenant: str, place: bytes) -> str:
-    return TEXT_PREFIX + b64encode(encrypt(plain.encode("utf-8", "surrogatepass"), key, tenant, place)).decode()
+    return (
+        TEXT_PREFIX + b64encode(encrypt(plain.encode("utf-8", "surrogatepass"), key, tenant, place)).decode()
+    )
 
 
 def decrypt_text(text: str, ring: KeyRing | None, place: bytes) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from holdfast.checkpoint.compress import decompress, compress
+from holdfast.checkpoint.compress import compress, decompress
 from holdfast.checkpoint.error_path import locate
 from holdfast.checkpoint.upcast import VERSION, upcast
 from holdfast.errors import (

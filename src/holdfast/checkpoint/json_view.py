@@ -59,7 +59,7 @@ def as_interface(checkpoint: Checkpoint) -> dict[str, Any]:
 def jsonable(value: Any) -> Any:
     """The nearest thing in JSON: keys become text, bytes base64, instants ISO 8601, sets sorted lists."""
     if isinstance(value, str):
-        return redactor.hide(value.value if isinstance(value, Enum) else value)
+        return redactor.redact(value.value if isinstance(value, Enum) else value)
     if value is None or isinstance(value, (bool, int)):
         return _number(value.value if isinstance(value, Enum) else value)
     if isinstance(value, float):
@@ -90,7 +90,7 @@ def _leaf(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _fields(value, {f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
     dump: Any = getattr(value, "model_dump", None)
-    return _fields(value, dump()) if callable(dump) else redactor.hide(str(value))  # type: ignore[arg-type]
+    return _fields(value, dump()) if callable(dump) else redactor.redact(str(value))  # type: ignore[arg-type]
 
 
 def _fields(value: Any, parts: dict[str, Any]) -> Any:
@@ -99,7 +99,11 @@ def _fields(value: Any, parts: dict[str, Any]) -> Any:
 
 
 def _number(value: Any) -> Any:
-    return MASK if isinstance(value, int) and not isinstance(value, bool) and redactor.hides(value) else value
+    return (
+        MASK
+        if isinstance(value, int) and not isinstance(value, bool) and redactor.is_known_secret(value)
+        else value
+    )
 
 
 def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.app.flow import advance, make_result, result_of
 from holdfast.app.result import Result
 from holdfast.cli.output.screen import PATIENCE, print_note
-from holdfast.errors import LimitReachedError, LeaseLostError, RunBusyError
+from holdfast.errors import LeaseLostError, LimitReachedError, RunBusyError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.service import RunService

@@ -22,7 +22,7 @@ class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
         return int(self.id)
 
 
-def going_on(request: Request, last: str) -> Request:
+def resume_request(request: Request, last: str) -> Request:
     """The request for what comes behind event `last`. The place is in the address too: some proxies take the
     header away, and all would be told again for ever."""
     headers = {**request.headers, "Accept": "text/event-stream"}
@@ -34,7 +34,7 @@ def going_on(request: Request, last: str) -> Request:
     )
 
 
-class Frames:
+class EventParser:
     """Takes bytes as they come and says which events are whole. `last`: the id to go on from."""
 
     def __init__(self, last: str = "") -> None:

@@ -31,17 +31,17 @@ def library() -> Any:
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
+def _ssl_context() -> ssl.SSLContext:
     """Made once: reading the certificates takes longer than a short answer."""
     return library().create_ssl_context()
 
 
 def options(settings: Settings) -> dict[str, Any]:
     """A token is shown to no other address: redirects are not followed."""
-    return {"base_url": settings.url, "verify": _trusted(), "follow_redirects": False}
+    return {"base_url": settings.url, "verify": _ssl_context(), "follow_redirects": False}
 
 
-def home_of(kind: Any) -> object:
+def connection_owner(kind: Any) -> object:
     """What the connections of such a client belong to: the event loop that runs, or nobody."""
     if kind is library().Client:
         return None
@@ -55,7 +55,7 @@ def timeout_of(seconds: float) -> httpx2.Timeout:
     return library().Timeout(seconds, connect=min(seconds, CONNECT))
 
 
-def unreachable(error: Exception, settings: Settings, request: str) -> UnreachableError:
+def unreachable_error(error: Exception, settings: Settings, request: str) -> UnreachableError:
     kind = type(error).__name__
     said = str(error) or kind
     return UnreachableError(

@@ -24,5 +24,5 @@ class Model(msgspec.Struct, kw_only=True, omit_defaults=True, dict=True):
         return f'"{version}"' if told is None and isinstance(version, int) else told
 
 
-def tell_version(model: Model, etag: str) -> None:
+def set_etag(model: Model, etag: str) -> None:
     vars(model)["etag"] = etag

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from holdfast.client.model import Model, tell_version
+from holdfast.client.model import Model, set_etag
 from holdfast.client.problems import AnswerUnreadableError
 from holdfast.errors import InputError
 
@@ -98,14 +98,14 @@ def json_of(value: Any) -> bytes:
         body = msgspec.json.encode(value, enc_hook=_refused)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"this cannot be sent as JSON: {error}.") from error
-    if b"null" in body and (odd := _unsayable(value)) is not None:
+    if b"null" in body and (odd := _non_finite(value)) is not None:
         raise InputError(
             f"this cannot be sent as JSON: {odd} is no number there.", hint="Send None, or a text."
         )
     return body
 
 
-def _unsayable(value: Any) -> float | None:
+def _non_finite(value: Any) -> float | None:
     """A number that JSON has no word for, and that would go as null without a sound."""
     if isinstance(value, float):
         return None if isfinite(value) else value
@@ -114,7 +114,7 @@ def _unsayable(value: Any) -> float | None:
         parts = cast("Mapping[Any, Any]", value).values()
     elif isinstance(value, (list, tuple, set, frozenset)):
         parts = cast("Sequence[Any]", value)
-    return next((odd for each in parts if (odd := _unsayable(each)) is not None), None)
+    return next((odd for each in parts if (odd := _non_finite(each)) is not None), None)
 
 
 def _refused(value: Any) -> Any:
@@ -132,7 +132,7 @@ def read(reply: Reply, shape: type[T], request: Request) -> T:
             http=reply.status,
         ) from error
     if isinstance(found, Model) and (tag := reply.headers.get("etag")):
-        tell_version(found, tag)
+        set_etag(found, tag)
     return found
 
 

@@ -76,7 +76,7 @@ def settings_of(
     """What is not given is taken from HOLDFAST_URL and HOLDFAST_TOKEN. Raises SettingsError."""
     given = os.environ if environ is None else environ
     address = (url or given.get("HOLDFAST_URL") or LOCAL).strip().rstrip("/")
-    if not _leads_somewhere(address):
+    if not _is_address(address):
         raise SettingsError(
             f"{without_password(address)!r} is no address of a server.",
             hint="Give http://HOST:PORT, or set HOLDFAST_URL.",
@@ -87,7 +87,7 @@ def settings_of(
     )
 
 
-def _leads_somewhere(address: str) -> bool:
+def _is_address(address: str) -> bool:
     try:
         parts = urlsplit(address)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

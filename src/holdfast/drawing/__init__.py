@@ -17,25 +17,25 @@ from __future__ import annotations
 from holdfast.drawing.canvas import TextSpan
 from holdfast.drawing.flow_picture import NodeOverlay, from_graph
 from holdfast.drawing.layout import Layout, Ruler, lay_out
-from holdfast.drawing.picture import EdgeStyle, Highlight, Picture, PictureEdge, PictureNode, NodeShape, State
+from holdfast.drawing.picture import EdgeStyle, Highlight, NodeShape, Picture, PictureEdge, PictureNode, State
 from holdfast.drawing.svg import SvgRuler, to_svg
 from holdfast.drawing.terminal import TextDrawing, TextRuler, to_text
 
 __all__ = [
-    "Layout",
     "EdgeStyle",
     "Highlight",
+    "Layout",
+    "NodeOverlay",
+    "NodeShape",
     "Picture",
     "PictureEdge",
     "PictureNode",
     "Ruler",
-    "NodeShape",
-    "TextSpan",
     "State",
     "SvgRuler",
     "TextDrawing",
     "TextRuler",
-    "NodeOverlay",
+    "TextSpan",
     "from_graph",
     "lay_out",
     "to_svg",

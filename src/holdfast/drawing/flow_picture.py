@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from holdfast.drawing.picture import EdgeStyle, Highlight, Picture, PictureEdge, PictureNode, NodeShape, State
+from holdfast.drawing.picture import EdgeStyle, Highlight, NodeShape, Picture, PictureEdge, PictureNode, State
 from holdfast.model.graph import END, START, Edge, EdgeKind, Graph, Node, NodeKind
 
 _SHAPES = {
@@ -60,7 +60,13 @@ def _dot(name: str, shape: NodeShape) -> PictureNode:
 
 
 def _node(
-    graph: Graph, node: Node, known: Mapping[str, NodeOverlay], *, expand: bool, mark: Marking | None, path: str
+    graph: Graph,
+    node: Node,
+    known: Mapping[str, NodeOverlay],
+    *,
+    expand: bool,
+    mark: Marking | None,
+    path: str,
 ) -> PictureNode:
     about = known.get(path + node.id, NodeOverlay())
     body = node.body

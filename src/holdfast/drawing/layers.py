@@ -65,7 +65,9 @@ def _route(slots: list[Slot], edge: PictureEdge, source: int, target: int, *, ba
 
 def _back_edges(picture: Picture, ends: list[tuple[int, int]]) -> set[int]:
     """Declared loops, edges from a node to itself, and what else closes a circle when walked from the top."""
-    back = {e for e, edge in enumerate(picture.edges) if edge.look is EdgeStyle.loop or edge.source == edge.target}
+    back = {
+        e for e, edge in enumerate(picture.edges) if edge.look is EdgeStyle.loop or edge.source == edge.target
+    }
     out: list[list[int]] = [[] for _ in picture.nodes]
     for e, (source, _) in enumerate(ends):
         if e not in back:

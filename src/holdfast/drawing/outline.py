@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.drawing.canvas import TextSpan
 from holdfast.drawing.labels import ASCII_SHAPES, ASCII_SIGNS, MARK_SIGNS, SHAPE_SIGNS, SIGNS, shortened
 from holdfast.drawing.layers import make_rows
-from holdfast.drawing.picture import EdgeStyle, Picture, PictureEdge, PictureNode, NodeShape
+from holdfast.drawing.picture import EdgeStyle, NodeShape, Picture, PictureEdge, PictureNode
 
 
 def outline(picture: Picture, *, width: int, ascii_only: bool, depth: int = 0) -> list[list[TextSpan]]:

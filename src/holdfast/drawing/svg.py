@@ -10,7 +10,7 @@ from holdfast.drawing.icons import icon, style_sheet
 from holdfast.drawing.labels import MARK_SIGNS, SHAPE_WORDS, WORDS, columns, shortened
 from holdfast.drawing.layers import EdgeRoute, Slot
 from holdfast.drawing.layout import Layout, Size, lay_out
-from holdfast.drawing.picture import EdgeStyle, Picture, PictureEdge, PictureNode, NodeShape, State
+from holdfast.drawing.picture import EdgeStyle, NodeShape, Picture, PictureEdge, PictureNode, State
 
 MARGIN = 16.0
 LABEL_AT_MOST = 36

@@ -10,8 +10,15 @@ from typing import Any, cast
 
 from holdfast.engine import breakpoints, end, failures, holds, recover, settle, unknown_outcomes
 from holdfast.engine.dataflow import CannotContinueError
-from holdfast.engine.decision import Decision, consume, node_of, consume_hold
-from holdfast.engine.messages import HoldAnswered, CodeChanged, HandlerFinished, HoldUnanswered, SubstepEvidence, RunRecovered
+from holdfast.engine.decision import Decision, consume, consume_hold, node_of
+from holdfast.engine.messages import (
+    CodeChanged,
+    HandlerFinished,
+    HoldAnswered,
+    HoldUnanswered,
+    RunRecovered,
+    SubstepEvidence,
+)
 from holdfast.errors import HoldCancelledError, HoldExpiredError
 from holdfast.model.apply import apply_record
 from holdfast.model.approver_edits import changes, merged
@@ -292,7 +299,9 @@ def on_hold_unanswered(decision: Decision, message: HoldUnanswered) -> None:
                 _apply_unanswered(decision, execution, waiting, message)
 
 
-def _apply_unanswered(decision: Decision, execution: Exec, waiting: OpenHold, message: HoldUnanswered) -> None:
+def _apply_unanswered(
+    decision: Decision, execution: Exec, waiting: OpenHold, message: HoldUnanswered
+) -> None:
     branch = (waiting.on_timeout or "").startswith(BRANCH)
     if branch and waiting.why == "node" and not message.withdrawn:
         expired = FrozenDict({"decision": None, "response_data": None, "expired": True})

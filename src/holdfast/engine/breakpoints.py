@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.engine import end, holds, settle
 from holdfast.engine.decision import Decision, node_of
-from holdfast.engine.messages import HoldAnswered, BreakpointsSet
+from holdfast.engine.messages import BreakpointsSet, HoldAnswered
 from holdfast.model.apply import apply_record
 from holdfast.model.breakpoints import SUFFIX, TYPE, place_of
 from holdfast.model.graph import HoldSpec

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.engine import failures, settle, timers
-from holdfast.engine.dataflow import EdgePropagation, CannotContinueError
+from holdfast.engine.dataflow import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, node_of
 from holdfast.engine.messages import HandlerFinished, TimerFired
 from holdfast.errors import NodeTimeoutError

@@ -246,7 +246,9 @@ class EdgePropagation:
         if own and visits >= own:
             raise CannotContinueError("loop_limit", f"{name!r} was visited {own} times, its limit", name)
         if cap and visits >= cap:
-            raise CannotContinueError("loop_limit", f"{name!r} was visited {cap} times, the flow's limit", name)
+            raise CannotContinueError(
+                "loop_limit", f"{name!r} was visited {cap} times, the flow's limit", name
+            )
 
     def start(self, node: int) -> None:
         name = self.graph.nodes[node].id

@@ -119,7 +119,12 @@ def restart(decision: Decision, execution: Exec, reason: str, *, inbox: int = 0)
 
 
 def give_up(
-    decision: Decision, execution: Exec, error: ErrorInfo, *, message: HandlerFinished | None = None, inbox: int = 0
+    decision: Decision,
+    execution: Exec,
+    error: ErrorInfo,
+    *,
+    message: HandlerFinished | None = None,
+    inbox: int = 0,
 ) -> None:
     """No attempt is left. What follows is the node's `on_failure`."""
     pos = decision.pos

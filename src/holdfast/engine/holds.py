@@ -168,7 +168,9 @@ def render_hold(spec: HoldSpec, resolve: Resolve) -> RenderedHold:
         context = {name: showing.value(each, f"context.{name}") for name, each in spec.context.items()}
     except UnshowableError as error:
         raise UnaskableError(f"its {error}") from error
-    return RenderedHold(prompt if isinstance(prompt, str) else _text_or_reason(prompt), context, showing.warnings)
+    return RenderedHold(
+        prompt if isinstance(prompt, str) else _text_or_reason(prompt), context, showing.warnings
+    )
 
 
 def _text_or_reason(value: object) -> str:

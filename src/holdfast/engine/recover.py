@@ -21,7 +21,13 @@ from holdfast.engine import (
 )
 from holdfast.engine.dataflow import CannotContinueError
 from holdfast.engine.decision import Decision, consume, node_of
-from holdfast.engine.messages import HandlerFinished, EvidenceArrived, SubstepEvidence, RunRecovered, ResumeRequested
+from holdfast.engine.messages import (
+    EvidenceArrived,
+    HandlerFinished,
+    ResumeRequested,
+    RunRecovered,
+    SubstepEvidence,
+)
 from holdfast.model.apply import apply_record
 from holdfast.model.child_scopes import PARENTS
 from holdfast.model.graph import Node, NodeKind
@@ -47,7 +53,11 @@ def _pick_up(decision: Decision, execution: Exec, node: Node) -> None:
     if SETTLED in execution.subs:
         return
     waits_to_open = execution.phase in ("work", "children") and node.kind in OPENED
-    if waits_to_open and breakpoints.is_untouched(execution) and breakpoints.is_at_breakpoint(decision, execution):
+    if (
+        waits_to_open
+        and breakpoints.is_untouched(execution)
+        and breakpoints.is_at_breakpoint(decision, execution)
+    ):
         breakpoints.pause(decision, execution)
         return
     if node.kind is NodeKind.hold and execution.phase == "work":
@@ -173,7 +183,11 @@ def on_evidence_arrived(decision: Decision, message: EvidenceArrived) -> None:
     """Evidence after the doubt was asked: it is resolved by what the fenced worker told (D-17)."""
     told = message.told
     for execution in decision.pos.execs.values():
-        if isinstance(told, HandlerFinished) and execution.intent == message.intent and execution.phase == "doubt":
+        if (
+            isinstance(told, HandlerFinished)
+            and execution.intent == message.intent
+            and execution.phase == "doubt"
+        ):
             told.inbox = message.inbox
             settle.on_handler_finished(decision, told)
             return

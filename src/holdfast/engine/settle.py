@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.engine import breakpoints, child_scopes, end, failures, holds, timers, unknown_outcomes
-from holdfast.engine.dataflow import EdgePropagation, CannotContinueError, chosen_edges
+from holdfast.engine.dataflow import CannotContinueError, EdgePropagation, chosen_edges
 from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk import walk_on
@@ -134,7 +134,9 @@ def _move_on(
     return flow.opened
 
 
-def _fired(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished, *, failed: bool) -> list[int]:
+def _fired(
+    graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished, *, failed: bool
+) -> list[int]:
     if message.reroute is not None:
         target = graph.index[message.reroute]
         return [e for e in graph.out[execution.node] if graph.target[e] == target][:1]
@@ -223,7 +225,9 @@ def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
     try:
         scope.tree.finish()
     except StateError as clash:
-        problem = CannotContinueError("state_mismatch", f"the branches do not merge at the end: {clash.message}", "")
+        problem = CannotContinueError(
+            "state_mismatch", f"the branches do not merge at the end: {clash.message}", ""
+        )
         end.fail_run(decision, problem)
         return
     body.moves.append(("C", scope.path, 0, 0))

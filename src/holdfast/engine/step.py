@@ -20,18 +20,18 @@ from holdfast.engine import (
 )
 from holdfast.engine.decision import Decision, ValueChecker
 from holdfast.engine.messages import (
-    HoldAnswered,
     BreakpointsSet,
     CancelRequested,
     CodeChanged,
-    SubstepDoubted,
-    HandlerFinished,
-    HoldUnanswered,
     EvidenceArrived,
-    Message,
-    RunRecovered,
-    ResumeRequested,
+    HandlerFinished,
     HandlersStopped,
+    HoldAnswered,
+    HoldUnanswered,
+    Message,
+    ResumeRequested,
+    RunRecovered,
+    SubstepDoubted,
     TimerFired,
 )
 from holdfast.model.graph import Graph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine import child_scopes, end, failures, settle
-from holdfast.engine.dataflow import EdgePropagation, CannotContinueError
+from holdfast.engine.dataflow import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, consume, node_of
 from holdfast.engine.messages import HandlerFinished, TimerFired
 from holdfast.model.apply import apply_record

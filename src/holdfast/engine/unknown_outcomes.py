@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.engine import failures, holds, settle
 from holdfast.engine.decision import Decision, node_of
-from holdfast.engine.messages import SubstepDoubted, HandlerFinished
+from holdfast.engine.messages import HandlerFinished, SubstepDoubted
 from holdfast.model.graph import InDoubt, Node
 from holdfast.model.position import Exec
 from holdfast.model.record_bodies import ErrorInfo

@@ -6,7 +6,7 @@ the first by target's name. Goal gates are checked when the walk comes to its en
 
 from __future__ import annotations
 
-from holdfast.engine.dataflow import EdgePropagation, CannotContinueError, is_loop_exhausted
+from holdfast.engine.dataflow import CannotContinueError, EdgePropagation, is_loop_exhausted
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk_state import PLAIN, SKIPS_BY, ConditionResolver, label_of, note_outcome, outcome_of
 from holdfast.model.expr import truthy
@@ -134,7 +134,9 @@ def _restart(flow: EdgePropagation, edge: int) -> None:
     restarts = int(scope.walk.get("restarts", 0))
     if restarts >= limit:
         name = graph.edges[edge].source
-        raise CannotContinueError("loop_limit", f"{name!r} began the walk anew {restarts} times, the limit", name)
+        raise CannotContinueError(
+            "loop_limit", f"{name!r} began the walk anew {restarts} times, the limit", name
+        )
     # Of this step itself a replay still needs to know what it said (D-26).
     said = {key: scope.walk[key] for key in ("label", "suggested", SKIPS_BY) if key in scope.walk}
     scope.walk.clear()
@@ -208,7 +210,9 @@ def _route_failure(flow: EdgePropagation, node: int) -> None:
         raise CannotContinueError("node_failed", why, name)
     jumps = dict(flow.scope.walk.get("fail_jumps", {}))
     if jumps.get(name, 0) >= flow.graph.spec.max_goal_jumps:
-        raise CannotContinueError("loop_limit", f"{name!r} failed {jumps[name]} times and went to its retry target", name)
+        raise CannotContinueError(
+            "loop_limit", f"{name!r} failed {jumps[name]} times and went to its retry target", name
+        )
     jumps[name] = jumps.get(name, 0) + 1
     flow.scope.walk["fail_jumps"] = jumps
     _jump(flow, targets[0])

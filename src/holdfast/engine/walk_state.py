@@ -107,7 +107,9 @@ def with_walk_fields(graph: Graph, scope: Scope, execution: Exec, message: Handl
 class ConditionResolver:
     """How conditions read the state after a step, whether its changes are made already or not."""
 
-    def __init__(self, scope: Scope, execution: Exec, message: HandlerFinished, extra: dict[str, Any]) -> None:
+    def __init__(
+        self, scope: Scope, execution: Exec, message: HandlerFinished, extra: dict[str, Any]
+    ) -> None:
         self._scope, self._execution, self._extra = scope, execution, extra
         self._changes = {op[1]: op[3] for op in message.ops if op[0] == "scratch" and op[2] == "set"}
 

@@ -16,7 +16,7 @@ from holdfast.holds.actions import resolve
 from holdfast.holds.actions.answers import Submission, read_body
 from holdfast.holds.actions.change import load_visible, record_refusal
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.resolve import ResolveResult, ResolveConditions
+from holdfast.holds.actions.resolve import ResolveConditions, ResolveResult
 from holdfast.holds.comment_methods import CommentMethods, When
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.terms import Actor
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holdfast.holds.queries.audit import AuditCheck, SignedHead
     from holdfast.holds.queries.history import Entry
     from holdfast.holds.queries.list import HoldPage
-    from holdfast.holds.queries.metrics import Lasting, HoldMetrics
+    from holdfast.holds.queries.metrics import HoldMetrics, Lasting
     from holdfast.store.protocols import Store
 
 Body = Mapping[str, Any] | str
@@ -144,7 +144,9 @@ class HoldService(CommentMethods):
             raise AnswerInvalidError("an answer is given as a body or by name, not as both.")
         else:
             said = named if body is None else await self._read(actor, hold, body)
-        terms = ResolveConditions(if_match=if_match, idempotency_key=idempotency_key, link=link, reason=reason)
+        terms = ResolveConditions(
+            if_match=if_match, idempotency_key=idempotency_key, link=link, reason=reason
+        )
         return await resolve.resolve(self.office, actor, hold, said, terms)
 
     async def answer(
@@ -194,7 +196,9 @@ class HoldService(CommentMethods):
         """One decision on many, each by itself; a preview says what would be and writes nothing."""
         from holdfast.holds.actions import bulk
 
-        return await bulk.bulk(self.office, actor, holds, read_submission(body), preview=preview, versions=versions)
+        return await bulk.bulk(
+            self.office, actor, holds, read_submission(body), preview=preview, versions=versions
+        )
 
     async def cancel(
         self, actor: Actor, hold: str, *, reason: str = "cancelled", if_match: int | None = None

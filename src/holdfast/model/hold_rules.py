@@ -56,7 +56,8 @@ def decision_for_flow(resolution: Mapping[str, Any]) -> dict[str, Any]:
     told = {name: value for name, value in resolution.items() if name not in _HIDDEN_FROM_FLOW}
     if told.get("votes"):
         told["votes"] = [
-            {name: value for name, value in vote.items() if name not in _HIDDEN_FROM_FLOW} for vote in told["votes"]
+            {name: value for name, value in vote.items() if name not in _HIDDEN_FROM_FLOW}
+            for vote in told["votes"]
         ]
     return told
 

@@ -220,7 +220,9 @@ class _Reader:
     # ------------------------------------------------------------------ how many it takes
     def approval(self, given: Any) -> ApprovalTerms:
         try:
-            found = given if isinstance(given, ApprovalTerms) else msgspec.convert(_plain(given), ApprovalTerms)
+            found = (
+                given if isinstance(given, ApprovalTerms) else msgspec.convert(_plain(given), ApprovalTerms)
+            )
         except msgspec.ValidationError as error:
             self._no("approval", f"cannot be read: {error}")
             return ApprovalTerms()
@@ -265,7 +267,9 @@ def _people_faults(found: ApprovalTerms) -> Iterator[str]:
                 yield f"has {clean_text(repr(text), 80)} in `{field}`: {fault}"
 
 
-def ask_faults(assignee: Any, priority: Any, agreed: ParsedTerms, options: Sequence[Option] | None) -> Iterator[str]:
+def ask_faults(
+    assignee: Any, priority: Any, agreed: ParsedTerms, options: Sequence[Option] | None
+) -> Iterator[str]:
     """What is wrong with a question that no compiler has seen."""
     known = isinstance(assignee, str) or assignee is None
     fault = assignee_fault(assignee or "") if known else "it is no text"

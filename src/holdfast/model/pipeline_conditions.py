@@ -234,7 +234,9 @@ def read_clauses(text: str) -> ParsedCondition:
         for joint, piece, start in _pieces(text):
             reader.piece(joint, piece, start)
         reader.done(len(text))
-    return ParsedCondition(tuple(map(tuple, reader.alternatives)), tuple(reader.problems), tuple(reader.extensions))
+    return ParsedCondition(
+        tuple(map(tuple, reader.alternatives)), tuple(reader.problems), tuple(reader.extensions)
+    )
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str, int]]:
@@ -259,7 +261,9 @@ class _Reader:
 
     def extension(self, operator: str, offset: int) -> None:
         known = "conditions know =, != and && only"
-        self.extensions.append(ConditionProblem(f"the operator {operator} is an extension: {known}", offset + 1))
+        self.extensions.append(
+            ConditionProblem(f"the operator {operator} is an extension: {known}", offset + 1)
+        )
 
     def piece(self, joint: str, piece: str, start: int) -> None:
         if joint == "||":

@@ -144,10 +144,10 @@ class Program:
     def changed_parts(self, old: Mapping[str, str]) -> frozenset[str]:
         """Parts of the code that are not what they were and do not say that they may stand for it."""
         return frozenset(
-            part for part, mark in old.items() if part in self.code and not self.goes_on_with(part, mark)
+            part for part, mark in old.items() if part in self.code and not self.accepts_code(part, mark)
         )
 
-    def goes_on_with(self, part: str, mark: str) -> bool:
+    def accepts_code(self, part: str, mark: str) -> bool:
         """Whether the code of `part` (a node, or a node of a sub-flow) may stand for the code so marked."""
         if self.code.get(part, "") == mark:
             return True

@@ -152,7 +152,7 @@ def _fields_of(value: Any) -> dict[str, Any] | None:
 def redact_known_secrets(value: Any) -> Any:
     """A copy of plain data in which every text is free of the secrets that this process has met."""
     if isinstance(value, str):
-        return redactor.hide(value)
+        return redactor.redact(value)
     if isinstance(value, Mapping):
         return {key: redact_known_secrets(part) for key, part in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):

@@ -120,7 +120,9 @@ class MappingShape(Shape):
 
     def __init__(self, cls: Any) -> None:
         super().__init__(cls)
-        self.parts = tuple(FieldDeclaration(name=name, annotation=what) for name, what in field_types(cls).items())
+        self.parts = tuple(
+            FieldDeclaration(name=name, annotation=what) for name, what in field_types(cls).items()
+        )
 
 
 class DataclassShape(Shape):

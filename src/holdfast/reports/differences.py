@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.checkpoint.diff_result import Diff, NodeDiff
-from holdfast.drawing import Highlight, Picture, PictureEdge, NodeOverlay, from_graph
+from holdfast.drawing import Highlight, NodeOverlay, Picture, PictureEdge, from_graph
 from holdfast.model.graph import Edge, Graph
 from holdfast.runs.history.versions import reader_at
 from holdfast.runs.history.visits import place_of
@@ -83,7 +83,8 @@ def _with_removed(after: Picture, before: Picture) -> Picture:
     ]
     fresh = {node.id for node in after.nodes} - {node.id for node in before.nodes}
     kept = [
-        msgspec.structs.replace(node, mark=Highlight.added) if node.id in fresh else node for node in after.nodes
+        msgspec.structs.replace(node, mark=Highlight.added) if node.id in fresh else node
+        for node in after.nodes
     ]
     return Picture(
         nodes=(*kept, *nodes), edges=(*(_newer(edge, old) for edge in after.edges), *lost), title=after.title

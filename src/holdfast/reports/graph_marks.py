@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from holdfast.drawing import Highlight, Picture, State, NodeOverlay, from_graph
+from holdfast.drawing import Highlight, NodeOverlay, Picture, State, from_graph
 from holdfast.model.graph import Edge, Graph
 from holdfast.types.human_time import human_duration
 
@@ -23,7 +23,9 @@ STATES: Final[Mapping[str, State]] = {
 }
 
 
-def run_overlay_picture(graph: Graph, told: Mapping[str, NodeOverlay], taken: Collection[str], *, expand: bool) -> Picture:
+def run_overlay_picture(
+    graph: Graph, told: Mapping[str, NodeOverlay], taken: Collection[str], *, expand: bool
+) -> Picture:
     """`told` and `taken` by place: the path of the graph, then the name of the node or edge."""
 
     def mark(path: str, edge: Edge) -> Highlight:

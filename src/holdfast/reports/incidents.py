@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.runs.history.story import VisitDetail, QuestionDetail, StoryRemark, Story, AttemptDetail
+from holdfast.runs.history.story import AttemptDetail, QuestionDetail, Story, StoryRemark, VisitDetail
 from holdfast.types.human_time import human_duration
 
 _INCIDENT_REMARKS = frozenset({"fell_back", "damaged", "uncheckpointed", "failing"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from holdfast.drawing import EdgeStyle, Highlight, Picture, PictureEdge, PictureNode, NodeShape, NodeOverlay
+from holdfast.drawing import EdgeStyle, Highlight, NodeOverlay, NodeShape, Picture, PictureEdge, PictureNode
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.handler_kinds import kind_of
 

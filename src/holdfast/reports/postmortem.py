@@ -13,7 +13,7 @@ from holdfast.errors import BlobMissingError, CheckpointCorruptError
 from holdfast.reports.incidents import Incident, find_incidents
 from holdfast.reports.story_graph import story_picture
 from holdfast.runs.history.checkpoints import make_checkpoint
-from holdfast.runs.history.story import VisitDetail, QuestionDetail, StoryRemark, Story
+from holdfast.runs.history.story import QuestionDetail, Story, StoryRemark, VisitDetail
 from holdfast.runs.history.story_loader import load_story
 from holdfast.runs.history.versions import reader_at
 

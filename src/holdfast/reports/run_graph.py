@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.drawing import Picture, State, NodeOverlay
+from holdfast.drawing import NodeOverlay, Picture, State
 from holdfast.model.graph import Graph
 from holdfast.reports.graph_marks import STATES, notes, run_overlay_picture
 from holdfast.runs.history.visits import NodeSum, NodeVisit, Visits
@@ -14,12 +14,17 @@ _FIRST = ("failed", "asking", "running", "waiting", "ready", "unknown")
 
 def picture_of(graph: Graph, visits: Visits, *, expand: bool = False, interrupted: bool = False) -> Picture:
     """`interrupted`: nobody has the run, so what was running is only ready to go on."""
-    return run_overlay_picture(graph, overlays_by_path(visits, interrupted=interrupted), visits.edges, expand=expand)
+    return run_overlay_picture(
+        graph, overlays_by_path(visits, interrupted=interrupted), visits.edges, expand=expand
+    )
 
 
 def overlays_by_path(visits: Visits, *, interrupted: bool = False) -> dict[str, NodeOverlay]:
     """Of each node that was visited, by the nodes that lead to it."""
-    return {path: _node_overlay(path, node, visits, interrupted=interrupted) for path, node in visits.nodes.items()}
+    return {
+        path: _node_overlay(path, node, visits, interrupted=interrupted)
+        for path, node in visits.nodes.items()
+    }
 
 
 def _node_overlay(path: str, node: NodeSum, visits: Visits, *, interrupted: bool) -> NodeOverlay:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.drawing import Picture, State, NodeOverlay
+from holdfast.drawing import NodeOverlay, Picture, State
 from holdfast.model.graph import Graph
 from holdfast.reports.graph_marks import STATES, notes, run_overlay_picture
-from holdfast.runs.history.story import VisitDetail, Story
+from holdfast.runs.history.story import Story, VisitDetail
 from holdfast.runs.history.visits import place_of
 
 

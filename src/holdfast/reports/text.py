@@ -10,7 +10,7 @@ from holdfast.checkpoint.diff import Change, show, show_text
 from holdfast.reports.incidents import error_text
 from holdfast.reports.postmortem import Postmortem
 from holdfast.runs.history.decision_text import ended_text
-from holdfast.runs.history.story import Alteration, CallDetail, VisitDetail, QuestionDetail, AttemptDetail
+from holdfast.runs.history.story import Alteration, AttemptDetail, CallDetail, QuestionDetail, VisitDetail
 from holdfast.types.clock import to_datetime
 from holdfast.types.human_time import clock_time, human_duration
 

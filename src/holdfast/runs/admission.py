@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 WaitCallback = Callable[[LimitReachedError], None]
 
-_held_limits: ContextVar[tuple[str, ...]] = ContextVar("gates whose places the runs around here have", default=())
+_held_limits: ContextVar[tuple[str, ...]] = ContextVar(
+    "gates whose places the runs around here have", default=()
+)
 
 
 class QueuedRun(msgspec.Struct, frozen=True):
@@ -36,7 +38,9 @@ class QueuedRun(msgspec.Struct, frozen=True):
 # ---------------------------------------------------------------------- where a run stands
 
 
-def limits_for_new_run(program: Program, values: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[str, list[LimitRow]]:
+def limits_for_new_run(
+    program: Program, values: Mapping[str, Any], own: Mapping[str, Any]
+) -> tuple[str, list[LimitRow]]:
     """The gate of a new run, and what its flow declares. `values`: what it starts with; `own`: its names.
 
     Raises StateError where the input has not what the key is made of."""
@@ -122,7 +126,9 @@ async def claim_in_turn(
         await service.store.wait_change(service.runtime.settings.poll)
 
 
-async def _require_no_circle(service: RunService, run: RunId, error: LimitReachedError, *, created: bool) -> None:
+async def _require_no_circle(
+    service: RunService, run: RunId, error: LimitReachedError, *, created: bool
+) -> None:
     gate = str(error.facts["gate"])
     if root_of(gate) not in _held_limits.get() or not error.facts["full"]:
         return

@@ -93,7 +93,7 @@ def refs_in(value: Any) -> Iterator[BlobRef]:
 
 def _decrypted(vault: FieldCipher, data: bytes, address: bytes, digest: bytes) -> bytes:
     try:
-        return vault.open_blob(data, address)
+        return vault.decrypt_blob(data, address)
     except CheckpointCorruptError as error:
         raise BlobMissingError(
             f"The blob {digest.hex()} that a checkpoint names is damaged: what lies at {address.hex()} "
@@ -108,7 +108,11 @@ class BlobStore:
 
     def __init__(self, store: Store, objects: Objects | None, tenant: str | None = None) -> None:
         self.store = store
-        self.objects = objects if objects is None or isinstance(objects, StoreErrorObjects) else StoreErrorObjects(objects)
+        self.objects = (
+            objects
+            if objects is None or isinstance(objects, StoreErrorObjects)
+            else StoreErrorObjects(objects)
+        )
         self.tenant = tenant
         self.vaulted = encrypted_store_within(store)
 
@@ -140,7 +144,7 @@ class BlobStore:
             return digest, data
         vault, tenant = self.vaulted.vault, self.tenant or DEFAULT_TENANT
         address = vault.address(digest, tenant)
-        return address, vault.close_blob(data, address, tenant)
+        return address, vault.encrypt_blob(data, address, tenant)
 
     async def fetch(self, ref: BlobRef, registry: TypeRegistry) -> Any:
         data = await self._get(ref.digest)

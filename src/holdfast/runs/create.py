@@ -25,7 +25,7 @@ from holdfast.runs.typed_values import TypedValues
 from holdfast.store.protocols import FlowRow, NewRun
 from holdfast.types.ids import DEFAULT_TENANT, RunId, is_id, new_run_id
 from holdfast.types.record import Record
-from holdfast.types.text import require_text, clean_text
+from holdfast.types.text import clean_text, require_text
 
 if TYPE_CHECKING:
     from holdfast.model.program import Program
@@ -51,7 +51,9 @@ def check_options(names: Mapping[str, Any], priority: Any, mode: Any) -> None:
             hint="Give a version-4 UUID in lower case; a name of your own goes into idempotency_key=.",
         )
     if priority is not None and (type(priority) is not int or abs(priority) > MAX_PRIORITY):
-        raise InputError(f"priority {clean_text(repr(priority), 80)} is not a whole number up to {MAX_PRIORITY:,}.")
+        raise InputError(
+            f"priority {clean_text(repr(priority), 80)} is not a whole number up to {MAX_PRIORITY:,}."
+        )
     if mode is not None and mode not in MODES:
         raise InputError(f"mode {clean_text(repr(mode), 80)} is none of {', '.join(MODES)}.")
 
@@ -137,14 +139,14 @@ async def prepare(
             service.store, program, deployment, tenant=tenant, instance_key=instance_key
         )
         own |= kept
-    service.runtime.carry(program)
+    service.runtime.register(program)
     spec, now = program.graph.spec, service.store.now()
     start, scratch = program.schema.start(given)
     if program.graph.dialect:
         scratch = {**spec.defaults, **scratch}
     gate, gates = limits_for_new_run(program, scratch, names)
     decision = _begun(program, run_id, (start, scratch), mode or spec.mode, now, own)
-    await service.keep_flow(program)
+    await service.store_flow(program)
     new = NewRun(
         id=RunId(decision.pos.run),
         tenant=tenant,
@@ -191,9 +193,11 @@ def _begun(
     )
 
 
-async def _encoded_records(service: RunService, program: Program, decision: Decision, tenant: str) -> list[Record]:
+async def _encoded_records(
+    service: RunService, program: Program, decision: Decision, tenant: str
+) -> list[Record]:
     """The first records as they are stored; their large values are put away before them."""
-    sealer = service.runtime.sealer_of(program)
+    sealer = service.runtime.codec_for(program)
     records: list[Record] = []
     for record, body in decision.records:
         blobs = sealer.seal(record, body, 0)

@@ -122,7 +122,7 @@ async def _end_unread(service: RunService, row: RunRow, reason: str, by: str) ->
     store, now = service.store, service.store.now()
     asked = EventRow(0, now, "run.cancel_requested", msgspec.json.encode({"reason": reason, "by": by}))
     want = ClaimRequest(worker=service.runtime.worker, ttl=_TTL, run=row.id)
-    claim = await store.exhume(want, event=asked)
+    claim = await store.claim_dead(want, event=asked)
     if claim is None:
         return await _require_dead(service, row.id)
     _, mail = await store.pending(row.id)

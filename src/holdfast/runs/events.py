@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.runs.service import RunService
     from holdfast.store.protocols import RunRow
 
-__all__ = ["RunReader", "bare_events", "reader_of", "read_events"]
+__all__ = ["RunReader", "bare_events", "read_events", "reader_of"]
 
 
 async def read_events(service: RunService, row: RunRow, *, after: int, limit: int) -> list[Event]:
@@ -49,7 +49,10 @@ async def hide_secrets(service: RunService, row: RunRow, told: list[Event]) -> l
         service.acquainted.add(row.id)
         await load(service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk)
     secrets = reader.graph.secrets
-    return [msgspec.structs.replace(event, data=redact_known_secrets(masked(event.data, secrets))) for event in told]
+    return [
+        msgspec.structs.replace(event, data=redact_known_secrets(masked(event.data, secrets)))
+        for event in told
+    ]
 
 
 async def bare_events(

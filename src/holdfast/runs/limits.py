@@ -59,7 +59,7 @@ class LimitService:
         """In place of what the flow declares. What is not given is not limited. Raises SettingsError."""
         gate = _limit_row(name, concurrency, rate)
         await self._require_keyed(name)
-        await self._store.put_gate(gate)
+        await self._store.put_limit(gate)
         return await self._one(name)
 
     async def change(
@@ -77,7 +77,7 @@ class LimitService:
 
     async def clear(self, name: str) -> Limit | None:
         """What the flow declares holds again; None where it declares nothing. Raises NotFoundError."""
-        if not await self._store.drop_gate(name):
+        if not await self._store.drop_limit(name):
             raise NotFoundError(
                 f"nobody has set a limit {name!r} here.", hint="`holdfast limits list` shows those that hold."
             )

@@ -123,7 +123,7 @@ async def _exact_reader(service: RunService, row: RunRow) -> RunReader:
     """Values of types that are not loaded here stay as they lie there, so that they can be written back."""
     program = service.runtime.programs.get(row.version)
     if program is not None and not row.migrated:
-        return RunReader(program.graph, service.runtime.sealer_of(program), True)
+        return RunReader(program.graph, service.runtime.codec_for(program), True)
     stored = await service.store.flow(row.flow, row.version)
     if stored is None:
         raise FlowNotFoundError(
@@ -232,7 +232,9 @@ def _is_old(service: RunService, row: RunRow, retention: Retention) -> bool:
     return (row.ended_at or row.updated_at) < service.store.now() - int(age * 1e6)
 
 
-async def apply_item(service: RunService, share: RetentionItem, retention: Retention, done: CleanupResult) -> None:
+async def apply_item(
+    service: RunService, share: RetentionItem, retention: Retention, done: CleanupResult
+) -> None:
     """Do what the plan says; a run that went on meanwhile is left alone, and so is one that others took."""
     if share.whole:
         done.runs += await service.store.delete_run(share.run, ended=True)

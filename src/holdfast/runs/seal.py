@@ -7,7 +7,16 @@ from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint import Blob, TypeRegistry, pack, record_digest, encode_body, spill, unpack, decode_body
+from holdfast.checkpoint import (
+    Blob,
+    TypeRegistry,
+    decode_body,
+    encode_body,
+    pack,
+    record_digest,
+    spill,
+    unpack,
+)
 from holdfast.checkpoint.envelope import MAX_SIZE, encode_packed
 from holdfast.checkpoint.shapes import kind_of
 from holdfast.errors import CheckpointCorruptError, SchemaTooNewError, ValueTooLargeError

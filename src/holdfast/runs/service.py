@@ -22,7 +22,7 @@ from holdfast.runs import create, retention
 from holdfast.runs.admission import QueuedRun
 from holdfast.runs.create import break_places
 from holdfast.runs.driver.runtime import Runtime
-from holdfast.runs.events import reader_of, read_events
+from holdfast.runs.events import read_events, reader_of
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
 from holdfast.runs.resume_events import Progress
 from holdfast.store.lost_history import require_whole
@@ -97,7 +97,7 @@ class RunService:
             return QueuedRun(row)
         return Claim(Lease(row.id, row.key, row.term, self.runtime.worker), row), pos
 
-    async def keep_flow(self, program: Program) -> None:
+    async def store_flow(self, program: Program) -> None:
         """Store the graph, so that runs can be read without code, and what the code consists of (D-34)."""
         await create.store_flow(self, program)
 
@@ -184,7 +184,7 @@ class RunService:
         await withdraw_holds(self.store, row.id, by=by)
         return await self.get(run)
 
-    async def ask_resume(
+    async def request_resume(
         self,
         run: str,
         *,

@@ -33,7 +33,9 @@ async def answer_text(
     none is named, HoldNotFoundError where none is, HoldDecidedError where somebody was first.
     """
     row = await service.get(run)
-    said_before = None if actor is None or key is None else await answered_under_key(service, row.id, actor, key)
+    said_before = (
+        None if actor is None or key is None else await answered_under_key(service, row.id, actor, key)
+    )
     asked = said_before or await _question(service, row.id, hold)
     if actor is not None:
         # Whether they may see it comes first: what its answers are is told to nobody else.

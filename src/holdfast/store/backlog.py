@@ -36,7 +36,9 @@ class LimitBacklog(msgspec.Struct, frozen=True):
     since: int
 
 
-def lane_figures(lanes: Sequence[LaneBacklog], lined: Iterable[LimitBacklog], porter: Admission | None, now: int) -> list[LaneFigures]:
+def lane_figures(
+    lanes: Sequence[LaneBacklog], lined: Iterable[LimitBacklog], porter: Admission | None, now: int
+) -> list[LaneFigures]:
     """`porter` None: nobody stands at a gate."""
     passing: Counter[str] = Counter()
     oldest = {lane.name: lane.since for lane in lanes if lane.since is not None}

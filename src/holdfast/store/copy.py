@@ -177,7 +177,7 @@ class MoveSource(MoveEndpoint, Protocol):
         """Moved for good."""
         ...
 
-    async def lift(self) -> None:
+    async def cancel_move(self) -> None:
         """As if no move had begun."""
         ...
 
@@ -197,7 +197,9 @@ class MoveTarget(MoveEndpoint, Protocol):
 
     async def reached(self) -> dict[str, CopyProgress]: ...
 
-    async def put(self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress) -> bool:
+    async def put(
+        self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress
+    ) -> bool:
         """The rows, and how far it came, in one transaction. False: somebody else was faster."""
         ...
 

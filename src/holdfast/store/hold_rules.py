@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from holdfast.errors import BlobMissingError, StoreError
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS
-from holdfast.types.hold import HoldChange, HoldRow, NewHold, ChangeRefusal, facts_digest
+from holdfast.types.hold import ChangeRefusal, HoldChange, HoldRow, NewHold, facts_digest
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.status import HoldStatus
 

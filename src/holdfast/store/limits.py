@@ -112,7 +112,7 @@ class Admission:
         self.opens_at = opens if self.opens_at is None else min(self.opens_at, opens)
         return False
 
-    def open_lines(self, lines: Iterable[str]) -> list[str]:
+    def open_queues(self, lines: Iterable[str]) -> list[str]:
         """Of lines (see `line_of`), those whose first gate is open."""
         return [line for line in lines if self._open(line[1:], line.startswith("+"))]
 

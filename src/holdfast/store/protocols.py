@@ -33,6 +33,7 @@ from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death, FleetFigures, WorkerRow
 from holdfast.types.hold import (
+    ChangeRefusal,
     Due,
     HoldChange,
     HoldFilter,
@@ -40,7 +41,6 @@ from holdfast.types.hold import (
     HoldOrder,
     HoldRow,
     Note,
-    ChangeRefusal,
 )
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.limit_rows import LimitRow
@@ -57,7 +57,7 @@ class LimitRows(Protocol):
     gate's `concurrency` never have a lease (one that lapsed counts until it is reclaimed), and in no span of
     `per` do more than `rate` runs start, which is: are claimed while they are pending."""
 
-    async def put_gate(self, gate: LimitRow) -> LimitRow:
+    async def put_limit(self, gate: LimitRow) -> LimitRow:
         """What a flow declares, or what an operator fixed; the two do not change each other. With a fixed
         gate of a whole flow its live runs that stand at none come to it."""
         ...
@@ -69,7 +69,7 @@ class LimitRows(Protocol):
         keys that runs stand at just now, though they have no gate of their own (`updated_at` 0)."""
         ...
 
-    async def drop_gate(self, name: str, *, fixed: bool = True) -> bool:
+    async def drop_limit(self, name: str, *, fixed: bool = True) -> bool:
         """What an operator fixed, so that what the flow declares holds again; not `fixed`: that, until
         somebody declares it anew."""
         ...
@@ -118,7 +118,7 @@ class Workers(Protocol):
         """The oldest first. Written by `reclaim` for leases that lapsed while their run was under way."""
         ...
 
-    async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
+    async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
         """The dead run `want.run` for whoever ends it: as if it were asked to go on and claimed at once, past
         its gate, so that no worker loads it between. None where it is no dead run (any more)."""
         ...
@@ -644,7 +644,7 @@ class Reencryption(Protocol):
 
     async def blobs_of(self, run: RunId) -> list[bytes]: ...
 
-    async def refer_instead(self, run: RunId, old: bytes, new: bytes) -> None:
+    async def replace_blob_reference(self, run: RunId, old: bytes, new: bytes) -> None:
         """The run refers to the blob `new`, which is stored, in place of `old`."""
         ...
 

@@ -47,7 +47,7 @@ class FakeClock:
         if seconds <= 0:
             await asyncio.sleep(0)
             return
-        sleeper = self._lie_down(seconds)
+        sleeper = self._add_sleeper(seconds)
         try:
             if self._auto:
                 await self._move_when_idle(sleeper)
@@ -79,7 +79,7 @@ class FakeClock:
         with self._lock:
             self._set += micros(by)
 
-    def _lie_down(self, seconds: float) -> _Sleeper:
+    def _add_sleeper(self, seconds: float) -> _Sleeper:
         with self._lock:
             until = self._micros + round(seconds * MICROS)
             sleeper = _Sleeper(until, asyncio.get_running_loop().create_future())

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from holdfast.testing.recorded_effects import DECIDING, NO, YES, PlannedAction, ActingPerson, perform
+from holdfast.testing.recorded_effects import DECIDING, NO, YES, ActingPerson, PlannedAction, perform
 from holdfast.types.clock import micros
 from holdfast.types.duration import parse_duration
 from holdfast.types.status import HoldStatus, RunStatus
@@ -172,14 +172,14 @@ class Human:
         while result.waiting:
             if result.status is RunStatus.waiting:
                 await self._let_time_pass(store)
-            elif not await self._reply(result.holds, store) and not await self._let_stand(
+            elif not await self._reply(result.holds, store) and not await self._confirm_placed(
                 result.holds, store
             ):
                 break
             result = await flow.resume(result.run_id, on=self.hf)
         return result
 
-    async def _let_stand(self, holds: Sequence[HoldRow], store: Store) -> bool:
+    async def _confirm_placed(self, holds: Sequence[HoldRow], store: Store) -> bool:
         """A decision that nobody takes back is made when its window is over."""
         placed = [hold.placed_until for hold in holds if hold.placed_until is not None]
         if placed:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast
 import msgspec
 
 from holdfast.errors import InputError
-from holdfast.torture.trial_log import CallBegun, CallId, CallEnded, Note
+from holdfast.torture.trial_log import CallBegun, CallEnded, CallId, Note
 from holdfast.types.hold import HoldRow
 
 IN_DOUBT: Final = "in_doubt"

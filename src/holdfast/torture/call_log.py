@@ -17,9 +17,9 @@ from holdfast.model.program import NodeHandler, Program
 from holdfast.runs.context.context import Context
 from holdfast.runs.context.substeps import SubstepCall
 from holdfast.runs.context.threads import Suspended
-from holdfast.telemetry import on_substep, current_place
+from holdfast.telemetry import current_place, on_substep
 from holdfast.torture.boundaries import AFTER, BEFORE, Watcher
-from holdfast.torture.trial_log import CallBegun, CallId, CallEnded, TrialLog
+from holdfast.torture.trial_log import CallBegun, CallEnded, CallId, TrialLog
 from holdfast.torture.undeclared_effects import current
 
 Fn = Callable[..., Any]

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.torture.trial import TrialResult
-from holdfast.torture.trial_log import CallBegun, CallId, Doubt, CallEnded
+from holdfast.torture.trial_log import CallBegun, CallEnded, CallId, Doubt
 
 OUTSIDE: Final = frozenset({"write", "external"})
 _SHOWN = 120
@@ -76,7 +76,9 @@ class Baseline(msgspec.Struct, frozen=True):
         return folded
 
 
-def differences(calm: TrialResult, seen: TrialResult, steady: Baseline | None = None) -> list[TrialDifference]:
+def differences(
+    calm: TrialResult, seen: TrialResult, steady: Baseline | None = None
+) -> list[TrialDifference]:
     """Without those that two undisturbed runs show as well."""
     steady = steady or Baseline()
     found = [d for d in set(_all(calm, seen, steady)) if (d.kind, d.what) not in steady.ignored]
@@ -92,7 +94,9 @@ def _all(calm: TrialResult, seen: TrialResult, steady: Baseline) -> Iterator[Tri
     yield from _asked(calm.ending.holds, seen.ending.holds)
     was, now = calm.ending, seen.ending
     if (was.status, was.error) != (now.status, now.error):
-        text = f"it ends {_status_text(now.status, now.error)} instead of {_status_text(was.status, was.error)}"
+        text = (
+            f"it ends {_status_text(now.status, now.error)} instead of {_status_text(was.status, was.error)}"
+        )
         yield TrialDifference("status", "run", text)
     if not person_decided(seen):
         yield from _values("state", was.state, now.state)
@@ -160,7 +164,9 @@ def _values(where: str, was: Any, now: Any) -> Iterator[TrialDifference]:
             else:
                 yield _absent(where, key, old, new)
     elif was != now:
-        yield TrialDifference(where.partition(".")[0], where, f"{where} is {_short(now)} instead of {_short(was)}")
+        yield TrialDifference(
+            where.partition(".")[0], where, f"{where} is {_short(now)} instead of {_short(was)}"
+        )
 
 
 def _times_in(value: dict[str, Any]) -> set[str]:

@@ -17,11 +17,19 @@ from holdfast.model.graph import Node
 from holdfast.runs.driver.runtime import RunSettings
 from holdfast.runs.service import RunService
 from holdfast.torture import undeclared_effects
-from holdfast.torture.answers import IN_DOUBT, Answers, Policy, TrialAnswer, doubted_call, reply_to, resolve_doubt
-from holdfast.torture.boundaries import Point, NullWatcher, RecordingWatcher, KillingWatcher, Watcher
+from holdfast.torture.answers import (
+    IN_DOUBT,
+    Answers,
+    Policy,
+    TrialAnswer,
+    doubted_call,
+    reply_to,
+    resolve_doubt,
+)
+from holdfast.torture.boundaries import KillingWatcher, NullWatcher, Point, RecordingWatcher, Watcher
 from holdfast.torture.call_log import Calls
 from holdfast.torture.clock import TrialClock
-from holdfast.torture.trial_log import TrialError, CallId, Doubt, Ending, TrialLog, BoundaryPassed
+from holdfast.torture.trial_log import BoundaryPassed, CallId, Doubt, Ending, TrialError, TrialLog
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import HoldStatus, RunStatus
@@ -48,7 +56,7 @@ class TrialSetup(msgspec.Struct, frozen=True, kw_only=True):
     began: float  # the same moment on the machine's monotonic clock
 
     @property
-    def notebook(self) -> TrialLog:
+    def trial_log(self) -> TrialLog:
         return TrialLog(self.folder / "notes.jsonl")
 
     @property
@@ -76,7 +84,7 @@ class TrialProcess:
         self._number = number
         self._kill = kill
         self._record = record
-        self._notebook = stage.notebook
+        self._notebook = stage.trial_log
         self._clock = TrialClock(stage.start, stage.began, stage.folder / "clock")
 
     async def live(self) -> None:
@@ -97,10 +105,10 @@ class TrialProcess:
         settings = RunSettings(lease_ttl=LEASE, poll=0.5)
         async with Holdfast(address_of(self._stage.store), clock=self._clock, settings=settings) as hf:
             service = await hf.service()
-            service.runtime.carry(self._program)
+            service.runtime.register(self._program)
             self._clock.busy = lambda: _works(service)
             self._watch(service)
-            result = await self._see_through(service, await self._begin(service))
+            result = await self._run_to_end(service, await self._begin(service))
             self._notebook.write(await self._ending(service, result))
 
     def _watch(self, service: RunService) -> None:
@@ -123,7 +131,7 @@ class TrialProcess:
             return await advance(service, self._program, RUN)
         return await result_of(service, self._program, RUN)
 
-    async def _see_through(self, service: RunService, result: Result) -> Result:
+    async def _run_to_end(self, service: RunService, result: Result) -> Result:
         for _ in range(_ROUNDS):
             if not result.waiting or not await self._move(service, result):
                 return result
@@ -192,14 +200,14 @@ def address_of(store: Path) -> str:
 
 def _works(service: RunService) -> bool:
     drivers: Sequence[Any] = list(service.runtime.drivers.values())
-    return any(driver.inline or driver.underway.is_working() for driver in drivers)
+    return any(driver.inline or driver.handler_tasks.is_working() for driver in drivers)
 
 
 def _key(service: RunService, call: CallId, node: Node) -> str | None:
     driver = service.runtime.drivers[RUN]
     for execution in driver.pos.execs.values():
         if execution.scope == call.scope and execution.visit == call.visit and driver.node(execution) is node:
-            return driver.clerk.idempotency_key(execution, node)
+            return driver.context_calls.idempotency_key(execution, node)
     return None
 
 

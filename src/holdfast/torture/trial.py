@@ -19,8 +19,8 @@ from holdfast.app.holdfast import Holdfast
 from holdfast.torture import effects
 from holdfast.torture.boundaries import Point
 from holdfast.torture.forks import ChildSequence, silence, start
-from holdfast.torture.process_run import TrialProcess, TrialSetup, Task, address_of
-from holdfast.torture.trial_log import TrialError, Ending, Note, BoundaryPassed
+from holdfast.torture.process_run import Task, TrialProcess, TrialSetup, address_of
+from holdfast.torture.trial_log import BoundaryPassed, Ending, Note, TrialError
 from holdfast.types.clock import SystemClock
 
 _SECOND_DAY = 1_893_456_000_000_000  # 2030-01-01, microseconds
@@ -115,7 +115,7 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
     def _seen(
         self, stage: TrialSetup, kills: Sequence[Point], lives: int, code: int | None, *, reached: bool
     ) -> TrialResult:
-        notes = stage.notebook.read()
+        notes = stage.trial_log.read()
         ending = next((n for n in reversed(notes) if isinstance(n, Ending)), None)
         broken = next((n for n in reversed(notes) if isinstance(n, TrialError)), None)
         trouble = "" if ending is not None else _failure_text(broken, code, stage)

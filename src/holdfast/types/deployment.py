@@ -25,7 +25,7 @@ class Delegation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     revoked_at: int | None = None
     revoked_by: str = ""
 
-    def lasts(self, now: int) -> bool:
+    def is_active(self, now: int) -> bool:
         started = self.since is None or self.since <= now
         return not self.revoked and started and (self.until is None or now < self.until)
 

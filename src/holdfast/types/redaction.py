@@ -43,14 +43,14 @@ class Redactor:
                     del self._values[oldest]
                 self._by_length = tuple(sorted(self._values, key=len, reverse=True))
 
-    def hide(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """The text with every known secret in it masked."""
         for value in self._by_length:
             if value in text:
                 text = text.replace(value, MASK)
         return text
 
-    def hides(self, number: int) -> bool:
+    def is_known_secret(self, number: int) -> bool:
         # No secret has thousands of digits, and Python refuses to write such numbers out.
         return bool(self._values) and number.bit_length() < 10_000 and str(number) in self._values
 

@@ -31,7 +31,7 @@ def clean_text(value: Any, limit: int = MAX_TEXT) -> str:
         text = str(value)
     except Exception as error:
         text = f"(its text cannot be had: {type(error).__name__})"
-    text = redactor.hide(text)
+    text = redactor.redact(text)
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text):,} characters)"
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -76,7 +76,13 @@ def actor(name: str, *rights: str, **fields: Any) -> Actor:
 
 
 async def judge(
-    firm: Any, who: Actor, action: str, hold: HoldRow, past: PermissionFacts | None = None, now: int = NOW, **more: Any
+    firm: Any,
+    who: Actor,
+    action: str,
+    hold: HoldRow,
+    past: PermissionFacts | None = None,
+    now: int = NOW,
+    **more: Any,
 ) -> PermissionVerdict:
     delegations = more.pop("delegations", None)
     standing = await memberships_for(who, firm, now, delegations=delegations)

@@ -9,8 +9,15 @@ from holdfast.errors import (
     HoldNotFoundError,
     NotAssignedError,
 )
-from holdfast.holds.permissions.actor import snapshot, memberships_for
-from holdfast.holds.permissions.check import ACTIONS, PermissionFacts, PermissionVerdict, can, excluded_target, require
+from holdfast.holds.permissions.actor import memberships_for, snapshot
+from holdfast.holds.permissions.check import (
+    ACTIONS,
+    PermissionFacts,
+    PermissionVerdict,
+    can,
+    excluded_target,
+    require,
+)
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Assignee, operator
 from tests.holds.authority.people import LATER, NOW, Firm, actor, hold_for, judge
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.holds.permissions.actor import Capacity, ActorMemberships
+from holdfast.holds.permissions.actor import ActorMemberships, Capacity
 from holdfast.holds.permissions.check import ACTIONS, AGENT_CHANNELS, PermissionFacts, can
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Actor
 from tests.holds.authority.people import NOW, hold_for

@@ -27,14 +27,19 @@ FINANCE = hold_for("group", "finance")
             {"approval": {"exclude": ("initiator",)}, "starter_in": ("group:finance",)},
             PermissionFacts(initiator="user:dana"),
         ),
-        ({"approval": {"exclude": ("earlier_approvers",)}}, PermissionFacts(approvers=frozenset({"user:DANA@acme"}))),
+        (
+            {"approval": {"exclude": ("earlier_approvers",)}},
+            PermissionFacts(approvers=frozenset({"user:DANA@acme"})),
+        ),
         ({"approval": {"exclude": ("last_editor",)}}, PermissionFacts(last_editor="user:dana@acme")),
         ({"approval": {"exclude": ("role:cfo",)}}, PermissionFacts()),
         ({"excluded": ("user:dana@acme",)}, PermissionFacts()),
     ],
     ids=["initiator", "earlier_approvers", "last_editor", "role", "by_name"],
 )
-async def test_excluded_person_cannot_decide_with_any_right(terms: dict[str, object], past: PermissionFacts) -> None:
+async def test_excluded_person_cannot_decide_with_any_right(
+    terms: dict[str, object], past: PermissionFacts
+) -> None:
     firm, hold = Firm(), hold_for("group", "finance", **terms)
     firm.roles["cfo"] = ("dana",)
     mighty = actor("user:dana@acme", RESOLVE, MANAGE, OVERRIDE)

@@ -90,7 +90,9 @@ def test_person_votes_once_unless_seats_need_not_be_distinct_people() -> None:
     cast = [Vote(person="user:Dana@acme", decision="approve", at=1, seats=(SEAT, "role:cfo"))]
     again = msgspec.structs.replace(cast[0], person="user:dana@ACME", at=2)
     assert has_voted(ApprovalTerms(mode="quorum"), cast, again)
-    assert not has_voted(ApprovalTerms(mode="quorum"), cast, msgspec.structs.replace(again, person="user:sam"))
+    assert not has_voted(
+        ApprovalTerms(mode="quorum"), cast, msgspec.structs.replace(again, person="user:sam")
+    )
     loose = ApprovalTerms(mode="quorum", distinct_people=False)
     assert not has_voted(loose, cast, again)
     assert has_voted(loose, cast * 2, again)

@@ -65,7 +65,7 @@ async def test_file_goes_with_its_run_to_another_store(tmp_path: Path) -> None:
         parcel = await (await here.service()).export_run(row.run)
         service = await there.service()
         await service.import_run(parcel)
-        there.carry(scene.flow.compile())
+        there.register(scene.flow.compile())
         await there.service()
         answered = next(each for each in await service.store.listed(row.run, limit=50) if each.node == "sign")
         forked = await service.fork(row.run, answered.seq)

@@ -200,7 +200,9 @@ async def test_a_review_that_nobody_makes_leaves_the_text_as_it_was(
 
 @pytest.mark.covers("G-46", "HOLD-LIFE-14")
 @pytest.mark.parametrize("question", [QUESTIONS["escalation"], QUESTIONS["progress"]])
-async def test_some_questions_wait_for_ever(hf: Holdfast, clock: FakeClock, question: InteractionQuestion) -> None:
+async def test_some_questions_wait_for_ever(
+    hf: Holdfast, clock: FakeClock, question: InteractionQuestion
+) -> None:
     flow = inside(question)
     result = await flow.run({}, on=hf)
     assert result.holds[0].expires_at is None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast import Flow, Holdfast
-from holdfast.holds.notify.channel import Delivery, ChannelScope
+from holdfast.holds.notify.channel import ChannelScope, Delivery
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.notice import Notice

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.holds.notify.escape import for_html, for_slack, one_line, clean_text
+from holdfast.holds.notify.escape import clean_text, for_html, for_slack, one_line
 from tests.holds.notify.making import a_notice
 
 ANY = st.text(st.characters(codec=None, exclude_categories=()), max_size=300)
@@ -51,7 +51,9 @@ def test_marks_of_a_target_lose_their_meaning(text):
     assert not {"<", ">"} & set(for_slack(text))
     plain = for_html(text).replace("<br>\n", "")
     assert not {"<", ">", '"', "'"} & set(plain)
-    assert html.unescape(for_html(text).replace("<br>\n", "\n")) == html.unescape(html.escape(clean_text(text)))
+    assert html.unescape(for_html(text).replace("<br>\n", "\n")) == html.unescape(
+        html.escape(clean_text(text))
+    )
 
 
 @pytest.mark.covers("HOLD-SEC-07")

@@ -22,9 +22,17 @@ from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.links import tokens
 from holdfast.holds.links.open import Links
-from holdfast.holds.links.tokens import LinkGrant, LinkKey, keys_from_environment, mint, new_key, read, key_text
+from holdfast.holds.links.tokens import (
+    LinkGrant,
+    LinkKey,
+    key_text,
+    keys_from_environment,
+    mint,
+    new_key,
+    read,
+)
 from holdfast.types.clock import MICROS
-from holdfast.types.hold import HoldChange, ChangeRefusal
+from holdfast.types.hold import ChangeRefusal, HoldChange
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, operator
 from tests.holds.notify.making import a_row
@@ -308,7 +316,9 @@ async def test_link_of_one_tenant_opens_nothing_of_another():
         row = await it.ask()
         doors, token = await _scene_link(it, row)
         foreign = await doors.keys.rotate("other")
-        forged = mint(msgspec.structs.replace(row, tenant="other"), LinkGrant(to=DANA), foreign, it.clock.now())
+        forged = mint(
+            msgspec.structs.replace(row, tenant="other"), LinkGrant(to=DANA), foreign, it.clock.now()
+        )
         with pytest.raises(LinkInvalidError, match="void"):
             await doors.look(forged)
         stolen = mint(row, LinkGrant(to=DANA), foreign, it.clock.now())

@@ -12,7 +12,7 @@ import pytest
 from holdfast import Holdfast, Interactions, Judgement, RunStatus
 from holdfast.errors import SettingsError
 from holdfast.holds.interactions import approval
-from holdfast.holds.notify.channel import Delivery, ChannelScope
+from holdfast.holds.notify.channel import ChannelScope, Delivery
 from holdfast.holds.notify.notice import Notice
 from holdfast.holds.notify.slack import Slack
 from holdfast.holds.policies.policy import Policy

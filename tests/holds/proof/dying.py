@@ -21,7 +21,7 @@ from holdfast.store.sql.sqlite import hold_changes
 from tests.holds.proof.deeds import DEEDS, RUN, Deed, Fate, Scene, deliver
 
 # Parts of one transaction: what was written before them is not there when the process dies.
-PARTS = [(hold_changes.audit, "append"), (hold_changes.outbox, "put"), (hold_changes, "_write_told")]
+PARTS = [(hold_changes.audit, "append"), (hold_changes.outbox, "put"), (hold_changes, "_write_messages")]
 
 
 async def prepare(folder: Path, asked: dict[str, Any], told: bool) -> None:

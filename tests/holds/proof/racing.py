@@ -24,7 +24,7 @@ from holdfast.holds.service import HoldService
 from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.audit import AuditRow
-from holdfast.types.hold import HoldChange, HoldRow, Note, ChangeRefusal
+from holdfast.types.hold import ChangeRefusal, HoldChange, HoldRow, Note
 from holdfast.types.ids import HoldId
 from holdfast.types.status import RunStatus
 

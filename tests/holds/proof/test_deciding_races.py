@@ -207,9 +207,9 @@ async def test_the_first_of_two_questions_is_enough_when_both_are_answered_at_on
     async def judge(rows: Any, done: Sequence[Any]) -> str:
         after = [await arena.row(row.id) for row in rows]
         for row, answer in zip(after, done, strict=True):
-            assert isinstance(answer, ResolveResult if row.status is HoldStatus.resolved else HoldDecidedError), (
-                answer
-            )
+            assert isinstance(
+                answer, ResolveResult if row.status is HoldStatus.resolved else HoldDecidedError
+            ), answer
             assert await arena.effective(row) == [str(row.status)]
         result = await arena.goes_on(rows[0])
         assert (result.status, arena.payments(rows[0])) == (RunStatus.completed, 1)

@@ -76,7 +76,9 @@ class Interrupted:
 async def links(store: Store, row: HoldRow) -> Any:
     endless = msgspec.structs.replace(row, expires_at=None)
     token = mint(endless, LinkGrant(to=DANA.id, purpose="decide"), KEY, store.now())
-    return await Links(HoldContext(store), LinkKeys(store, [KEY])).decide(token, Submission(decision="approve"))
+    return await Links(HoldContext(store), LinkKeys(store, [KEY])).decide(
+        token, Submission(decision="approve")
+    )
 
 
 async def delivers(store: Store, _row: HoldRow) -> Any:

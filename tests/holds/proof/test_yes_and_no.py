@@ -11,7 +11,7 @@ from holdfast.holds.permissions.approvals import Vote, tally
 from holdfast.holds.permissions.check import can
 from holdfast.types.hold import Option
 from holdfast.types.terms import OVERRIDE, RESOLVE, Actor, ApprovalTerms, HoldTerms
-from holdfast.types.yes_no import NO, YES, approves, approving_answer, refusing_answer, refuses
+from holdfast.types.yes_no import NO, YES, approves, approving_answer, refuses, refusing_answer
 from tests.holds.time.rows import a_row
 
 OPTIONS = st.lists(
@@ -30,7 +30,9 @@ OPTIONS = st.lists(
 @pytest.mark.covers("HOLD-BAD-03", "HOLD-SEC-12")
 @given(OPTIONS)
 def test_what_speaks_for_an_agent_can_choose_nothing_but_a_no(options: list[Option]) -> None:
-    agent = ActorMemberships(actor=Actor(id="service:helper", rights=frozenset({RESOLVE, OVERRIDE}), channel="mcp"))
+    agent = ActorMemberships(
+        actor=Actor(id="service:helper", rights=frozenset({RESOLVE, OVERRIDE}), channel="mcp")
+    )
     row = a_row(options=tuple(options))
     for option in options:
         verdict = can(agent, "resolve", row, row.created_at, reason="because", decision=option.id)
@@ -79,7 +81,8 @@ def test_who_has_a_veto_and_says_anything_but_yes_ends_it(
     if approving_answer(options) is None:
         return  # which of them is the yes is not known
     row = a_row(
-        options=tuple(options), terms=HoldTerms(approval=ApprovalTerms(mode="quorum", need=1, of=("group:g",)))
+        options=tuple(options),
+        terms=HoldTerms(approval=ApprovalTerms(mode="quorum", need=1, of=("group:g",))),
     )
     votes = [
         Vote(person=f"user:p{n}", decision=words[choice % len(words)], at=n, seats=("group:g",), veto=veto)

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast import Flow, Holdfast, Registrar
 from holdfast.holds.links.open import Links
-from holdfast.holds.notify.channel import Delivery, ChannelScope
+from holdfast.holds.notify.channel import ChannelScope, Delivery
 from holdfast.holds.notify.notice import Notice
 from holdfast.holds.service import HoldService
 from holdfast.testing.clock import FakeClock

@@ -190,7 +190,7 @@ def test_the_next_opening_is_open_and_nothing_before_it(calendar: Calendar, star
     ],
 )
 def test_quiet_hours_end_when_the_clock_says_so(quiet: Any, moment: str, loud: str) -> None:
-    assert office(quiet=quiet).next_loud(at(moment)) == at(loud)
+    assert office(quiet=quiet).next_after_quiet(at(moment)) == at(loud)
 
 
 @pytest.mark.covers("HOLD-TIME-04")

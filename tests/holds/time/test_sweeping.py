@@ -17,7 +17,7 @@ from holdfast.holds.timing.expire import ExpiryFacts, expire
 from holdfast.holds.timing.sweeper import HoldSweeper, SweepCounts
 from holdfast.store.protocols import Store
 from holdfast.testing.conformance.kit import StoreKit
-from holdfast.types.hold import HoldChange, HoldRow, ChangeRefusal
+from holdfast.types.hold import ChangeRefusal, HoldChange, HoldRow
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import HoldStatus

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checkpoint.diff import changes, is_same, show, show_text, limit_changes
+from holdfast.checkpoint.diff import changes, is_same, limit_changes, show, show_text
 
 pytestmark = pytest.mark.covers("TOOL-TIME-01")
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.msgpack import Ext
 
-from holdfast.checkpoint import pack, record_digest, encode_body, unpack, decode_body
-from holdfast.checkpoint.compress import MAX_DECOMPRESSED, WORTH_TRYING, decompress, library, compress
+from holdfast.checkpoint import decode_body, encode_body, pack, record_digest, unpack
+from holdfast.checkpoint.compress import MAX_DECOMPRESSED, WORTH_TRYING, compress, decompress, library
 from holdfast.checkpoint.upcast import VERSION, upcast
 from holdfast.errors import (
     CheckpointCorruptError,

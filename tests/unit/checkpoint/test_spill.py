@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.checkpoint import SPILL_OVER, pack, encode_body, spill, unpack, decode_body, unspill
+from holdfast.checkpoint import SPILL_OVER, decode_body, encode_body, pack, spill, unpack, unspill
 from holdfast.errors import BlobMissingError, ValueTooLargeError
 from holdfast.types.record import Body
 from holdfast.types.value import BlobRef, freeze

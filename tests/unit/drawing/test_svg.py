@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from holdfast.drawing import EdgeStyle, Highlight, Picture, PictureEdge, PictureNode, NodeShape, State, to_svg
+from holdfast.drawing import EdgeStyle, Highlight, NodeShape, Picture, PictureEdge, PictureNode, State, to_svg
 from tests.unit.drawing.pictures import picture, random_picture
 
 NS = "{http://www.w3.org/2000/svg}"
@@ -41,7 +41,9 @@ def test_edges_show_labels_loops_failures_and_marks() -> None:
     shown = Picture(
         nodes=tuple(PictureNode(id=name, label=name) for name in "abc"),
         edges=(
-            PictureEdge(source="a", target="b", label="amount > 100", look=EdgeStyle.conditional, mark=Highlight.taken),
+            PictureEdge(
+                source="a", target="b", label="amount > 100", look=EdgeStyle.conditional, mark=Highlight.taken
+            ),
             PictureEdge(source="b", target="a", look=EdgeStyle.loop),
             PictureEdge(source="b", target="c", look=EdgeStyle.failure),
         ),
@@ -56,7 +58,9 @@ def test_edges_show_labels_loops_failures_and_marks() -> None:
 @pytest.mark.covers("TOOL-DRAW-03")
 def test_a_sub_flow_is_drawn_inside_its_node() -> None:
     inner = picture(("first", "second"))
-    root = parsed(Picture(nodes=(PictureNode(id="child", label="child", shape=NodeShape.subflow, inside=inner),)))
+    root = parsed(
+        Picture(nodes=(PictureNode(id="child", label="child", shape=NodeShape.subflow, inside=inner),))
+    )
 
     node = next(group for group in root.iter(f"{NS}g") if "subflow" in group.get("class", ""))
     assert {"child", "first", "second"} <= {"".join(t.itertext()) for t in node.iter(f"{NS}text")}
@@ -64,7 +68,9 @@ def test_a_sub_flow_is_drawn_inside_its_node() -> None:
 
 
 @pytest.mark.covers("TOOL-DRAW-03")
-@pytest.mark.parametrize("shape", [s for s in NodeShape if s not in (NodeShape.task, NodeShape.start, NodeShape.end)])
+@pytest.mark.parametrize(
+    "shape", [s for s in NodeShape if s not in (NodeShape.task, NodeShape.start, NodeShape.end)]
+)
 def test_each_kind_of_node_has_an_icon_and_a_word_in_the_legend(shape: NodeShape) -> None:
     root = parsed(Picture(nodes=(PictureNode(id="a", label="a", shape=shape),)))
 

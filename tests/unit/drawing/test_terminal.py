@@ -9,10 +9,10 @@ import pytest
 from holdfast.drawing import (
     EdgeStyle,
     Highlight,
+    NodeShape,
     Picture,
     PictureEdge,
     PictureNode,
-    NodeShape,
     State,
     TextRuler,
     lay_out,
@@ -114,8 +114,12 @@ def test_an_edge_to_the_node_itself_goes_round_it() -> None:
 
 @pytest.mark.covers("TOOL-DRAW-04")
 def test_plain_text_is_ascii_alone_when_asked() -> None:
-    node = PictureNode(id="a", label="größe ✓", state=State.asking, note="… \u00d7 \u2013", shape=NodeShape.hold)
-    shown = Picture(nodes=(node,), edges=(PictureEdge(source="a", target="a", label="→", look=EdgeStyle.loop),))
+    node = PictureNode(
+        id="a", label="größe ✓", state=State.asking, note="… \u00d7 \u2013", shape=NodeShape.hold
+    )
+    shown = Picture(
+        nodes=(node,), edges=(PictureEdge(source="a", target="a", label="→", look=EdgeStyle.loop),)
+    )
 
     for width in (100, 8):
         assert to_text(shown, width=width, ascii_only=True).plain.isascii()

@@ -56,7 +56,7 @@ async def test_memory_store_refuses_settings() -> None:
 async def test_commits_are_flushed_as_the_address_says(tmp_path: Path, form: str, level: int) -> None:
     store = await open_store(form.format(tmp_path / "runs.db"))
     assert isinstance(store, SqliteStore)
-    assert store._writer.glance(lambda cur: cur.execute("PRAGMA synchronous").fetchall()) == [(level,)]
+    assert store._writer.read_if_idle(lambda cur: cur.execute("PRAGMA synchronous").fetchall()) == [(level,)]
     await store.close()
     assert pragma(tmp_path / "runs.db", "journal_mode") == "wal"
 

@@ -93,7 +93,9 @@ async def test_migration_that_fails_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = migrate.migrations()
-    bad = migrate.SqliteMigration(len(good) + 1, "bad", "CREATE TABLE half (x INTEGER); CREATE TABLE runs (x)")
+    bad = migrate.SqliteMigration(
+        len(good) + 1, "bad", "CREATE TABLE half (x INTEGER); CREATE TABLE runs (x)"
+    )
     file = await _store_file(tmp_path)
     before = _schema(file)
     monkeypatch.setattr(migrate, "migrations", lambda: [*good, bad])

@@ -16,12 +16,12 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from holdfast.api.auth.grants import SERVER
-from holdfast.api.auth.local_token import OneToken
+from holdfast.api.auth.local_token import LocalToken
 from holdfast.api.auth.oidc.flow import Oidc
 from holdfast.api.auth.principal import Principal
-from holdfast.api.auth.sessions import Opened, Sessions
-from holdfast.api.auth.settings import SignIn
-from holdfast.api.auth.tokens import Tokens
+from holdfast.api.auth.sessions import OpenSession, Sessions
+from holdfast.api.auth.settings import SignInSettings
+from holdfast.api.auth.tokens import ApiTokens
 from holdfast.api.problems import HttpError
 from holdfast.app.holdfast import Holdfast
 from holdfast.errors import DirectoryUnavailableError, StoreError
@@ -32,7 +32,7 @@ from holdfast.telemetry import log
 from holdfast.types.audit import NewAudit, canonical
 
 if TYPE_CHECKING:
-    from holdfast.api.auth.grants import Grant
+    from holdfast.api.auth.grants import CredentialGrant
     from holdfast.app.holdfast import Holdfast
 
 
@@ -41,14 +41,14 @@ FRESH: Final = 5.0
 _MOST_KNOWN: Final = 10_000
 
 
-class Actives:
+class ActiveCheck:
     """The directory of the house; without one, that of the store. Whom it does not know is not barred."""
 
     def __init__(self, hf: Holdfast) -> None:
         self._hf = hf
         self._known: dict[tuple[str, str], tuple[float, bool]] = {}
 
-    async def may_come(self, grant: Grant) -> bool:
+    async def may_sign_in(self, grant: CredentialGrant) -> bool:
         key = (grant.tenant, grant.subject)
         kept = self._known.get(key)
         if kept is not None and time.monotonic() - kept[0] < FRESH:
@@ -65,7 +65,7 @@ class Actives:
         self._known[key] = (asked, active)
         return active
 
-    async def _is_active(self, grant: Grant) -> bool:
+    async def _is_active(self, grant: CredentialGrant) -> bool:
         directory = (await self._hf.holds()).office.directory
         found = directory or TableDirectory(await self._hf.open())
         person = await found.person(grant.tenant, person_key(grant.subject))
@@ -143,31 +143,31 @@ FIELD: Final = "csrf_token"
 HEADER: Final = "x-csrf-token"
 
 
-class Door:
+class Authenticator:
     """What a server asks about each request. `local`: a token of this process alone, for whoever started it.
     `most_form`: bytes of a form that is sent with a session."""
 
     def __init__(
         self,
         hf: Holdfast,
-        settings: SignIn | None = None,
+        settings: SignInSettings | None = None,
         *,
-        local: OneToken | None = None,
+        local: LocalToken | None = None,
         most_form: int = 32 << 20,
     ) -> None:
         self.hf = hf
-        self.settings = settings or SignIn()
+        self.settings = settings or SignInSettings()
         self.local = local
         self.most_form = most_form
         self.refusals = Refusals()
-        self.actives = Actives(hf)
+        self.actives = ActiveCheck(hf)
         self.oidc = None if self.settings.oidc is None else Oidc(self.settings.oidc)
-        self._tokens: Tokens | None = None
+        self._tokens: ApiTokens | None = None
         self._sessions: Sessions | None = None
 
-    async def tokens(self) -> Tokens:
+    async def tokens(self) -> ApiTokens:
         if self._tokens is None:
-            self._tokens = Tokens(await self.hf.open())
+            self._tokens = ApiTokens(await self.hf.open())
         return self._tokens
 
     async def sessions(self) -> Sessions:
@@ -202,7 +202,7 @@ class Door:
         if self.local is not None and (own := self.local.by_token(text)) is not None:
             return own
         token = await (await self.tokens()).check(text)
-        if token is None or not await self.actives.may_come(token.grant):
+        if token is None or not await self.actives.may_sign_in(token.grant):
             raise HttpError(
                 401,
                 "This token is not good here: it is unknown, expired or revoked, or its owner may not come "
@@ -215,10 +215,10 @@ class Door:
     async def by_session(self, secret: str) -> Principal | None:
         """None where it is over: whoever comes with an old cookie is a stranger, who can sign in again."""
         found = await (await self.sessions()).find(secret)
-        if found is None or not await self._still_stands(found):
+        if found is None or not await self._is_token_valid(found):
             return None
         grant = found.session.grant
-        if not await self.actives.may_come(grant):
+        if not await self.actives.may_sign_in(grant):
             return None
         return grant.principal(method="session", credential=found.name, channel="inbox", csrf=found.csrf)
 
@@ -229,10 +229,10 @@ class Door:
         store = await self.hf.open()
         await self.refusals.note(store, request, path, principal, error, request_id)
 
-    async def _still_stands(self, found: Opened) -> bool:
+    async def _is_token_valid(self, found: OpenSession) -> bool:
         """A session that began with a token ends with it."""
         began_with = found.session.credential
-        return not began_with or await (await self.tokens()).is_good(began_with)
+        return not began_with or await (await self.tokens()).is_valid(began_with)
 
     # ------------------------------------------------------------------ cookies
     def is_https(self, connection: HTTPConnection) -> bool:
@@ -244,7 +244,7 @@ class Door:
         """With https, a name that no neighbouring host can set for us."""
         return f"__Host-{name}" if self.is_https(connection) else name
 
-    def give(self, request: Request, response: Response, opened: Opened) -> Response:
+    def give(self, request: Request, response: Response, opened: OpenSession) -> Response:
         seconds = (opened.session.expires_at - opened.session.began_at) // 1_000_000
         self.set_cookie(request, response, COOKIE, opened.id, seconds)
         return response

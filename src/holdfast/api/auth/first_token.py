@@ -5,19 +5,19 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from holdfast.api.auth.authenticator import Door
-from holdfast.api.auth.grants import Grant
+from holdfast.api.auth.authenticator import Authenticator
+from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.host_guard import is_loopback
-from holdfast.api.auth.local_token import OneToken
+from holdfast.api.auth.local_token import LocalToken
 from holdfast.errors import SettingsError
 from holdfast.types.ids import DEFAULT_TENANT
 
 ADMIN = ("admin",)
 
 
-async def require_safe(door: Door, host: str) -> None:
+async def require_safe(door: Authenticator, host: str) -> None:
     """Raises SettingsError where others could reach a server that nobody can sign in at yet."""
-    if is_loopback(host) or door.oidc is not None or await (await door.tokens()).any_good():
+    if is_loopback(host) or door.oidc is not None or await (await door.tokens()).has_valid():
         return
     raise SettingsError(
         f"There is no token yet, so the server listens on this machine only, and {host} is for others too.",
@@ -25,15 +25,15 @@ async def require_safe(door: Door, host: str) -> None:
     )
 
 
-async def admit_starter(door: Door, host: str) -> OneToken | None:
+async def add_local_token(door: Authenticator, host: str) -> LocalToken | None:
     """A token of this process alone, for a program that started it: while there is no other, on loopback."""
-    if is_loopback(host) and not await (await door.tokens()).any_good():
-        door.local = OneToken()
+    if is_loopback(host) and not await (await door.tokens()).has_valid():
+        door.local = LocalToken()
     return door.local
 
 
 async def sign_in_address(
-    door: Door,
+    door: Authenticator,
     address: str,
     *,
     subject: str = "user:local",
@@ -41,5 +41,7 @@ async def sign_in_address(
     roles: tuple[str, ...] = ADMIN,
 ) -> str:
     """Good once, for ten minutes, and as much as its roles are."""
-    code = await (await door.sessions()).new_code(Grant(subject=subject, tenant=tenant, roles=roles))
+    code = await (await door.sessions()).new_code(
+        CredentialGrant(subject=subject, tenant=tenant, roles=roles)
+    )
     return f"{address.rstrip('/')}/sign-in?code={quote(code)}"

@@ -19,7 +19,7 @@ SERVER: Final = "_server"
 _LONGEST: Final = 200
 
 
-class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`roles` are ours (`ROLES`), looked up at each use; `titles` are the roles that holds can wait for."""
 
     subject: str  # user:dana@acme or service:billing-agent
@@ -49,7 +49,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Principal(actor=actor, rights=rights, method=method, credential=credential, csrf=csrf)
 
 
-def checked(grant: Grant) -> Grant:
+def validate_grant(grant: CredentialGrant) -> CredentialGrant:
     """Raises InputError for a subject, tenant or role that cannot be."""
     kind, colon, name = grant.subject.partition(":")
     if not colon or kind not in ("user", "service") or not _is_name(name):
@@ -78,7 +78,7 @@ def rights_of(words: Iterable[str]) -> tuple[Right, ...]:
         raise InputError(f"there is no right {error}.", hint=f"There are {', '.join(Right)}.") from None
 
 
-def require_within(grant: Grant, giver: Principal) -> None:
+def require_within(grant: CredentialGrant, giver: Principal) -> None:
     """Nobody hands out more than they have, or in another tenant. Raises ForbiddenError."""
     if grant.tenant != giver.tenant:
         raise ForbiddenError("this credential gives nothing in another tenant.")

@@ -36,10 +36,10 @@ class HostGuard:
             code="wrong_host",
             hint="Use the address that it was started with; whoever runs it can add names with --hosts.",
         )
-        await problems.answer(said)(scope, receive, send)
+        await problems.problem_response(said)(scope, receive, send)
 
     def knows(self, header: str) -> bool:
-        name = name_in(header)
+        name = host_name(header)
         if name is None:
             return False
         return name in self.hosts or any(
@@ -47,7 +47,7 @@ class HostGuard:
         )
 
 
-def name_in(header: str) -> str | None:
+def host_name(header: str) -> str | None:
     """The name in a Host header, without its port. None where it is none."""
     try:
         parts = urlsplit(f"//{header}")

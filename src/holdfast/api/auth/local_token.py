@@ -12,7 +12,7 @@ from holdfast.api.problems import HttpError
 from holdfast.types.terms import operator
 
 
-class OneToken:
+class LocalToken:
     """Whoever has it may do everything that an operator may on their own machine."""
 
     def __init__(self, token: str | None = None) -> None:

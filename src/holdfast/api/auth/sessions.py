@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from holdfast.api.auth.grants import SERVER, Grant, checked
+from holdfast.api.auth.grants import SERVER, CredentialGrant, validate_grant
 from holdfast.store.protocols import Store
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS, micros
@@ -25,13 +25,13 @@ from holdfast.types.document import Document
 
 SESSION: Final = "session"
 CODE: Final = "sign_in_code"
-CODE_LIVES: Final = 600 * MICROS
+CODE_LIFETIME: Final = 600 * MICROS
 SWEPT: Final = 200
 """So many old sessions are looked at with each sign-in, so that they do not heap up."""
 
 
-class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    grant: Grant
+class BrowserSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    grant: CredentialGrant
     how: str  # code, token, oidc
     began_at: int
     seen_at: int  # to a twentieth of the idle time
@@ -39,17 +39,17 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     credential: str = ""  # the token that it began with: the session ends with it
 
 
-class Opened(msgspec.Struct, frozen=True, kw_only=True):
+class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
     """`id` is the cookie's value; `name` is what logs and the audit call it."""
 
     id: str
     name: str
     csrf: str
-    session: Session
+    session: BrowserSession
 
 
 class _Code(msgspec.Struct, frozen=True):
-    grant: Grant
+    grant: CredentialGrant
     expires_at: int
 
 
@@ -63,12 +63,12 @@ class Sessions:
         self.lives = micros(lives)
         self.idle = micros(idle)
 
-    async def begin(self, grant: Grant, *, how: str, credential: str = "") -> Opened:
+    async def begin(self, grant: CredentialGrant, *, how: str, credential: str = "") -> OpenSession:
         """Always with a new id: one that somebody planted in the browser is worth nothing."""
-        checked(grant)
+        validate_grant(grant)
         await self._sweep()
         now, secret = self.store.now(), secrets.token_urlsafe(32)
-        session = Session(
+        session = BrowserSession(
             grant=grant,
             how=how,
             began_at=now,
@@ -79,15 +79,15 @@ class Sessions:
         name = _digest(secret)
         await self._tell(grant, "signed_in", session=name[:12], how=how)
         await self._put(SESSION, name, session)
-        return _opened(secret, session)
+        return _open_session(secret, session)
 
-    async def find(self, secret: str) -> Opened | None:
+    async def find(self, secret: str) -> OpenSession | None:
         """None where it is over. Asked of the store each time: a sign-out holds at once, everywhere."""
         name = _digest(secret)
         document = await self.store.document(SERVER, SESSION, name)
         if document is None:
             return None
-        session, now = msgspec.json.decode(document.body, type=Session), self.store.now()
+        session, now = msgspec.json.decode(document.body, type=BrowserSession), self.store.now()
         if self._is_over(session, now):
             await self.store.drop_document(SERVER, SESSION, name)
             return None
@@ -95,7 +95,7 @@ class Sessions:
             seen = msgspec.structs.replace(session, seen_at=now)
             # Not over what came between: a session that was ended in this moment stays ended.
             await self._put(SESSION, name, seen, expect=document.revision)
-        return _opened(secret, session)
+        return _open_session(secret, session)
 
     async def end(self, secret: str) -> bool:
         found = await self.find(secret)
@@ -111,21 +111,21 @@ class Sessions:
         await self.store.append_audit(tenant, [said])
         ended = 0
         for document in await self._all():
-            grant = msgspec.json.decode(document.body, type=Session).grant
+            grant = msgspec.json.decode(document.body, type=BrowserSession).grant
             if (grant.subject, grant.tenant) == (subject, tenant):
                 ended += await self.store.drop_document(SERVER, SESSION, document.name)
         return ended
 
     # ------------------------------------------------------------------ one-time codes
-    async def new_code(self, grant: Grant) -> str:
+    async def new_code(self, grant: CredentialGrant) -> str:
         """Good once, for ten minutes."""
-        checked(grant)
+        validate_grant(grant)
         code = secrets.token_urlsafe(24)
         await self._tell(grant, "sign_in_code_made", roles=grant.roles)
-        await self._put(CODE, _digest(code), _Code(grant, self.store.now() + CODE_LIVES))
+        await self._put(CODE, _digest(code), _Code(grant, self.store.now() + CODE_LIFETIME))
         return code
 
-    async def take_code(self, code: str) -> Grant | None:
+    async def take_code(self, code: str) -> CredentialGrant | None:
         """Whoever removes it from the store has it: of two who come at once, one is signed in."""
         name = _digest(code)
         document = await self.store.document(SERVER, CODE, name)
@@ -135,14 +135,14 @@ class Sessions:
         return found.grant if self.store.now() < found.expires_at else None
 
     # ------------------------------------------------------------------ the store
-    def _is_over(self, session: Session, now: int) -> bool:
+    def _is_over(self, session: BrowserSession, now: int) -> bool:
         return now >= session.expires_at or now - session.seen_at >= self.idle
 
     async def _sweep(self) -> None:
         """A random part of them, so that in time each one's turn comes."""
         start, now = secrets.token_hex(1), self.store.now()
         for document in await self.store.documents(SERVER, SESSION, after=start, limit=SWEPT):
-            if self._is_over(msgspec.json.decode(document.body, type=Session), now):
+            if self._is_over(msgspec.json.decode(document.body, type=BrowserSession), now):
                 await self.store.drop_document(SERVER, SESSION, document.name)
         for document in await self.store.documents(SERVER, CODE, limit=SWEPT):
             if now >= msgspec.json.decode(document.body, type=_Code).expires_at:
@@ -158,14 +158,14 @@ class Sessions:
         body = msgspec.json.encode(value)
         await self.store.put_document(Document(tenant=SERVER, kind=kind, name=name, body=body), expect=expect)
 
-    async def _tell(self, grant: Grant, action: str, **said: object) -> None:
+    async def _tell(self, grant: CredentialGrant, action: str, **said: object) -> None:
         entry = NewAudit(at=self.store.now(), actor=grant.subject, action=action, data=canonical(said))
         await self.store.append_audit(grant.tenant, [entry])
 
 
-def _opened(secret: str, session: Session) -> Opened:
+def _open_session(secret: str, session: BrowserSession) -> OpenSession:
     csrf = hmac.new(secret.encode(), b"csrf", sha256).hexdigest()
-    return Opened(id=secret, name=_digest(secret)[:12], csrf=csrf, session=session)
+    return OpenSession(id=secret, name=_digest(secret)[:12], csrf=csrf, session=session)
 
 
 def _digest(secret: str) -> str:
@@ -175,7 +175,7 @@ def _digest(secret: str) -> str:
 _LONGEST = 2_000
 
 
-def own_path(wanted: str | None) -> str:
+def local_path(wanted: str | None) -> str:
     """`/` where it would lead away: to another host, by `//host` or `/\\host`, or through a control
     character, which browsers leave out."""
     if not wanted or len(wanted) > _LONGEST or not wanted.isprintable():

@@ -74,7 +74,7 @@ class SessionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     idle: str = "12h"
 
 
-class SignIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SignInSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     public_url: str = ""
     sessions: SessionSettings = SessionSettings()
     oidc: OidcSettings | None = None
@@ -88,13 +88,13 @@ class SignIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return parse_duration(self.sessions.idle)
 
 
-def sign_in_from_environment() -> SignIn:
+def sign_in_from_environment() -> SignInSettings:
     """That of the file which HOLDFAST_SIGN_IN names. Raises SettingsError."""
     path = os.environ.get(VARIABLE)
-    return read_sign_in(path) if path else SignIn()
+    return read_sign_in(path) if path else SignInSettings()
 
 
-def read_sign_in(path: str | os.PathLike[str]) -> SignIn:
+def read_sign_in(path: str | os.PathLike[str]) -> SignInSettings:
     """Raises SettingsError, which names the field."""
     source = os.fspath(path)
     try:
@@ -108,10 +108,12 @@ def read_sign_in(path: str | os.PathLike[str]) -> SignIn:
     return parse_sign_in(raw, source)
 
 
-def parse_sign_in(raw: Any, source: str = "sign-in", environment: Mapping[str, str] | None = None) -> SignIn:
+def parse_sign_in(
+    raw: Any, source: str = "sign-in", environment: Mapping[str, str] | None = None
+) -> SignInSettings:
     known = os.environ if environment is None else environment
     try:
-        found = msgspec.convert(_filled(raw, known, source), SignIn)
+        found = msgspec.convert(_substitute(raw, known, source), SignInSettings)
     except msgspec.ValidationError as error:
         raise SettingsError(f"{source}: {error}.", hint=_HINT) from None
     for name, text in (("lives", found.sessions.lives), ("idle", found.sessions.idle)):
@@ -150,15 +152,15 @@ def _check(oidc: OidcSettings, source: str) -> None:
         raise SettingsError(f"{source}: oidc.scopes lacks openid.", hint=_HINT)
 
 
-def _filled(value: Any, environment: Mapping[str, str], source: str) -> Any:
+def _substitute(value: Any, environment: Mapping[str, str], source: str) -> Any:
     """With the variables in the place of their names."""
     if isinstance(value, str):
         return _NAMED.sub(lambda found: _variable(found[1], environment, source), value)
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
-        return {key: _filled(inner, environment, source) for key, inner in pairs}
+        return {key: _substitute(inner, environment, source) for key, inner in pairs}
     if isinstance(value, list):
-        return [_filled(inner, environment, source) for inner in cast("list[Any]", value)]
+        return [_substitute(inner, environment, source) for inner in cast("list[Any]", value)]
     return value
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.api.auth.grants import SERVER, Grant, checked
+from holdfast.api.auth.grants import SERVER, CredentialGrant, validate_grant
 from holdfast.errors import DocumentChangedError, NotFoundError
 from holdfast.store.protocols import Store
 from holdfast.types.audit import NewAudit, canonical
@@ -35,41 +35,41 @@ _LETTERS: Final = string.ascii_letters + string.digits
 _FORM: Final = re.compile(r"hf_([a-z0-9]{12})_([A-Za-z0-9]{43})\Z")
 
 
-class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ApiToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything about it but the secret. Instants in microseconds."""
 
     id: str
     digest: str
-    grant: Grant
+    grant: CredentialGrant
     made_at: int
     made_by: str
     note: str = ""
     expires_at: int | None = None
     revoked_at: int | None = None
 
-    def is_good(self, now: int) -> bool:
+    def is_valid(self, now: int) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
     def standing(self, now: int) -> str:
         if self.revoked_at is not None:
             return "revoked"
-        return "good" if self.is_good(now) else "expired"
+        return "good" if self.is_valid(now) else "expired"
 
 
-class Tokens:
+class ApiTokens:
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._known: dict[str, tuple[float, Token]] = {}
+        self._known: dict[str, tuple[float, ApiToken]] = {}
         self._used: dict[str, int] = {}
 
     async def create(
-        self, grant: Grant, *, by: str, expires_at: int | None = None, note: str = ""
-    ) -> tuple[Token, str]:
+        self, grant: CredentialGrant, *, by: str, expires_at: int | None = None, note: str = ""
+    ) -> tuple[ApiToken, str]:
         """The token, and its text, which nobody can find out again. Raises InputError."""
-        checked(grant)
+        validate_grant(grant)
         name = "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(12))
         secret = "".join(secrets.choice(_LETTERS) for _ in range(43))
-        made = Token(
+        made = ApiToken(
             id=name,
             digest=_digest(secret),
             grant=grant,
@@ -82,7 +82,7 @@ class Tokens:
         await self.store.put_document(_document(made), expect=0)
         return made, f"hf_{name}_{secret}"
 
-    async def check(self, text: str) -> Token | None:
+    async def check(self, text: str) -> ApiToken | None:
         """None where it is not good, for whatever reason: who guesses learns nothing."""
         form = _FORM.match(text)
         if form is None:
@@ -91,23 +91,23 @@ class Tokens:
         found = await self.find(name)
         if found is None or not hmac.compare_digest(found.digest, _digest(secret)):
             return None
-        if not found.is_good(self.store.now()):
+        if not found.is_valid(self.store.now()):
             return None
         await self._note_use(name)
         return found
 
-    async def list(self, tenant: str | None = None) -> list[tuple[Token, int | None]]:
+    async def list(self, tenant: str | None = None) -> list[tuple[ApiToken, int | None]]:
         """With when each was last used, to five minutes; the newest first. None: of all tenants."""
         used = {each.name: int(each.body) for each in await self._all(USED)}
-        kept = [msgspec.json.decode(each.body, type=Token) for each in await self._all(KIND)]
+        kept = [msgspec.json.decode(each.body, type=ApiToken) for each in await self._all(KIND)]
         mine = [each for each in kept if tenant is None or each.grant.tenant == tenant]
         return [(each, used.get(each.id)) for each in sorted(mine, key=lambda each: (-each.made_at, each.id))]
 
-    async def revoke(self, name: str, *, by: str, tenant: str | None = None) -> Token:
+    async def revoke(self, name: str, *, by: str, tenant: str | None = None) -> ApiToken:
         """May be done twice. Raises NotFoundError where there is none in this tenant."""
         name = name.removeprefix("hf_").partition("_")[0]
         kept = await self.store.document(SERVER, KIND, name)
-        token = None if kept is None else msgspec.json.decode(kept.body, type=Token)
+        token = None if kept is None else msgspec.json.decode(kept.body, type=ApiToken)
         if kept is None or token is None or (tenant is not None and token.grant.tenant != tenant):
             raise NotFoundError(
                 f"there is no token {clean_text(repr(name), 80)}.", hint="`holdfast tokens list` lists them."
@@ -121,15 +121,15 @@ class Tokens:
         self._known.pop(name, None)
         return revoked
 
-    async def is_good(self, name: str) -> bool:
+    async def is_valid(self, name: str) -> bool:
         found = await self.find(name)
-        return found is not None and found.is_good(self.store.now())
+        return found is not None and found.is_valid(self.store.now())
 
-    async def any_good(self) -> bool:
+    async def has_valid(self) -> bool:
         now = self.store.now()
-        return any(token.is_good(now) for token, _ in await self.list())
+        return any(token.is_valid(now) for token, _ in await self.list())
 
-    async def find(self, name: str) -> Token | None:
+    async def find(self, name: str) -> ApiToken | None:
         """A name that is not there is asked for each time: a token that was just made is good at once."""
         kept = self._known.get(name)
         if kept is not None and time.monotonic() - kept[0] < FRESH:
@@ -139,7 +139,7 @@ class Tokens:
         if document is None:
             self._known.pop(name, None)
             return None
-        found = msgspec.json.decode(document.body, type=Token)
+        found = msgspec.json.decode(document.body, type=ApiToken)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[name] = (asked, found)
@@ -159,7 +159,7 @@ class Tokens:
             found += page
         return found
 
-    async def _tell(self, token: Token, action: str, by: str, **more: object) -> None:
+    async def _tell(self, token: ApiToken, action: str, by: str, **more: object) -> None:
         said = {"token": token.id, "subject": token.grant.subject, "note": token.note, **more}
         entry = NewAudit(at=self.store.now(), actor=by, action=action, data=canonical(said))
         await self.store.append_audit(token.grant.tenant, [entry])
@@ -170,5 +170,5 @@ def _digest(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
 
 
-def _document(token: Token) -> Document:
+def _document(token: ApiToken) -> Document:
     return Document(tenant=SERVER, kind=KIND, name=token.id, body=msgspec.json.encode(token))

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from holdfast.api.inbound.mail_message import Letter, read_letter, said_in
-from holdfast.api.inbound.settings import MailWay
+from holdfast.api.inbound.mail_message import MailMessage, decision_in, read_mail
+from holdfast.api.inbound.settings import MailSource
 from holdfast.errors import ForbiddenError, HoldfastError, LinkInvalidError, StoreError
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.change import record_refusal
@@ -46,8 +46,8 @@ UNCLEAR_WORDS: Final = (
 )
 
 
-class Replies:
-    def __init__(self, service: HoldService, way: MailWay, channels: Channels | None) -> None:
+class MailReceiver:
+    def __init__(self, service: HoldService, way: MailSource, channels: Channels | None) -> None:
         self.service = service
         self.way = way
         self.channels = channels
@@ -56,7 +56,7 @@ class Replies:
 
     async def take(self, raw: bytes) -> MailTaken:
         """Raises StoreError alone: the mail server brings it again."""
-        letter = read_letter(raw, self.way.authserv_id)
+        letter = read_mail(raw, self.way.authserv_id)
         if letter is None:
             return MailTaken(outcome="ignored", why="it is no mail from one sender")
         if letter.automatic is not None:
@@ -72,7 +72,7 @@ class Replies:
             # To whom an answer would go is not known.
             return MailTaken(outcome="refused", why=error.message)
 
-    async def _taken(self, letter: Letter, token: str) -> MailTaken:
+    async def _taken(self, letter: MailMessage, token: str) -> MailTaken:
         found = reference_in(token)
         row = await self.service.store.hold(HoldId(found.hold))
         actor = self._actor(letter)
@@ -90,11 +90,11 @@ class Replies:
             raise
         return await self._decide(letter, token, row, actor)
 
-    async def _decide(self, letter: Letter, token: str, row: HoldRow, actor: Actor) -> MailTaken:
+    async def _decide(self, letter: MailMessage, token: str, row: HoldRow, actor: Actor) -> MailTaken:
         """From here on the sender is known, and hears what came of it."""
         try:
             _require_mailbox(row)
-            said = None if letter.text is None else said_in(letter.text, row.options or ())
+            said = None if letter.text is None else decision_in(letter.text, row.options or ())
             if said is None:
                 require_open(row)
                 words = ", ".join(option.id for option in row.options or ())
@@ -111,13 +111,13 @@ class Replies:
             return MailTaken(outcome="unclear", why=error.message, checkpoint_id=row.id)
         return MailTaken(outcome="voted" if done.resolution is None else "resolved", checkpoint_id=row.id)
 
-    def _actor(self, letter: Letter) -> Actor:
+    def _actor(self, letter: MailMessage) -> Actor:
         """Whoever has the mailbox, with no rights but theirs; the rule of who may is the same as anywhere."""
         return Actor(
             id=f"user:{letter.sender}", tenant=self.way.tenant, channel="mail", auth_method="mail_reply"
         )
 
-    async def _answer(self, letter: Letter, row: HoldRow, words: str) -> None:
+    async def _answer(self, letter: MailMessage, row: HoldRow, words: str) -> None:
         """By the channel that could have sent the question. One that is away is no reason to take the reply
         again: it decided nothing."""
         from holdfast.holds.notify.smtp import Smtp

@@ -30,7 +30,7 @@ _FROM_DOMAIN = re.compile(r"header\.from\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
 _REMARK = re.compile(r"\([^()]*\)")
 
 
-class Letter(msgspec.Struct, frozen=True, kw_only=True):
+class MailMessage(msgspec.Struct, frozen=True, kw_only=True):
     """`sender`: the one address that it is from; `recipients`: every address that it went to; `text`: none
     where it has no plain text. `automatic`: why a machine sent it on its own. `proven`: whether the mail
     server vouches for the sender."""
@@ -42,7 +42,7 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
     proven: bool
 
 
-def read_letter(raw: bytes, authserv_id: str) -> Letter | None:
+def read_mail(raw: bytes, authserv_id: str) -> MailMessage | None:
     """None for what is no mail from one sender."""
     try:
         message = message_from_bytes(raw, policy=default)
@@ -50,7 +50,7 @@ def read_letter(raw: bytes, authserv_id: str) -> Letter | None:
         if not isinstance(message, EmailMessage) or len(senders) != 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             return None
         sender = senders[0]
-        return Letter(
+        return MailMessage(
             sender=sender,
             recipients=tuple(_addresses(message, _RECIPIENTS)),
             text=_text(message),
@@ -123,12 +123,12 @@ def _server(result: str) -> str:
 # ---------------------------------------------------------------------- what it says
 
 
-class Said(msgspec.Struct, frozen=True):
+class MailDecision(msgspec.Struct, frozen=True):
     decision: str
     comment: str | None = None
 
 
-def said_in(text: str, options: Sequence[Option]) -> Said | None:
+def decision_in(text: str, options: Sequence[Option]) -> MailDecision | None:
     """One keyword, alone on its line above the quote, by its id or label in any case; then nothing, or a
     comment that begins with `Comment:`. None for everything else."""
     lines = own_lines(text)
@@ -140,7 +140,7 @@ def said_in(text: str, options: Sequence[Option]) -> Said | None:
     if len(meant) != 1 or (rest and _COMMENT.match(rest) is None):
         return None
     comment = _COMMENT.sub("", rest, count=1).strip()
-    return Said(meant.pop(), comment or None)
+    return MailDecision(meant.pop(), comment or None)
 
 
 def own_lines(text: str) -> list[str]:

@@ -34,7 +34,7 @@ import msgspec
 
 from holdfast.api.problems import HttpError
 from holdfast.errors import SettingsError
-from holdfast.holds.notify.settings import with_variables, toml_of
+from holdfast.holds.notify.settings import toml_of, with_variables
 from holdfast.holds.notify.webhook import secret_of
 from holdfast.holds.permissions.assignees import looks_like_email, parse_assignee
 from holdfast.types.ids import DEFAULT_TENANT
@@ -46,7 +46,7 @@ SHORTEST: Final = 16
 RIGHTS: Final = (RESOLVE, MANAGE)
 
 
-class _Way(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+class _InboundSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
     name: str
     secrets: tuple[str, ...]
     tenant: str = DEFAULT_TENANT
@@ -55,7 +55,7 @@ class _Way(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return f"{type(self).__name__}({self.name!r})"
 
 
-class SlackWay(_Way, frozen=True, kw_only=True, tag="slack"):
+class SlackSource(_InboundSource, frozen=True, kw_only=True, tag="slack"):
     """`people`: who a chat user is here; further ones are kept in the store. `teams`: only of these
     workspaces; none: of any that has the secret."""
 
@@ -63,7 +63,7 @@ class SlackWay(_Way, frozen=True, kw_only=True, tag="slack"):
     teams: tuple[str, ...] = ()
 
 
-class WebhookWay(_Way, frozen=True, kw_only=True, tag="webhook"):
+class WebhookSource(_InboundSource, frozen=True, kw_only=True, tag="webhook"):
     """`actor`: who decides by it. `rights`: what it has beyond what is assigned to it. `trusted`: it may name
     the person who decided (`completed_by`), as a queue does in which people work."""
 
@@ -72,7 +72,7 @@ class WebhookWay(_Way, frozen=True, kw_only=True, tag="webhook"):
     trusted: bool = False
 
 
-class MailWay(_Way, frozen=True, kw_only=True, tag="mail"):
+class MailSource(_InboundSource, frozen=True, kw_only=True, tag="mail"):
     """`address`: where replies go, as the channel has it. `authserv_id`: of the mail server whose word on
     SPF, DKIM and DMARC is believed; it has to take away what others claim in its name (RFC 8601, 5)."""
 
@@ -80,14 +80,14 @@ class MailWay(_Way, frozen=True, kw_only=True, tag="mail"):
     authserv_id: str
 
 
-Way = SlackWay | WebhookWay | MailWay
-W = TypeVar("W", SlackWay, WebhookWay, MailWay)
+InboundSource = SlackSource | WebhookSource | MailSource
+W = TypeVar("W", SlackSource, WebhookSource, MailSource)
 
 
 class InboundSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`allow`: hosts that the rules of egress do not bind, for the answers to clicks."""
 
-    way: tuple[Way, ...] = ()
+    way: tuple[InboundSource, ...] = ()
     allow: tuple[str, ...] = ()
 
     def named(self, name: str, kind: type[W]) -> W:
@@ -123,36 +123,36 @@ def parse_settings(
     return found
 
 
-def _check(way: Way, where: str) -> None:
+def _check(way: InboundSource, where: str) -> None:
     if not way.name or not way.name.isascii() or not way.name.replace("-", "").replace("_", "").isalnum():
         raise SettingsError(f"{where} needs a name of letters, digits, - and _.")
     if not way.secrets:
         raise SettingsError(f"{where} has no secret.", hint="Give secrets = [...].")
     for place, secret in enumerate(way.secrets):
         _check_secret(way, secret, f"{where}: secrets[{place}]")
-    if isinstance(way, SlackWay):
+    if isinstance(way, SlackSource):
         _check_people(way, where)
-    elif isinstance(way, WebhookWay):
+    elif isinstance(way, WebhookSource):
         _check_actor(way, where)
     elif not looks_like_email(way.address) or not way.authserv_id:
         raise SettingsError(f"{where} needs an address and an authserv_id.", hint="reply@in.example.com")
 
 
-def _check_secret(way: Way, secret: str, where: str) -> None:
+def _check_secret(way: InboundSource, secret: str, where: str) -> None:
     redactor.learn(secret)
-    if not isinstance(way, SlackWay):
+    if not isinstance(way, SlackSource):
         secret_of(secret, where)
     elif len(secret) < SHORTEST:
         raise SettingsError(f"{where} is not a signing secret of Slack.", hint="Copy it from the app's page.")
 
 
-def _check_people(way: SlackWay, where: str) -> None:
+def _check_people(way: SlackSource, where: str) -> None:
     for chat, person in way.people.items():
         if parse_assignee(person).type != "user" or not person.startswith("user:"):
             raise SettingsError(f"{where}: people.{chat} is no person.", hint="Write user:dana@acme.")
 
 
-def _check_actor(way: WebhookWay, where: str) -> None:
+def _check_actor(way: WebhookSource, where: str) -> None:
     if not way.actor.startswith(("service:", "user:")) or way.actor.endswith(":"):
         raise SettingsError(f"{where}: actor {way.actor!r} names nobody.", hint="Write service:NAME.")
     wrong = [right for right in way.rights if right not in RIGHTS]

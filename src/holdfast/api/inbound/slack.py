@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from holdfast.api.inbound.settings import SlackWay
+from holdfast.api.inbound.settings import SlackSource
 from holdfast.api.problems import HttpError
 from holdfast.errors import (
     ConflictError,
@@ -42,7 +42,7 @@ from holdfast.types.terms import Actor
 SKEW: Final = 300  # seconds
 PATIENCE: Final = 2.0
 """Seconds that a decision may take before Slack is answered; it goes on."""
-ANSWERS: Final = "hooks.slack.com"
+RESPONSE_HOST: Final = "hooks.slack.com"
 CHAT_USER: Final = "chat_user"
 
 
@@ -60,7 +60,7 @@ class _Action(msgspec.Struct):
     action_ts: str = ""
 
 
-class Payload(msgspec.Struct):
+class SlackPayload(msgspec.Struct):
     """What we read of what Slack sends."""
 
     type: str = ""
@@ -70,7 +70,7 @@ class Payload(msgspec.Struct):
     response_url: str = ""
 
 
-def require_signed(headers: Mapping[str, str], body: bytes, way: SlackWay, now: int) -> None:
+def require_signed(headers: Mapping[str, str], body: bytes, way: SlackSource, now: int) -> None:
     """Over the bytes as they came, before any of them is read; `now` in seconds. Raises HttpError 401."""
     stamp = headers.get("x-slack-request-timestamp", "")
     given = headers.get("x-slack-signature", "")
@@ -87,24 +87,24 @@ def require_signed(headers: Mapping[str, str], body: bytes, way: SlackWay, now: 
         )
 
 
-def payload_of(body: bytes) -> Payload:
+def payload_of(body: bytes) -> SlackPayload:
     """Raises HttpError 422."""
     try:
         text = parse_qs(body.decode(), max_num_fields=20).get("payload", ["{}"])[0]
-        return msgspec.json.decode(text, type=Payload)
+        return msgspec.json.decode(text, type=SlackPayload)
     except (ValueError, msgspec.MsgspecError) as error:
         raise HttpError(422, "The payload is none of Slack's.", code="invalid_input") from error
 
 
-class Clicks:
+class SlackReceiver:
     """What becomes of clicks. `egress`: where the outcome may be posted to."""
 
-    def __init__(self, service: HoldService, way: SlackWay, egress: Egress) -> None:
+    def __init__(self, service: HoldService, way: SlackSource, egress: Egress) -> None:
         self.service = service
         self.way = way
         self.egress = egress
 
-    async def take(self, payload: Payload) -> None:
+    async def take(self, payload: SlackPayload) -> None:
         """Decided within two seconds, or later: whoever clicked is not told to wait."""
         if self.way.teams and (payload.team is None or payload.team.id not in self.way.teams):
             raise HttpError(403, "Clicks of this workspace are not taken here.", code="forbidden")
@@ -112,13 +112,13 @@ class Clicks:
         if payload.type != "block_actions" or not clicked:
             return
         task = asyncio.create_task(self._decide(payload, clicked[0]))
-        _under_way.add(task)
-        task.add_done_callback(_under_way.discard)
+        _tasks.add(task)
+        task.add_done_callback(_tasks.discard)
         await asyncio.wait({task}, timeout=PATIENCE)
         if task.done() and (error := task.exception()) is not None:
             raise error
 
-    async def _decide(self, payload: Payload, action: _Action) -> None:
+    async def _decide(self, payload: SlackPayload, action: _Action) -> None:
         """Raises StoreError: Slack says so to whoever clicked, who clicks again."""
         try:
             click = msgspec.json.decode(action.value, type=Click)
@@ -127,7 +127,7 @@ class Clicks:
         person = await self.person(payload.user.id)
         if person is None:
             said = f"You are not known here as {one_line(payload.user.id, 40)}. Ask whoever runs this server."
-            self._tell(payload, _only_you(said))
+            self._tell(payload, _ephemeral_reply(said))
             return
         actor = Actor(id=person, tenant=self.way.tenant, channel="slack", auth_method="slack")
         key = f"slack:{payload.user.id}:{action.action_ts}"[:200]
@@ -153,8 +153,8 @@ class Clicks:
             if row is not None and row.tenant == actor.tenant:
                 return self._outcome(row)
         if isinstance(error, (HoldNotFoundError, NotAssignedError, LinkInvalidError, ConflictError)):
-            return _only_you(error.message)
-        return _only_you(f"{error.message} {error.hint or 'Open it to decide.'}")
+            return _ephemeral_reply(error.message)
+        return _ephemeral_reply(f"{error.message} {error.hint or 'Open it to decide.'}")
 
     def _outcome(self, row: HoldRow) -> dict[str, Any]:
         said = outcome_of(row, self.service.office.now()) or "your vote is counted; others have to decide too"
@@ -166,18 +166,18 @@ class Clicks:
         found = self.way.people.get(chat)
         return found if found is not None else await ChatUsers(self.service.store).find(self.way, chat)
 
-    def _tell(self, payload: Payload, said: dict[str, Any]) -> None:
+    def _tell(self, payload: SlackPayload, said: dict[str, Any]) -> None:
         """Not waited for: the decision is made, and Slack wants its answer."""
         if payload.response_url:
             task = asyncio.create_task(self._post(payload.response_url, said))
-            _under_way.add(task)
-            task.add_done_callback(_under_way.discard)
+            _tasks.add(task)
+            task.add_done_callback(_tasks.discard)
 
     async def _post(self, url: str, said: dict[str, Any]) -> None:
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port or 443
-            if host != ANSWERS and not self.egress.allows(host, port):
+            if host != RESPONSE_HOST and not self.egress.allows(host, port):
                 log.warning("a click was to be answered at %s, which is not Slack's", one_line(host, 80))
                 return
             body = msgspec.json.encode(said)
@@ -186,10 +186,10 @@ class Clicks:
             log.warning("the outcome of a click was not told to Slack: %s", error)
 
 
-_under_way: set[asyncio.Task[None]] = set()
+_tasks: set[asyncio.Task[None]] = set()
 
 
-def _only_you(text: str) -> dict[str, Any]:
+def _ephemeral_reply(text: str) -> dict[str, Any]:
     return {"response_type": "ephemeral", "replace_original": False, "text": for_slack(text)}
 
 
@@ -199,14 +199,14 @@ class ChatUsers:
     def __init__(self, store: Documents) -> None:
         self._store = store
 
-    async def find(self, way: SlackWay, chat: str) -> str | None:
+    async def find(self, way: SlackSource, chat: str) -> str | None:
         kept = await self._store.document(way.tenant, CHAT_USER, f"{way.name}/{chat}")
         return None if kept is None else msgspec.json.decode(kept.body, type=str)
 
-    async def put(self, way: SlackWay, chat: str, person: str) -> None:
+    async def put(self, way: SlackSource, chat: str, person: str) -> None:
         body = msgspec.json.encode(person)
         document = Document(tenant=way.tenant, kind=CHAT_USER, name=f"{way.name}/{chat}", body=body)
         await self._store.put_document(document)
 
-    async def drop(self, way: SlackWay, chat: str) -> bool:
+    async def drop(self, way: SlackSource, chat: str) -> bool:
         return await self._store.drop_document(way.tenant, CHAT_USER, f"{way.name}/{chat}")

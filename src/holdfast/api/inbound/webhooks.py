@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.api.inbound.settings import WebhookWay
+from holdfast.api.inbound.settings import WebhookSource
 from holdfast.api.problems import HttpError
 from holdfast.errors import HoldDecidedError, HoldNotFoundError, KeyReusedError
 from holdfast.holds.notify.webhook import is_signed, secret_of
@@ -21,12 +21,12 @@ from holdfast.types.document import Document
 from holdfast.types.terms import Actor
 
 SEEN: Final = "inbound_seen"
-KEPT: Final = 7 * 86_400 * MICROS
+RETENTION: Final = 7 * 86_400 * MICROS
 """For how long an id is known; senders retry for days."""
 _SWEEP: Final = 200
 
 
-class Completed(msgspec.Struct, kw_only=True):
+class WebhookAnswer(msgspec.Struct, kw_only=True):
     """`correlation_id` or `checkpoint_id`: the hold. The answer as its body has it; `completed_by`: who."""
 
     correlation_id: str | None = None
@@ -39,10 +39,10 @@ class Completed(msgspec.Struct, kw_only=True):
     completed_by: str | None = None
 
 
-class Event(msgspec.Struct, kw_only=True):
+class WebhookEvent(msgspec.Struct, kw_only=True):
     type: str = ""
     tenant: str | None = None
-    data: Completed
+    data: WebhookAnswer
 
 
 class WebhookTaken(msgspec.Struct, kw_only=True):
@@ -67,20 +67,20 @@ def require_signed(headers: Mapping[str, str], body: bytes, secrets: Sequence[st
     return name
 
 
-def event_in(body: bytes) -> Event:
+def event_in(body: bytes) -> WebhookEvent:
     try:
-        return msgspec.json.decode(body, type=Event)
+        return msgspec.json.decode(body, type=WebhookEvent)
     except msgspec.ValidationError as error:
         raise HttpError(422, f"The event does not fit: {error}.", code="invalid_input") from error
     except msgspec.DecodeError as error:
         raise HttpError(400, f"The body is no JSON: {error}.", code="not_json") from error
 
 
-class Completions:
-    def __init__(self, service: HoldService, way: WebhookWay) -> None:
+class WebhookReceiver:
+    def __init__(self, service: HoldService, way: WebhookSource) -> None:
         self.service = service
         self.way = way
-        self.seen = Seen(service.store, way)
+        self.seen = ReceivedWebhooks(service.store, way)
 
     async def take(self, message: str, body: bytes) -> WebhookTaken:
         """Raises what `resolve` raises for an answer that does not fit: the hold stays open (QB-8)."""
@@ -92,7 +92,7 @@ class Completions:
         await self.seen.note(message, body, self.service.office.now())
         return done
 
-    async def _complete(self, message: str, event: Event) -> WebhookTaken:
+    async def _complete(self, message: str, event: WebhookEvent) -> WebhookTaken:
         said = event.data
         hold = said.correlation_id or said.checkpoint_id
         if hold is None or event.tenant not in (None, self.way.tenant):
@@ -113,7 +113,7 @@ class Completions:
         outcome = "resolved" if done.row.resolution is not None else "voted"
         return WebhookTaken(outcome=outcome, checkpoint_id=hold, status=str(done.row.status))
 
-    def _actor(self, said: Completed) -> Actor:
+    def _actor(self, said: WebhookAnswer) -> Actor:
         """Whoever completed it, where this sender may say so; their own name else."""
         named = said.completed_by if self.way.trusted else None
         if named is not None and not named.startswith("user:"):
@@ -127,17 +127,17 @@ class Completions:
         )
 
 
-class Seen:
+class ReceivedWebhooks:
     """The ids of messages that were taken, with a digest of each, for a week."""
 
-    def __init__(self, store: Documents, way: WebhookWay) -> None:
+    def __init__(self, store: Documents, way: WebhookSource) -> None:
         self._store = store
         self._way = way
 
     async def knows(self, message: str, body: bytes, now: int) -> bool:
         """Raises KeyReusedError for an id under which something else came before."""
         kept = await self._store.document(self._way.tenant, SEEN, self._name(message))
-        if kept is None or kept.updated_at + KEPT < now:
+        if kept is None or kept.updated_at + RETENTION < now:
             return False
         if kept.body != _digest(body):
             raise KeyReusedError(
@@ -156,7 +156,7 @@ class Seen:
         after = ""
         while page := await self._store.documents(self._way.tenant, SEEN, after=after, limit=_SWEEP):
             for each in page:
-                if each.updated_at + KEPT < now:
+                if each.updated_at + RETENTION < now:
                     await self._store.drop_document(self._way.tenant, SEEN, each.name)
             after = page[-1].name
 

@@ -6,7 +6,7 @@ import asyncio
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
-from holdfast.api.schemas.events import Told
+from holdfast.api.schemas.events import EncodedEvent
 from holdfast.errors import HoldfastError
 from holdfast.runs.events import read_events
 from holdfast.telemetry import log
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 PAGE: Final = 100
 """Events that are read from the log at once."""
-KEPT: Final = 128
-KEPT_BYTES: Final = 64 << 10
+RECENT_EVENTS: Final = 128
+RECENT_BYTES: Final = 64 << 10
 """Of what was told last; whoever is further behind reads the log."""
-AGAIN: Final = 0.5
+RETRY_SECONDS: Final = 0.5
 
 
-class Bell:
+class StreamSignal:
     """Whoever waits when it rings goes on; look first, then wait, and nothing is missed."""
 
     __slots__ = ("_waiting",)
@@ -59,13 +59,13 @@ class RunChannel:
 
     def __init__(self, service: RunService, row: RunRow) -> None:
         self.run = row.id
-        self.bell = Bell()
+        self.bell = StreamSignal()
         self.followers = 0
         self.last = self.floor = row.event_seq
         self.over: int | None = None
         self.gone = False
         self._service = service
-        self._recent: list[Told] = []
+        self._recent: list[EncodedEvent] = []
         self._size = 0
         self._stirred = False
         self._reading: asyncio.Task[None] | None = None
@@ -77,7 +77,7 @@ class RunChannel:
             self.over = row.event_seq if row.status in ENDED else None
 
     # ------------------------------------------------------------------ news
-    def stir(self) -> None:
+    def schedule_read(self) -> None:
         """There may be something new."""
         self._stirred = True
         if self._reading is None or self._reading.done():
@@ -90,7 +90,7 @@ class RunChannel:
             self.bell.ring()
             return False
         if head > self.last:
-            self.stir()
+            self.schedule_read()
         return head > self.last
 
     async def _read_on(self) -> None:
@@ -102,7 +102,7 @@ class RunChannel:
                 told = None if isinstance(error, HoldfastError) else error
                 log.warning("the stream of run %s waits: %s", self.run, error, exc_info=told)
                 self._stirred = True
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _read(self) -> None:
         # The row first: what it says is over has no event that is read only later.
@@ -117,20 +117,22 @@ class RunChannel:
             self.over = row.event_seq if row.status in ENDED and self.last >= row.event_seq else None
         self.bell.ring()
 
-    def _keep(self, told: Sequence[Told]) -> None:
+    def _keep(self, told: Sequence[EncodedEvent]) -> None:
         self._recent += told
         self._size += sum(each.size for each in told)
         if told:
             self.last = told[-1].number
         drop = 0
-        while drop < len(self._recent) and (len(self._recent) - drop > KEPT or self._size > KEPT_BYTES):
+        while drop < len(self._recent) and (
+            len(self._recent) - drop > RECENT_EVENTS or self._size > RECENT_BYTES
+        ):
             self._size -= self._recent[drop].size
             self.floor = self._recent[drop].number
             drop += 1
         del self._recent[:drop]
 
     # ------------------------------------------------------------------ reading
-    async def after(self, number: int) -> Sequence[Told]:
+    async def after(self, number: int) -> Sequence[EncodedEvent]:
         """What follows that number, at most a page of it. Empty: nothing yet."""
         if number < self.floor:
             row = await self._service.store.get_run(self.run)
@@ -140,6 +142,6 @@ class RunChannel:
         place = bisect_right(self._recent, number, key=lambda each: each.number)
         return self._recent[place : place + PAGE]
 
-    async def _told(self, row: RunRow, after: int) -> list[Told]:
+    async def _told(self, row: RunRow, after: int) -> list[EncodedEvent]:
         events = await read_events(self._service, row, after=after, limit=PAGE)
-        return [Told(event) for event in events]
+        return [EncodedEvent(event) for event in events]

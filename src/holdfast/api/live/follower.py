@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from holdfast.api.live.channel import AGAIN
-from holdfast.api.schemas.events import HoldEventWire, Told, hold_event_wire
+from holdfast.api.live.channel import RETRY_SECONDS
+from holdfast.api.schemas.events import EncodedEvent, HoldEventWire, hold_event_wire
 from holdfast.errors import StoreError
 from holdfast.types.ids import HoldId
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from holdfast.types.terms import Actor
 
 PAGE: Final = 100
-UNSEEN: Final = frozenset(
+HIDDEN_ACTIONS: Final = frozenset(
     {"access_refused", "exported", "file_read", "link_opened", "links_revoked", "refused"}
 )
 """In the audit, and no change of the hold that its followers could see."""
 
 
-class Patience(msgspec.Struct, frozen=True):
+class StreamTimeouts(msgspec.Struct, frozen=True):
     """Seconds: how often a silent stream shows that it lives, and after how long it ends, so that whoever
     comes back shows a credential that is still good."""
 
@@ -41,8 +41,8 @@ class Patience(msgspec.Struct, frozen=True):
 
 
 async def follow_run(
-    hub: Hub, service: RunService, row: RunRow, after: int, patience: Patience
-) -> AsyncGenerator[Sequence[Told]]:
+    hub: Hub, service: RunService, row: RunRow, after: int, patience: StreamTimeouts
+) -> AsyncGenerator[Sequence[EncodedEvent]]:
     """Events with a number above `after`, in order, each once. An empty batch: nothing for a while. Ends
     behind the last event of a run that has ended; a run that waits for somebody goes on being followed."""
     channel = hub.join(service, row)
@@ -53,7 +53,7 @@ async def follow_run(
                 batch = await channel.after(after)
             except StoreError:
                 # The stream outlives a store that is away: a browser would not come back from an error.
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(RETRY_SECONDS)
                 yield ()
                 continue
             if batch:
@@ -63,14 +63,14 @@ async def follow_run(
                 return
             elif not await channel.bell.wait(patience.beat):
                 # A run may have ended without an event: another one took its place.
-                channel.stir()
+                channel.schedule_read()
                 yield ()
     finally:
         hub.leave(channel)
 
 
 async def follow_holds(
-    hub: Hub, people: HoldService, actor: Actor, after: int, patience: Patience
+    hub: Hub, people: HoldService, actor: Actor, after: int, patience: StreamTimeouts
 ) -> AsyncGenerator[Sequence[HoldEventWire]]:
     """What happens to the holds that the actor may see, from the tenant's audit: it is numbered without gaps
     in the order of commits, and nobody trims it."""
@@ -82,7 +82,7 @@ async def follow_holds(
                 rows = await people.store.audit(actor.tenant, after=after, limit=PAGE)
                 seen = await _visible(people, actor, rows)
             except StoreError:
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(RETRY_SECONDS)
                 yield ()
                 continue
             if seen:
@@ -103,16 +103,18 @@ async def _visible(people: HoldService, actor: Actor, rows: Sequence[AuditRow]) 
     known: dict[str, HoldRow | None] = {}
     found: list[HoldEventWire] = []
     for row in rows:
-        if row.hold is None or row.action in UNSEEN:
+        if row.hold is None or row.action in HIDDEN_ACTIONS:
             continue
         if row.hold not in known:
-            known[row.hold] = await _seen(office, standing, row.hold, now)
+            known[row.hold] = await _visible_hold(office, standing, row.hold, now)
         if (hold := known[row.hold]) is not None:
             found.append(hold_event_wire(row, hold))
     return found
 
 
-async def _seen(office: HoldContext, standing: ActorMemberships, hold: str, now: int) -> HoldRow | None:
+async def _visible_hold(
+    office: HoldContext, standing: ActorMemberships, hold: str, now: int
+) -> HoldRow | None:
     if standing.barred is not None:
         return None
     row = await office.store.hold(HoldId(hold))

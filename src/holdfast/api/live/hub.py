@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from holdfast.api.live.channel import Bell, RunChannel
+from holdfast.api.live.channel import RunChannel, StreamSignal
 from holdfast.api.problems import HttpError
 from holdfast.errors import HoldfastError
 from holdfast.runs.observer import combine_observers
@@ -39,7 +39,7 @@ IDLE: Final = 0.1
 LATELY: Final = 5.0
 SHARE: Final = 0.1
 """At most this part of the time is spent on looking."""
-AGAIN: Final = 0.5
+RETRY_SECONDS: Final = 0.5
 """Seconds until a store that did not answer is asked again."""
 MANY: Final = 1000
 """Runs that one question is about."""
@@ -52,12 +52,12 @@ class Hub:
         self._hf = hf
         self._loop = asyncio.get_running_loop()
         self._channels: dict[RunId, RunChannel] = {}
-        self._tenants: dict[str, tuple[Bell, int]] = {}
+        self._tenants: dict[str, tuple[StreamSignal, int]] = {}
         self._task: asyncio.Task[None] | None = None
         self._lately = 0.0
         self.closing = False
-        self.farewell = Bell()
-        hf.tell_services(self._attend)
+        self.closing_signal = StreamSignal()
+        hf.on_service(self._attend)
 
     # ------------------------------------------------------------------ following
     def join(self, service: RunService, row: RunRow) -> RunChannel:
@@ -75,9 +75,9 @@ class Hub:
         if not channel.followers:
             self._channels.pop(channel.run, None)
 
-    def join_tenant(self, tenant: str) -> Bell:
+    def join_tenant(self, tenant: str) -> StreamSignal:
         """Rings when the tenant's audit may have grown, and sometimes for nothing."""
-        bell, followers = self._tenants.get(tenant, (Bell(), 0))
+        bell, followers = self._tenants.get(tenant, (StreamSignal(), 0))
         self._tenants[tenant] = (bell, followers + 1)
         self._look()
         return bell
@@ -103,7 +103,7 @@ class Hub:
     def close(self) -> None:
         """Every stream ends, so that its client comes back to another server."""
         self.closing = True
-        self.farewell.ring()
+        self.closing_signal.ring()
         for channel in self._channels.values():
             channel.bell.ring()
         for bell, _ in self._tenants.values():
@@ -127,11 +127,11 @@ class Hub:
                 # Whatever it is: everybody here depends on this one task, which has to go on.
                 told = None if isinstance(error, HoldfastError) else error
                 log.warning("streams wait: the store did not answer: %s", error, exc_info=told)
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(RETRY_SECONDS)
                 continue
             took = time.monotonic() - began
             pace = PACE if began - self._lately < LATELY else IDLE
-            await asyncio.sleep(min(AGAIN, max(pace, took / SHARE)))
+            await asyncio.sleep(min(RETRY_SECONDS, max(pace, took / SHARE)))
 
     async def _ask_runs(self) -> None:
         store = await self._hf.open()
@@ -154,24 +154,24 @@ class Hub:
 
     # ------------------------------------------------------------------ runs of this process
     def _attend(self, service: RunService) -> None:
-        service.runtime.watch = combine_observers(service.runtime.watch, _Watch(self))
+        service.runtime.watch = combine_observers(service.runtime.watch, _CommitWatch(self))
 
     def committed(self, run: RunId) -> None:
         if run in self._channels:
-            self._channels[run].stir()
+            self._channels[run].schedule_read()
         if self._tenants:
             self._lately = time.monotonic()
 
-    def committed_elsewhere(self, run: RunId) -> None:
+    def committed_threadsafe(self, run: RunId) -> None:
         """A worker of this house that lives in another thread."""
         if run in self._channels and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.committed, run)
 
-    def is_own(self) -> bool:
+    def is_own_loop(self) -> bool:
         return asyncio.get_running_loop() is self._loop
 
 
-class _Watch:
+class _CommitWatch:
     """Hears of what became durable here. Returns at once: the run does not wait."""
 
     def __init__(self, hub: Hub) -> None:
@@ -181,10 +181,10 @@ class _Watch:
         pass
 
     def committed(self, lease: Lease, records: list[Record]) -> None:
-        if self._hub.is_own():
+        if self._hub.is_own_loop():
             self._hub.committed(lease.run)
         else:
-            self._hub.committed_elsewhere(lease.run)
+            self._hub.committed_threadsafe(lease.run)
 
     def left(self, driver: Driver, status: RunStatus | None, error: BaseException | None) -> None:
         pass

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import LONGEST_KEY, Route
-from holdfast.api.schemas.events import Names
+from holdfast.api.schemas.events import EventNames
 
 MOST = 0x7FFF_FFFF
 
@@ -19,7 +19,7 @@ ROUTES = {"answer": "give_input", "cancel": "cancel_run", "resume": "resume_run"
 """Which route does what a message asks for."""
 
 
-class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SocketMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`id`: the sender's own, which comes back with the answer. `key`: as Idempotency-Key over HTTP."""
 
     type: Literal["auth", "ping", "subscribe", "unsubscribe", "answer", "cancel", "resume"]
@@ -42,10 +42,10 @@ class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     mode: str | None = None
 
 
-def read_message(text: str) -> Message:
+def read_message(text: str) -> SocketMessage:
     """Raises HttpError."""
     try:
-        return msgspec.json.decode(text, type=Message)
+        return msgspec.json.decode(text, type=SocketMessage)
     except msgspec.ValidationError as error:
         raise HttpError(422, f"The message does not fit: {error}.", code="invalid_input") from error
     except RecursionError as error:
@@ -54,35 +54,35 @@ def read_message(text: str) -> Message:
         raise HttpError(400, f"The message is no JSON: {error}.", code="not_json") from error
 
 
-def _run_of(said: Message) -> str:
+def _run_of(said: SocketMessage) -> str:
     if not said.run or "\0" in said.run:
         raise HttpError(422, f"A message of type {said.type} names a run.", code="invalid_input")
     return said.run
 
 
-class Follow(msgspec.Struct, frozen=True):
+class SocketSubscription(msgspec.Struct, frozen=True):
     run: str
     after: int
-    names: Names | None
+    names: EventNames | None
 
     @classmethod
-    def of(cls, said: Message) -> Follow:
+    def of(cls, said: SocketMessage) -> SocketSubscription:
         """Raises HttpError."""
         run, after = _run_of(said), said.after or 0
         if not 0 <= after <= MOST:
             raise HttpError(422, "`after` is the number of an event that you saw.", code="invalid_input")
-        if said.names is not None and said.names not in tuple(Names):
-            raise HttpError(422, f"`names` is one of {', '.join(Names)}.", code="invalid_input")
-        return cls(run, after, None if said.names is None else Names(said.names))
+        if said.names is not None and said.names not in tuple(EventNames):
+            raise HttpError(422, f"`names` is one of {', '.join(EventNames)}.", code="invalid_input")
+        return cls(run, after, None if said.names is None else EventNames(said.names))
 
 
-class Asked(msgspec.Struct, frozen=True):
+class SocketCommand(msgspec.Struct, frozen=True):
     route: str
     run: str
     body: dict[str, Any]
 
     @classmethod
-    def of(cls, said: Message) -> Asked:
+    def of(cls, said: SocketMessage) -> SocketCommand:
         bodies: dict[str, dict[str, Any]] = {
             "answer": {"content": said.content, "checkpoint_id": said.hold},
             "cancel": {"reason": said.reason},

@@ -25,13 +25,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from holdfast.api import problems
 from holdfast.api.auth.principal import Principal, Right
-from holdfast.api.live.follower import Patience, follow_run
+from holdfast.api.live.follower import StreamTimeouts, follow_run
 from holdfast.api.live.hub import Hub, hub_of
-from holdfast.api.live.messages import Asked, Follow, Message, read_message
+from holdfast.api.live.messages import SocketCommand, SocketMessage, SocketSubscription, read_message
 from holdfast.api.problems import HttpError, no_right
-from holdfast.api.rate_limit import Buckets
-from holdfast.api.routing import SIGN_IN, Call, Reply, Route
-from holdfast.api.schemas.events import Names, Told
+from holdfast.api.rate_limit import TokenBuckets
+from holdfast.api.routing import SIGN_IN, ApiCall, ApiReply, Route
+from holdfast.api.schemas.events import EncodedEvent, EventNames
 from holdfast.errors import HoldfastError
 from holdfast.types.ids import new_id
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Scope
 
-    from holdfast.api.app import Authenticator
+    from holdfast.api.app import RequestAuthenticator
     from holdfast.api.settings import ApiSettings
     from holdfast.app.holdfast import Holdfast
 
@@ -59,7 +59,7 @@ REFUSED, LEAVING = 1008, 1012
 
 
 def sockets(
-    hf: Holdfast, authenticator: Authenticator, settings: ApiSettings, routes: Iterable[Route]
+    hf: Holdfast, authenticator: RequestAuthenticator, settings: ApiSettings, routes: Iterable[Route]
 ) -> list[WebSocketRoute]:
     """`routes`: all of them; what sockets ask is done by theirs."""
     known = {route.name: route for route in routes if not route.hidden}
@@ -75,7 +75,7 @@ class Socket:
         self,
         socket: WebSocket,
         hf: Holdfast,
-        authenticator: Authenticator,
+        authenticator: RequestAuthenticator,
         settings: ApiSettings,
         routes: dict[str, Route],
     ) -> None:
@@ -87,16 +87,16 @@ class Socket:
         self._hub: Hub = hub_of(hf)
         self._following: dict[str, asyncio.Task[None]] = {}
         self._writing = asyncio.Lock()
-        self._pace = Buckets(PACE, 2.0, "by one socket")
+        self._pace = TokenBuckets(PACE, 2.0, "by one socket")
         self._seed = not socket.scope["path"].startswith("/v1/")
 
     async def serve(self) -> None:
         try:
-            principal = await self._met()
+            principal = await self._authenticate()
             if principal is None:
                 return
             async with asyncio.timeout(self._settings.stream_life):
-                await self._talk(principal)
+                await self._serve_messages(principal)
         except (WebSocketDisconnect, TimeoutError):
             pass
         finally:
@@ -110,7 +110,7 @@ class Socket:
             await self._socket.close(code, reason)
 
     # ------------------------------------------------------------------ who it is
-    async def _met(self) -> Principal | None:
+    async def _authenticate(self) -> Principal | None:
         """Whoever it is; None where they were turned away."""
         try:
             require_origin(self._socket, self._settings.origins, self._authenticator)
@@ -120,16 +120,16 @@ class Socket:
                 raise HttpError(403, "A session's socket has to say its Origin.", code="cross_site")
         except HoldfastError as error:
             await self._note(error, None)
-            await self._socket.send_denial_response(problems.answer(error, new_id()))
+            await self._socket.send_denial_response(problems.problem_response(error, new_id()))
             return None
         await self._socket.accept()
         if principal is None:
-            principal = await self._introduced()
+            principal = await self._authenticate_by_message()
         if principal is not None:
             await self._send({"type": "hello", "by": principal.actor.id, "tenant": principal.tenant})
         return principal
 
-    async def _introduced(self) -> Principal | None:
+    async def _authenticate_by_message(self) -> Principal | None:
         """By the first message."""
         try:
             async with asyncio.timeout(FIRST):
@@ -138,7 +138,7 @@ class Socket:
                 raise HttpError(401, "This needs a credential.", code="unauthenticated", hint=SIGN_IN)
             found = await self._authenticator.who(_request(self._socket.scope, token=said.token))
         except (HoldfastError, TimeoutError) as error:
-            problem = error if isinstance(error, HoldfastError) else _too_late()
+            problem = error if isinstance(error, HoldfastError) else _auth_timeout()
             await self._note(problem, None)
             await self._refuse(None, problem)
             await self._close(REFUSED, "no good credential")
@@ -146,10 +146,10 @@ class Socket:
         return found
 
     # ------------------------------------------------------------------ talking
-    async def _talk(self, principal: Principal) -> None:
+    async def _serve_messages(self, principal: Principal) -> None:
         named = self._socket.path_params.get("run")
         if named is not None:
-            await self._handle(principal, _first(named, self._socket))
+            await self._handle(principal, _initial_subscription(named, self._socket))
         leaving = asyncio.create_task(self._until_closing())
         try:
             while not leaving.done():
@@ -167,7 +167,7 @@ class Socket:
         """Also shows every now and then that we live, as the stream does."""
         beat = self._settings.heartbeat
         while not self._hub.closing:
-            if not await self._hub.farewell.wait(beat):
+            if not await self._hub.closing_signal.wait(beat):
                 await self._send({"type": "beat"})
 
     async def _hear(self, principal: Principal, text: str) -> None:
@@ -181,7 +181,7 @@ class Socket:
             return
         await self._handle(principal, said)
 
-    async def _handle(self, principal: Principal, said: Message) -> None:
+    async def _handle(self, principal: Principal, said: SocketMessage) -> None:
         try:
             match said.type:
                 case "ping":
@@ -198,16 +198,16 @@ class Socket:
             await self._note(error, principal)
             await self._refuse(said.id, error)
         except Exception as error:
-            problems.unexpected(error, request_id := new_id())
+            problems.internal_error(error, request_id := new_id())
             slip = HttpError(500, "Something went wrong here.", code="internal", hint=f"Tell {request_id}.")
             await self._refuse(said.id, slip)
         else:
             await self._send({"type": "ack", "id": said.id, "result": result})
 
     # ------------------------------------------------------------------ following
-    async def _subscribe(self, principal: Principal, said: Message) -> Any:
+    async def _subscribe(self, principal: Principal, said: SocketMessage) -> Any:
         _require(principal, Right.runs_read)
-        follow = Follow.of(said)
+        follow = SocketSubscription.of(said)
         service = await self._hf.service()
         row = await service.get(follow.run, tenant=principal.tenant)
         self._following = {run: task for run, task in self._following.items() if not task.done()}
@@ -216,19 +216,19 @@ class Socket:
         if len(self._following) >= MOST_RUNS:
             raise HttpError(409, f"One socket follows at most {MOST_RUNS} runs.", code="conflict")
         self._hub.require_room(self._settings.most_streams)
-        patience = Patience(beat=self._settings.heartbeat, life=self._settings.stream_life)
+        patience = StreamTimeouts(beat=self._settings.heartbeat, life=self._settings.stream_life)
         source = follow_run(self._hub, service, row, follow.after, patience)
-        names = follow.names or (Names.seed if self._seed else Names.own)
+        names = follow.names or (EventNames.seed if self._seed else EventNames.own)
         self._following[row.id] = asyncio.create_task(self._pass_on(row.id, source, follow.after, names))
         return {"run": row.id, "status": str(row.status), "event_seq": row.event_seq}
 
-    def _unsubscribe(self, said: Message) -> Any:
+    def _unsubscribe(self, said: SocketMessage) -> Any:
         task = self._following.pop(said.run or "", None)
         if task is not None:
             task.cancel()
         return {"run": said.run, "was_followed": task is not None}
 
-    async def _pass_on(self, run: str, source: Any, after: int, names: Names) -> None:
+    async def _pass_on(self, run: str, source: Any, after: int, names: EventNames) -> None:
         try:
             async with aclosing(source):
                 async for batch in source:
@@ -241,7 +241,7 @@ class Socket:
         if not self._hub.closing:
             await self._send({"type": "end", "run": run, "after": after})
 
-    async def _tell(self, run: str, batch: Sequence[Told], after: int, names: Names) -> int:
+    async def _tell(self, run: str, batch: Sequence[EncodedEvent], after: int, names: EventNames) -> int:
         for each in batch:
             head = msgspec.json.encode(
                 {"type": "event", "run": run, "id": each.number, "event": each.name(names)}
@@ -251,17 +251,17 @@ class Socket:
         return after
 
     # ------------------------------------------------------------------ asking
-    async def _ask(self, principal: Principal, said: Message) -> Any:
+    async def _ask(self, principal: Principal, said: SocketMessage) -> Any:
         """By the route that does it over HTTP."""
-        asked = Asked.of(said)
+        asked = SocketCommand.of(said)
         route = self._routes[asked.route]
         assert isinstance(route.needs, Right)
         _require(principal, route.needs)
         request = _request(self._socket.scope, key=said.key)
-        call = Call(request, principal, self._hf, route, new_id(), self._settings)
+        call = ApiCall(request, principal, self._hf, route, new_id(), self._settings)
         given = {"query": route.query()} if route.query is not None else {}
         answer = await route.handler(call, run=asked.run, body=asked.body_for(route), **given)
-        return answer.body if isinstance(answer, Reply) else answer  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return answer.body if isinstance(answer, ApiReply) else answer  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
     async def _note(self, error: HoldfastError, principal: Principal | None) -> None:
         """Refusals of a credential are written down, as those over HTTP are."""
@@ -272,7 +272,7 @@ class Socket:
 
     # ------------------------------------------------------------------ writing
     async def _refuse(self, to: str | int | None, error: HoldfastError, **more: Any) -> None:
-        problem = msgspec.json.decode(problems.answer(error).body)
+        problem = msgspec.json.decode(problems.problem_response(error).body)
         await self._send({"type": "error", "id": to, **more, "problem": problem})
 
     async def _send(self, said: Any) -> None:
@@ -319,12 +319,12 @@ def _require(principal: Principal, right: Right) -> None:
         raise no_right(str(right))
 
 
-def _first(run: str, socket: WebSocket) -> Message:
+def _initial_subscription(run: str, socket: WebSocket) -> SocketMessage:
     """What the address asks for."""
     after, names = socket.query_params.get("after", "0"), socket.query_params.get("names")
     number = int(after) if after.isascii() and after.isdigit() and len(after) < 11 else -1
-    return Message(type="subscribe", id=0, run=run, after=number, names=names)
+    return SocketMessage(type="subscribe", id=0, run=run, after=number, names=names)
 
 
-def _too_late() -> HttpError:
+def _auth_timeout() -> HttpError:
     return HttpError(401, f"No credential came within {FIRST:.0f} s.", code="unauthenticated", hint=SIGN_IN)

@@ -22,7 +22,7 @@ from holdfast.api.auth.principal import Access
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import HERE
 from holdfast.api.problems import HttpError
-from holdfast.api.routing import Call
+from holdfast.api.routing import ApiCall
 
 routes = pages()
 _KINDS: Final = {
@@ -34,25 +34,25 @@ _KINDS: Final = {
 }
 
 
-class Kept(msgspec.Struct, frozen=True):
+class AssetFile(msgspec.Struct, frozen=True):
     data: bytes
     kind: str
     digest: str
 
 
 @cache
-def files_of(folder: Path) -> dict[str, Kept]:
+def files_of(folder: Path) -> dict[str, AssetFile]:
     """Read once: a server that runs shows what it was installed with."""
-    found: dict[str, Kept] = {}
+    found: dict[str, AssetFile] = {}
     for file in sorted(folder.iterdir()):
         kind = _KINDS.get(file.suffix[1:])
         if kind is not None:
             data = file.read_bytes()
-            found[file.name] = Kept(data, kind, sha256(data).hexdigest()[:16])
+            found[file.name] = AssetFile(data, kind, sha256(data).hexdigest()[:16])
     return found
 
 
-def told(call: Call, known: Kept | None, **headers: str) -> Response:
+def asset_response(call: ApiCall, known: AssetFile | None, **headers: str) -> Response:
     """Raises HttpError where there is no such file."""
     if known is None:
         raise HttpError(404, "There is nothing at this path.", code="not_found")
@@ -63,21 +63,21 @@ def told(call: Call, known: Kept | None, **headers: str) -> Response:
 
 
 @routes.get("/static/{name}", needs=Access.public)
-async def static_file(call: Call, name: str) -> Response:
+async def static_file(call: ApiCall, name: str) -> Response:
     """A file of the pages."""
     known = files_of(HERE / "static").get(name)
-    return told(call, known, **{"Cache-Control": "public, max-age=300"})
+    return asset_response(call, known, **{"Cache-Control": "public, max-age=300"})
 
 
 FOLDER: Final = Path(__file__).parent.parent / "javascript"
 # Modules of another origin are only run where their server lets them; this code is nobody's secret.
 _SHARED: Final = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
-_ASKED_EACH_TIME: Final = _SHARED | {"Cache-Control": "public, no-cache"}
-_KEPT_FOR_GOOD: Final = _SHARED | {"Cache-Control": "public, max-age=31536000, immutable"}
+_REVALIDATED: Final = _SHARED | {"Cache-Control": "public, no-cache"}
+_IMMUTABLE: Final = _SHARED | {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
 @cache
-def whole() -> str:
+def client_digest() -> str:
     """Of all files together: modules import each other, so that they change together."""
     found = sha256()
     for name, kept in files_of(FOLDER).items():
@@ -86,42 +86,42 @@ def whole() -> str:
 
 
 @routes.get("/client/manifest.json", needs=Access.public)
-async def client_manifest(call: Call) -> Response:
+async def client_manifest(call: ApiCall) -> Response:
     """Which files there are, where each is kept for good, and what browsers can check it by."""
     root = call.request.scope.get("root_path", "")
     files: dict[str, Any] = {
         name: {
-            "path": f"{root}/client/{whole()}/{name}",
+            "path": f"{root}/client/{client_digest()}/{name}",
             "bytes": len(kept.data),
             "integrity": f"sha256-{base64.b64encode(sha256(kept.data).digest()).decode()}",
         }
         for name, kept in files_of(FOLDER).items()
     }
-    said = msgspec.json.encode({"version": __version__, "digest": whole(), "files": files})
-    kept = Kept(said, "application/json", sha256(said).hexdigest()[:16])
-    return told(call, kept, **_ASKED_EACH_TIME)
+    said = msgspec.json.encode({"version": __version__, "digest": client_digest(), "files": files})
+    kept = AssetFile(said, "application/json", sha256(said).hexdigest()[:16])
+    return asset_response(call, kept, **_REVALIDATED)
 
 
 @routes.get("/client/{name}", needs=Access.public)
-async def client_file(call: Call, name: str) -> Response:
+async def client_file(call: ApiCall, name: str) -> Response:
     """A file of the JavaScript client."""
-    return _answer(call, name, _ASKED_EACH_TIME)
+    return _client_response(call, name, _REVALIDATED)
 
 
 @routes.get("/client/{digest}/{name}", needs=Access.public)
-async def client_file_for_good(call: Call, digest: str, name: str) -> Response:
+async def client_file_for_good(call: ApiCall, digest: str, name: str) -> Response:
     """The same under an address that never means another file."""
-    if digest != whole():
+    if digest != client_digest():
         raise HttpError(
             404,
             "This server has another version of the client.",
             code="not_found",
             hint="GET /client/manifest.json says which.",
         )
-    return _answer(call, name, _KEPT_FOR_GOOD)
+    return _client_response(call, name, _IMMUTABLE)
 
 
-def _answer(call: Call, name: str, headers: dict[str, str]) -> Response:
+def _client_response(call: ApiCall, name: str, headers: dict[str, str]) -> Response:
     # Runtimes that check types as they load a module look for this header.
     types = {"X-TypeScript-Types": "./holdfast.d.ts"} if name == "holdfast.js" else {}
-    return told(call, files_of(FOLDER).get(name), **headers, **types)
+    return asset_response(call, files_of(FOLDER).get(name), **headers, **types)

@@ -7,21 +7,29 @@ from typing import Any, Final, cast
 import msgspec
 from starlette.datastructures import FormData, UploadFile
 
-from holdfast.api.pages.form_fields import DATA, PREFIX, Field, Section, field_of, sections_of, typed
+from holdfast.api.pages.form_fields import (
+    DATA,
+    PREFIX,
+    FormField,
+    Section,
+    field_of,
+    form_values,
+    sections_of,
+)
 from holdfast.api.problems import HttpError
-from holdfast.api.routing import Call
+from holdfast.api.routing import ApiCall
 from holdfast.errors import FormInvalidError, HoldfastError
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.service import HoldService
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Actor
 
-KEPT: Final = "kept."
+KEPT_PREFIX: Final = "kept."
 """Before the name of a field: the reference to a file that was attached before."""
 NEW_FILES: Final = 50
 
 
-class Draft(msgspec.Struct, kw_only=True):
+class FormDraft(msgspec.Struct, kw_only=True):
     """What stands in the form. `wrong`: by field; `""` is the whole of it."""
 
     decision: str | None = None
@@ -34,14 +42,14 @@ class Draft(msgspec.Struct, kw_only=True):
         return not self.values and not self.comment
 
 
-class Asked(msgspec.Struct, kw_only=True):
+class FormSection(msgspec.Struct, kw_only=True):
     """A section of the form: something to read, or a field."""
 
     section: Section
-    field: Field | None = None
+    field: FormField | None = None
 
 
-async def read_form(call: Call) -> FormData:
+async def read_form(call: ApiCall) -> FormData:
     """Raises HttpError for one that is too large or cannot be read."""
     request, most = call.request, call.settings.most_file
     length = request.headers.get("content-length", "")
@@ -55,9 +63,9 @@ async def read_form(call: Call) -> FormData:
         raise HttpError(400, "The form cannot be read.", code="bad_form") from error
 
 
-def asked_of(row: HoldRow, draft: Draft) -> list[Asked]:
+def form_sections(row: HoldRow, draft: FormDraft) -> list[FormSection]:
     return [
-        Asked(
+        FormSection(
             section=each,
             field=None if each["type"] == "context" else field_of(each, draft.values, draft.wrong, row),
         )
@@ -67,14 +75,14 @@ def asked_of(row: HoldRow, draft: Draft) -> list[Asked]:
 
 async def submission(
     service: HoldService, actor: Actor, row: HoldRow, form: FormData
-) -> tuple[Submission, Draft]:
+) -> tuple[Submission, FormDraft]:
     """Files first: what is uploaded stays, whatever becomes of the rest. Raises FormInvalidError for one that
     is not taken."""
     decision = str(form.get("decision") or form.get("answer") or "").strip() or None
     comment = str(form.get("comment") or "").replace("\r\n", "\n").strip()
     files, wrong = await _files(service, actor, row, form)
-    data = typed(row, decision, form, files)
-    draft = Draft(decision=decision, values=_by_field(data), comment=comment, wrong=wrong)
+    data = form_values(row, decision, form, files)
+    draft = FormDraft(decision=decision, values=_by_field(data), comment=comment, wrong=wrong)
     said = Submission(
         decision=decision,
         response_data=data if data != {} else None,
@@ -91,8 +99,8 @@ async def _files(
     found: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     for name, value in form.multi_items():
-        if name.startswith(KEPT) and isinstance(value, str):
-            found.setdefault(name.removeprefix(KEPT), _reference(value))
+        if name.startswith(KEPT_PREFIX) and isinstance(value, str):
+            found.setdefault(name.removeprefix(KEPT_PREFIX), _reference(value))
         elif name.startswith(PREFIX) and isinstance(value, UploadFile) and value.filename:
             field = name.removeprefix(PREFIX)
             place = ".".join(part for part in field.split(".") if not part.isdecimal())
@@ -101,7 +109,7 @@ async def _files(
                     actor, row.id, place, value.filename, await value.read(), media_type=None
                 )
             except FormInvalidError as error:
-                wrong[place.partition(".")[0]] = _said(error)
+                wrong[place.partition(".")[0]] = _error_text(error)
     return found, wrong
 
 
@@ -112,23 +120,23 @@ def _reference(text: str) -> Any:
         return None
 
 
-def _said(error: FormInvalidError) -> str:
+def _error_text(error: FormInvalidError) -> str:
     listed: Any = error.facts.get("errors") or ()
     return "; ".join(str(each["message"]) for each in listed) or error.message
 
 
-def refused_draft(draft: Draft, error: HoldfastError) -> Draft:
+def draft_with_errors(draft: FormDraft, error: HoldfastError) -> FormDraft:
     """With what is wrong beside each field, and the rest above them all."""
     listed: Any = error.facts.get("errors") or ()
     named = {str(each["field"]): str(each["message"]) for each in listed if each["field"]}
     return msgspec.structs.replace(draft, wrong={**named, **draft.wrong})
 
 
-def drafted(said: Submission | None) -> Draft:
+def draft_from(said: Submission | None) -> FormDraft:
     """What somebody had filled in before."""
     if said is None:
-        return Draft()
-    return Draft(decision=said.decision, values=_by_field(said.response_data), comment=said.comment or "")
+        return FormDraft()
+    return FormDraft(decision=said.decision, values=_by_field(said.response_data), comment=said.comment or "")
 
 
 def _by_field(data: Any) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from starlette.responses import Response
 from holdfast.api.auth.principal import Right
 from holdfast.api.pages.decision_form import read_form
 from holdfast.api.pages.negotiation import pages
-from holdfast.api.pages.render import page, see
+from holdfast.api.pages.render import page, redirect
 from holdfast.api.pages.runs import drawing
-from holdfast.api.program_lookup import is_theirs
-from holdfast.api.routing import Call
+from holdfast.api.program_lookup import is_visible_to_tenant
+from holdfast.api.routing import ApiCall
 from holdfast.api.schemas.input_guard import require_outside
 from holdfast.drawing import from_graph, to_svg
 from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
@@ -27,29 +27,32 @@ RUNS: Final = 10
 
 
 @routes.get("/flows", needs=Right.flows_read)
-async def flows_page(call: Call) -> Response:
+async def flows_page(call: ApiCall) -> Response:
     """The flows that are stored here, by name."""
     service = await call.runs()
     newest: dict[str, Any] = {}
     versions: dict[str, int] = {}
     for flow in await service.store.flows():
-        if not await is_theirs(call, flow.name, flow.version):
+        if not await is_visible_to_tenant(call, flow.name, flow.version):
             continue
         versions[flow.name] = versions.get(flow.name, 0) + 1
         if flow.name not in newest or flow.created_at >= newest[flow.name].created_at:
             newest[flow.name] = flow
-    rows = [(name, newest[name], versions[name], carried(call, name) is not None) for name in sorted(newest)]
+    rows = [
+        (name, newest[name], versions[name], loaded_program(call, name) is not None)
+        for name in sorted(newest)
+    ]
     return page(call.request, "flows.html", who=call.who, rows=rows, now=service.store.now())
 
 
 @routes.get("/flows/{flow:path}", needs=Right.flows_read)
-async def flow_page(call: Call, flow: str) -> Response:
+async def flow_page(call: ApiCall, flow: str) -> Response:
     """A flow: its drawing, its last runs, and a form to start one."""
     return await _show(call, flow, "{}", None)
 
 
 @routes.post("/flows/{flow:path}", needs=Right.runs_write)
-async def start_page(call: Call, flow: str) -> Response:
+async def start_page(call: ApiCall, flow: str) -> Response:
     """Starts a run of it."""
     service, form = await call.runs(), await read_form(call)
     text = str(form.get("input") or "").strip() or "{}"
@@ -58,16 +61,16 @@ async def start_page(call: Call, flow: str) -> Response:
         row, _ = await service.create(program, _object(text), tenant=call.tenant, started_by=call.actor.id)
     except HoldfastError as error:
         return await _show(call, flow, text, error)
-    return see(f"/runs/{row.id}", call.request)
+    return redirect(f"/runs/{row.id}", call.request)
 
 
 @routes.get("/flows/{flow:path}/drawing.svg", needs=Right.flows_read)
-async def flow_drawing(call: Call, flow: str) -> Response:
+async def flow_drawing(call: ApiCall, flow: str) -> Response:
     """The graph of its newest version."""
     return drawing(to_svg(from_graph(await _graph(call, flow))))
 
 
-async def _show(call: Call, flow: str, text: str, error: HoldfastError | None) -> Response:
+async def _show(call: ApiCall, flow: str, text: str, error: HoldfastError | None) -> Response:
     service = await call.runs()
     await _graph(call, flow)
     runs = []
@@ -83,19 +86,19 @@ async def _show(call: Call, flow: str, text: str, error: HoldfastError | None) -
         now=service.store.now(),
         error=error,
         text=text,
-        may_start=call.who.may(Right.runs_write) and carried(call, flow) is not None,
+        may_start=call.who.may(Right.runs_write) and loaded_program(call, flow) is not None,
         csrf=call.who.csrf,
     )
 
 
-def carried(call: Call, name: str) -> Program | None:
+def loaded_program(call: ApiCall, name: str) -> Program | None:
     """The version that this server was started with, if it was."""
     found = [each for each in call.hf.programs.values() if each.graph.name == name]
     return found[-1] if found else None
 
 
-def _require(call: Call, name: str) -> Program:
-    found = carried(call, name)
+def _require(call: ApiCall, name: str) -> Program:
+    found = loaded_program(call, name)
     if found is None:
         raise FlowNotFoundError(
             f"this server was not started with flow {name!r}.", hint="Start it with: holdfast serve FLOW."
@@ -112,9 +115,9 @@ def _object(text: str) -> dict[str, Any]:
     return found
 
 
-async def _graph(call: Call, name: str) -> Graph:
+async def _graph(call: ApiCall, name: str) -> Graph:
     named = [flow for flow in await (await call.runs()).store.flows() if flow.name == name]
-    found = [flow for flow in named if await is_theirs(call, name, flow.version)]
+    found = [flow for flow in named if await is_visible_to_tenant(call, name, flow.version)]
     if not found:
         raise FlowNotFoundError(f"there is no flow {name!r} here.", hint="/flows lists them.")
     newest = max(found, key=lambda flow: (flow.created_at, flow.version))

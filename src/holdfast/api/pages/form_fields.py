@@ -51,7 +51,7 @@ _RULES: Final = (("required_if", "Required"), ("visible_if", "Asked only"), ("re
 _ONE_DECISION: Final = re.compile(r"""decision\s*==\s*['"]([^'"]+)['"]""")
 
 
-class Field(msgspec.Struct, kw_only=True):
+class FormField(msgspec.Struct, kw_only=True):
     """One field as a page asks for it. `value`: what stands in it; `wrong`: why that does not fit."""
 
     name: str
@@ -68,8 +68,8 @@ class Field(msgspec.Struct, kw_only=True):
     wrong: str = ""
     confidence: float | None = None
     section: Section = {}
-    columns: list[Field] = []
-    rows: list[list[Field]] = []
+    columns: list[FormField] = []
+    rows: list[list[FormField]] = []
 
     @property
     def options(self) -> list[dict[str, str]]:
@@ -96,27 +96,27 @@ def sections_of(row: HoldRow) -> list[Section]:
 
 def field_of(
     section: Section, values: Mapping[str, Any], wrong: Mapping[str, str], row: HoldRow | None = None
-) -> Field:
+) -> FormField:
     """`values`: what was typed or drafted so far; else what is proposed stands there. `row`: knows what its
     decisions are called, for conditions that name them."""
     name = section["field"]
     value = values[name] if name in values else section.get("default")
-    made = _bare(section, f"{PREFIX}{name}", value)
+    made = _plain_field(section, f"{PREFIX}{name}", value)
     labels = {each.id: each.label for each in (row.options if row is not None else None) or ()}
     made.help = " ".join(part for part in (made.help, *_conditions(section, labels)) if part)
     made.wrong = wrong.get(name, "")
     if made.widget == "table":
-        made.columns = [_bare(column, "", None) for column in section["columns"]]
+        made.columns = [_plain_field(column, "", None) for column in section["columns"]]
         made.rows = _rows(section, name, value)
     return made
 
 
-def _bare(section: Section, name: str, value: Any) -> Field:
+def _plain_field(section: Section, name: str, value: Any) -> FormField:
     kind = section.get("kind", "radio")  # a second decision has none
     label = str(section.get("label") or section.get("title") or section["field"])
     if kind == "currency" and section.get("currency"):
         label = f"{label} ({section['currency']})"
-    return Field(
+    return FormField(
         name=name,
         id=name.replace(".", "-"),
         label=label,
@@ -127,7 +127,7 @@ def _bare(section: Section, name: str, value: Any) -> Field:
         required=bool(section.get("required") or section["type"] == "decision"),
         readonly=bool(section.get("readonly")),
         help=_help(section, kind),
-        value=_shown(kind, value),
+        value=_display_value(kind, value),
         confidence=section.get("confidence"),
         section=section,
     )
@@ -153,21 +153,21 @@ def _conditions(section: Section, labels: Mapping[str, str]) -> Iterator[str]:
             yield f"{word} for “{label}”." if label else f"{word} when {text}."
 
 
-def _rows(section: Section, name: str, value: Any) -> list[list[Field]]:
+def _rows(section: Section, name: str, value: Any) -> list[list[FormField]]:
     given = cast("list[Any]", value) if isinstance(value, list) else []
     rows = [cast("dict[str, Any]", each) for each in given if isinstance(each, dict)]
     if not section.get("readonly"):
         rows += [{} for _ in range(SPARE)]
     return [
         [
-            _bare(column, f"{PREFIX}{name}.{index}.{column['field']}", row.get(column["field"]))
+            _plain_field(column, f"{PREFIX}{name}.{index}.{column['field']}", row.get(column["field"]))
             for column in section["columns"]
         ]
         for index, row in enumerate(rows)
     ]
 
 
-def _shown(kind: str, value: Any) -> Any:
+def _display_value(kind: str, value: Any) -> Any:
     """As it stands in the field."""
     if kind in ("multiselect", "table", "file", "boolean", "currency"):
         return value
@@ -193,7 +193,7 @@ def _without_zone(text: str) -> str:
 # ---------------------------------------------------------------------- what was typed
 
 
-def typed(row: HoldRow, decision: str | None, form: FormData, files: Mapping[str, Any]) -> Any:
+def form_values(row: HoldRow, decision: str | None, form: FormData, files: Mapping[str, Any]) -> Any:
     """The data of the answer. `files`: references to what was uploaded or kept, by field (`items.0.bill`)."""
     asked = [each for each in sections_of(row) if each["type"] != "context"]
     if form_of(row) is None:
@@ -233,10 +233,10 @@ def _value(section: Section, name: str, form: FormData, files: Mapping[str, Any]
     text = text.strip()
     if kind == "currency" and not section.get("currency") and text:
         return {"amount": text, "currency": str(form.get(f"{name}.currency") or "").strip().upper()}
-    return _meant(kind, text) if text else None
+    return _parse_value(kind, text) if text else None
 
 
-def _meant(kind: str, text: str) -> Any:
+def _parse_value(kind: str, text: str) -> Any:
     """What cannot be read stays text: the form says what is wrong with it."""
     if kind in ("number", "integer", "json"):
         return _decoded(text)

@@ -20,7 +20,7 @@ from holdfast.types.schedule import person_behind
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
 
-PUT_OFF: Final = {
+SNOOZE_CHOICES: Final = {
     "1h": ("for an hour", timedelta(hours=1)),
     "4h": ("for four hours", timedelta(hours=4)),
     "1d": ("for a day", timedelta(days=1)),
@@ -59,13 +59,13 @@ def _named(form: FormData) -> str:
 
 
 def _how_long(form: FormData) -> int:
-    found = PUT_OFF.get(str(form.get("for") or ""))
+    found = SNOOZE_CHOICES.get(str(form.get("for") or ""))
     if found is None:
         raise InputError("it is not said until when.", hint="Choose one of the times.")
     return micros(found[1])
 
 
-class Arranged(msgspec.Struct, kw_only=True):
+class HoldPageActions(msgspec.Struct, kw_only=True):
     """What the page offers, and how it stands for whoever reads it. `questions`: those they may reply to."""
 
     may_reassign: bool = False
@@ -77,10 +77,10 @@ class Arranged(msgspec.Struct, kw_only=True):
     questions: list[dict[str, str]] = []
 
 
-async def arranged(service: HoldService, who: Principal, row: HoldRow) -> Arranged:
+async def page_actions(service: HoldService, who: Principal, row: HoldRow) -> HoldPageActions:
     """The acts themselves are asked again whether they may be done."""
     if not who.may(Right.holds_write) or row.read_only:
-        return Arranged()
+        return HoldPageActions()
     now, actor = service.store.now(), who.actor
     own = {
         note.kind: note
@@ -90,7 +90,7 @@ async def arranged(service: HoldService, who: Principal, row: HoldRow) -> Arrang
     snoozed = own["snooze"].until if "snooze" in own else None
     open_still = row.status is HoldStatus.pending
     allowed = await _allowed(service, actor, row, now) if open_still else frozenset[str]()
-    return Arranged(
+    return HoldPageActions(
         may_reassign="reassign" in allowed,
         may_ask="ask_back" in allowed,
         may_note=open_still,

@@ -11,12 +11,19 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.pages.decision_form import Draft, asked_of, drafted, read_form, refused_draft, submission
-from holdfast.api.pages.hold_actions import PUT_OFF, act_on, arranged
+from holdfast.api.pages.decision_form import (
+    FormDraft,
+    draft_from,
+    draft_with_errors,
+    form_sections,
+    read_form,
+    submission,
+)
+from holdfast.api.pages.hold_actions import SNOOZE_CHOICES, act_on, page_actions
 from holdfast.api.pages.negotiation import pages
-from holdfast.api.pages.render import page, person, see, since
+from holdfast.api.pages.render import page, person, redirect, since
 from holdfast.api.problems import HttpError
-from holdfast.api.routing import Call
+from holdfast.api.routing import ApiCall
 from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError, HoldfastError
 from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.holds.actions.vote import ballots_of
@@ -34,23 +41,23 @@ CHOOSE = "Choose one of the decisions."
 
 
 @routes.get("/holds/{hold}", needs=Right.holds_read)
-async def hold_page(call: Call, hold: str) -> Response:
+async def hold_page(call: ApiCall, hold: str) -> Response:
     """A hold, to be read and decided."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
-    draft = drafted(await service.draft(call.actor, row.id))
+    draft = draft_from(await service.draft(call.actor, row.id))
     return await _show(call, service, row, draft)
 
 
 @routes.post("/holds/{hold}", needs=Right.holds_write)
-async def decide_hold_page(call: Call, hold: str) -> Response:
+async def decide_hold_page(call: ApiCall, hold: str) -> Response:
     """A decision, a comment, or another act of the page."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
     form = await read_form(call)
     act = str(form.get("act") or "decide")
     if act != "decide":
-        return await _acted(call, service, row, act, form)
+        return await _act(call, service, row, act, form)
     said, draft = await submission(service, call.actor, row, form)
     try:
         if draft.wrong:
@@ -60,8 +67,8 @@ async def decide_hold_page(call: Call, hold: str) -> Response:
         await _decide(service, call.actor, row, msgspec.to_builtins(said), str(form.get("key") or "") or None)
     except HoldfastError as error:
         fresh = await service.get(call.actor, hold)
-        return await _show(call, service, fresh, refused_draft(draft, error), error)
-    return see(f"/holds/{row.id}?decided=1", call.request)
+        return await _show(call, service, fresh, draft_with_errors(draft, error), error)
+    return redirect(f"/holds/{row.id}?decided=1", call.request)
 
 
 async def _decide(
@@ -74,27 +81,27 @@ async def _decide(
         await service.resolve(actor, row.id, body, idempotency_key=key)
 
 
-async def _acted(call: Call, service: HoldService, row: HoldRow, act: str, form: FormData) -> Response:
+async def _act(call: ApiCall, service: HoldService, row: HoldRow, act: str, form: FormData) -> Response:
     """Whoever hands it on may not see it any more: then the list is shown."""
     try:
         await act_on(service, call.actor, row, act, form)
     except HttpError:
         raise
     except HoldfastError as error:
-        draft = drafted(await service.draft(call.actor, row.id))
+        draft = draft_from(await service.draft(call.actor, row.id))
         return await _show(call, service, await service.get(call.actor, row.id), draft, error, act=True)
     try:
         await service.get(call.actor, row.id)
     except HoldfastError:
-        return see("/holds", call.request)
-    return see(f"/holds/{row.id}", call.request)
+        return redirect("/holds", call.request)
+    return redirect(f"/holds/{row.id}", call.request)
 
 
 async def _show(
-    call: Call,
+    call: ApiCall,
     service: HoldService,
     row: HoldRow,
-    draft: Draft,
+    draft: FormDraft,
     error: HoldfastError | None = None,
     *,
     act: bool = False,
@@ -109,7 +116,7 @@ async def _show(
         may=may,
         error=error,
         decided=call.request.query_params.get("decided") == "1",
-        history=[told(each) for each in await service.history(call.actor, row.id)],
+        history=[history_line(each) for each in await service.history(call.actor, row.id)],
         comments=[_comment(each) for each in await service.comments(call.actor, row.id)],
         votes=[] if row.terms.approval.mode == "any" else await ballots_of(service.office, row),
         sees_run=call.who.may(Right.runs_read),
@@ -117,20 +124,20 @@ async def _show(
         csrf=call.who.csrf,
         link=None,
         act=act,
-        ways=await arranged(service, call.who, row),
-        put_off=[(value, told) for value, (told, _) in PUT_OFF.items()],
-        **shown(row, service.store.now(), draft, error),
+        ways=await page_actions(service, call.who, row),
+        put_off=[(value, told) for value, (told, _) in SNOOZE_CHOICES.items()],
+        **hold_context(row, service.store.now(), draft, error),
     )
 
 
-def shown(row: HoldRow, now: int, draft: Draft, error: HoldfastError | None) -> dict[str, Any]:
+def hold_context(row: HoldRow, now: int, draft: FormDraft, error: HoldfastError | None) -> dict[str, Any]:
     """What a hold's page says, whoever reads it and however they came."""
     context: Any = msgspec.json.decode(row.context)
     return {
         "row": row,
         "now": now,
         "open": row.status is HoldStatus.pending and not row.read_only,
-        "outcome": outcome(row, now),
+        "outcome": outcome_text(row, now),
         "resolution": resolution_of(row),
         "placed": placed_of(row, now),
         "claimed": claim_of(row, now),
@@ -138,7 +145,7 @@ def shown(row: HoldRow, now: int, draft: Draft, error: HoldfastError | None) -> 
         "why": _why(row),
         "needs": needs_of(row),
         "context": context if isinstance(context, dict) else {"context": context} if context else {},
-        "asked": asked_of(row, draft),
+        "asked": form_sections(row, draft),
         "draft": draft,
         "late": isinstance(error, HoldDecidedError),
         "key": secrets.token_urlsafe(18),
@@ -146,7 +153,7 @@ def shown(row: HoldRow, now: int, draft: Draft, error: HoldfastError | None) -> 
     }
 
 
-def outcome(row: HoldRow, now: int) -> str:
+def outcome_text(row: HoldRow, now: int) -> str:
     """What became of it, as a sentence; empty while it is open."""
     if row.status is HoldStatus.pending:
         return ""
@@ -181,7 +188,7 @@ async def may_decide(service: HoldService, actor: Actor, row: HoldRow) -> bool:
     return await service.office.may(standing, "resolve", row, now)
 
 
-def told(entry: Entry) -> dict[str, str]:
+def history_line(entry: Entry) -> dict[str, str]:
     """A line of the history in words."""
     said = {name: value for name, value in entry.data.items() if value not in (None, "", [], {}, False)}
     return {

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from holdfast.api.auth.principal import Access, Right
 from holdfast.api.pages.negotiation import pages
-from holdfast.api.pages.render import page, see
-from holdfast.api.routing import Call
+from holdfast.api.pages.render import page, redirect
+from holdfast.api.routing import ApiCall
 from holdfast.api.schemas.common import Cursor
 from holdfast.holds.queries.list import VIEWS
 from holdfast.store.protocols import RunFilter, RunRow
@@ -39,7 +39,7 @@ class HoldsQuery(msgspec.Struct, kw_only=True):
 
 
 @routes.get("/", needs=Access.signed_in)
-async def home(call: Call) -> Response:
+async def home(call: ApiCall) -> Response:
     """What waits for me, and recent runs."""
     service = await call.holds()
     if not call.who.may(Right.holds_read):
@@ -65,7 +65,7 @@ async def home(call: Call) -> Response:
 
 
 @routes.get("/holds", needs=Right.holds_read)
-async def list_holds_page(call: Call, query: HoldsQuery) -> Response:
+async def list_holds_page(call: ApiCall, query: HoldsQuery) -> Response:
     """Holds by view, page by page."""
     service = await call.holds()
     view = query.view if query.view in VIEWS else "mine"
@@ -84,23 +84,23 @@ async def list_holds_page(call: Call, query: HoldsQuery) -> Response:
 
 
 @routes.get("/inbox", needs=Access.public)
-async def inbox_page(call: Call) -> Response:
+async def inbox_page(call: ApiCall) -> Response:
     """Where notices that many can read lead to."""
-    return see("/", call.request)
+    return redirect("/", call.request)
 
 
 @routes.get("/inbox/{hold}", needs=Access.public)
-async def inbox_hold_page(call: Call, hold: str) -> Response:
+async def inbox_hold_page(call: ApiCall, hold: str) -> Response:
     """The same, for one hold; who may see it is asked there."""
-    return see(f"/holds/{hold}", call.request)
+    return redirect(f"/holds/{hold}", call.request)
 
 
-async def open_of(call: Call, view: str) -> list[HoldRow]:
+async def open_of(call: ApiCall, view: str) -> list[HoldRow]:
     service = await call.holds()
     return list((await service.list(call.actor, view=view, limit=SHOWN)).rows)
 
 
-async def recent_runs(call: Call, limit: int = 10) -> Sequence[RunRow]:
+async def recent_runs(call: ApiCall, limit: int = 10) -> Sequence[RunRow]:
     """None for those who may see no runs."""
     if not call.who.may(Right.runs_read):
         return []

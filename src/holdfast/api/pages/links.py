@@ -13,14 +13,14 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from holdfast.api.auth.authenticator import Door
+from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.principal import Access
-from holdfast.api.pages.decision_form import Draft, read_form, refused_draft, submission
-from holdfast.api.pages.holds import CHOOSE, shown
+from holdfast.api.pages.decision_form import FormDraft, draft_with_errors, read_form, submission
+from holdfast.api.pages.holds import CHOOSE, hold_context
 from holdfast.api.pages.negotiation import pages
-from holdfast.api.pages.render import page, see
+from holdfast.api.pages.render import page, redirect
 from holdfast.api.problems import HttpError
-from holdfast.api.routing import Call
+from holdfast.api.routing import ApiCall
 from holdfast.errors import AnswerInvalidError, HoldfastError, LinkInvalidError
 from holdfast.holds.links.open import Links, OpenedLink, link_actor
 from holdfast.types.hold import HoldRow
@@ -28,22 +28,22 @@ from holdfast.types.terms import Actor
 
 routes = pages()
 COOKIE: Final = "holdfast_link"
-LASTS: Final = 3600
+COOKIE_SECONDS: Final = 3600
 """Seconds for which a browser keeps the token; the link itself may last longer, and is opened again then."""
 PRIVATE: Final = {"Referrer-Policy": "no-referrer"}
 
 
 @routes.get("/l/{token}", needs=Access.link)
-async def open_link(call: Call, token: str) -> Response:
+async def open_link(call: ApiCall, token: str) -> Response:
     """Swaps a signed link for a cookie and shows its hold. Decides nothing, however often it is opened."""
     links = Links((await call.holds()).office)
     _, row = await links.find(token)
-    answer = see(f"/link/{row.id}", call.request)
+    answer = redirect(f"/link/{row.id}", call.request)
     root = call.request.scope.get("root_path", "")
     answer.set_cookie(
         COOKIE,
         token,
-        max_age=LASTS,
+        max_age=COOKIE_SECONDS,
         path=f"{root}/link/{row.id}",
         secure=_is_https(call),
         httponly=True,
@@ -54,17 +54,17 @@ async def open_link(call: Call, token: str) -> Response:
 
 
 @routes.get("/link/{hold}", needs=Access.link)
-async def link_page(call: Call, hold: str) -> Response:
+async def link_page(call: ApiCall, hold: str) -> Response:
     """The hold of a link that was opened here."""
     token = _token(call)
     links = Links((await call.holds()).office)
     looked = await links.look(token)
     _require_same(looked.row, hold)
-    return await _show(call, looked, token, Draft())
+    return await _show(call, looked, token, FormDraft())
 
 
 @routes.post("/link/{hold}", needs=Access.link)
-async def decide_link_page(call: Call, hold: str) -> Response:
+async def decide_link_page(call: ApiCall, hold: str) -> Response:
     """Decides by a link, once."""
     service = await call.holds()
     token = _token(call)
@@ -72,7 +72,7 @@ async def decide_link_page(call: Call, hold: str) -> Response:
     claims, row = await links.find(token)
     _require_same(row, hold)
     form = await read_form(call)
-    if not hmac.compare_digest(str(form.get("csrf_token") or "").encode(), value_of(token).encode()):
+    if not hmac.compare_digest(str(form.get("csrf_token") or "").encode(), csrf_value(token).encode()):
         raise HttpError(
             403, "This was not sent from the page of the link.", code="csrf", hint="Open the link again."
         )
@@ -87,38 +87,40 @@ async def decide_link_page(call: Call, hold: str) -> Response:
     except HoldfastError as error:
         claims, row = await links.find(token)
         looked = OpenedLink(row=row, claims=claims, way="over" if row.status != "pending" else "decide")
-        return await _show(call, looked, token, refused_draft(draft, error), error)
-    return see(f"/link/{row.id}?decided=1", call.request)
+        return await _show(call, looked, token, draft_with_errors(draft, error), error)
+    return redirect(f"/link/{row.id}?decided=1", call.request)
 
 
 @routes.get("/links", needs=Access.public)
-async def fragment_page(call: Call) -> Response:
+async def fragment_page(call: ApiCall) -> Response:
     """Links with their token behind a #, which no server sees: a script brings it here, or a person does."""
     return page(call.request, "links.html")
 
 
 @routes.post("/links", needs=Access.public)
-async def typed_link(call: Call) -> Response:
+async def typed_link(call: ApiCall) -> Response:
     """A link that somebody pasted."""
     given = str((await read_form(call)).get("link") or "").strip()
     token = given.rpartition("#")[2] if "#" in given else given.rpartition("/")[2]
     if not token:
-        return see("/links", call.request)
-    return see(f"/l/{quote(token, safe='')}", call.request)
+        return redirect("/links", call.request)
+    return redirect(f"/l/{quote(token, safe='')}", call.request)
 
 
-def value_of(token: str) -> str:
+def csrf_value(token: str) -> str:
     """What a POST has to show: only who has the token can know it, and other sites cannot read our page."""
     return hmac.new(token.encode(), b"holdfast page", sha256).hexdigest()
 
 
-def _is_https(call: Call) -> bool:
+def _is_https(call: ApiCall) -> bool:
     """As browsers see it, which a proxy in front may hide."""
     door: object = call.request.app.state.authenticator
-    return door.is_https(call.request) if isinstance(door, Door) else call.request.url.scheme == "https"
+    return (
+        door.is_https(call.request) if isinstance(door, Authenticator) else call.request.url.scheme == "https"
+    )
 
 
-def _token(call: Call) -> str:
+def _token(call: ApiCall) -> str:
     token = call.request.cookies.get(COOKIE)
     if not token:
         raise LinkInvalidError(
@@ -132,12 +134,12 @@ def _require_same(row: HoldRow, hold: str) -> None:
         raise LinkInvalidError("this link is for another question.", hint="Open it again from your message.")
 
 
-def _signed_in(call: Call) -> Actor | None:
+def _signed_in(call: ApiCall) -> Actor | None:
     return None if call.principal is None else call.principal.actor
 
 
 async def _show(
-    call: Call, looked: OpenedLink, token: str, draft: Draft, error: HoldfastError | None = None
+    call: ApiCall, looked: OpenedLink, token: str, draft: FormDraft, error: HoldfastError | None = None
 ) -> Response:
     service = await call.holds()
     row = looked.row
@@ -155,10 +157,10 @@ async def _show(
         votes=[],
         sees_run=False,
         action=f"/link/{row.id}",
-        csrf=value_of(token),
+        csrf=csrf_value(token),
         act=False,
         link={"to": looked.claims.to, "way": way, "decisions": looked.claims.decisions},
-        **shown(row, service.store.now(), draft, error),
+        **hold_context(row, service.store.now(), draft, error),
     )
     answer.headers.update(PRIVATE)
     return answer

@@ -13,7 +13,7 @@ from starlette.routing import Route as Place
 from starlette.types import Scope
 
 from holdfast.api.auth.principal import Principal
-from holdfast.api.pages.render import page, see
+from holdfast.api.pages.render import page, redirect
 from holdfast.api.problems import HttpError, problem_of
 from holdfast.api.routing import Route, Routes
 from holdfast.errors import HoldfastError
@@ -30,12 +30,12 @@ def pages() -> Routes:
     return Routes(TAG, prefix="")
 
 
-def place_of(route: Route, endpoint: Endpoint) -> Place:
+def page_route(route: Route, endpoint: Endpoint) -> Place:
     methods = ["GET", "HEAD"] if route.method == "GET" else [route.method]
-    return PagePlace(route.path, endpoint, methods=methods)
+    return PageRoute(route.path, endpoint, methods=methods)
 
 
-class PagePlace(Place):
+class PageRoute(Place):
     """Another method than its own is not its business: the API may have that path too."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -56,7 +56,7 @@ def wants_page(accept: bytes) -> bool:
     return b"text/html" in accept
 
 
-def slipped(request: Request, who: Principal | None, request_id: str) -> Response:
+def internal_error_page(request: Request, who: Principal | None, request_id: str) -> Response:
     """A slip of ours, which the log has whole."""
     slip = HttpError(
         500,
@@ -64,15 +64,17 @@ def slipped(request: Request, who: Principal | None, request_id: str) -> Respons
         code="internal",
         hint="Tell whoever runs this server the number of the request.",
     )
-    return refused(request, slip, who, request_id)
+    return error_page(request, slip, who, request_id)
 
 
-def refused(request: Request, error: HoldfastError, who: Principal | None, request_id: str) -> Response:
+def error_page(request: Request, error: HoldfastError, who: Principal | None, request_id: str) -> Response:
     """An error as a page; whoever is not signed in is asked to, and comes back then."""
     problem, _ = problem_of(error, request_id)
     if problem.status == 401:
         asked = quote(request.url.path + (f"?{request.url.query}" if request.url.query else ""), safe="/")
-        return see(f"/sign-in?next={asked}" if request.method in ("GET", "HEAD") else "/sign-in", request)
+        return redirect(
+            f"/sign-in?next={asked}" if request.method in ("GET", "HEAD") else "/sign-in", request
+        )
     return page(
         request, "problem.html", who=who, status=problem.status, problem=problem, request_id=request_id
     )

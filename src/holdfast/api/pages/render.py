@@ -97,7 +97,7 @@ def page(
     return HTMLResponse(text, status, dict(HEADERS))
 
 
-def see(path: str, request: Request) -> Response:
+def redirect(path: str, request: Request) -> Response:
     """POST, then look: what is reloaded is a page, and not the decision. Whatever a path brought along stays
     a part of this address: neither another host nor another header can be made of it."""
     where = quote(f"{request.scope.get('root_path', '')}{path}", safe="/?&=%#+,:@~-._")

@@ -10,10 +10,10 @@ from starlette.responses import Response
 from holdfast.api.auth.principal import Right
 from holdfast.api.pages.decision_form import read_form
 from holdfast.api.pages.negotiation import pages
-from holdfast.api.pages.render import page, see
+from holdfast.api.pages.render import page, redirect
 from holdfast.api.problems import HttpError
-from holdfast.api.routing import Call
-from holdfast.api.schemas.common import Cursor, cursor_of, place_in
+from holdfast.api.routing import ApiCall
+from holdfast.api.schemas.common import Cursor, cursor_of, decode_cursor
 from holdfast.attractor.picture import picture_of_visits
 from holdfast.drawing import to_svg
 from holdfast.errors import CheckpointNotFoundError, FlowNotFoundError, StoreError
@@ -51,12 +51,12 @@ class RunQuery(msgspec.Struct, kw_only=True):
 
 
 @routes.get("/runs", needs=Right.runs_read)
-async def runs_page(call: Call, query: RunsQuery) -> Response:
+async def runs_page(call: ApiCall, query: RunsQuery) -> Response:
     """The tenant's runs, newest first."""
     service = await call.runs()
     wanted = tuple(each for each in RunStatus if each == query.status)
     where = RunFilter(tenant=call.tenant, status=wanted, flow=query.flow or None)
-    after = place_in(query.cursor, tuple[int, int])
+    after = decode_cursor(query.cursor, tuple[int, int])
     rows = await service.store.list_runs(where, after=after, limit=SHOWN + 1)
     shown, last = rows[:SHOWN], rows[SHOWN - 1] if len(rows) > SHOWN else None
     return page(
@@ -73,7 +73,7 @@ async def runs_page(call: Call, query: RunsQuery) -> Response:
 
 
 @routes.get("/runs/{run}", needs=Right.runs_read)
-async def run_page(call: Call, run: str, query: RunQuery) -> Response:
+async def run_page(call: ApiCall, run: str, query: RunQuery) -> Response:
     """A run: where it stands, its drawing, its timeline, what it waits for."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -91,7 +91,7 @@ async def run_page(call: Call, run: str, query: RunQuery) -> Response:
         names=NAMES,
         refresh=REFRESH if live else None,
         ended=row.status in ENDED,
-        visits=[] if line is None else [_told(visit, now) for visit in line.visits.all()[-VISITS:]],
+        visits=[] if line is None else [_visit_line(visit, now) for visit in line.visits.all()[-VISITS:]],
         left_out=0 if line is None else line.visits.left_out + max(len(line.visits.all()) - VISITS, 0),
         drawn=line is not None,
         damage="" if line is None else line.damage,
@@ -103,7 +103,7 @@ async def run_page(call: Call, run: str, query: RunQuery) -> Response:
 
 
 @routes.post("/runs/{run}", needs=Right.runs_write)
-async def act_on_run_page(call: Call, run: str) -> Response:
+async def act_on_run_page(call: ApiCall, run: str) -> Response:
     """Stops a run, or lets one that failed or was left go on."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -111,14 +111,14 @@ async def act_on_run_page(call: Call, run: str) -> Response:
     if act == "cancel":
         await service.cancel(row.id, reason="stopped from its page", by=call.actor.id)
     elif act == "resume":
-        await service.ask_resume(row.id)
+        await service.request_resume(row.id)
     else:
         raise HttpError(422, "There is no such act on this page.", code="invalid_input")
-    return see(f"/runs/{row.id}", call.request)
+    return redirect(f"/runs/{row.id}", call.request)
 
 
 @routes.get("/runs/{run}/drawing.svg", needs=Right.runs_read)
-async def run_drawing(call: Call, run: str) -> Response:
+async def run_drawing(call: ApiCall, run: str) -> Response:
     """The run's graph, with the state of each node."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -129,11 +129,11 @@ async def run_drawing(call: Call, run: str) -> Response:
 
 def drawing(svg: str) -> Response:
     return Response(
-        redactor.hide(svg), media_type="image/svg+xml", headers={"Content-Security-Policy": SVG_POLICY}
+        redactor.redact(svg), media_type="image/svg+xml", headers={"Content-Security-Policy": SVG_POLICY}
     )
 
 
-async def _holds(call: Call, row: RunRow) -> list[HoldRow]:
+async def _holds(call: ApiCall, row: RunRow) -> list[HoldRow]:
     """Those that this person may see: whoever may see a run need not see what it asks of others."""
     if not call.who.may(Right.holds_read):
         return []
@@ -162,7 +162,7 @@ async def _state(service: RunService, row: RunRow) -> dict[str, Any]:
     return {"input": msgspec.to_builtins(found.input), **msgspec.to_builtins(dict(found.state))}
 
 
-def _told(visit: NodeVisit, now: int) -> dict[str, Any]:
+def _visit_line(visit: NodeVisit, now: int) -> dict[str, Any]:
     error = visit.error or next((retry.error for retry in reversed(visit.retries)), "")
     return {
         "node": visit.label,

@@ -11,15 +11,15 @@ import msgspec
 
 from holdfast._version import __version__
 from holdfast.api.auth.principal import Right
-from holdfast.api.routing import Call, Routes
+from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.admin import (
-    DeadWire,
+    DeadRunWire,
     FiguresWire,
     LimitWire,
     SetLimit,
     StatusWire,
     WorkerWire,
-    dead_wire,
+    dead_run_wire,
     figures_wire,
     worker_wire,
 )
@@ -54,7 +54,7 @@ class ListLimits(msgspec.Struct, kw_only=True):
     keys: bool = False
 
 
-def _require_instance(call: Call) -> None:
+def _require_instance(call: ApiCall) -> None:
     if call.tenant != DEFAULT_TENANT:
         raise ForbiddenError(
             "this is about the whole house, not about a tenant.",
@@ -63,7 +63,7 @@ def _require_instance(call: Call) -> None:
 
 
 @routes.get("/workers", needs=Right.admin, raises=(ForbiddenError,))
-async def list_workers(call: Call) -> Page[WorkerWire]:
+async def list_workers(call: ApiCall) -> Page[WorkerWire]:
     """Who works, by name; also those that have fallen silent within the last day."""
     _require_instance(call)
     store = (await call.runs()).store
@@ -72,14 +72,14 @@ async def list_workers(call: Call) -> Page[WorkerWire]:
 
 
 @routes.get("/figures", needs=Right.admin, raises=(ForbiddenError,))
-async def get_figures(call: Call) -> FiguresWire:
+async def get_figures(call: ApiCall) -> FiguresWire:
     """How much there is to do, and how late it is."""
     _require_instance(call)
     return figures_wire(await (await call.runs()).store.figures(ages=_AGES))
 
 
 @routes.get("/admin/status", needs=Right.admin, raises=(ForbiddenError,))
-async def get_status(call: Call) -> StatusWire:
+async def get_status(call: ApiCall) -> StatusWire:
     """How the server and its store are."""
     _require_instance(call)
     service = await call.runs()
@@ -103,7 +103,7 @@ async def get_status(call: Call) -> StatusWire:
 
 
 @routes.get("/limits", needs=Right.admin, raises=(ForbiddenError,))
-async def list_limits(call: Call, query: ListLimits) -> Page[LimitWire]:
+async def list_limits(call: ApiCall, query: ListLimits) -> Page[LimitWire]:
     """Limits as they hold, with how many runs are inside and how many wait."""
     _require_instance(call)
     found = await (await call.hf.limits()).list(query.prefix, keys=query.keys)
@@ -115,36 +115,36 @@ def _limit(held: Held) -> LimitWire:
 
 
 @routes.put("/limits/{name:path}", needs=Right.admin, raises=(SettingsError, ForbiddenError))
-async def set_limit(call: Call, name: str, body: SetLimit) -> LimitWire:
+async def set_limit(call: ApiCall, name: str, body: SetLimit) -> LimitWire:
     """Set a limit in place of what the flow declares: `flow:refund`, `flow:refund/*`, `flow:refund/acme`."""
     _require_instance(call)
     return _limit(await (await call.hf.limits()).set(name, concurrency=body.concurrency, rate=body.rate))
 
 
 @routes.delete("/limits/{name:path}", needs=Right.admin, raises=(NotFoundError, ForbiddenError))
-async def clear_limit(call: Call, name: str) -> None:
+async def clear_limit(call: ApiCall, name: str) -> None:
     """What the flow declares holds again."""
     _require_instance(call)
     await (await call.hf.limits()).clear(name)
 
 
 @routes.get("/dead", needs=Right.runs_read)
-async def list_dead_runs(call: Call, query: ListDead) -> Page[RunWire]:
+async def list_dead_runs(call: ApiCall, query: ListDead) -> Page[RunWire]:
     """Runs that were given up because their workers fell silent again and again, newest first."""
     found = await (await call.runs()).dead(tenant=call.tenant, limit=query.limit)
     return Page(items=[run_wire(row) for row in found])
 
 
 @routes.get("/dead/{run}", needs=Right.runs_read, raises=(RunNotFoundError,))
-async def get_dead_run(call: Call, run: str) -> DeadWire:
+async def get_dead_run(call: ApiCall, run: str) -> DeadRunWire:
     """Every death of a worker that had this run, with the nodes that were under way."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    return dead_wire(await service.deaths(row.id))
+    return dead_run_wire(await service.deaths(row.id))
 
 
 @routes.post("/dead/{run}/retry", needs=Right.runs_write, raises=_DEAD)
-async def retry_dead_run(call: Call, run: str) -> RunDetail:
+async def retry_dead_run(call: ApiCall, run: str) -> RunDetail:
     """What killed it is mended: any worker may go on with it."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -152,7 +152,7 @@ async def retry_dead_run(call: Call, run: str) -> RunDetail:
 
 
 @routes.post("/dead/{run}/discard", needs=Right.runs_write, raises=_DEAD)
-async def discard_dead_run(call: Call, run: str, body: DiscardDead) -> RunDetail:
+async def discard_dead_run(call: ApiCall, run: str, body: DiscardDead) -> RunDetail:
     """It is not worth mending: the next worker that carries its flow ends it as cancelled.
 
     With `unread` it ends at once, without being loaded: for one that no worker can carry any more."""

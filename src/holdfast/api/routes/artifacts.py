@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.pipelines import require_no_document
-from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import Page
 from holdfast.api.schemas.files import BYTES, as_file, attachment
 from holdfast.api.schemas.history import ArtifactWire
@@ -31,7 +31,7 @@ class ImportRun(msgspec.Struct, kw_only=True):
 
 
 @routes.get("/runs/{run}/artifacts", needs=Right.runs_read, raises=(RunNotFoundError,))
-async def list_artifacts(call: Call, run: str) -> Page[ArtifactWire]:
+async def list_artifacts(call: ApiCall, run: str) -> Page[ArtifactWire]:
     """What the run has made so far, by name."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -51,7 +51,7 @@ async def list_artifacts(call: Call, run: str) -> Page[ArtifactWire]:
     media=("application/json", "text/plain; charset=utf-8", BYTES),
     raises=(RunNotFoundError, NotFoundError),
 )
-async def get_artifact(call: Call, run: str, name: str) -> Response:
+async def get_artifact(call: ApiCall, run: str, name: str) -> Response:
     """One of them as a file: bytes as they are, text as text, all else as JSON."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -71,7 +71,7 @@ async def get_artifact(call: Call, run: str, name: str) -> Response:
     media=(BYTES,),
     raises=(RunNotFoundError, CheckpointCorruptError, FlowNotFoundError),
 )
-async def export_run(call: Call, run: str) -> Response:
+async def export_run(call: ApiCall, run: str) -> Response:
     """The run with its whole history as a file, for another store; encrypted where the store is."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -85,7 +85,7 @@ async def export_run(call: Call, run: str) -> Response:
     media=(BYTES,),
     raises=(InputError, ConflictError, FlowNotFoundError, CheckpointCorruptError, ForbiddenError),
 )
-async def import_run(call: Call, query: ImportRun, body: bytes) -> Reply[RunDetail]:
+async def import_run(call: ApiCall, query: ImportRun, body: bytes) -> ApiReply[RunDetail]:
     """Take in an exported run as history that is only read, or as a new run that goes on from its end.
 
     The same file again gives the same run."""
@@ -95,4 +95,4 @@ async def import_run(call: Call, query: ImportRun, body: bytes) -> Reply[RunDeta
     if row.tenant != call.tenant:
         raise ConflictError("a run of this id is here already, and differs.")
     detail = await run_detail(service, row)
-    return Reply(body=detail, status=201, headers=call.location(f"/v1/runs/{row.id}"))
+    return ApiReply(body=detail, status=201, headers=call.location(f"/v1/runs/{row.id}"))

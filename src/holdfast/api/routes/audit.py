@@ -7,9 +7,9 @@ from typing import Annotated
 import msgspec
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.routing import Call, Routes
+from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.audit import AuditWire, audit_wire, module_of
-from holdfast.api.schemas.common import Cursor, Limit, Page, cursor_of, moment, place_in
+from holdfast.api.schemas.common import Cursor, Limit, Page, cursor_of, decode_cursor, moment
 from holdfast.api.schemas.hold_query import Instant, Words
 from holdfast.errors import InputError
 from holdfast.holds.queries.audit import SignedHead
@@ -21,7 +21,7 @@ routes = Routes("audit")
 _PAGE = 1000
 MOST_READ = 20 * _PAGE
 """Records that one request looks through; `next` leads on from there."""
-Place = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+AuditSeq = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
 
 class ListAudit(msgspec.Struct, kw_only=True):
@@ -38,7 +38,7 @@ class ListAudit(msgspec.Struct, kw_only=True):
     cursor: Cursor | None = None
 
 
-class Head(msgspec.Struct, kw_only=True):
+class AuditHead(msgspec.Struct, kw_only=True):
     """Where the audit stands: keep it where whoever can write the store cannot."""
 
     tenant: str
@@ -47,14 +47,14 @@ class Head(msgspec.Struct, kw_only=True):
     at: str | None
 
 
-class Known(msgspec.Struct, kw_only=True):
+class KnownHead(msgspec.Struct, kw_only=True):
     """A head that was kept before: it must be part of the chain."""
 
     seq: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
     hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
 
-class Verified(msgspec.Struct, kw_only=True):
+class AuditVerification(msgspec.Struct, kw_only=True):
     """`problem`: none, or edited, removed, reordered, truncated, at record `seq`."""
 
     tenant: str
@@ -65,21 +65,21 @@ class Verified(msgspec.Struct, kw_only=True):
     why: str
 
 
-class Verify(msgspec.Struct, kw_only=True):
-    against: Known | None = None
+class VerifyAudit(msgspec.Struct, kw_only=True):
+    against: KnownHead | None = None
 
 
 @routes.get("/audit", needs=Right.audit_read)
-async def list_audit(call: Call, query: ListAudit) -> Page[AuditWire]:
+async def list_audit(call: ApiCall, query: ListAudit) -> Page[AuditWire]:
     """What was done and refused, oldest first. A page may be short and still have a `next`."""
     store = await call.hf.open()
-    place = place_in(query.cursor, tuple[Place])
+    place = decode_cursor(query.cursor, tuple[AuditSeq])
     after, read, found = (0 if place is None else place[0]), 0, list[AuditRow]()
     while read < MOST_READ:
         page = await store.audit(call.tenant, after=after, limit=_PAGE, hold=query.checkpoint)
         for row in page:
             after, read = row.seq, read + 1
-            if _wanted(row, query):
+            if _is_match(row, query):
                 found.append(row)
             if len(found) > query.limit:
                 shown = found[: query.limit]
@@ -89,7 +89,7 @@ async def list_audit(call: Call, query: ListAudit) -> Page[AuditWire]:
     return Page(items=[audit_wire(each) for each in found], next=cursor_of(after))
 
 
-def _wanted(row: AuditRow, query: ListAudit) -> bool:
+def _is_match(row: AuditRow, query: ListAudit) -> bool:
     return (
         (not query.module or module_of(row) in query.module)
         and (not query.execution or row.run in query.execution)
@@ -101,19 +101,19 @@ def _wanted(row: AuditRow, query: ListAudit) -> bool:
 
 
 @routes.get("/audit/head", needs=Right.audit_read)
-async def audit_head(call: Call) -> Head:
+async def audit_head(call: ApiCall) -> AuditHead:
     """Where the audit stands now."""
     store = await call.hf.open()
     seq, found = await store.audit_head(call.tenant)
-    return Head(tenant=call.tenant, seq=seq, hash=found.hex(), at=moment(store.now()))
+    return AuditHead(tenant=call.tenant, seq=seq, hash=found.hex(), at=moment(store.now()))
 
 
 @routes.post("/audit/verify", needs=Right.audit_read, raises=(InputError,))
-async def verify_audit(call: Call, body: Verify) -> Verified:
+async def verify_audit(call: ApiCall, body: VerifyAudit) -> AuditVerification:
     """Walk the chain from the first record to the head. `against`: a head that you kept before."""
     service = await call.holds()
     head = None
     if body.against is not None:
         head = SignedHead(tenant=call.tenant, seq=body.against.seq, hash=body.against.hash, at="")
     found = await service.verify_audit(call.tenant, against=head)
-    return Verified(**msgspec.structs.asdict(found), whole=found.whole)
+    return AuditVerification(**msgspec.structs.asdict(found), whole=found.whole)

@@ -16,17 +16,17 @@ from holdfast.api.routes.holds import (
     CHANGING,
     DECIDING,
     LOOKING,
-    cancelled,
-    decided,
-    reassigned,
-    shown,
+    cancel_reply,
+    hold_reply,
+    reassign_reply,
+    resolve_reply,
 )
 from holdfast.api.routes.holds import hold_history as _history
 from holdfast.api.routes.holds import list_holds as _list
-from holdfast.api.routing import Call, Handler, Reply, Routes
+from holdfast.api.routing import ApiCall, ApiReply, Handler, Routes
 from holdfast.api.schemas.common import Page
 from holdfast.api.schemas.hold_query import ListHolds
-from holdfast.api.schemas.holds import Answer, EntryWire, HoldWire, Reason, Reassign
+from holdfast.api.schemas.holds import EntryWire, HoldAnswer, HoldWire, Reason, ReassignHold
 from holdfast.errors import ForbiddenError, HoldfastError, InputError
 
 routes = Routes("checkpoints", prefix="")
@@ -36,33 +36,33 @@ PROXY = "/v1/scaicore/checkpoints"
 MODULE = "/v1/modules/scaicore/checkpoints"
 
 
-async def list_checkpoints(call: Call, query: ListHolds) -> Page[HoldWire]:
+async def list_checkpoints(call: ApiCall, query: ListHolds) -> Page[HoldWire]:
     """Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints."""
     return await _list(call, query)
 
 
-async def get_checkpoint(call: Call, checkpoint: str) -> Reply[HoldWire]:
+async def get_checkpoint(call: ApiCall, checkpoint: str) -> ApiReply[HoldWire]:
     """One checkpoint."""
     service = await call.holds()
-    return shown(service, await service.get(call.actor, checkpoint))
+    return hold_reply(service, await service.get(call.actor, checkpoint))
 
 
-async def resolve_checkpoint(call: Call, checkpoint: str, body: Answer) -> Reply[HoldWire]:
+async def resolve_checkpoint(call: ApiCall, checkpoint: str, body: HoldAnswer) -> ApiReply[HoldWire]:
     """Decide it: `{"decision": ...}` or `{"resolution": ...}`. A breakpoint takes `continue`."""
-    return await decided(call, checkpoint, body)
+    return await resolve_reply(call, checkpoint, body)
 
 
-async def cancel_checkpoint(call: Call, checkpoint: str, body: Reason) -> Reply[HoldWire]:
+async def cancel_checkpoint(call: ApiCall, checkpoint: str, body: Reason) -> ApiReply[HoldWire]:
     """Withdraw it without a decision."""
-    return await cancelled(call, checkpoint, body)
+    return await cancel_reply(call, checkpoint, body)
 
 
-async def reassign_checkpoint(call: Call, checkpoint: str, body: Reassign) -> Reply[HoldWire]:
+async def reassign_checkpoint(call: ApiCall, checkpoint: str, body: ReassignHold) -> ApiReply[HoldWire]:
     """Give it to somebody else, who is told."""
-    return await reassigned(call, checkpoint, body)
+    return await reassign_reply(call, checkpoint, body)
 
 
-async def checkpoint_history(call: Call, checkpoint: str) -> Page[EntryWire]:
+async def checkpoint_history(call: ApiCall, checkpoint: str) -> Page[EntryWire]:
     """Created, notification sent, resolved, and what else happened, oldest first."""
     return await _history(call, checkpoint)
 

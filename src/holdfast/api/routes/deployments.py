@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import Page, moment
 from holdfast.errors import DeploymentNotFoundError, InputError, SkillNotFoundError, SkillPublishedError
 from holdfast.types.deployment import Defaults, Deployment
@@ -50,7 +50,7 @@ class PutDeployment(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     defaults: Defaults = Defaults()
 
 
-class Delegate(msgspec.Struct, kw_only=True):
+class DelegateDeployment(msgspec.Struct, kw_only=True):
     """`to`: `user:NAME`; `seconds`: for so long."""
 
     to: Name
@@ -79,20 +79,20 @@ def _deployment(found: Deployment) -> DeploymentWire:
 
 
 @routes.get("/deployments", needs=Right.flows_read)
-async def list_deployments(call: Call) -> Page[DeploymentWire]:
+async def list_deployments(call: ApiCall) -> Page[DeploymentWire]:
     """Flows put to work under a name; a hold's `core_id` is the deployment's id."""
     found = await (await call.hf.deployments()).list(tenant=call.tenant)
     return Page(items=[_deployment(each) for each in found])
 
 
 @routes.get("/deployments/{name}", needs=Right.flows_read, raises=(DeploymentNotFoundError,))
-async def get_deployment(call: Call, name: str) -> DeploymentWire:
+async def get_deployment(call: ApiCall, name: str) -> DeploymentWire:
     """By name or id."""
     return _deployment(await (await call.hf.deployments()).get(name, tenant=call.tenant))
 
 
 @routes.put("/deployments/{name}", needs=Right.manage, raises=(InputError, SkillNotFoundError))
-async def put_deployment(call: Call, name: str, body: PutDeployment) -> DeploymentWire:
+async def put_deployment(call: ApiCall, name: str, body: PutDeployment) -> DeploymentWire:
     """Make it, or change its settings for runs that start later."""
     given = msgspec.structs.asdict(body)
     deployments = await call.hf.deployments()
@@ -102,7 +102,7 @@ async def put_deployment(call: Call, name: str, body: PutDeployment) -> Deployme
 @routes.put(
     "/deployments/{name}/delegation", needs=Right.manage, raises=(InputError, DeploymentNotFoundError)
 )
-async def delegate_deployment(call: Call, name: str, body: Delegate) -> DeploymentWire:
+async def delegate_deployment(call: ApiCall, name: str, body: DelegateDeployment) -> DeploymentWire:
     """It works on behalf of somebody: holds for `delegated_user` go to them."""
     until = None if body.seconds is None else timedelta(seconds=body.seconds)
     deployments = await call.hf.deployments()
@@ -114,10 +114,10 @@ async def delegate_deployment(call: Call, name: str, body: Delegate) -> Deployme
 @routes.delete(
     "/deployments/{name}/delegation", needs=Right.manage, raises=(InputError, DeploymentNotFoundError)
 )
-async def revoke_delegation(call: Call, name: str) -> Reply[DeploymentWire]:
+async def revoke_delegation(call: ApiCall, name: str) -> ApiReply[DeploymentWire]:
     """On nobody's behalf, until it is delegated again."""
     deployments = await call.hf.deployments()
-    return Reply(body=_deployment(await deployments.revoke(name, by=call.actor.id, tenant=call.tenant)))
+    return ApiReply(body=_deployment(await deployments.revoke(name, by=call.actor.id, tenant=call.tenant)))
 
 
 # ---------------------------------------------------------------------- skills
@@ -137,18 +137,18 @@ class SkillWire(msgspec.Struct, kw_only=True):
     yanked_reason: str
 
 
-class Publish(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class PublishSkill(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     instructions: str = ""
     tools: list[SkillTool] = []
     description: str = ""
     data: dict[str, Any] = {}
 
 
-class Why(msgspec.Struct, kw_only=True):
+class YankReason(msgspec.Struct, kw_only=True):
     reason: str = ""
 
 
-class OfSkill(msgspec.Struct, kw_only=True):
+class ListSkills(msgspec.Struct, kw_only=True):
     name: Name | None = None
 
 
@@ -169,14 +169,14 @@ def _skill(found: Skill) -> SkillWire:
 
 
 @routes.get("/skills", needs=Right.flows_read)
-async def list_skills(call: Call, query: OfSkill) -> Page[SkillWire]:
+async def list_skills(call: ApiCall, query: ListSkills) -> Page[SkillWire]:
     """Every version of every skill, or of one."""
     found = await (await call.hf.skills()).list(query.name, tenant=call.tenant)
     return Page(items=[_skill(each) for each in found])
 
 
 @routes.put("/skills/{name}/{version}", needs=Right.manage, raises=(InputError, SkillPublishedError))
-async def publish_skill(call: Call, name: str, version: str, body: Publish) -> SkillWire:
+async def publish_skill(call: ApiCall, name: str, version: str, body: PublishSkill) -> SkillWire:
     """A version, for good: the same content again is no change, other content is refused."""
     skills = await call.hf.skills()
     given = msgspec.structs.asdict(body)
@@ -184,7 +184,7 @@ async def publish_skill(call: Call, name: str, version: str, body: Publish) -> S
 
 
 @routes.post("/skills/{name}/{version}/yank", needs=Right.manage, raises=(SkillNotFoundError,))
-async def yank_skill(call: Call, name: str, version: str, body: Why) -> SkillWire:
+async def yank_skill(call: ApiCall, name: str, version: str, body: YankReason) -> SkillWire:
     """No new run gets it; those that are pinned to it go on."""
     skills = await call.hf.skills()
     done = await skills.yank(name, version, reason=body.reason, by=call.actor.id, tenant=call.tenant)
@@ -192,6 +192,6 @@ async def yank_skill(call: Call, name: str, version: str, body: Why) -> SkillWir
 
 
 @routes.post("/skills/{name}/{version}/restore", needs=Right.manage, raises=(SkillNotFoundError,))
-async def restore_skill(call: Call, name: str, version: str) -> SkillWire:
+async def restore_skill(call: ApiCall, name: str, version: str) -> SkillWire:
     """Undo a yank."""
     return _skill(await (await call.hf.skills()).restore(name, version, tenant=call.tenant))

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.routing import Call, Routes
+from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.common import Page, moment
 from holdfast.api.schemas.hold_query import Instant
 from holdfast.errors import ConflictError, InputError, NotFoundError
@@ -87,22 +87,22 @@ def _circle(found: Circle) -> CircleWire:
     return CircleWire(key=found.key, name=found.name, members=list(found.members))
 
 
-async def _tables(call: Call) -> TableDirectory:
+async def _tables(call: ApiCall) -> TableDirectory:
     return TableDirectory(await call.hf.open())
 
 
-async def _registrar(call: Call) -> Registrar:
+async def _registrar(call: ApiCall) -> Registrar:
     return Registrar(await call.hf.open(), by=call.actor.id)
 
 
 @routes.get("/people", needs=Right.holds_read)
-async def list_people(call: Call) -> Page[PersonWire]:
+async def list_people(call: ApiCall) -> Page[PersonWire]:
     """Everybody in the directory of the store."""
     return Page(items=[_person(each) for each in await (await _tables(call)).people(call.tenant)])
 
 
 @routes.get("/people/{person}", needs=Right.holds_read, raises=(NotFoundError,))
-async def get_person(call: Call, person: str) -> PersonWire:
+async def get_person(call: ApiCall, person: str) -> PersonWire:
     """By id or address."""
     found = await (await _tables(call)).person(call.tenant, person)
     if found is None:
@@ -111,7 +111,7 @@ async def get_person(call: Call, person: str) -> PersonWire:
 
 
 @routes.put("/people/{person}", needs=Right.admin, raises=CHANGING)
-async def put_person(call: Call, person: str, body: PutPerson) -> PersonWire:
+async def put_person(call: ApiCall, person: str, body: PutPerson) -> PersonWire:
     """New, or changed. Who is not `active` may do nothing."""
     given = Person(id=person, **msgspec.structs.asdict(body))
     kept = await (await _registrar(call)).put_person(call.tenant, given)
@@ -119,14 +119,14 @@ async def put_person(call: Call, person: str, body: PutPerson) -> PersonWire:
 
 
 @routes.delete("/people/{person}", needs=Right.admin, raises=(NotFoundError,))
-async def drop_person(call: Call, person: str) -> None:
+async def drop_person(call: ApiCall, person: str) -> None:
     """Gone from the directory, and from every group and role."""
     if not await (await _registrar(call)).drop_person(call.tenant, person):
         raise NotFoundError(f"the directory knows no {person!r}.")
 
 
 @routes.put("/people/{person}/away", needs=Right.admin, raises=CHANGING)
-async def put_away(call: Call, person: str, body: PutAway) -> None:
+async def put_away(call: ApiCall, person: str, body: PutAway) -> None:
     """Out of office; somebody else acts for them."""
     since = None if body.since is None else to_micros(body.since)
     until = None if body.until is None else to_micros(body.until)
@@ -135,46 +135,46 @@ async def put_away(call: Call, person: str, body: PutAway) -> None:
 
 
 @routes.delete("/people/{person}/away", needs=Right.admin, raises=(NotFoundError,))
-async def end_away(call: Call, person: str) -> None:
+async def end_away(call: ApiCall, person: str) -> None:
     """Back again."""
     await (await _registrar(call)).back(call.tenant, person)
 
 
 @routes.get("/groups", needs=Right.holds_read)
-async def list_groups(call: Call) -> Page[CircleWire]:
+async def list_groups(call: ApiCall) -> Page[CircleWire]:
     """All groups."""
     return Page(items=[_circle(each) for each in await (await _tables(call)).groups(call.tenant)])
 
 
 @routes.put("/groups/{key}", needs=Right.admin, raises=CHANGING)
-async def put_group(call: Call, key: str, body: PutCircle) -> CircleWire:
+async def put_group(call: ApiCall, key: str, body: PutCircle) -> CircleWire:
     """With exactly these members."""
     registrar = await _registrar(call)
     return _circle(await registrar.put_group(call.tenant, key, body.members, name=body.name))
 
 
 @routes.delete("/groups/{key}", needs=Right.admin, raises=(NotFoundError, InputError))
-async def drop_group(call: Call, key: str) -> None:
+async def drop_group(call: ApiCall, key: str) -> None:
     """Nobody is in it any more."""
     if not await (await _registrar(call)).drop_circle(call.tenant, f"group:{key}"):
         raise NotFoundError(f"there is no group {key!r}.")
 
 
 @routes.get("/roles", needs=Right.holds_read)
-async def list_roles(call: Call) -> Page[CircleWire]:
+async def list_roles(call: ApiCall) -> Page[CircleWire]:
     """All roles that holds can wait for."""
     return Page(items=[_circle(each) for each in await (await _tables(call)).roles(call.tenant)])
 
 
 @routes.put("/roles/{key}", needs=Right.admin, raises=CHANGING)
-async def put_role(call: Call, key: str, body: PutCircle) -> CircleWire:
+async def put_role(call: ApiCall, key: str, body: PutCircle) -> CircleWire:
     """With exactly these members."""
     registrar = await _registrar(call)
     return _circle(await registrar.put_role(call.tenant, key, body.members, name=body.name))
 
 
 @routes.delete("/roles/{key}", needs=Right.admin, raises=(NotFoundError, InputError))
-async def drop_role(call: Call, key: str) -> None:
+async def drop_role(call: ApiCall, key: str) -> None:
     """Nobody has it any more."""
     if not await (await _registrar(call)).drop_circle(call.tenant, f"role:{key}"):
         raise NotFoundError(f"there is no role {key!r}.")

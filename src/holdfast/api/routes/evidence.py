@@ -8,8 +8,8 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.routes.holds import CHANGING, LOOKING, shown
-from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.routes.holds import CHANGING, LOOKING, hold_reply
+from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.holds import HoldWire, Name
 from holdfast.errors import InputError
 from holdfast.holds.actions import conflicts
@@ -40,7 +40,7 @@ class LinkWire(msgspec.Struct, kw_only=True):
 
 
 @routes.post("/holds/{hold}/links", needs=Right.manage, status=201, raises=CHANGING)
-async def make_link(call: Call, hold: str, body: NewLink) -> LinkWire:
+async def make_link(call: ApiCall, hold: str, body: NewLink) -> LinkWire:
     """A link for one person. It is void once it is used, the hold goes on, or its links are revoked."""
     whom = parse_assignee(body.to)
     if whom.type != "user":
@@ -56,14 +56,14 @@ async def make_link(call: Call, hold: str, body: NewLink) -> LinkWire:
 
 
 @routes.delete("/holds/{hold}/links", needs=Right.holds_write, raises=CHANGING)
-async def revoke_links(call: Call, hold: str) -> Reply[HoldWire]:
+async def revoke_links(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
     """Every link of it is void."""
     service = await call.holds()
-    return shown(service, await Links(service.office).revoke(call.actor, hold))
+    return hold_reply(service, await Links(service.office).revoke(call.actor, hold))
 
 
 @routes.get("/holds/{hold}/evidence", needs=Right.holds_read, raises=LOOKING, media=("application/json",))
-async def hold_evidence(call: Call, hold: str) -> Response:
+async def hold_evidence(call: ApiCall, hold: str) -> Response:
     """One decision as a file that `tools/verify_evidence.py` checks offline. That you took it is audited."""
     data = await (await call.holds()).evidence(call.actor, hold)
     return Response(

@@ -11,20 +11,20 @@ from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.pipelines import require_no_document
-from holdfast.api.program_lookup import find_program, is_called, is_theirs
-from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.program_lookup import find_program, is_version_named, is_visible_to_tenant
+from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import Page, moment
 from holdfast.api.schemas.files import drawing
 from holdfast.api.schemas.flows import (
-    CheckedFlow,
+    FlowCheck,
     FlowGraph,
+    FlowValidation,
     FlowVersion,
     FlowWire,
     RegisterFlow,
-    Validated,
     ValidateFlow,
-    diagnosed,
-    verdict_wire,
+    flow_problem,
+    run_fit_wire,
     version_of,
 )
 from holdfast.drawing import from_graph
@@ -43,28 +43,28 @@ _MISSING = (FlowNotFoundError,)
 
 
 @routes.get("/flows", needs=Right.flows_read)
-async def list_flows(call: Call) -> Page[FlowWire]:
+async def list_flows(call: ApiCall) -> Page[FlowWire]:
     """Every flow that the store knows, by name, with its versions."""
     service = await call.runs()
     found: dict[str, list[FlowVersion]] = {}
-    workers = await _carriers(service)
+    workers = await _workers_by_version(service)
     for row in await _rows(service):
-        if not await is_theirs(call, row.name, row.version):
+        if not await is_visible_to_tenant(call, row.name, row.version):
             continue
         found.setdefault(row.name, []).append(_version(service, row, workers))
     return Page(items=[_flow(name, versions) for name, versions in sorted(found.items())])
 
 
 @routes.get("/flows/{flow:path}", needs=Right.flows_read, raises=_MISSING)
-async def get_flow(call: Call, flow: str) -> FlowWire:
+async def get_flow(call: ApiCall, flow: str) -> FlowWire:
     """A flow's versions, newest first."""
     service = await call.runs()
-    workers = await _carriers(service)
+    workers = await _workers_by_version(service)
     rows = await _versions(call, flow)
     return _flow(flow, [_version(service, row, workers) for row in rows])
 
 
-async def _carriers(service: RunService) -> Counter[str]:
+async def _workers_by_version(service: RunService) -> Counter[str]:
     """How many live workers carry each version."""
     now = service.store.now()
     alive = [row for row in await service.store.workers() if row.until > now]
@@ -97,9 +97,9 @@ async def _rows(service: RunService) -> list[FlowRow]:
     ]
 
 
-async def _versions(call: Call, flow: str) -> list[FlowRow]:
+async def _versions(call: ApiCall, flow: str) -> list[FlowRow]:
     named = [row for row in await _rows(await call.runs()) if row.name == flow]
-    rows = [row for row in named if await is_theirs(call, flow, row.version)]
+    rows = [row for row in named if await is_visible_to_tenant(call, flow, row.version)]
     if not rows:
         raise FlowNotFoundError(
             f"there is no flow {flow!r} here.", hint="GET /v1/flows lists them.", flow=flow
@@ -107,11 +107,11 @@ async def _versions(call: Call, flow: str) -> list[FlowRow]:
     return sorted(rows, key=lambda row: row.created_at, reverse=True)
 
 
-async def _one(call: Call, flow: str, version: str) -> tuple[FlowRow, GraphSpec]:
+async def _find_version(call: ApiCall, flow: str, version: str) -> tuple[FlowRow, GraphSpec]:
     """By its fingerprint, enough of its beginning, its label, or `latest`."""
     for row in await _versions(call, flow):
         spec = decode_graph(row.graph)
-        if version == "latest" or is_called(version, row.version, Graph(spec).label):
+        if version == "latest" or is_version_named(version, row.version, Graph(spec).label):
             return row, spec
     raise FlowNotFoundError(
         f"there is no version {version!r} of flow {flow!r} here.", hint="GET /v1/flows lists them.", flow=flow
@@ -119,10 +119,10 @@ async def _one(call: Call, flow: str, version: str) -> tuple[FlowRow, GraphSpec]
 
 
 @routes.get("/flows/{flow:path}/versions/{version}", needs=Right.flows_read, more=(304,), raises=_MISSING)
-async def get_flow_version(call: Call, flow: str, version: str) -> Reply[FlowGraph]:
+async def get_flow_version(call: ApiCall, flow: str, version: str) -> ApiReply[FlowGraph]:
     """The graph of a version: by its fingerprint, its label, or `latest`."""
-    row, spec = await _one(call, flow, version)
-    return Reply(body=_graph(row, spec), etag=row.version)
+    row, spec = await _find_version(call, flow, version)
+    return ApiReply(body=_graph(row, spec), etag=row.version)
 
 
 def _graph(row: FlowRow, spec: GraphSpec) -> FlowGraph:
@@ -141,14 +141,14 @@ def _graph(row: FlowRow, spec: GraphSpec) -> FlowGraph:
     media=("image/svg+xml",),
     raises=_MISSING,
 )
-async def get_flow_drawing(call: Call, flow: str, version: str) -> Response:
+async def get_flow_drawing(call: ApiCall, flow: str, version: str) -> Response:
     """The graph of a version, as SVG."""
-    _, spec = await _one(call, flow, version)
+    _, spec = await _find_version(call, flow, version)
     return drawing(to_svg(from_graph(Graph(spec))))
 
 
 @routes.get("/flows/{flow:path}/check", needs=Right.flows_read, raises=(FlowNotFoundError, InputError))
-async def check_flow(call: Call, flow: str) -> CheckedFlow:
+async def check_flow(call: ApiCall, flow: str) -> FlowCheck:
     """What the newest version that is loaded here means for live runs on others: which fit, and why not."""
     service = await call.runs()
     loaded = [p for p in service.runtime.programs.values() if p.graph.name == flow]
@@ -163,15 +163,15 @@ async def check_flow(call: Call, flow: str) -> CheckedFlow:
     for verdict in await service.check(program):
         row = await service.store.get_run(verdict.run)
         if row is not None and row.tenant == call.tenant:
-            own.append(verdict_wire(verdict))
+            own.append(run_fit_wire(verdict))
     fits = sum(each.fits for each in own)
-    return CheckedFlow(flow=flow, version=program.version, fits=fits, breaks=len(own) - fits, runs=own)
+    return FlowCheck(flow=flow, version=program.version, fits=fits, breaks=len(own) - fits, runs=own)
 
 
 @routes.post(
     "/flows/validate", needs=Right.flows_write, raises=(FlowInvalidError, FlowNotFoundError, ForbiddenError)
 )
-async def validate_flow(call: Call, body: ValidateFlow) -> Validated:
+async def validate_flow(call: ApiCall, body: ValidateFlow) -> FlowValidation:
     """Every problem of a flow at once, each with its place and how to mend it. Nothing is stored or run."""
     if (body.graph is None) == (body.workflow_uri is None):
         raise InputError("a flow is given as a graph or as a workflow_uri.", hint="Send one of them.")
@@ -180,11 +180,11 @@ async def validate_flow(call: Call, body: ValidateFlow) -> Validated:
     else:
         spec = _spec(body.graph)
     problems = validate(spec)
-    return Validated(
+    return FlowValidation(
         valid=not errors_in(problems),
         name=spec.name,
         version=graph_fingerprint(spec),
-        problems=[diagnosed(each) for each in problems],
+        problems=[flow_problem(each) for each in problems],
     )
 
 
@@ -204,7 +204,7 @@ def _spec(graph: Any) -> GraphSpec:
     more=(200,),
     raises=(FlowInvalidError, FlowNotFoundError, ForbiddenError),
 )
-async def register_flow(call: Call, body: RegisterFlow) -> Reply[FlowGraph]:
+async def register_flow(call: ApiCall, body: RegisterFlow) -> ApiReply[FlowGraph]:
     """Keep a version of a flow: 201, or 200 where it is known already.
 
     A graph is data: it brings no code. Its runs go on where a worker carries code of the same graph."""
@@ -221,8 +221,8 @@ async def register_flow(call: Call, body: RegisterFlow) -> Reply[FlowGraph]:
         require_no_document(version, call.settings)
     known = await service.store.flow(spec.name, version)
     if known is not None:
-        return Reply(body=_graph(known, spec), status=200, etag=version)
+        return ApiReply(body=_graph(known, spec), status=200, etag=version)
     row = FlowRow(name=spec.name, version=version, graph=encode_graph(spec), created_at=service.store.now())
     await service.store.put_flow(row)
     where = call.location(f"/v1/flows/{quote(spec.name, safe='')}/versions/{version}")
-    return Reply(body=_graph(row, spec), status=201, headers=where, etag=version)
+    return ApiReply(body=_graph(row, spec), status=201, headers=where, etag=version)

@@ -8,8 +8,8 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.schemas.common import Cursor, Limit, Page, cursor_of, place_in
+from holdfast.api.routing import ApiCall, ApiReply, Routes
+from holdfast.api.schemas.common import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.schemas.files import drawing
 from holdfast.api.schemas.history import (
     CheckpointDetail,
@@ -54,7 +54,7 @@ class ShowTimeline(msgspec.Struct, kw_only=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=5000, description="Ended visits, the newest.")] = 500
 
 
-class Compare(msgspec.Struct, kw_only=True):
+class DiffQuery(msgspec.Struct, kw_only=True):
     """`to`: a run, RUN@12, RUN@node or a checkpoint's id; `at`: a record or node of this run."""
 
     to: str
@@ -68,11 +68,11 @@ class ReadEvents(msgspec.Struct, kw_only=True):
 
 
 @routes.get("/runs/{run}/checkpoints", needs=Right.runs_read, raises=_MISSING)
-async def list_run_checkpoints(call: Call, run: str, query: ListCheckpoints) -> Page[CheckpointSummary]:
+async def list_run_checkpoints(call: ApiCall, run: str, query: ListCheckpoints) -> Page[CheckpointSummary]:
     """A run's checkpoints, newest first, without their state."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    place = place_in(query.cursor, tuple[int])
+    place = decode_cursor(query.cursor, tuple[int])
     found = await service.checkpoints(
         row.id, limit=query.limit + 1, node=query.node, before=None if place is None else place[0]
     )
@@ -92,12 +92,14 @@ async def list_run_checkpoints(call: Call, run: str, query: ListCheckpoints) -> 
     more=(304,),
     raises=(*_MISSING, CheckpointNotFoundError, CheckpointCorruptError),
 )
-async def get_run_checkpoint(call: Call, run: str, checkpoint: str) -> Reply[CheckpointDetail]:
+async def get_run_checkpoint(call: ApiCall, run: str, checkpoint: str) -> ApiReply[CheckpointDetail]:
     """A checkpoint with the states of its nodes: by its id, the number of its record, or `latest`."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     seq = await _record_of(service, row, checkpoint)
-    return Reply(body=detail_of(await service.checkpoint(row.id, seq)), etag=f"{row.id}.{seq}.{row.horizon}")
+    return ApiReply(
+        body=detail_of(await service.checkpoint(row.id, seq)), etag=f"{row.id}.{seq}.{row.horizon}"
+    )
 
 
 async def _record_of(service: RunService, row: RunRow, named: str) -> int:
@@ -114,7 +116,7 @@ async def _record_of(service: RunService, row: RunRow, named: str) -> int:
 
 
 @routes.get("/runs/{run}/timeline", needs=Right.runs_read, raises=(*_MISSING, FlowNotFoundError))
-async def get_timeline(call: Call, run: str, query: ShowTimeline) -> TimelineWire:
+async def get_timeline(call: ApiCall, run: str, query: ShowTimeline) -> TimelineWire:
     """Each visit of each node: when it began, waited, asked, tried again, and what came of it."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -135,7 +137,7 @@ async def get_timeline(call: Call, run: str, query: ShowTimeline) -> TimelineWir
     media=("image/svg+xml",),
     raises=(*_MISSING, FlowNotFoundError),
 )
-async def get_run_drawing(call: Call, run: str) -> Response:
+async def get_run_drawing(call: ApiCall, run: str) -> Response:
     """The run's graph with the state of each node, as SVG."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -147,16 +149,16 @@ async def get_run_drawing(call: Call, run: str) -> Response:
 @routes.get(
     "/runs/{run}/diff", needs=Right.runs_read, raises=(*_MISSING, CheckpointNotFoundError, InputError)
 )
-async def diff_runs(call: Call, run: str, query: Compare) -> dict[str, Any]:
+async def diff_runs(call: ApiCall, run: str, query: DiffQuery) -> dict[str, Any]:
     """What differs from this run, or a moment `at` of it, to another moment: values, visits, their cost."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     here = f"{row.id}@{query.at}" if query.at is not None else row.id
-    there = await _own(service, query.to, call.tenant)
+    there = await _own_reference(service, query.to, call.tenant)
     return (await service.diff(here, there, whole=query.whole)).as_json()
 
 
-async def _own(service: RunService, ref: str, tenant: str) -> str:
+async def _own_reference(service: RunService, ref: str, tenant: str) -> str:
     """The same moment named by a run of this tenant. Others are as if they were not there."""
     run, at, place = ref.partition("@")
     if not at and is_id(ref) and await service.store.get_run(RunId(ref)) is None:
@@ -169,7 +171,7 @@ async def _own(service: RunService, ref: str, tenant: str) -> str:
 
 
 @routes.get("/runs/{run}/events", needs=Right.runs_read, raises=_MISSING)
-async def list_events(call: Call, run: str, query: ReadEvents) -> EventPage:
+async def list_events(call: ApiCall, run: str, query: ReadEvents) -> EventPage:
     """The stored log after a number, oldest first: nothing twice, nothing missing."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)

@@ -9,15 +9,15 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.presence import Look, Presence
+from holdfast.api.presence import HoldPresence, HoldViewer
 from holdfast.api.problems import HttpError
-from holdfast.api.routes.holds import CHANGING, LOOKING, shown
-from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.routes.holds import CHANGING, LOOKING, hold_reply
+from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import Page, moment
 from holdfast.api.schemas.hold_query import Instant
 from holdfast.api.schemas.holds import (
     Comment,
-    Draft,
+    DraftWire,
     FileWire,
     HoldWire,
     Name,
@@ -35,7 +35,7 @@ routes = Routes("holds")
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
 
-class Text(msgspec.Struct, kw_only=True):
+class NewComment(msgspec.Struct, kw_only=True):
     text: Comment
 
 
@@ -46,34 +46,34 @@ class AskBack(msgspec.Struct, kw_only=True):
     to: Name = "requester"
 
 
-class Answered(msgspec.Struct, kw_only=True):
+class ReplyToQuestion(msgspec.Struct, kw_only=True):
     """`question`: which one, where several are open."""
 
     text: Comment
     question: Name | None = None
 
 
-class Which(msgspec.Struct, kw_only=True):
+class DropQuestion(msgspec.Struct, kw_only=True):
     question: Name | None = None
 
 
-class Until(msgspec.Struct, kw_only=True):
+class SnoozeHold(msgspec.Struct, kw_only=True):
     until: Instant
 
 
-class Beat(msgspec.Struct, kw_only=True):
+class PresenceBeat(msgspec.Struct, kw_only=True):
     editing: bool = False
 
 
-class LookWire(msgspec.Struct, kw_only=True):
+class HoldViewerWire(msgspec.Struct, kw_only=True):
     person: str
     since: str | None
     until: str | None
     editing: bool
 
 
-def _look(look: Look) -> LookWire:
-    return LookWire(
+def _viewer_wire(look: HoldViewer) -> HoldViewerWire:
+    return HoldViewerWire(
         person=look.person, since=moment(look.since), until=moment(look.until), editing=look.editing
     )
 
@@ -82,43 +82,43 @@ def _look(look: Look) -> LookWire:
 
 
 @routes.get("/holds/{hold}/comments", needs=Right.holds_read, raises=LOOKING)
-async def list_comments(call: Call, hold: str) -> Page[NoteWire]:
+async def list_comments(call: ApiCall, hold: str) -> Page[NoteWire]:
     """Comments, questions back and their answers, oldest first."""
     return Page(items=notes_wire(await (await call.holds()).comments(call.actor, hold)))
 
 
 @routes.post("/holds/{hold}/comments", needs=Right.holds_write, status=201, raises=CHANGING)
-async def comment_on_hold(call: Call, hold: str, body: Text) -> NoteWire:
+async def comment_on_hold(call: ApiCall, hold: str, body: NewComment) -> NoteWire:
     """For all who see the hold, also after it is decided."""
     return note_wire(await (await call.holds()).comment(call.actor, hold, body.text))
 
 
 @routes.post("/holds/{hold}/ask-back", needs=Right.holds_write, raises=CHANGING)
-async def ask_back(call: Call, hold: str, body: AskBack) -> Reply[HoldWire]:
+async def ask_back(call: ApiCall, hold: str, body: AskBack) -> ApiReply[HoldWire]:
     """Ask before you decide; the deadline stands still until there is a reply."""
     service = await call.holds()
-    return shown(service, await service.ask_back(call.actor, hold, body.text, to=body.to))
+    return hold_reply(service, await service.ask_back(call.actor, hold, body.text, to=body.to))
 
 
 @routes.post("/holds/{hold}/reply", needs=Right.holds_write, raises=CHANGING)
-async def reply_to_question(call: Call, hold: str, body: Answered) -> Reply[HoldWire]:
+async def reply_to_question(call: ApiCall, hold: str, body: ReplyToQuestion) -> ApiReply[HoldWire]:
     """Answer what you were asked back."""
     service = await call.holds()
-    return shown(service, await service.reply(call.actor, hold, body.text, question=body.question))
+    return hold_reply(service, await service.reply(call.actor, hold, body.text, question=body.question))
 
 
 @routes.post("/holds/{hold}/drop-question", needs=Right.holds_write, raises=CHANGING)
-async def drop_question(call: Call, hold: str, body: Which) -> Reply[HoldWire]:
+async def drop_question(call: ApiCall, hold: str, body: DropQuestion) -> ApiReply[HoldWire]:
     """Take back what was asked: nobody has to reply, and the deadline goes on."""
     service = await call.holds()
-    return shown(service, await service.drop_question(call.actor, hold, question=body.question))
+    return hold_reply(service, await service.drop_question(call.actor, hold, question=body.question))
 
 
 # ---------------------------------------------------------------------- files
 
 
 @routes.get("/holds/{hold}/files", needs=Right.holds_read, raises=LOOKING)
-async def list_files(call: Call, hold: str) -> Page[FileWire]:
+async def list_files(call: ApiCall, hold: str) -> Page[FileWire]:
     """What was attached, in the order in which it came."""
     return Page(items=[file_wire(each) for each in await (await call.holds()).files(call.actor, hold)])
 
@@ -130,7 +130,7 @@ async def list_files(call: Call, hold: str) -> Page[FileWire]:
     raises=(*CHANGING, FormInvalidError),
     media=("multipart/form-data",),
 )
-async def attach_file(call: Call, hold: str, body: bytes) -> Page[FileWire]:
+async def attach_file(call: ApiCall, hold: str, body: bytes) -> Page[FileWire]:
     """Attach files to fields of kind `file`: a form whose parts are named as the fields.
 
     What it answers goes into the `response_data` of the decision."""
@@ -155,7 +155,7 @@ async def attach_file(call: Call, hold: str, body: bytes) -> Page[FileWire]:
     raises=(*LOOKING, NotFoundError),
     media=("application/octet-stream",),
 )
-async def read_file(call: Call, hold: str, digest: str) -> Response:
+async def read_file(call: ApiCall, hold: str, digest: str) -> Response:
     """The content of a file, to be saved: no browser opens it here. Who read it is in the audit."""
     file, data = await (await call.holds()).read_file(call.actor, hold, digest)
     return Response(
@@ -173,7 +173,7 @@ async def read_file(call: Call, hold: str, digest: str) -> Response:
 
 
 @routes.get("/holds/{hold}/draft", needs=Right.holds_read, raises=LOOKING)
-async def get_draft(call: Call, hold: str) -> Draft:
+async def get_draft(call: ApiCall, hold: str) -> DraftWire:
     """Your own, as far as it is filled in. Raises 404 where there is none."""
     found = await (await call.holds()).draft(call.actor, hold)
     if found is None:
@@ -182,44 +182,44 @@ async def get_draft(call: Call, hold: str) -> Draft:
 
 
 @routes.put("/holds/{hold}/draft", needs=Right.holds_write, raises=CHANGING)
-async def save_draft(call: Call, hold: str, body: Draft) -> None:
+async def save_draft(call: ApiCall, hold: str, body: DraftWire) -> None:
     """Keep what is filled in so far; it is not checked."""
     said = {name: value for name, value in msgspec.structs.asdict(body).items() if value is not None}
     await (await call.holds()).save_draft(call.actor, hold, said)
 
 
 @routes.delete("/holds/{hold}/draft", needs=Right.holds_write, raises=LOOKING)
-async def drop_draft(call: Call, hold: str) -> None:
+async def drop_draft(call: ApiCall, hold: str) -> None:
     """Forget it."""
     await (await call.holds()).drop_draft(call.actor, hold)
 
 
 @routes.put("/holds/{hold}/snooze", needs=Right.holds_write, raises=CHANGING)
-async def snooze_hold(call: Call, hold: str, body: Until) -> None:
+async def snooze_hold(call: ApiCall, hold: str, body: SnoozeHold) -> None:
     """Out of your sight until then. Its deadline stays."""
     await (await call.holds()).snooze(call.actor, hold, body.until)
 
 
 @routes.delete("/holds/{hold}/snooze", needs=Right.holds_write, raises=LOOKING)
-async def unsnooze_hold(call: Call, hold: str) -> None:
+async def unsnooze_hold(call: ApiCall, hold: str) -> None:
     """Back in your sight."""
     await (await call.holds()).unsnooze(call.actor, hold)
 
 
 @routes.put("/holds/{hold}/watch", needs=Right.holds_write, raises=LOOKING)
-async def watch_hold(call: Call, hold: str) -> None:
+async def watch_hold(call: ApiCall, hold: str) -> None:
     """Among those that you watch, whoever decides it."""
     await (await call.holds()).watch(call.actor, hold)
 
 
 @routes.delete("/holds/{hold}/watch", needs=Right.holds_write, raises=LOOKING)
-async def unwatch_hold(call: Call, hold: str) -> None:
+async def unwatch_hold(call: ApiCall, hold: str) -> None:
     """No longer among those that you watch."""
     await (await call.holds()).unwatch(call.actor, hold)
 
 
 @routes.put("/holds/{hold}/seen", needs=Right.holds_write, raises=LOOKING)
-async def mark_seen(call: Call, hold: str) -> None:
+async def mark_seen(call: ApiCall, hold: str) -> None:
     """That you have looked at it; the first time is in the audit, and counts in the figures."""
     await (await call.holds()).seen(call.actor, hold)
 
@@ -228,27 +228,27 @@ async def mark_seen(call: Call, hold: str) -> None:
 
 
 @routes.get("/holds/{hold}/presence", needs=Right.holds_read, raises=LOOKING)
-async def list_presence(call: Call, hold: str) -> Page[LookWire]:
+async def list_presence(call: ApiCall, hold: str) -> Page[HoldViewerWire]:
     """Who looks at it just now."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
-    found = await Presence(service.store).at(call.tenant, row.id, service.office.now())
-    return Page(items=[_look(each) for each in found])
+    found = await HoldPresence(service.store).at(call.tenant, row.id, service.office.now())
+    return Page(items=[_viewer_wire(each) for each in found])
 
 
 @routes.put("/holds/{hold}/presence", needs=Right.holds_read, raises=LOOKING)
-async def tell_presence(call: Call, hold: str, body: Beat) -> Page[LookWire]:
+async def tell_presence(call: ApiCall, hold: str, body: PresenceBeat) -> Page[HoldViewerWire]:
     """That you look at it, for 30 seconds: send it again every 10 to 20. Answers who else does."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
-    presence, now = Presence(service.store), service.office.now()
+    presence, now = HoldPresence(service.store), service.office.now()
     await presence.beat(call.actor, row.id, now, editing=body.editing)
-    return Page(items=[_look(each) for each in await presence.at(call.tenant, row.id, now)])
+    return Page(items=[_viewer_wire(each) for each in await presence.at(call.tenant, row.id, now)])
 
 
 @routes.delete("/holds/{hold}/presence", needs=Right.holds_read, raises=LOOKING)
-async def end_presence(call: Call, hold: str) -> None:
+async def end_presence(call: ApiCall, hold: str) -> None:
     """That you look at it no longer."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
-    await Presence(service.store).leave(call.actor, row.id)
+    await HoldPresence(service.store).leave(call.actor, row.id)

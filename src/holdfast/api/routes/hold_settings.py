@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.routing import Call, Routes
+from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.common import Page, moment
 from holdfast.api.schemas.hold_query import Instant
 from holdfast.errors import (
@@ -33,7 +33,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Rules = dict[str, Any]
 
 
-class Arrangement(msgspec.Struct, kw_only=True):
+class HoldSetting(msgspec.Struct, kw_only=True):
     """A calendar or policy as it was written."""
 
     name: str
@@ -45,21 +45,21 @@ class Arrangement(msgspec.Struct, kw_only=True):
 
 
 @routes.get("/calendars", needs=Right.holds_read)
-async def list_calendars(call: Call) -> Page[Arrangement]:
+async def list_calendars(call: ApiCall) -> Page[HoldSetting]:
     """Those that business time is counted by; `default` is that of holds that name none."""
     return Page(items=await _documents(call, CALENDAR))
 
 
-async def _documents(call: Call, kind: str) -> list[Arrangement]:
+async def _documents(call: ApiCall, kind: str) -> list[HoldSetting]:
     found = await (await call.hf.open()).documents(call.tenant, kind)
     return [
-        Arrangement(name=each.name, rules=msgspec.json.decode(each.body), version=each.revision)
+        HoldSetting(name=each.name, rules=msgspec.json.decode(each.body), version=each.revision)
         for each in found
     ]
 
 
 @routes.put("/calendars/{name}", needs=Right.manage, raises=(SettingsError, DocumentChangedError))
-async def put_calendar(call: Call, name: str, body: Rules) -> Arrangement:
+async def put_calendar(call: ApiCall, name: str, body: Rules) -> HoldSetting:
     """Write it. The deadlines of open holds that it counts are counted again."""
     await change_calendar(await call.hf.open(), call.tenant, name, body, by=call.actor.id)
     (kept,) = [each for each in await _documents(call, CALENDAR) if each.name == name]
@@ -69,7 +69,7 @@ async def put_calendar(call: Call, name: str, body: Rules) -> Arrangement:
 # ---------------------------------------------------------------------- policies
 
 
-class Simulate(msgspec.Struct, kw_only=True):
+class SimulatePolicies(msgspec.Struct, kw_only=True):
     """`policy`: as it would be written; none: those in the store. `since`: of holds that opened from then."""
 
     policy: Rules | None = None
@@ -79,27 +79,27 @@ class Simulate(msgspec.Struct, kw_only=True):
 
 
 @routes.get("/policies", needs=Right.holds_read)
-async def list_policies(call: Call) -> Page[Arrangement]:
+async def list_policies(call: ApiCall) -> Page[HoldSetting]:
     """Those that are kept in the store, by name."""
     return Page(items=await _documents(call, POLICY))
 
 
 @routes.put("/policies/{name}", needs=Right.admin, raises=(PolicyInvalidError, DocumentChangedError))
-async def put_policy(call: Call, name: str, body: Rules) -> Arrangement:
+async def put_policy(call: ApiCall, name: str, body: Rules) -> HoldSetting:
     """Write it: it counts for holds that open from now on."""
     store = await call.hf.open()
     kept = await _put_policy(store, call.tenant, {**body, "name": name}, by=call.actor.id)
-    return Arrangement(name=kept.name, rules=msgspec.json.decode(kept.body), version=kept.revision)
+    return HoldSetting(name=kept.name, rules=msgspec.json.decode(kept.body), version=kept.revision)
 
 
 @routes.delete("/policies/{name}", needs=Right.admin, raises=(NotFoundError,))
-async def drop_policy(call: Call, name: str) -> None:
+async def drop_policy(call: ApiCall, name: str) -> None:
     """Its rules match nothing more."""
     await _drop_policy(await call.hf.open(), call.tenant, name, by=call.actor.id)
 
 
 @routes.post("/policies/simulate", needs=Right.manage, raises=(PolicyInvalidError,))
-async def simulate_policies(call: Call, body: Simulate) -> Simulation:
+async def simulate_policies(call: ApiCall, body: SimulatePolicies) -> Simulation:
     """What past decisions would have been under these rules. Nothing is written, no judge is asked."""
     if body.policy is not None:
         policies = [policy_of(body.policy)]
@@ -139,7 +139,7 @@ def _notice(row: OutboxRow) -> DeadNotice:
 
 
 @routes.get("/notices/dead", needs=Right.manage)
-async def list_dead_notices(call: Call) -> Page[DeadNotice]:
+async def list_dead_notices(call: ApiCall) -> Page[DeadNotice]:
     """Messages to people that were given up, at most 200."""
     store = await call.hf.open()
     found = await store.list_outbox(tenant=call.tenant, state=OutboxState.dead, limit=200)
@@ -147,7 +147,7 @@ async def list_dead_notices(call: Call) -> Page[DeadNotice]:
 
 
 @routes.post("/notices/dead/{message}/replay", needs=Right.manage, status=202, raises=(NotFoundError,))
-async def replay_notice(call: Call, message: str) -> DeadNotice:
+async def replay_notice(call: ApiCall, message: str) -> DeadNotice:
     """Try it again, once its cause is mended."""
     store = await call.hf.open()
     found = await store.list_outbox(tenant=call.tenant, state=OutboxState.dead, limit=10_000)

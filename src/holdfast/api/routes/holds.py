@@ -6,23 +6,23 @@ import msgspec
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.problems import HttpError
-from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import Page
 from holdfast.api.schemas.hold_query import Filters, ListHolds, query_of
 from holdfast.api.schemas.holds import (
-    Answer,
+    AnswerSchema,
     BulkAnswer,
     BulkWire,
-    Claiming,
+    ClaimHold,
     Count,
     EntryWire,
-    Extend,
-    Figures,
+    ExtendHold,
+    HoldAnswer,
+    HoldMetricsQuery,
     HoldWire,
-    Place,
+    PlaceDecision,
     Reason,
-    Reassign,
-    Schema,
+    ReassignHold,
     bulk_wire,
     hold_wire,
     resolved_wire,
@@ -52,7 +52,7 @@ DECIDING = (*CHANGING, AnswerInvalidError)
 
 
 @routes.get("/holds", needs=Right.holds_read, raises=(InputError, ForbiddenError))
-async def list_holds(call: Call, query: ListHolds) -> Page[HoldWire]:
+async def list_holds(call: ApiCall, query: ListHolds) -> Page[HoldWire]:
     """Holds that you may see, in pages that stay in place. `view=mine` is your own inbox."""
     service = await call.holds()
     asked = query_of(query, call.actor, service.office.now())
@@ -75,7 +75,7 @@ async def _has(service: HoldService, row: HoldRow, asked: Query) -> bool:
 
 
 @routes.get("/holds/count", needs=Right.holds_read, raises=(InputError, ForbiddenError))
-async def count_holds(call: Call, query: Filters) -> Count:
+async def count_holds(call: ApiCall, query: Filters) -> Count:
     """How many that list has."""
     service = await call.holds()
     asked = query_of(query, call.actor, service.office.now())
@@ -85,7 +85,7 @@ async def count_holds(call: Call, query: Filters) -> Count:
 
 
 @routes.get("/holds/metrics", needs=Right.holds_read, raises=(InputError, ForbiddenError))
-async def hold_metrics(call: Call, query: Figures) -> HoldMetrics:
+async def hold_metrics(call: ApiCall, query: HoldMetricsQuery) -> HoldMetrics:
     """Figures about the holds that you may see. Lengths are seconds, rates are shares of 1."""
     service = await call.holds()
     asked = query_of(query, call.actor, service.office.now())
@@ -97,24 +97,24 @@ async def hold_metrics(call: Call, query: Figures) -> HoldMetrics:
 
 
 @routes.get("/holds/{hold}", needs=Right.holds_read, raises=LOOKING)
-async def get_hold(call: Call, hold: str) -> Reply[HoldWire]:
+async def get_hold(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
     """One hold. Its ETag is its version: send it as If-Match to decide on what you have seen."""
     service = await call.holds()
-    return shown(service, await service.get(call.actor, hold))
+    return hold_reply(service, await service.get(call.actor, hold))
 
 
 @routes.get("/holds/{hold}/history", needs=Right.holds_read, raises=LOOKING)
-async def hold_history(call: Call, hold: str) -> Page[EntryWire]:
+async def hold_history(call: ApiCall, hold: str) -> Page[EntryWire]:
     """What happened to it, oldest first. Each entry has its number in the audit."""
     found = await (await call.holds()).history(call.actor, hold)
     return Page(items=[EntryWire(**msgspec.structs.asdict(each)) for each in found])
 
 
 @routes.get("/holds/{hold}/schema", needs=Right.holds_read, raises=LOOKING)
-async def hold_schema(call: Call, hold: str) -> Schema:
+async def hold_schema(call: ApiCall, hold: str) -> AnswerSchema:
     """What an answer to it must be, for programs."""
     row = await (await call.holds()).get(call.actor, hold)
-    return Schema(
+    return AnswerSchema(
         json_schema=None if row.schema is None else msgspec.json.decode(row.schema),
         request_hash=row.request_hash,
         decisions=None if row.options is None else [option.id for option in row.options],
@@ -125,21 +125,21 @@ async def hold_schema(call: Call, hold: str) -> Schema:
 
 
 @routes.post("/holds/{hold}/resolve", needs=Right.holds_write, guarded=True, keyed=True, raises=DECIDING)
-async def resolve_hold(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
+async def resolve_hold(call: ApiCall, hold: str, body: HoldAnswer) -> ApiReply[HoldWire]:
     """Decide it, once; where several have to agree, give your vote.
 
     `Idempotency-Key`: the same request again gets the same answer. `If-Match`: only the version that you have
     seen. 409 names who was first; 422 names each field that does not fit, and the hold stays open."""
-    return await decided(call, hold, body)
+    return await resolve_reply(call, hold, body)
 
 
 @routes.post("/holds/{hold}/vote", needs=Right.holds_write, guarded=True, keyed=True, raises=DECIDING)
-async def vote_on_hold(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
+async def vote_on_hold(call: ApiCall, hold: str, body: HoldAnswer) -> ApiReply[HoldWire]:
     """The same, by the name that it has where several have to agree."""
-    return await decided(call, hold, body)
+    return await resolve_reply(call, hold, body)
 
 
-async def decided(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
+async def resolve_reply(call: ApiCall, hold: str, body: HoldAnswer) -> ApiReply[HoldWire]:
     service = await call.holds()
     done = await service.resolve(
         call.actor,
@@ -150,11 +150,11 @@ async def decided(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
         reason=body.reason,
     )
     now = service.office.now()
-    return Reply(body=resolved_wire(done, now), etag=str(done.row.version))
+    return ApiReply(body=resolved_wire(done, now), etag=str(done.row.version))
 
 
 @routes.post("/holds/{hold}/place", needs=Right.holds_write, guarded=True, keyed=True, raises=DECIDING)
-async def place_decision(call: Call, hold: str, body: Place) -> Reply[HoldWire]:
+async def place_decision(call: ApiCall, hold: str, body: PlaceDecision) -> ApiReply[HoldWire]:
     """Decide it in a few seconds, unless you take it back before."""
     service = await call.holds()
     done = await service.place(
@@ -166,18 +166,18 @@ async def place_decision(call: Call, hold: str, body: Place) -> Reply[HoldWire]:
         idempotency_key=call.key,
         reason=body.reason,
     )
-    return Reply(body=resolved_wire(done, service.office.now()), etag=str(done.row.version))
+    return ApiReply(body=resolved_wire(done, service.office.now()), etag=str(done.row.version))
 
 
 @routes.post("/holds/{hold}/undo", needs=Right.holds_write, raises=CHANGING)
-async def undo_decision(call: Call, hold: str) -> Reply[HoldWire]:
+async def undo_decision(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
     """Take your own placed decision back."""
     service = await call.holds()
-    return shown(service, await service.undo(call.actor, hold))
+    return hold_reply(service, await service.undo(call.actor, hold))
 
 
 @routes.post("/holds/bulk", needs=Right.holds_write, raises=(InputError, AnswerInvalidError))
-async def decide_many(call: Call, body: BulkAnswer) -> BulkWire:
+async def decide_many(call: ApiCall, body: BulkAnswer) -> BulkWire:
     """One decision on many, each by itself. A preview, the default, says what would be."""
     said = {"decision": body.decision, **({"comment": body.comment} if body.comment is not None else {})}
     read_body(said)
@@ -189,27 +189,27 @@ async def decide_many(call: Call, body: BulkAnswer) -> BulkWire:
 
 
 @routes.post("/holds/{hold}/cancel", needs=Right.holds_write, guarded=True, raises=CHANGING)
-async def cancel_hold(call: Call, hold: str, body: Reason) -> Reply[HoldWire]:
+async def cancel_hold(call: ApiCall, hold: str, body: Reason) -> ApiReply[HoldWire]:
     """Withdraw it without a decision."""
-    return await cancelled(call, hold, body)
+    return await cancel_reply(call, hold, body)
 
 
-async def cancelled(call: Call, hold: str, body: Reason) -> Reply[HoldWire]:
+async def cancel_reply(call: ApiCall, hold: str, body: Reason) -> ApiReply[HoldWire]:
     service = await call.holds()
     said = {} if body.reason is None else {"reason": body.reason}
-    return shown(service, await service.cancel(call.actor, hold, if_match=if_match(call), **said))
+    return hold_reply(service, await service.cancel(call.actor, hold, if_match=if_match(call), **said))
 
 
 # ---------------------------------------------------------------------- whose it is, and until when
 
 
 @routes.post("/holds/{hold}/reassign", needs=Right.holds_write, guarded=True, raises=CHANGING)
-async def reassign_hold(call: Call, hold: str, body: Reassign) -> Reply[HoldWire]:
+async def reassign_hold(call: ApiCall, hold: str, body: ReassignHold) -> ApiReply[HoldWire]:
     """Give it to somebody else, who is told. Its older links are void."""
-    return await reassigned(call, hold, body)
+    return await reassign_reply(call, hold, body)
 
 
-async def reassigned(call: Call, hold: str, body: Reassign) -> Reply[HoldWire]:
+async def reassign_reply(call: ApiCall, hold: str, body: ReassignHold) -> ApiReply[HoldWire]:
     service = await call.holds()
     row = await service.reassign(
         call.actor,
@@ -219,39 +219,41 @@ async def reassigned(call: Call, hold: str, body: Reassign) -> Reply[HoldWire]:
         reason=body.reason,
         if_match=if_match(call),
     )
-    return shown(service, row)
+    return hold_reply(service, row)
 
 
 @routes.post("/holds/{hold}/extend", needs=Right.holds_write, guarded=True, raises=CHANGING)
-async def extend_hold(call: Call, hold: str, body: Extend) -> Reply[HoldWire]:
+async def extend_hold(call: ApiCall, hold: str, body: ExtendHold) -> ApiReply[HoldWire]:
     """Give it a later deadline."""
     service = await call.holds()
     row = await service.extend(call.actor, hold, body.expires_at, reason=body.reason, if_match=if_match(call))
-    return shown(service, row)
+    return hold_reply(service, row)
 
 
 @routes.post("/holds/{hold}/claim", needs=Right.holds_write, raises=CHANGING)
-async def claim_hold(call: Call, hold: str, body: Claiming) -> Reply[HoldWire]:
+async def claim_hold(call: ApiCall, hold: str, body: ClaimHold) -> ApiReply[HoldWire]:
     """Take it for a while; an unrouted one becomes your own."""
     service = await call.holds()
-    return shown(service, await service.claim(call.actor, hold, seconds=body.seconds, reason=body.reason))
+    return hold_reply(
+        service, await service.claim(call.actor, hold, seconds=body.seconds, reason=body.reason)
+    )
 
 
 @routes.post("/holds/{hold}/release", needs=Right.holds_write, raises=CHANGING)
-async def release_hold(call: Call, hold: str) -> Reply[HoldWire]:
+async def release_hold(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
     """Let it go again."""
     service = await call.holds()
-    return shown(service, await service.release(call.actor, hold))
+    return hold_reply(service, await service.release(call.actor, hold))
 
 
 # ---------------------------------------------------------------------- shared with the seeds' paths
 
 
-def shown(service: HoldService, row: HoldRow) -> Reply[HoldWire]:
-    return Reply(body=hold_wire(row, service.office.now()), etag=str(row.version))
+def hold_reply(service: HoldService, row: HoldRow) -> ApiReply[HoldWire]:
+    return ApiReply(body=hold_wire(row, service.office.now()), etag=str(row.version))
 
 
-def if_match(call: Call) -> int | None:
+def if_match(call: ApiCall) -> int | None:
     """The version that the caller has seen. Raises HttpError for an ETag that none of ours can be."""
     given = call.request.headers.get("if-match")
     if given is None or given.strip() == "*":

@@ -8,13 +8,13 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Access, Right
-from holdfast.api.inbound.mail import MailTaken, Replies
-from holdfast.api.inbound.settings import InboundSettings, MailWay, SlackWay, WebhookWay
-from holdfast.api.inbound.slack import ChatUsers, Clicks, payload_of
+from holdfast.api.inbound.mail import MailReceiver, MailTaken
+from holdfast.api.inbound.settings import InboundSettings, MailSource, SlackSource, WebhookSource
+from holdfast.api.inbound.slack import ChatUsers, SlackReceiver, payload_of
 from holdfast.api.inbound.slack import require_signed as require_slack
-from holdfast.api.inbound.webhooks import Completions, WebhookTaken, require_signed
+from holdfast.api.inbound.webhooks import WebhookReceiver, WebhookTaken, require_signed
 from holdfast.api.problems import HttpError
-from holdfast.api.routing import Call, Routes
+from holdfast.api.routing import ApiCall, Routes
 from holdfast.errors import AnswerInvalidError, ConflictError, ForbiddenError, InputError, NotFoundError
 from holdfast.holds.egress import Egress
 from holdfast.holds.permissions.assignees import parse_assignee
@@ -31,12 +31,12 @@ SIGNED = (NotFoundError, InputError)
     raises=SIGNED,
     media=("application/x-www-form-urlencoded",),
 )
-async def take_click(call: Call, way: str, body: bytes) -> Response:
+async def take_click(call: ApiCall, way: str, body: bytes) -> Response:
     """A click in Slack: the request URL of the app's interactivity. Signed by Slack (`X-Slack-Signature`)."""
-    found = _settings(call).named(way, SlackWay)
+    found = _settings(call).named(way, SlackSource)
     service = await call.holds()
     require_slack(call.request.headers, body, found, service.office.now() // MICROS)
-    await Clicks(service, found, Egress(allow=_settings(call).allow)).take(payload_of(body))
+    await SlackReceiver(service, found, Egress(allow=_settings(call).allow)).take(payload_of(body))
     return Response(status_code=200)  # empty, as Slack wants it
 
 
@@ -46,28 +46,28 @@ async def take_click(call: Call, way: str, body: bytes) -> Response:
     raises=(*SIGNED, ForbiddenError, ConflictError, AnswerInvalidError),
     media=("application/json",),
 )
-async def take_webhook(call: Call, way: str, body: bytes) -> WebhookTaken:
+async def take_webhook(call: ApiCall, way: str, body: bytes) -> WebhookTaken:
     """Another system has the answer to a hold: `{"data": {"correlation_id", "decision", ...}}`.
 
     Signed as Standard Webhooks are. The same message again changes nothing and is answered with 200."""
-    found = _settings(call).named(way, WebhookWay)
+    found = _settings(call).named(way, WebhookSource)
     service = await call.holds()
     now = service.office.now() // MICROS
     message = require_signed(call.request.headers, body, found.secrets, now)
-    return await Completions(service, found).take(message, body)
+    return await WebhookReceiver(service, found).take(message, body)
 
 
 @routes.post("/inbound/mail/{way}", needs=Access.public, raises=SIGNED, media=("message/rfc822",))
-async def take_mail(call: Call, way: str, body: bytes) -> MailTaken:
+async def take_mail(call: ApiCall, way: str, body: bytes) -> MailTaken:
     """A reply to a mail, whole, as the mail server took it, with its Authentication-Results.
 
     Signed as Standard Webhooks are, by whatever hands it over."""
-    found = _settings(call).named(way, MailWay)
+    found = _settings(call).named(way, MailSource)
     service = await call.holds()
     require_signed(call.request.headers, body, found.secrets, service.office.now() // MICROS)
     deliverer = (await call.runs()).runtime.deliverer
     channels = None if deliverer is None else deliverer.channels
-    return await Replies(service, found, channels).take(body)
+    return await MailReceiver(service, found, channels).take(body)
 
 
 class ChatPerson(msgspec.Struct, kw_only=True):
@@ -77,7 +77,7 @@ class ChatPerson(msgspec.Struct, kw_only=True):
 
 
 @routes.put("/inbound/slack/{way}/people/{chat}", needs=Right.admin, raises=(InputError, NotFoundError))
-async def set_chat_person(call: Call, way: str, chat: str, body: ChatPerson) -> None:
+async def set_chat_person(call: ApiCall, way: str, chat: str, body: ChatPerson) -> None:
     """Who a chat user is here."""
     if parse_assignee(body.person).type != "user":
         raise InputError(f"{body.person!r} is no person.", hint="Write user:dana@acme.")
@@ -85,19 +85,19 @@ async def set_chat_person(call: Call, way: str, chat: str, body: ChatPerson) -> 
 
 
 @routes.delete("/inbound/slack/{way}/people/{chat}", needs=Right.admin, raises=(NotFoundError,))
-async def drop_chat_person(call: Call, way: str, chat: str) -> None:
+async def drop_chat_person(call: ApiCall, way: str, chat: str) -> None:
     """This chat user decides nothing any more."""
     if not await ChatUsers(await call.hf.open()).drop(_own(call, way), chat):
         raise HttpError(404, "This chat user is nobody here.", code="not_found")
 
 
-def _own(call: Call, way: str) -> SlackWay:
+def _own(call: ApiCall, way: str) -> SlackSource:
     """A way of the caller's own tenant; another's is not there."""
-    found = _settings(call).named(way, SlackWay)
+    found = _settings(call).named(way, SlackSource)
     if found.tenant != call.tenant:
         raise HttpError(404, "There is no such way in.", code="not_found")
     return found
 
 
-def _settings(call: Call) -> InboundSettings:
+def _settings(call: ApiCall) -> InboundSettings:
     return call.settings.inbound

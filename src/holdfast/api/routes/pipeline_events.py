@@ -14,8 +14,8 @@ from holdfast.api.live.follower import follow_run
 from holdfast.api.live.hub import hub_of
 from holdfast.api.live.sse import BEAT, HEADERS, MEDIA, RETRY, EventStream
 from holdfast.api.pipelines import find_pipeline
-from holdfast.api.routes.streams import chunks, patience_of, place_in_stream
-from holdfast.api.routing import Call, Routes
+from holdfast.api.routes.streams import chunks, resume_position, stream_timeouts
+from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.events import sse
 from holdfast.attractor.event_mapper import EventMapper
@@ -42,13 +42,13 @@ class FollowPipeline(msgspec.Struct, kw_only=True):
 @routes.get(
     "/pipelines/{run}/events", needs=Right.runs_read, more=(204,), media=(MEDIA,), raises=(RunNotFoundError,)
 )
-async def stream_pipeline(call: Call, run: str, query: FollowPipeline) -> Response:
+async def stream_pipeline(call: ApiCall, run: str, query: FollowPipeline) -> Response:
     """A pipeline's events as server-sent events, in the words of section 9.6, from its stored log.
 
     Whoever comes later hears everything from the first; whoever comes back with `Last-Event-ID` misses
     nothing and hears nothing twice. The stream ends behind the last event of a run that has ended; 204: there
     is nothing after that id, and nothing will come."""
-    after = place_in_stream(call, query.after, LAST)
+    after = resume_position(call, query.after, LAST)
     service, row = await find_pipeline(call, run)
     if row.status in ENDED and not await stored_events(service, row.id, after=_place(after)):
         return Response(status_code=204)
@@ -62,18 +62,18 @@ def _place(after: int) -> str:
     return f"{after // PARTS}.{after % PARTS}" if after else ""
 
 
-async def _framed(call: Call, service: RunService, row: RunRow, after: int) -> AsyncGenerator[bytes]:
+async def _framed(call: ApiCall, service: RunService, row: RunRow, after: int) -> AsyncGenerator[bytes]:
     """Told from the first stored event on, whatever was heard already: what an event means depends on those
     before it."""
     yield RETRY
     teller, seen, heard = EventMapper((await reader_of(service, row)).graph), 0, _place(after)
-    source = follow_run(hub_of(call.hf), service, row, 0, patience_of(call))
+    source = follow_run(hub_of(call.hf), service, row, 0, stream_timeouts(call))
     async with aclosing(source):
         async for batch in source:
             frames: list[bytes] = []
             while batch and (found := await service.events(row.id, after=seen, limit=PAGE)):
                 seen = found[-1].number
-                frames += [_frame(each) for each in teller.tell_all(found, heard)]
+                frames += [_frame(each) for each in teller.map_all(found, heard)]
             for chunk in chunks(frames):
                 yield chunk
             if not batch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.pipelines import document_of, find_pipeline
-from holdfast.api.routing import Call, Routes
+from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.pipelines import AnswerQuestion, AnswerTaken, QuestionList, question_wire
 from holdfast.attractor.gates import Gate, gate_of
 from holdfast.attractor.interviewers import Answer, AnswerValue
@@ -30,11 +30,11 @@ _MISSING = (RunNotFoundError,)
 
 
 @routes.get("/pipelines/{run}/questions", needs=Right.holds_read, raises=_MISSING)
-async def list_questions(call: Call, run: str) -> QuestionList:
+async def list_questions(call: ApiCall, run: str) -> QuestionList:
     """What a pipeline asks now, as far as it is for you to see."""
     service, row = await find_pipeline(call, run)
     pipeline = await document_of(service, row)
-    asked = [hold for hold in await service.holds(row.id) if await _sees(call, service, hold)]
+    asked = [hold for hold in await service.holds(row.id) if await _may_see(call, service, hold)]
     return QuestionList(items=[question_wire(hold, _gate(pipeline, hold)) for hold in asked])
 
 
@@ -44,20 +44,20 @@ async def list_questions(call: Call, run: str) -> QuestionList:
     keyed=True,
     raises=(*_MISSING, HoldNotFoundError, AnswerInvalidError, ConflictError, ForbiddenError),
 )
-async def answer_question(call: Call, run: str, hold: str, body: AnswerQuestion) -> AnswerTaken:
+async def answer_question(call: ApiCall, run: str, hold: str, body: AnswerQuestion) -> AnswerTaken:
     """Answer what a pipeline asks.
 
     The first answer counts: 409 for the next, which says whose that was. 422 for what is none of them."""
     service, row = await find_pipeline(call, run)
-    asked = await _asked(call, service, row, hold)
+    asked = await _find_question(call, service, row, hold)
     gate = _gate(await document_of(service, row), asked)
     people, actor = await call.holds(), call.actor
     if body.value == AnswerValue.SKIPPED and gate is not None:
-        return _taken(await people.cancel(actor, asked.id, reason=body.comment or "skipped"), None)
+        return _answer_taken(await people.cancel(actor, asked.id, reason=body.comment or "skipped"), None)
     decision = _decision(asked, gate, Answer(value=body.value, text=body.text))
     said = {"decision": decision, **({} if body.comment is None else {"comment": body.comment})}
     done = await people.resolve(actor, asked.id, said, idempotency_key=call.key)
-    return _taken(done.row, decision)
+    return _answer_taken(done.row, decision)
 
 
 def _gate(pipeline: Pipeline, hold: HoldRow) -> Gate | None:
@@ -65,7 +65,7 @@ def _gate(pipeline: Pipeline, hold: HoldRow) -> Gate | None:
     return None if stage is None or kind_of(stage) != "wait.human" else gate_of(stage, pipeline)
 
 
-async def _sees(call: Call, service: RunService, hold: HoldRow) -> bool:
+async def _may_see(call: ApiCall, service: RunService, hold: HoldRow) -> bool:
     try:
         await service.people.get(call.actor, hold.id)
     except HoldfastError:
@@ -73,7 +73,7 @@ async def _sees(call: Call, service: RunService, hold: HoldRow) -> bool:
     return True
 
 
-async def _asked(call: Call, service: RunService, row: RunRow, hold: str) -> HoldRow:
+async def _find_question(call: ApiCall, service: RunService, row: RunRow, hold: str) -> HoldRow:
     """Raises HoldNotFoundError, also for what the run of somebody else asks."""
     found = await service.store.hold(HoldId(hold))
     if found is None or found.run != row.id:
@@ -89,7 +89,7 @@ async def _asked(call: Call, service: RunService, row: RunRow, hold: str) -> Hol
 def _decision(asked: HoldRow, gate: Gate | None, answer: Answer) -> str:
     """Raises AnswerInvalidError."""
     said = answer.value or answer.text
-    decision = _plainly(asked, said) if gate is None else gate.decision(answer)
+    decision = _option_for(asked, said) if gate is None else gate.decision(answer)
     if decision is None:
         ids = [option.id for option in asked.options or ()]
         hint = f"Choose one of: {', '.join(ids)}." if ids else "Send `text`."
@@ -98,7 +98,7 @@ def _decision(asked: HoldRow, gate: Gate | None, answer: Answer) -> str:
     return decision
 
 
-def _plainly(asked: HoldRow, said: str) -> str | None:
+def _option_for(asked: HoldRow, said: str) -> str | None:
     """Of a question that is no gate's: an option's id or label; without options any words."""
     if asked.options is None:
         return said or None
@@ -108,6 +108,6 @@ def _plainly(asked: HoldRow, said: str) -> str | None:
     return fits[0] if len(fits) == 1 else None
 
 
-def _taken(row: HoldRow, decision: str | None) -> AnswerTaken:
+def _answer_taken(row: HoldRow, decision: str | None) -> AnswerTaken:
     by = row.resolved_by or row.closed_by
     return AnswerTaken(id=row.id, status=str(row.status), decision=decision, resolved_by=by)

@@ -10,8 +10,8 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.pipelines import find_pipeline, make_ready_to_run
-from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.pipelines import find_pipeline, pipeline_from_request
+from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.files import drawing
 from holdfast.api.schemas.input_guard import require_outside
 from holdfast.api.schemas.pipelines import CancelPipeline, PipelineWire, SubmitPipeline, pipeline_wire
@@ -54,14 +54,14 @@ _MISSING = (RunNotFoundError,)
     keyed=True,
     raises=(InputError, ForbiddenError, KeyReusedError),
 )
-async def submit_pipeline(call: Call, body: SubmitPipeline) -> Reply[PipelineWire]:
+async def submit_pipeline(call: ApiCall, body: SubmitPipeline) -> ApiReply[PipelineWire]:
     """Start a pipeline; durable when this answers, and taken by any worker.
 
     400 with every fault of the document at its place. 403 for commands and files, unless the operator allows
     them (`holdfast serve --allow-code`)."""
     require_outside(body.context)
     # Elsewhere than in the loop: a large one takes its time.
-    ready = await asyncio.to_thread(make_ready_to_run, body, call.settings)
+    ready = await asyncio.to_thread(pipeline_from_request, body, call.settings)
     given = input_of(ready.pipeline, backend=SIMULATION if body.simulate else "", context=body.context)
     service, key = await call.runs(), call.key
     row, fresh = await service.create(
@@ -76,15 +76,15 @@ async def submit_pipeline(call: Call, body: SubmitPipeline) -> Reply[PipelineWir
     if not fresh and key is not None:
         await require_same(service, row, ready.program, given, key)
     headers = call.location(f"/v1/pipelines/{row.id}") if fresh else {}
-    told = await _told(service, row, ready.diagnostics)
-    return Reply(body=told, status=201 if fresh else 200, headers=headers, etag=etag_of(row))
+    told = await _pipeline_reply(service, row, ready.diagnostics)
+    return ApiReply(body=told, status=201 if fresh else 200, headers=headers, etag=etag_of(row))
 
 
 @routes.get("/pipelines/{run}", needs=Right.runs_read, more=(304,), raises=_MISSING)
-async def get_pipeline(call: Call, run: str) -> Reply[PipelineWire]:
+async def get_pipeline(call: ApiCall, run: str) -> ApiReply[PipelineWire]:
     """How far a pipeline is."""
     service, row = await find_pipeline(call, run)
-    return Reply(body=await _told(service, row), etag=etag_of(row))
+    return ApiReply(body=await _pipeline_reply(service, row), etag=etag_of(row))
 
 
 @routes.post(
@@ -93,16 +93,16 @@ async def get_pipeline(call: Call, run: str) -> Reply[PipelineWire]:
     guarded=True,
     raises=(*_MISSING, RunEndedError, RunReadOnlyError),
 )
-async def cancel_pipeline(call: Call, run: str, body: CancelPipeline) -> Reply[PipelineWire]:
+async def cancel_pipeline(call: ApiCall, run: str, body: CancelPipeline) -> ApiReply[PipelineWire]:
     """Ask a pipeline to stop. Whoever has it does so at the next moment; its open questions are withdrawn."""
     service, row = await find_pipeline(call, run)
     call.require_match(etag_of(row))
     row = await service.cancel(row.id, reason=body.reason, by=call.actor.id)
-    return Reply(body=await _told(service, row), etag=etag_of(row))
+    return ApiReply(body=await _pipeline_reply(service, row), etag=etag_of(row))
 
 
 @routes.get("/pipelines/{run}/graph", needs=Right.runs_read, media=("image/svg+xml",), raises=_MISSING)
-async def get_pipeline_graph(call: Call, run: str) -> Response:
+async def get_pipeline_graph(call: ApiCall, run: str) -> Response:
     """The pipeline drawn as SVG: each stage coloured by its state, and the edges that were taken."""
     service, row = await find_pipeline(call, run)
     line = await make_timeline(service, row, keep=0)
@@ -112,20 +112,22 @@ async def get_pipeline_graph(call: Call, run: str) -> Response:
 
 
 @routes.get("/pipelines/{run}/checkpoint", needs=Right.runs_read, raises=_MISSING)
-async def get_pipeline_checkpoint(call: Call, run: str) -> dict[str, Any]:
+async def get_pipeline_checkpoint(call: ApiCall, run: str) -> dict[str, Any]:
     """Where the pipeline stands, as its `checkpoint.json` has it."""
     service, row = await find_pipeline(call, run)
     reader = await reader_of(service, row)
     scribe = JournalFollower(service.store, service.runtime.desk, reader.sealer, reader.graph, row)
-    return msgspec.json.decode((await scribe.read_on()).checkpoint())
+    return msgspec.json.decode((await scribe.read_new()).checkpoint())
 
 
 @routes.get("/pipelines/{run}/context", needs=Right.runs_read, raises=_MISSING)
-async def get_pipeline_context(call: Call, run: str) -> dict[str, Any]:
+async def get_pipeline_context(call: ApiCall, run: str) -> dict[str, Any]:
     """The values that its stages hand to each other, by key."""
     service, row = await find_pipeline(call, run)
     return jsonable((await service.latest(row.id)).shown().state)
 
 
-async def _told(service: RunService, row: RunRow, found: tuple[Diagnostic, ...] = ()) -> PipelineWire:
+async def _pipeline_reply(
+    service: RunService, row: RunRow, found: tuple[Diagnostic, ...] = ()
+) -> PipelineWire:
     return pipeline_wire(row, await read_progress(service, row.id), await service.holds(row.id), found)

@@ -11,8 +11,8 @@ from typing import Any
 from holdfast.api.auth.principal import Principal, Right
 from holdfast.api.pipelines import whole_input
 from holdfast.api.program_lookup import find_program
-from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.schemas.common import Page, cursor_of, moment, place_in
+from holdfast.api.routing import ApiCall, ApiReply, Routes
+from holdfast.api.schemas.common import Page, cursor_of, decode_cursor, moment
 from holdfast.api.schemas.runs import (
     BranchRun,
     CancelRun,
@@ -22,12 +22,12 @@ from holdfast.api.schemas.runs import (
     ListPending,
     ListRuns,
     PendingWire,
+    ResultQuery,
     ResumeQuery,
     ResumeRun,
     RunDetail,
     RunResult,
     RunWire,
-    Waiting,
     etag_of,
     input_taken,
     run_detail,
@@ -85,7 +85,7 @@ _BRANCHING = (
 
 
 @routes.get("/runs", needs=Right.runs_read)
-async def list_runs(call: Call, query: ListRuns) -> Page[RunWire]:
+async def list_runs(call: ApiCall, query: ListRuns) -> Page[RunWire]:
     """The tenant's runs, newest first."""
     where = RunFilter(
         tenant=call.tenant,
@@ -100,7 +100,7 @@ async def list_runs(call: Call, query: ListRuns) -> Page[RunWire]:
 async def page_of_runs(
     service: RunService, where: RunFilter, cursor: str | None, limit: int
 ) -> Page[RunWire]:
-    after = place_in(cursor, tuple[int, int])
+    after = decode_cursor(cursor, tuple[int, int])
     rows = await service.store.list_runs(where, after=after, limit=limit + 1)
     shown = rows[:limit]
     following = cursor_of(shown[-1].created_at, shown[-1].key) if len(rows) > limit else None
@@ -116,15 +116,17 @@ async def page_of_runs(
     keyed=True,
     raises=(FlowNotFoundError, ForbiddenError, InputError, KeyReusedError, VersionMismatchError),
 )
-async def create_run(call: Call, body: CreateRun) -> Reply[RunDetail]:
+async def create_run(call: ApiCall, body: CreateRun) -> ApiReply[RunDetail]:
     """Start a run; durable when this answers, and taken by whichever worker carries its flow.
 
     201 with its `Location`; 200 and the same run for a key that was used before, 422 where the key stands for
     another input."""
-    return await start(call, body)
+    return await start_from_request(call, body)
 
 
-async def start(call: Call, body: CreateRun, *, thread: str | None = None) -> Reply[RunDetail]:
+async def start_from_request(
+    call: ApiCall, body: CreateRun, *, thread: str | None = None
+) -> ApiReply[RunDetail]:
     uri = body.workflow_uri or body.flow
     if uri is None or (body.flow is not None and body.workflow_uri not in (None, body.flow)):
         raise InputError(
@@ -154,18 +156,18 @@ async def start(call: Call, body: CreateRun, *, thread: str | None = None) -> Re
     if body.wait:
         await wait_until_idle(service, row.id, body.wait)
         row = await service.get(row.id, tenant=call.tenant)
-    return await told(call, service, row, new=fresh)
+    return await run_reply(call, service, row, new=fresh)
 
 
-async def told(call: Call, service: RunService, row: RunRow, *, new: bool) -> Reply[RunDetail]:
+async def run_reply(call: ApiCall, service: RunService, row: RunRow, *, new: bool) -> ApiReply[RunDetail]:
     """A run that a request made (201, where it is) or found (200)."""
     headers = call.location(f"/v1/runs/{row.id}") if new else {}
     detail = await run_detail(service, row)
-    return Reply(body=detail, status=201 if new else 200, headers=headers, etag=etag_of(row))
+    return ApiReply(body=detail, status=201 if new else 200, headers=headers, etag=etag_of(row))
 
 
 @routes.get("/runs/pending", needs=Right.runs_read, raises=(InputError,))
-async def list_pending_runs(call: Call, query: ListPending) -> Page[PendingWire]:
+async def list_pending_runs(call: ApiCall, query: ListPending) -> Page[PendingWire]:
     """Runs that wait for a person, with what they ask: the newest question first.
 
     With `mine` a page may be short although `next` leads on: it is found among so many questions only."""
@@ -174,7 +176,7 @@ async def list_pending_runs(call: Call, query: ListPending) -> Page[PendingWire]
         tenant=call.tenant,
         thread=query.thread,
         starter=call.actor.id if query.mine else None,
-        after=place_in(query.cursor, tuple[int, int]),
+        after=decode_cursor(query.cursor, tuple[int, int]),
         limit=query.limit,
     )
     items = [
@@ -194,15 +196,15 @@ async def list_pending_runs(call: Call, query: ListPending) -> Page[PendingWire]
 
 
 @routes.get("/runs/{run}", needs=Right.runs_read, more=(304,), raises=_MISSING)
-async def get_run(call: Call, run: str) -> Reply[RunDetail]:
+async def get_run(call: ApiCall, run: str) -> ApiReply[RunDetail]:
     """Where a run stands."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    return Reply(body=await run_detail(service, row), etag=etag_of(row))
+    return ApiReply(body=await run_detail(service, row), etag=etag_of(row))
 
 
 @routes.get("/runs/{run}/result", needs=Right.runs_read, raises=_MISSING)
-async def get_run_result(call: Call, run: str, query: Waiting) -> RunResult:
+async def get_run_result(call: ApiCall, run: str, query: ResultQuery) -> RunResult:
     """What a run came to. `wait`: so many seconds, until it has ended or waits for a person."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -225,13 +227,13 @@ async def get_run_result(call: Call, run: str, query: Waiting) -> RunResult:
     guarded=True,
     raises=(*_MISSING, RunEndedError, RunReadOnlyError),
 )
-async def cancel_run(call: Call, run: str, body: CancelRun) -> Reply[RunDetail]:
+async def cancel_run(call: ApiCall, run: str, body: CancelRun) -> ApiReply[RunDetail]:
     """Ask a run to stop. Whoever has it does so at the next moment; its open questions are withdrawn."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     call.require_match(etag_of(row))
     row = await service.cancel(row.id, reason=body.reason, by=call.actor.id)
-    return await told(call, service, row, new=False)
+    return await run_reply(call, service, row, new=False)
 
 
 @routes.post(
@@ -242,7 +244,7 @@ async def cancel_run(call: Call, run: str, body: CancelRun) -> Reply[RunDetail]:
     keyed=True,
     raises=(*_BRANCHING, HistoryLostError),
 )
-async def resume_run(call: Call, run: str, query: ResumeQuery, body: ResumeRun) -> Reply[RunDetail]:
+async def resume_run(call: ApiCall, run: str, query: ResumeQuery, body: ResumeRun) -> ApiReply[RunDetail]:
     """Go on with a run, from its latest checkpoint or another.
 
     The latest checkpoint and no `input_data`: the same run goes on, 200. An older checkpoint, or an input: a
@@ -265,7 +267,7 @@ async def resume_run(call: Call, run: str, query: ResumeQuery, body: ResumeRun) 
         key=call.key,
         by=call.actor.id,
     )
-    return await told(call, service, row, new=new)
+    return await run_reply(call, service, row, new=new)
 
 
 @routes.post(
@@ -277,9 +279,9 @@ async def resume_run(call: Call, run: str, query: ResumeQuery, body: ResumeRun) 
     keyed=True,
     raises=_BRANCHING,
 )
-async def fork_run(call: Call, run: str, body: BranchRun) -> Reply[RunDetail]:
+async def fork_run(call: ApiCall, run: str, body: BranchRun) -> ApiReply[RunDetail]:
     """A new run that begins where this one stood. This one is left as it is."""
-    return await _branched(call, run, body, supersede=False)
+    return await _branch(call, run, body, supersede=False)
 
 
 @routes.post(
@@ -291,12 +293,12 @@ async def fork_run(call: Call, run: str, body: BranchRun) -> Reply[RunDetail]:
     keyed=True,
     raises=_BRANCHING,
 )
-async def rewind_run(call: Call, run: str, body: BranchRun) -> Reply[RunDetail]:
+async def rewind_run(call: ApiCall, run: str, body: BranchRun) -> ApiReply[RunDetail]:
     """A fork that takes this run's place: this one ends as cancelled, with links both ways."""
-    return await _branched(call, run, body, supersede=True)
+    return await _branch(call, run, body, supersede=True)
 
 
-async def _branched(call: Call, run: str, body: BranchRun, *, supersede: bool) -> Reply[RunDetail]:
+async def _branch(call: ApiCall, run: str, body: BranchRun, *, supersede: bool) -> ApiReply[RunDetail]:
     if body.checkpoint_id is not None and body.seq is not None:
         raise InputError("a checkpoint is named by its id or by its record, not by both.")
     service = await call.runs()
@@ -315,7 +317,7 @@ async def _branched(call: Call, run: str, body: BranchRun, *, supersede: bool) -
         key=call.key,
         by=call.actor.id,
     )
-    return await told(call, service, made, new=new)
+    return await run_reply(call, service, made, new=new)
 
 
 @routes.post(
@@ -324,18 +326,18 @@ async def _branched(call: Call, run: str, body: BranchRun, *, supersede: bool) -
     keyed=True,
     raises=(*_MISSING, HoldNotFoundError, AnswerInvalidError, ConflictError, ForbiddenError),
 )
-async def give_input(call: Call, run: str, body: GiveInput) -> InputTaken:
+async def give_input(call: ApiCall, run: str, body: GiveInput) -> InputTaken:
     """Answer what a run asks, from any device; the body is JSON whatever its type is said to be.
 
     A text is an answer's id, then its label, whatever the case: 422 with the ids where it is neither. 409
     where several questions are open and none is named, and where somebody was first."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    return await say(call, service, row, body.content, body.request_id or body.checkpoint_id)
+    return await send_input(call, service, row, body.content, body.request_id or body.checkpoint_id)
 
 
-async def say(
-    call: Call, service: RunService, row: RunRow, content: str | Mapping[str, Any], hold: str | None
+async def send_input(
+    call: ApiCall, service: RunService, row: RunRow, content: str | Mapping[str, Any], hold: str | None
 ) -> InputTaken:
     """Once under one `Idempotency-Key`."""
     actor = call.actor

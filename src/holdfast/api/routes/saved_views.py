@@ -9,8 +9,8 @@ import msgspec
 from holdfast.api.auth.principal import Right
 from holdfast.api.routes.holds import if_match
 from holdfast.api.routes.holds import list_holds as _list
-from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.saved_views import Kept, Saved, Views
+from holdfast.api.routing import ApiCall, ApiReply, Routes
+from holdfast.api.saved_views import SavedView, SavedViews, StoredView
 from holdfast.api.schemas.common import Cursor, Limit, Page
 from holdfast.api.schemas.hold_query import Filters, ListHolds, query_of
 from holdfast.api.schemas.holds import HoldWire
@@ -50,12 +50,12 @@ class ListViews(msgspec.Struct, kw_only=True):
     counts: bool = False
 
 
-class PageOf(msgspec.Struct, kw_only=True):
+class ListView(msgspec.Struct, kw_only=True):
     limit: Limit = 50
     cursor: Cursor | None = None
 
 
-def _wire(kept: Kept, count: int | None = None) -> ViewWire:
+def _view_wire(kept: StoredView, count: int | None = None) -> ViewWire:
     view = kept.view
     return ViewWire(
         id=kept.id,
@@ -70,29 +70,29 @@ def _wire(kept: Kept, count: int | None = None) -> ViewWire:
     )
 
 
-def _shown(kept: Kept, status: int | None = None) -> Reply[ViewWire]:
-    return Reply(body=_wire(kept), etag=str(kept.revision), status=status)
+def _view_reply(kept: StoredView, status: int | None = None) -> ApiReply[ViewWire]:
+    return ApiReply(body=_view_wire(kept), etag=str(kept.revision), status=status)
 
 
-async def _saved(call: Call, body: NewView) -> Saved:
+async def _view_from(call: ApiCall, body: NewView) -> SavedView:
     """Raises InputError: what could never be listed is not kept."""
     query_of(body.filters, call.actor, (await call.hf.open()).now())
-    return Saved(
+    return SavedView(
         title=body.title, owner=call.actor.id, filters=body.filters, order=body.order, shared=body.shared
     )
 
 
 @routes.get("/views", needs=Right.holds_read)
-async def list_views(call: Call, query: ListViews) -> Page[ViewWire]:
+async def list_views(call: ApiCall, query: ListViews) -> Page[ViewWire]:
     """Your own and the shared ones, by title. `counts=true`: with how many holds each has for you."""
     service = await call.holds()
-    found = await Views(service.store).all(call.actor)
+    found = await SavedViews(service.store).all(call.actor)
     if not query.counts:
-        return Page(items=[_wire(each) for each in found])
-    return Page(items=[_wire(each, await _count(call, each)) for each in found])
+        return Page(items=[_view_wire(each) for each in found])
+    return Page(items=[_view_wire(each, await _count(call, each)) for each in found])
 
 
-async def _count(call: Call, kept: Kept) -> int | None:
+async def _count(call: ApiCall, kept: StoredView) -> int | None:
     """None where it is not this person's to see (unrouted holds), or cannot be counted."""
     service = await call.holds()
     asked = query_of(kept.view.filters, call.actor, service.office.now())
@@ -105,38 +105,38 @@ async def _count(call: Call, kept: Kept) -> int | None:
 
 
 @routes.post("/views", needs=Right.holds_write, status=201, raises=(InputError,))
-async def save_view(call: Call, body: NewView) -> Reply[ViewWire]:
+async def save_view(call: ApiCall, body: NewView) -> ApiReply[ViewWire]:
     """Keep a list of holds under a title."""
-    views = Views(await call.hf.open())
-    kept = await views.add(call.actor, await _saved(call, body))
-    reply = _shown(kept)
+    views = SavedViews(await call.hf.open())
+    kept = await views.add(call.actor, await _view_from(call, body))
+    reply = _view_reply(kept)
     return msgspec.structs.replace(reply, headers=call.location(f"/v1/views/{kept.id}"))
 
 
 @routes.get("/views/{view}", needs=Right.holds_read, raises=(NotFoundError,))
-async def get_view(call: Call, view: str) -> Reply[ViewWire]:
+async def get_view(call: ApiCall, view: str) -> ApiReply[ViewWire]:
     """One view."""
-    return _shown(await Views(await call.hf.open()).get(call.actor, view))
+    return _view_reply(await SavedViews(await call.hf.open()).get(call.actor, view))
 
 
 @routes.put("/views/{view}", needs=Right.holds_write, guarded=True, raises=CHANGING)
-async def change_view(call: Call, view: str, body: NewView) -> Reply[ViewWire]:
+async def change_view(call: ApiCall, view: str, body: NewView) -> ApiReply[ViewWire]:
     """Change it: whoever made it may, and admins. `If-Match`: only the version that you have seen."""
-    views = Views(await call.hf.open())
-    changed = await views.change(call.actor, view, await _saved(call, body), expect=if_match(call))
-    return _shown(changed)
+    views = SavedViews(await call.hf.open())
+    changed = await views.change(call.actor, view, await _view_from(call, body), expect=if_match(call))
+    return _view_reply(changed)
 
 
 @routes.delete("/views/{view}", needs=Right.holds_write, raises=(NotFoundError, ForbiddenError))
-async def drop_view(call: Call, view: str) -> None:
+async def drop_view(call: ApiCall, view: str) -> None:
     """Drop it; the holds stay."""
-    await Views(await call.hf.open()).drop(call.actor, view)
+    await SavedViews(await call.hf.open()).drop(call.actor, view)
 
 
 @routes.get("/views/{view}/holds", needs=Right.holds_read, raises=(NotFoundError, ForbiddenError))
-async def list_view(call: Call, view: str, query: PageOf) -> Page[HoldWire]:
+async def list_view(call: ApiCall, view: str, query: ListView) -> Page[HoldWire]:
     """What it shows you: the same view shows each only what they may see."""
-    kept = await Views(await call.hf.open()).get(call.actor, view)
+    kept = await SavedViews(await call.hf.open()).get(call.actor, view)
     filters = {name: getattr(kept.view.filters, name) for name in Filters.__struct_fields__}
     return await _list(
         call, ListHolds(**filters, order=kept.view.order, limit=query.limit, cursor=query.cursor)

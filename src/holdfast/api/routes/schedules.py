@@ -7,15 +7,15 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.program_lookup import is_theirs
-from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.schemas.common import Cursor, Limit, Page, cursor_of, place_in
+from holdfast.api.program_lookup import is_visible_to_tenant
+from holdfast.api.routing import ApiCall, ApiReply, Routes
+from holdfast.api.schemas.common import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.schemas.schedules import (
     Instants,
     PauseSchedule,
     PutSchedule,
+    ScheduleTrigger,
     ScheduleWire,
-    Triggered,
     TriggerSchedule,
     schedule_wire,
 )
@@ -35,14 +35,14 @@ class ListSchedules(msgspec.Struct, kw_only=True):
     cursor: Cursor | None = None
 
 
-class Ahead(msgspec.Struct, kw_only=True):
+class NextInstantsQuery(msgspec.Struct, kw_only=True):
     count: Annotated[int, msgspec.Meta(ge=1, le=100)] = 5
 
 
 @routes.get("/schedules", needs=Right.schedules_read)
-async def list_schedules(call: Call, query: ListSchedules) -> Page[ScheduleWire]:
+async def list_schedules(call: ApiCall, query: ListSchedules) -> Page[ScheduleWire]:
     """The tenant's schedules, by name."""
-    after = place_in(query.cursor, tuple[str])
+    after = decode_cursor(query.cursor, tuple[str])
     desk = await call.hf.schedules()
     found = [each for each in await desk.list(tenant=call.tenant) if after is None or each.name > after[0]]
     shown = found[: query.limit]
@@ -53,13 +53,13 @@ async def list_schedules(call: Call, query: ListSchedules) -> Page[ScheduleWire]
 
 
 @routes.get("/schedules/{name:path}", needs=Right.schedules_read, more=(304,), raises=_MISSING)
-async def get_schedule(call: Call, name: str) -> Reply[ScheduleWire]:
+async def get_schedule(call: ApiCall, name: str) -> ApiReply[ScheduleWire]:
     """When it fires, what it starts, and how it goes."""
-    return _told(await (await call.hf.schedules()).get(name, tenant=call.tenant))
+    return _schedule_reply(await (await call.hf.schedules()).get(name, tenant=call.tenant))
 
 
-def _told(schedule: Schedule) -> Reply[ScheduleWire]:
-    return Reply(body=schedule_wire(schedule), etag=str(schedule.revision))
+def _schedule_reply(schedule: Schedule) -> ApiReply[ScheduleWire]:
+    return ApiReply(body=schedule_wire(schedule), etag=str(schedule.revision))
 
 
 @routes.put(
@@ -69,7 +69,7 @@ def _told(schedule: Schedule) -> Reply[ScheduleWire]:
     more=(201,),
     raises=(InputError, FlowNotFoundError),
 )
-async def put_schedule(call: Call, name: str, body: PutSchedule) -> Reply[ScheduleWire]:
+async def put_schedule(call: ApiCall, name: str, body: PutSchedule) -> ApiReply[ScheduleWire]:
     """Make a schedule (201), or change it from now on (200). `If-Match`: only over the one you have seen."""
     desk = await call.hf.schedules()
     try:
@@ -82,24 +82,24 @@ async def put_schedule(call: Call, name: str, body: PutSchedule) -> Reply[Schedu
         field: value for field in body.__struct_fields__ if (value := getattr(body, field)) is not None
     }
     flow = await _flow(call, plan.pop("flow"))
-    made = _told(await desk.put(name, flow, tenant=call.tenant, by=call.actor.id, **plan))
+    made = _schedule_reply(await desk.put(name, flow, tenant=call.tenant, by=call.actor.id, **plan))
     if known is None:
         made.status, made.headers = 201, call.location(f"/v1/schedules/{name}")
     return made
 
 
-async def _flow(call: Call, name: str) -> Program | str:
+async def _flow(call: ApiCall, name: str) -> Program | str:
     """Where its code is loaded here the input is tried on it."""
     service = await call.runs()
     loaded = [p for p in service.runtime.programs.values() if p.graph.name == name]
-    loaded = [p for p in loaded if await is_theirs(call, name, p.version)]
+    loaded = [p for p in loaded if await is_visible_to_tenant(call, name, p.version)]
     if loaded:
         return loaded[-1]
     now = service.store.now()
     alive = [row for row in await service.store.workers() if row.until > now]
     carried = any(name in row.versions.values() for row in alive)
     stored = [row for row in await service.store.flows() if row.name == name]
-    if not carried and not any([await is_theirs(call, name, row.version) for row in stored]):
+    if not carried and not any([await is_visible_to_tenant(call, name, row.version) for row in stored]):
         raise FlowNotFoundError(
             f"there is no flow {name!r} here.", hint="GET /v1/flows lists them.", flow=name
         )
@@ -107,7 +107,7 @@ async def _flow(call: Call, name: str) -> Program | str:
 
 
 @routes.delete("/schedules/{name:path}", needs=Right.schedules_write, guarded=True, raises=_MISSING)
-async def drop_schedule(call: Call, name: str) -> None:
+async def drop_schedule(call: ApiCall, name: str) -> None:
     """It fires no more. What it has started goes on."""
     desk = await call.hf.schedules()
     call.require_match(str((await desk.get(name, tenant=call.tenant)).revision))
@@ -115,32 +115,32 @@ async def drop_schedule(call: Call, name: str) -> None:
 
 
 @routes.get("/schedules/{name:path}/next", needs=Right.schedules_read, raises=_MISSING)
-async def next_of_schedule(call: Call, name: str, query: Ahead) -> Instants:
+async def next_of_schedule(call: ApiCall, name: str, query: NextInstantsQuery) -> Instants:
     """When it would fire, if it is not paused."""
     found = await (await call.hf.schedules()).next(name, query.count, tenant=call.tenant)
     return Instants(items=[iso(instant) for instant in found])
 
 
 @routes.post("/schedules/{name:path}/pause", needs=Right.schedules_write, raises=_MISSING)
-async def pause_schedule(call: Call, name: str, body: PauseSchedule) -> Reply[ScheduleWire]:
+async def pause_schedule(call: ApiCall, name: str, body: PauseSchedule) -> ApiReply[ScheduleWire]:
     """It fires no more until it is resumed."""
     desk = await call.hf.schedules()
-    return _told(await desk.pause(name, reason=body.reason, by=call.actor.id, tenant=call.tenant))
+    return _schedule_reply(await desk.pause(name, reason=body.reason, by=call.actor.id, tenant=call.tenant))
 
 
 @routes.post("/schedules/{name:path}/resume", needs=Right.schedules_write, raises=_MISSING)
-async def resume_schedule(call: Call, name: str) -> Reply[ScheduleWire]:
+async def resume_schedule(call: ApiCall, name: str) -> ApiReply[ScheduleWire]:
     """It fires again, from the next instant on."""
     desk = await call.hf.schedules()
-    return _told(await desk.resume(name, by=call.actor.id, tenant=call.tenant))
+    return _schedule_reply(await desk.resume(name, by=call.actor.id, tenant=call.tenant))
 
 
 @routes.post(
     "/schedules/{name:path}/trigger", needs=Right.schedules_write, status=201, keyed=True, raises=_MISSING
 )
-async def trigger_schedule(call: Call, name: str, body: TriggerSchedule) -> Reply[Triggered]:
+async def trigger_schedule(call: ApiCall, name: str, body: TriggerSchedule) -> ApiReply[ScheduleTrigger]:
     """One run now, beside its instants, also while it is paused."""
     desk = await call.hf.schedules()
     token = None if call.key is None else derived_id("trigger", call.tenant, name, call.key)
     run = await desk.trigger(name, input=body.input, by=call.actor.id, tenant=call.tenant, token=token)
-    return Reply(body=Triggered(run_id=run), status=201, headers=call.location(f"/v1/runs/{run}"))
+    return ApiReply(body=ScheduleTrigger(run_id=run), status=201, headers=call.location(f"/v1/runs/{run}"))

@@ -8,13 +8,13 @@ from typing import cast
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
-from holdfast.api.auth.authenticator import COOKIE, Door
-from holdfast.api.auth.grants import Grant, require_within
+from holdfast.api.auth.authenticator import COOKIE, Authenticator
+from holdfast.api.auth.grants import CredentialGrant, require_within
 from holdfast.api.auth.principal import Access, Right
-from holdfast.api.auth.sessions import own_path
-from holdfast.api.auth.tokens import Token
+from holdfast.api.auth.sessions import local_path
+from holdfast.api.auth.tokens import ApiToken
 from holdfast.api.problems import HttpError
-from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import Page
 from holdfast.errors import ForbiddenError, InputError, NotFoundError
 from holdfast.types.clock import iso, to_micros
@@ -65,10 +65,10 @@ class CreateToken(msgspec.Struct, kw_only=True):
     note: str = ""
 
 
-def door_of(call: Call) -> Door:
+def authenticator_of(call: ApiCall) -> Authenticator:
     """Raises HttpError where this server has no sign-in."""
     found = cast("object", call.request.app.state.authenticator)
-    if not isinstance(found, Door):
+    if not isinstance(found, Authenticator):
         raise HttpError(404, "This server has no sign-in.", code="not_found")
     return found
 
@@ -77,7 +77,7 @@ def door_of(call: Call) -> Door:
 
 
 @routes.get("/session", needs=Access.signed_in)
-async def get_session(call: Call) -> SessionWire:
+async def get_session(call: ApiCall) -> SessionWire:
     """Who the caller is, and what they may."""
     who = call.who
     return SessionWire(
@@ -92,25 +92,27 @@ async def get_session(call: Call) -> SessionWire:
 
 
 @routes.post("/session", needs=Access.public, status=204)
-async def begin_session(call: Call, body: BeginSession) -> Response:
+async def begin_session(call: ApiCall, body: BeginSession) -> Response:
     """Sign in with a token, in a browser: it becomes a session, and ends with the token."""
-    door = door_of(call)
+    door = authenticator_of(call)
     require_own_page(call, door)
     grant, credential = await token_grant(door, body.token)
-    return await signed_in(call, grant, how="token", credential=credential, response=Response(None, 204))
+    return await sign_in_response(
+        call, grant, how="token", credential=credential, response=Response(None, 204)
+    )
 
 
 @routes.delete("/session", needs=Access.public, status=204)
-async def end_session(call: Call) -> Response:
+async def end_session(call: ApiCall) -> Response:
     """Sign out, here and everywhere this session is used."""
-    return await signed_out(call, Response(None, 204))
+    return await sign_out_response(call, Response(None, 204))
 
 
-async def signed_in(
-    call: Call, grant: Grant, *, how: str, response: Response, credential: str = ""
+async def sign_in_response(
+    call: ApiCall, grant: CredentialGrant, *, how: str, response: Response, credential: str = ""
 ) -> Response:
     """A new session in place of the one that the browser had."""
-    door = door_of(call)
+    door = authenticator_of(call)
     sessions = await door.sessions()
     if before := call.request.cookies.get(door.cookie(call.request)):
         await sessions.end(before)
@@ -118,15 +120,15 @@ async def signed_in(
     return door.give(call.request, response, opened)
 
 
-async def signed_out(call: Call, response: Response) -> Response:
-    door = door_of(call)
+async def sign_out_response(call: ApiCall, response: Response) -> Response:
+    door = authenticator_of(call)
     if secret := call.request.cookies.get(door.cookie(call.request)):
         await (await door.sessions()).end(secret)
     door.set_cookie(call.request, response, COOKIE, "", 0)
     return response
 
 
-async def token_grant(door: Door, text: str) -> tuple[Grant, str]:
+async def token_grant(door: Authenticator, text: str) -> tuple[CredentialGrant, str]:
     """What a token gives, and its public id. Raises HttpError 401."""
     principal = await door.by_token(text)
     token = await (await door.tokens()).find(principal.credential) if principal.credential else None
@@ -135,9 +137,9 @@ async def token_grant(door: Door, text: str) -> tuple[Grant, str]:
     return token.grant, token.id
 
 
-async def with_code(call: Call, code: str, onwards: str | None) -> Response:
+async def sign_in_with_code(call: ApiCall, code: str, onwards: str | None) -> Response:
     """An operator's one-time code becomes a session. Raises HttpError 401."""
-    grant = await (await door_of(call).sessions()).take_code(code)
+    grant = await (await authenticator_of(call).sessions()).take_code(code)
     if grant is None:
         raise HttpError(
             401,
@@ -145,10 +147,12 @@ async def with_code(call: Call, code: str, onwards: str | None) -> Response:
             code="unauthenticated",
             hint="`holdfast sign-in` makes a new one.",
         )
-    return await signed_in(call, grant, how="code", response=RedirectResponse(own_path(onwards), 303))
+    return await sign_in_response(
+        call, grant, how="code", response=RedirectResponse(local_path(onwards), 303)
+    )
 
 
-def require_own_page(call: Call, door: Door) -> None:
+def require_own_page(call: ApiCall, door: Authenticator) -> None:
     """Raises HttpError: another site must not sign somebody in as somebody else."""
     if not door.same_origin(call.request):
         raise HttpError(403, "This came from another site's page.", code="cross_site")
@@ -158,19 +162,19 @@ def require_own_page(call: Call, door: Door) -> None:
 
 
 @routes.get("/tokens", needs=Right.admin)
-async def list_tokens(call: Call) -> Page[TokenWire]:
+async def list_tokens(call: ApiCall) -> Page[TokenWire]:
     """The tenant's tokens, the newest first; what they are is not among it."""
-    tokens = await door_of(call).tokens()
+    tokens = await authenticator_of(call).tokens()
     found = await tokens.list(call.tenant)
     now = tokens.store.now()
     return Page(items=[_token_wire(token, used, now) for token, used in found], next=None)
 
 
 @routes.post("/tokens", needs=Right.admin, status=201, raises=(InputError, ForbiddenError))
-async def create_token(call: Call, body: CreateToken) -> Reply[TokenWire]:
+async def create_token(call: ApiCall, body: CreateToken) -> ApiReply[TokenWire]:
     """Make a token of this tenant, with no more rights than your own. Its text is told only now."""
-    tokens = await door_of(call).tokens()
-    grant = Grant(
+    tokens = await authenticator_of(call).tokens()
+    grant = CredentialGrant(
         subject=body.subject,
         tenant=call.tenant,
         roles=tuple(body.roles),
@@ -183,13 +187,13 @@ async def create_token(call: Call, body: CreateToken) -> Reply[TokenWire]:
     token, text = await tokens.create(grant, by=call.actor.id, expires_at=until, note=body.note[:200])
     wire = _token_wire(token, None, now)
     wire.token = text
-    return Reply(body=wire, headers=call.location(f"/v1/tokens/{token.id}"))
+    return ApiReply(body=wire, headers=call.location(f"/v1/tokens/{token.id}"))
 
 
 @routes.delete("/tokens/{token}", needs=Right.admin, raises=(NotFoundError,))
-async def revoke_token(call: Call, token: str) -> TokenWire:
+async def revoke_token(call: ApiCall, token: str) -> TokenWire:
     """It is good no more: here at once, on other servers within five seconds."""
-    tokens = await door_of(call).tokens()
+    tokens = await authenticator_of(call).tokens()
     revoked = await tokens.revoke(token, by=call.actor.id, tenant=call.tenant)
     return _token_wire(revoked, None, tokens.store.now())
 
@@ -203,7 +207,7 @@ def _until(moment: datetime | None, now: int) -> int | None:
     return to_micros(moment)
 
 
-def _token_wire(token: Token, used: int | None, now: int) -> TokenWire:
+def _token_wire(token: ApiToken, used: int | None, now: int) -> TokenWire:
     grant = token.grant
     return TokenWire(
         id=token.id,

@@ -5,70 +5,70 @@ from __future__ import annotations
 
 from starlette.responses import RedirectResponse, Response
 
-from holdfast.api.auth.oidc.flow import Journey, Oidc
+from holdfast.api.auth.oidc.flow import Oidc, SignInState
 from holdfast.api.auth.principal import Access
-from holdfast.api.auth.sessions import own_path
+from holdfast.api.auth.sessions import local_path
 from holdfast.api.pages.decision_form import read_form
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.sign_in import sign_in_page, signed_out_page
 from holdfast.api.problems import HttpError
 from holdfast.api.routes.session import (
-    door_of,
+    authenticator_of,
     require_own_page,
-    signed_in,
-    signed_out,
+    sign_in_response,
+    sign_in_with_code,
+    sign_out_response,
     token_grant,
-    with_code,
 )
-from holdfast.api.routing import Call
+from holdfast.api.routing import ApiCall
 
 routes = pages()
-JOURNEY = "holdfast_sign_in"
+STATE_COOKIE = "holdfast_sign_in"
 
 
 @routes.get("/sign-in", needs=Access.public)
-async def sign_in(call: Call) -> Response:
+async def sign_in(call: ApiCall) -> Response:
     """The page to sign in at; with `code`, an operator's one-time code becomes a session at once."""
     asked = call.request.query_params
     code = asked.get("code")
     # A HEAD asks what a GET would say; it takes no code away.
     if code and call.request.method == "GET":
         try:
-            return await with_code(call, code, asked.get("next"))
+            return await sign_in_with_code(call, code, asked.get("next"))
         except HttpError as error:
-            return await _not_in(call, error)
+            return await _sign_in_failed(call, error)
     return _page(call)
 
 
 @routes.post("/sign-in", needs=Access.public)
-async def sign_in_with_token(call: Call) -> Response:
+async def sign_in_with_token(call: ApiCall) -> Response:
     """The page's form: a token becomes a session."""
-    door = door_of(call)
+    door = authenticator_of(call)
     require_own_page(call, door)
     form = await read_form(call)
     text, onwards = form.get("token"), form.get("next")
     try:
         grant, credential = await token_grant(door, text.strip() if isinstance(text, str) else "")
     except HttpError as error:
-        return await _not_in(call, error)
-    where = own_path(onwards if isinstance(onwards, str) else None)
-    return await signed_in(
+        return await _sign_in_failed(call, error)
+    where = local_path(onwards if isinstance(onwards, str) else None)
+    return await sign_in_response(
         call, grant, how="token", credential=credential, response=RedirectResponse(where, 303)
     )
 
 
 @routes.post("/sign-out", needs=Access.public)
-async def sign_out(call: Call) -> Response:
+async def sign_out(call: ApiCall) -> Response:
     """The session ends, here and everywhere; where that is set, at the provider too."""
-    provider = await _goodbye(call)
+    provider = await _provider_sign_out_url(call)
     if provider is not None:
-        return await signed_out(call, signed_out_page(call.request, provider))
-    return await signed_out(call, RedirectResponse("/sign-in", 303))
+        return await sign_out_response(call, signed_out_page(call.request, provider))
+    return await sign_out_response(call, RedirectResponse("/sign-in", 303))
 
 
-async def _goodbye(call: Call) -> str | None:
+async def _provider_sign_out_url(call: ApiCall) -> str | None:
     """Only for whoever came from there."""
-    door = door_of(call)
+    door = authenticator_of(call)
     secret = call.request.cookies.get(door.cookie(call.request))
     if door.oidc is None or not secret:
         return None
@@ -76,67 +76,69 @@ async def _goodbye(call: Call) -> str | None:
     if found is None or found.session.how != "oidc":
         return None
     public = door.settings.public_url.rstrip("/")
-    return await door.oidc.goodbye(f"{public}/sign-in" if public else None)
+    return await door.oidc.sign_out_url(f"{public}/sign-in" if public else None)
 
 
 @routes.get("/sign-in/oidc", needs=Access.public)
-async def sign_in_at_provider(call: Call) -> Response:
+async def sign_in_at_provider(call: ApiCall) -> Response:
     """On to the provider. What it has to come back with is kept in a cookie of this browser."""
-    door, oidc = door_of(call), _oidc(call)
-    journey = Journey.begin(own_path(call.request.query_params.get("next")))
+    door, oidc = authenticator_of(call), _oidc(call)
+    journey = SignInState.begin(local_path(call.request.query_params.get("next")))
     try:
         response = RedirectResponse(await oidc.address(journey, _callback(call)), 303)
     except HttpError as error:
-        return await _not_in(call, error)
-    door.set_cookie(call.request, response, JOURNEY, journey.text(), 600)
+        return await _sign_in_failed(call, error)
+    door.set_cookie(call.request, response, STATE_COOKIE, journey.text(), 600)
     return response
 
 
 @routes.get("/sign-in/oidc/callback", needs=Access.public)
-async def back_from_provider(call: Call) -> Response:
+async def back_from_provider(call: ApiCall) -> Response:
     """Back from the provider: what it says about the person becomes a session."""
-    door, oidc = door_of(call), _oidc(call)
+    door, oidc = authenticator_of(call), _oidc(call)
     if call.request.method == "HEAD":
         return Response(None, 204)
     try:
-        journey = Journey.read(call.request.cookies.get(door.cookie(call.request, JOURNEY)))
+        journey = SignInState.read(call.request.cookies.get(door.cookie(call.request, STATE_COOKIE)))
         grant = await oidc.finish(journey, dict(call.request.query_params), _callback(call))
     except HttpError as error:
-        return await _not_in(call, error)
-    response = await signed_in(call, grant, how="oidc", response=RedirectResponse(journey.onwards, 303))
-    door.set_cookie(call.request, response, JOURNEY, "", 0)
+        return await _sign_in_failed(call, error)
+    response = await sign_in_response(
+        call, grant, how="oidc", response=RedirectResponse(journey.onwards, 303)
+    )
+    door.set_cookie(call.request, response, STATE_COOKIE, "", 0)
     return response
 
 
-async def _not_in(call: Call, error: HttpError) -> Response:
+async def _sign_in_failed(call: ApiCall, error: HttpError) -> Response:
     """The page again, with what went wrong; a refusal is written down as every other is."""
     if error.given_status in (401, 403):
-        await door_of(call).refused(call.request, call.route.path, None, error, call.request_id)
+        await authenticator_of(call).refused(call.request, call.route.path, None, error, call.request_id)
     wrong = f"{error.message} {error.hint or ''}".replace("`", "").strip()
     return _page(call, wrong=wrong, status=error.given_status)
 
 
-def _oidc(call: Call) -> Oidc:
-    found = door_of(call).oidc
+def _oidc(call: ApiCall) -> Oidc:
+    found = authenticator_of(call).oidc
     if found is None:
         raise HttpError(404, "This server knows no provider to sign in at.", code="not_found")
     return found
 
 
-def _callback(call: Call) -> str:
+def _callback(call: ApiCall) -> str:
     """Our address as browsers see it. It is registered with the provider, so nobody can bend it."""
-    public = door_of(call).settings.public_url
+    public = authenticator_of(call).settings.public_url
     base = public.rstrip("/") if public else f"{call.request.url.scheme}://{call.request.url.netloc}"
     return f"{base}/sign-in/oidc/callback"
 
 
-def _page(call: Call, *, wrong: str = "", status: int = 200) -> Response:
-    door, who = door_of(call), call.principal
+def _page(call: ApiCall, *, wrong: str = "", status: int = 200) -> Response:
+    door, who = authenticator_of(call), call.principal
     return sign_in_page(
         call.request,
         who=who,
         provider=None if door.oidc is None else door.oidc.settings.label,
-        onwards=own_path(call.request.query_params.get("next")),
+        onwards=local_path(call.request.query_params.get("next")),
         wrong=wrong,
         status=status,
     )

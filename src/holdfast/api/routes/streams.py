@@ -10,12 +10,12 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.live.follower import Patience, follow_holds, follow_run
+from holdfast.api.live.follower import StreamTimeouts, follow_holds, follow_run
 from holdfast.api.live.hub import hub_of
 from holdfast.api.live.sse import BEAT, HEADERS, MEDIA, RETRY, EventStream
 from holdfast.api.problems import HttpError
-from holdfast.api.routing import Call, Routes
-from holdfast.api.schemas.events import Names, Told, sse
+from holdfast.api.routing import ApiCall, Routes
+from holdfast.api.schemas.events import EncodedEvent, EventNames, sse
 from holdfast.errors import RunNotFoundError
 from holdfast.types.status import ENDED
 
@@ -31,7 +31,7 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=MOST, description="Only what has a
 class FollowRun(msgspec.Struct, kw_only=True):
     after: Number = 0
     after_sequence: Number = 0  # the same, as others call it
-    names: Names | None = None
+    names: EventNames | None = None
 
 
 class FollowHolds(msgspec.Struct, kw_only=True):
@@ -46,14 +46,14 @@ class FollowHolds(msgspec.Struct, kw_only=True):
     media=(MEDIA,),
     also=("/runs/{run}/stream", "/v2/runs/{run}/stream"),
 )
-async def stream_run(call: Call, run: str, query: FollowRun) -> Response:
+async def stream_run(call: ApiCall, run: str, query: FollowRun) -> Response:
     """A run's events as server-sent events, from its stored log.
 
     The id of each is its number: whoever comes back with `Last-Event-ID` (browsers do) misses nothing and
     sees nothing twice. The stream ends behind the last event of a run that has ended; 204: there is nothing
     after that number, and nothing will come. `names=seed`: `checkpoint_created`, `checkpoint_resumed` and
     `approval` with the fields of the runtime proposal, as under `/runs/{run}/stream`."""
-    after = place_in_stream(call, max(query.after, query.after_sequence))
+    after = resume_position(call, max(query.after, query.after_sequence))
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     if row.status in ENDED and after >= row.event_seq:
@@ -61,20 +61,20 @@ async def stream_run(call: Call, run: str, query: FollowRun) -> Response:
     if call.request.method == "HEAD":
         return Response(media_type=MEDIA, headers=HEADERS)
     own = call.route.path.startswith("/v1/")
-    names = query.names or (Names.own if own else Names.seed)
+    names = query.names or (EventNames.own if own else EventNames.seed)
     hub = hub_of(call.hf)
     hub.require_room(call.settings.most_streams)
-    source = follow_run(hub, service, row, after, patience_of(call))
+    source = follow_run(hub, service, row, after, stream_timeouts(call))
     return EventStream(_framed(source, names))
 
 
 @routes.get("/holds/stream", needs=Right.holds_read, media=(MEDIA,))
-async def stream_holds(call: Call, query: FollowHolds) -> Response:
+async def stream_holds(call: ApiCall, query: FollowHolds) -> Response:
     """What becomes of the holds that you may see, as server-sent events.
 
     The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` goes on from there, without
     one it begins now. The numbers have gaps where something is not for you to see."""
-    named = place_in_stream(call, -1)
+    named = resume_position(call, -1)
     after = named if named >= 0 else query.after
     if call.request.method == "HEAD":
         return Response(media_type=MEDIA, headers=HEADERS)
@@ -83,7 +83,7 @@ async def stream_holds(call: Call, query: FollowHolds) -> Response:
     hub.require_room(call.settings.most_streams)
     if after is None:
         after, _hash = await people.store.audit_head(call.tenant)
-    source = follow_holds(hub, people, call.actor, after, patience_of(call))
+    source = follow_holds(hub, people, call.actor, after, stream_timeouts(call))
 
     async def framed() -> AsyncGenerator[bytes]:
         # An id without data: whoever is cut off before the first event goes on from here all the same.
@@ -96,7 +96,7 @@ async def stream_holds(call: Call, query: FollowHolds) -> Response:
     return EventStream(framed())
 
 
-async def _framed(source: AsyncGenerator[Sequence[Told]], names: Names) -> AsyncGenerator[bytes]:
+async def _framed(source: AsyncGenerator[Sequence[EncodedEvent]], names: EventNames) -> AsyncGenerator[bytes]:
     yield RETRY
     async with aclosing(source):
         async for batch in source:
@@ -119,7 +119,7 @@ def chunks(frames: Iterable[bytes]) -> Iterable[bytes]:
         yield b"".join(waiting)
 
 
-def place_in_stream(call: Call, given: int, most: int = MOST) -> int:
+def resume_position(call: ApiCall, given: int, most: int = MOST) -> int:
     """Where to go on: what the browser says it saw last, which is newer than what the address says."""
     said = call.request.headers.get("last-event-id", "").strip()
     if not said:
@@ -134,5 +134,5 @@ def place_in_stream(call: Call, given: int, most: int = MOST) -> int:
     return int(said)
 
 
-def patience_of(call: Call) -> Patience:
-    return Patience(beat=call.settings.heartbeat, life=call.settings.stream_life)
+def stream_timeouts(call: ApiCall) -> StreamTimeouts:
+    return StreamTimeouts(beat=call.settings.heartbeat, life=call.settings.stream_life)

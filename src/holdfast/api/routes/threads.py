@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.routes.runs import page_of_runs, say, start, told
-from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.routes.runs import page_of_runs, run_reply, send_input, start_from_request
+from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import Cursor, Limit, Name, Page
 from holdfast.api.schemas.runs import CreateRun, RunDetail, RunWire
 from holdfast.errors import (
@@ -48,7 +48,7 @@ class ThreadQuery(msgspec.Struct, kw_only=True):
 
 
 @routes.get("/threads/{thread}/runs", needs=Right.runs_read)
-async def list_thread_runs(call: Call, thread: str, query: ListThread) -> Page[RunWire]:
+async def list_thread_runs(call: ApiCall, thread: str, query: ListThread) -> Page[RunWire]:
     """The runs of a thread, newest first."""
     where = RunFilter(tenant=call.tenant, status=tuple(query.status), thread=thread)
     return await page_of_runs(await call.runs(), where, query.cursor, query.limit)
@@ -62,7 +62,9 @@ async def list_thread_runs(call: Call, thread: str, query: ListThread) -> Page[R
     keyed=True,
     raises=(FlowNotFoundError, ForbiddenError, InputError, AnswerInvalidError, KeyReusedError, ConflictError),
 )
-async def create_thread_run(call: Call, thread: str, query: ThreadQuery, body: ThreadRun) -> Reply[RunDetail]:
+async def create_thread_run(
+    call: ApiCall, thread: str, query: ThreadQuery, body: ThreadRun
+) -> ApiReply[RunDetail]:
     """Say something in a thread.
 
     Where a run of it waits for a person, that is its answer: 200 and that run, which goes on (409 where
@@ -71,9 +73,9 @@ async def create_thread_run(call: Call, thread: str, query: ThreadQuery, body: T
     message = _message(body)
     if query.auto_resume_pending and message is not None:
         service = await call.runs()
-        if (before := await _said_before(call, service, thread)) is not None:
-            await say(call, service, before, message, None)
-            return await told(call, service, before, new=False)
+        if (before := await _earlier_run(call, service, thread)) is not None:
+            await send_input(call, service, before, message, None)
+            return await run_reply(call, service, before, new=False)
         waiting = await service.pending(tenant=call.tenant, thread=thread, limit=0)
         named = [each for each in waiting if body.request_id in (None, each.checkpoint)]
         if len(named) > 1:
@@ -84,12 +86,12 @@ async def create_thread_run(call: Call, thread: str, query: ThreadQuery, body: T
             )
         if named:
             row = await service.get(named[0].run, tenant=call.tenant)
-            await say(call, service, row, message, named[0].checkpoint)
-            return await told(call, service, await service.get(row.id), new=False)
-    return await start(call, body, thread=thread)
+            await send_input(call, service, row, message, named[0].checkpoint)
+            return await run_reply(call, service, await service.get(row.id), new=False)
+    return await start_from_request(call, body, thread=thread)
 
 
-async def _said_before(call: Call, service: RunService, thread: str) -> RunRow | None:
+async def _earlier_run(call: ApiCall, service: RunService, thread: str) -> RunRow | None:
     """The run that the same message, under the same key, was the answer to. By now nothing may be open, and
     the message must not begin a run, nor answer the next question."""
     if call.key is None:

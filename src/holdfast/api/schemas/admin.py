@@ -137,7 +137,7 @@ class DeathWire(msgspec.Struct, kw_only=True):
     unknown: str
 
 
-class DeadWire(msgspec.Struct, kw_only=True):
+class DeadRunWire(msgspec.Struct, kw_only=True):
     """`suspects`: nodes by how often they were under way when a worker fell silent."""
 
     run: RunWire
@@ -145,8 +145,8 @@ class DeadWire(msgspec.Struct, kw_only=True):
     suspects: dict[str, int]
 
 
-def dead_wire(dead: DeadRun) -> DeadWire:
-    return DeadWire(
+def dead_run_wire(dead: DeadRun) -> DeadRunWire:
+    return DeadRunWire(
         run=run_wire(dead.run),
         deaths=[
             DeathWire(

@@ -46,7 +46,7 @@ def audit_wire(row: AuditRow) -> AuditWire:
         at=iso(row.at),
         actor=row.actor,
         action=row.action,
-        data=_said(row.data),
+        data=_decoded_data(row.data),
         data_digest=row.data_digest,
         prev_hash=row.prev.hex(),
         hash=row.hash.hex(),
@@ -57,7 +57,7 @@ def module_of(row: AuditRow) -> str:
     return MODULE if row.hold is not None or row.run is not None else OWN
 
 
-def _said(data: bytes) -> Any:
+def _decoded_data(data: bytes) -> Any:
     """None: erased, or encrypted under a key that is not here."""
     try:
         return msgspec.json.decode(data)

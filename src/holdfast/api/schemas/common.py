@@ -39,7 +39,7 @@ def _fits_a_column(part: Any) -> bool:
     return abs(part) < 2**63 if isinstance(part, int) else "\0" not in str(part)
 
 
-def place_in(cursor: str | None, shape: Any) -> Any:
+def decode_cursor(cursor: str | None, shape: Any) -> Any:
     """What a cursor says; None without one. Raises HttpError for one that was not made here."""
     if cursor is None:
         return None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.types.hold import HoldRow
 
 
-class Names(StrEnum):
+class EventNames(StrEnum):
     """`own`: `checkpoint.created`, `hold.opened`, ... `seed`: `checkpoint_created`, `approval`, ..."""
 
     own = "own"
@@ -64,7 +64,7 @@ def seed_data(wire: EventWire) -> dict[str, Any]:
     return told
 
 
-class Told:
+class EncodedEvent:
     """An event that is written once for everybody who gets it."""
 
     __slots__ = ("_seed", "number", "own", "type")
@@ -79,18 +79,18 @@ class Told:
     def size(self) -> int:
         return len(self.own)
 
-    def name(self, names: Names) -> str:
-        return self.type if names is Names.own else SEED.get(self.type, self.type)
+    def name(self, names: EventNames) -> str:
+        return self.type if names is EventNames.own else SEED.get(self.type, self.type)
 
-    def body(self, names: Names) -> bytes:
+    def body(self, names: EventNames) -> bytes:
         """JSON on one line."""
-        if names is Names.own:
+        if names is EventNames.own:
             return self.own
         if self._seed is None:
             self._seed = msgspec.json.encode(seed_data(msgspec.json.decode(self.own, type=EventWire)))
         return self._seed
 
-    def frame(self, names: Names) -> bytes:
+    def frame(self, names: EventNames) -> bytes:
         return sse(self.number, self.name(names), self.body(names))
 
 

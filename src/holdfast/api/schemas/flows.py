@@ -57,7 +57,7 @@ class ValidateFlow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     workflow_uri: Name | None = None
 
 
-class Diagnosed(msgspec.Struct, kw_only=True):
+class FlowProblem(msgspec.Struct, kw_only=True):
     rule: str
     severity: str
     message: str
@@ -66,39 +66,39 @@ class Diagnosed(msgspec.Struct, kw_only=True):
     fix: str | None = None
 
 
-class Validated(msgspec.Struct, kw_only=True):
+class FlowValidation(msgspec.Struct, kw_only=True):
     """`valid`: no problem is an error. `version`: the fingerprint that it would have."""
 
     valid: bool
     name: str
     version: str
-    problems: list[Diagnosed]
+    problems: list[FlowProblem]
 
 
-class MisfitWire(msgspec.Struct, kw_only=True):
+class FlowMismatchWire(msgspec.Struct, kw_only=True):
     node: str
     why: str
     mend: str
     soft: bool
 
 
-class VerdictWire(msgspec.Struct, kw_only=True):
+class RunFitWire(msgspec.Struct, kw_only=True):
     run_id: str
     status: RunStatus
     version: str
     fits: bool
-    misfits: list[MisfitWire]
+    misfits: list[FlowMismatchWire]
     renamed: dict[str, str]
 
 
-class CheckedFlow(msgspec.Struct, kw_only=True):
+class FlowCheck(msgspec.Struct, kw_only=True):
     """Each live run on another version: whether it would fit this one. Nothing is changed."""
 
     flow: str
     version: str
     fits: int
     breaks: int
-    runs: list[VerdictWire]
+    runs: list[RunFitWire]
 
 
 def version_of(row: FlowRow, *, loaded: bool, workers: int) -> FlowVersion:
@@ -113,8 +113,8 @@ def version_of(row: FlowRow, *, loaded: bool, workers: int) -> FlowVersion:
     )
 
 
-def diagnosed(problem: Diagnosis) -> Diagnosed:
-    return Diagnosed(
+def flow_problem(problem: Diagnosis) -> FlowProblem:
+    return FlowProblem(
         rule=problem.rule,
         severity=str(problem.severity),
         message=problem.message,
@@ -124,14 +124,14 @@ def diagnosed(problem: Diagnosis) -> Diagnosed:
     )
 
 
-def verdict_wire(verdict: MigrationReport) -> VerdictWire:
-    return VerdictWire(
+def run_fit_wire(verdict: MigrationReport) -> RunFitWire:
+    return RunFitWire(
         run_id=verdict.run,
         status=verdict.status,
         version=verdict.version,
         fits=verdict.fits,
         misfits=[
-            MisfitWire(node=each.node, why=each.why, mend=each.mend, soft=each.soft)
+            FlowMismatchWire(node=each.node, why=each.why, mend=each.mend, soft=each.soft)
             for each in verdict.misfits
         ],
         renamed=verdict.renamed,

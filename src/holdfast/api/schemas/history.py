@@ -97,11 +97,11 @@ def summary_of(meta: CheckpointMeta, hold: HoldRow | None) -> CheckpointSummary:
         state_size=meta.state_size,
         has_memory_snapshot=meta.has_memory_snapshot,
         turn=meta.turn,
-        pending_input_context=None if hold is None else _asked(hold),
+        pending_input_context=None if hold is None else _open_question(hold),
     )
 
 
-def _asked(hold: HoldRow) -> PendingContext:
+def _open_question(hold: HoldRow) -> PendingContext:
     return PendingContext(
         request_id=hold.id,
         node_id=hold.node,
@@ -114,7 +114,7 @@ def _asked(hold: HoldRow) -> PendingContext:
     )
 
 
-def _was_asked(each: PendingInput) -> PendingContext:
+def _past_question(each: PendingInput) -> PendingContext:
     return PendingContext(
         request_id=each.hold,
         node_id=each.node,
@@ -129,7 +129,7 @@ def _was_asked(each: PendingInput) -> PendingContext:
 
 def detail_of(checkpoint: Checkpoint) -> CheckpointDetail:
     seen = checkpoint.shown()
-    asked = [_was_asked(each) for each in seen.pending_input]
+    asked = [_past_question(each) for each in seen.pending_input]
     own = [each for each in asked if each.request_id == seen.id]
     return CheckpointDetail(
         id=seen.id,

@@ -26,7 +26,7 @@ OWN_CORE = "flow:"
 """A flow that was started without a deployment is its own core."""
 
 
-class View(StrEnum):
+class HoldView(StrEnum):
     """`mine`: waits for me; `groups`: for a group or role of mine; `asked`: I was asked back; `unrouted`: for
     nobody (admins); `watching`, `snoozed`; `done`: by me; `breakpoints`; `all`: whatever I may see."""
 
@@ -44,7 +44,7 @@ class View(StrEnum):
 class Filters(msgspec.Struct, kw_only=True, omit_defaults=True):
     """AND across the fields, OR within each. `q`: words as in the inbox, `priority>=high due<2d refund`."""
 
-    view: View = View.all
+    view: HoldView = HoldView.all
     q: Text | None = None
     status: list[HoldStatus] = []
     type: Words = []
@@ -119,4 +119,4 @@ def _deployment(core: str, actor: Actor) -> str:
     return core if is_id(core) else deployment_id(actor.tenant, core)
 
 
-__all__ = ["Filters", "HoldFilter", "Instant", "ListHolds", "View", "query_of"]
+__all__ = ["Filters", "HoldFilter", "HoldView", "Instant", "ListHolds", "query_of"]

@@ -104,7 +104,7 @@ def resolved_wire(done: ResolveResult, now: int) -> HoldWire:
     return hold_wire(done.row, now, replay=done.replay)
 
 
-class Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class HoldAnswer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`{decision, response_data, comment}` or `{resolution, comment}`, where `resolution` is the decision or
     an object that has it. `request_hash`: of what was shown. `reason`: uses the right to override."""
 
@@ -121,7 +121,7 @@ class Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
-class Draft(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class DraftWire(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """An answer that may be half full."""
 
     decision: Any = None
@@ -130,8 +130,8 @@ class Draft(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     request_hash: str | None = None
 
 
-def draft_wire(said: Submission) -> Draft:
-    return Draft(**msgspec.structs.asdict(said))
+def draft_wire(said: Submission) -> DraftWire:
+    return DraftWire(**msgspec.structs.asdict(said))
 
 
 class NoteWire(msgspec.Struct, kw_only=True):
@@ -232,7 +232,7 @@ class Count(msgspec.Struct, kw_only=True):
     count: int
 
 
-class Place(Answer, kw_only=True, forbid_unknown_fields=True):
+class PlaceDecision(HoldAnswer, kw_only=True, forbid_unknown_fields=True):
     """A decision that stands in `seconds`, unless it is taken back; none: as the hold says."""
 
     seconds: Seconds | None = None
@@ -252,7 +252,7 @@ class Reason(msgspec.Struct, kw_only=True):
     reason: Comment | None = None
 
 
-class Reassign(msgspec.Struct, kw_only=True):
+class ReassignHold(msgspec.Struct, kw_only=True):
     """`assignee`: `user:dana@acme`, `group:finance`; empty: nobody's, for admins."""
 
     assignee: Annotated[str, msgspec.Meta(max_length=500)] | None = None
@@ -260,24 +260,24 @@ class Reassign(msgspec.Struct, kw_only=True):
     reason: Comment | None = None
 
 
-class Extend(msgspec.Struct, kw_only=True):
+class ExtendHold(msgspec.Struct, kw_only=True):
     expires_at: Instant
     reason: Comment | None = None
 
 
-class Claiming(msgspec.Struct, kw_only=True):
+class ClaimHold(msgspec.Struct, kw_only=True):
     """`reason`: uses the right to override where somebody else has claimed it."""
 
     seconds: Seconds | None = None
     reason: Comment | None = None
 
 
-class Figures(Filters, kw_only=True):
+class HoldMetricsQuery(Filters, kw_only=True):
     calendar: Name | None = None
     """times in business hours, by this calendar"""
 
 
-class Schema(msgspec.Struct, kw_only=True):
+class AnswerSchema(msgspec.Struct, kw_only=True):
     """`json_schema`: what `response_data` must be; none: any object. `request_hash`: of what is shown."""
 
     json_schema: Any

@@ -14,7 +14,7 @@ LONGEST_BOUNDARY: Final = 70
 _PARAMETER = re.compile(r';\s*([A-Za-z*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^;"\s]*))')
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class FormPart(msgspec.Struct, frozen=True, kw_only=True):
     """`file`: the name that the sender gave; none: a plain field."""
 
     name: str
@@ -23,7 +23,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     data: bytes
 
 
-def parts_of(content_type: str, body: bytes) -> list[Part]:
+def parts_of(content_type: str, body: bytes) -> list[FormPart]:
     """In the order in which they came. Raises HttpError 415 for another type, 422 for what cannot be read."""
     kind, asked = _valued(content_type)
     if kind != "multipart/form-data":
@@ -44,7 +44,7 @@ def parts_of(content_type: str, body: bytes) -> list[Part]:
     return [_part(piece) for piece in pieces[1:-1]]
 
 
-def _part(piece: bytes) -> Part:
+def _part(piece: bytes) -> FormPart:
     # What follows the boundary on its own line is padding.
     _, line, rest = piece.partition(b"\r\n")
     head, gap, data = rest.partition(b"\r\n\r\n")
@@ -55,7 +55,7 @@ def _part(piece: bytes) -> Part:
     if kind != "form-data" or not said.get("name"):
         raise _broken("a part is no field of a form")
     media = fields.get("content-type")
-    return Part(
+    return FormPart(
         name=said["name"],
         file=said.get("filename"),
         media_type=None if media is None else _valued(media)[0],

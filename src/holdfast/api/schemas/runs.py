@@ -223,7 +223,7 @@ class GiveInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     checkpoint_id: Name | None = None
 
 
-class Waiting(msgspec.Struct, kw_only=True):
+class ResultQuery(msgspec.Struct, kw_only=True):
     wait: Wait = 0
 
 

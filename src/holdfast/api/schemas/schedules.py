@@ -54,7 +54,7 @@ class TriggerSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         require_outside(self.input)
 
 
-class Triggered(msgspec.Struct, kw_only=True):
+class ScheduleTrigger(msgspec.Struct, kw_only=True):
     """The run exists as soon as a worker that carries the flow has looked."""
 
     run_id: str

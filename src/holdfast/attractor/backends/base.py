@@ -55,7 +55,9 @@ class CodergenBackend(Protocol):
     """The specification's interface: text or an Outcome, sync or async; an exception is a failure of the
     stage. It may run again after a crash, so what it does outside belongs into tools of its own."""
 
-    def run(self, node: Stage, prompt: str, context: PipelineContext) -> BackendAnswer | Awaitable[BackendAnswer]: ...
+    def run(
+        self, node: Stage, prompt: str, context: PipelineContext
+    ) -> BackendAnswer | Awaitable[BackendAnswer]: ...
 
 
 class DurableBackend(Protocol):
@@ -111,7 +113,11 @@ def optional_arguments(backend: AnyBackend, asking: PromptRequest) -> dict[str, 
 
 def backend_parameters(backend: AnyBackend) -> frozenset[str]:
     found: Any = getattr(backend, "wants", None)
-    return cast("frozenset[str]", found) if isinstance(found, frozenset) else optional_parameters_of(as_codergen(backend).run)
+    return (
+        cast("frozenset[str]", found)
+        if isinstance(found, frozenset)
+        else optional_parameters_of(as_codergen(backend).run)
+    )
 
 
 def takes_preamble(backend: AnyBackend) -> bool:

@@ -22,7 +22,7 @@ import msgspec
 
 from holdfast.agents.messages import Message
 from holdfast.attractor import run_files
-from holdfast.attractor.backends.base import BackendAnswer, PromptRequest, BackendReply, session_messages
+from holdfast.attractor.backends.base import BackendAnswer, BackendReply, PromptRequest, session_messages
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import ToolHandler
 from holdfast.attractor.outcome import StageOutcome, StageStatus
@@ -170,7 +170,9 @@ def _filled(found: re.Match[str], fields: Mapping[str, str]) -> str:
     return text[0] if text in ("{{", "}}") else fields[found.group(1)]
 
 
-def _reply_for(visit: StageVisit, ended: dict[str, Any], asking: PromptRequest) -> BackendReply | StageOutcome:
+def _reply_for(
+    visit: StageVisit, ended: dict[str, Any], asking: PromptRequest
+) -> BackendReply | StageOutcome:
     """Its standard output is its answer. What it wrote as its status counts, but no success of a process that
     failed."""
     status, out = ended.get("status"), str(ended["stdout"])

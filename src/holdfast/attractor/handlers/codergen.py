@@ -14,14 +14,14 @@ from holdfast.agents.messages import Message, message_from_plain, message_to_pla
 from holdfast.attractor import fidelity, run_files
 from holdfast.attractor.backends.base import (
     AnyBackend,
-    PromptRequest,
     BackendReply,
-    is_conversing,
+    PromptRequest,
+    as_codergen,
     as_conversing,
     as_durable,
+    is_conversing,
     is_durable,
     optional_arguments,
-    as_codergen,
     takes_preamble,
 )
 from holdfast.attractor.backends.select import Backends
@@ -107,7 +107,10 @@ async def _answered(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any
     except Exception as error:
         raise_if_ours(error)
         return _failure(error)
-    return {**said, **await visit.ctx.step("status", _with_exchange, asking, said, effect="read", key="status")}
+    return {
+        **said,
+        **await visit.ctx.step("status", _with_exchange, asking, said, effect="read", key="status"),
+    }
 
 
 async def _conversed(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
@@ -122,7 +125,10 @@ async def _conversed(backend: AnyBackend, asking: PromptRequest) -> dict[str, An
     if isinstance(said, StageOutcome):
         return answer_fields(said)
     found = _reply_fields(said)
-    return {**found, **await visit.ctx.step("status", _with_exchange, asking, found, effect="read", key="status")}
+    return {
+        **found,
+        **await visit.ctx.step("status", _with_exchange, asking, found, effect="read", key="status"),
+    }
 
 
 def _with_exchange(asking: PromptRequest, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,7 +193,9 @@ def prompt_of(stage: Stage, pipeline: Pipeline) -> str:
     return (stage.prompt or stage.label).replace("$goal", pipeline.goal)
 
 
-async def call_backend(backend: AnyBackend, visit: StageVisit, prompt: str, asking: PromptRequest | None = None) -> Any:
+async def call_backend(
+    backend: AnyBackend, visit: StageVisit, prompt: str, asking: PromptRequest | None = None
+) -> Any:
     """A sync one is called in a thread of its own, so that it holds nobody up."""
     run: Any = as_codergen(backend).run
     more = optional_arguments(backend, asking or PromptRequest(visit=visit, prompt=prompt))

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.attractor.gates import GateChoice, Gate, gate_of
+from holdfast.attractor.gates import Gate, GateChoice, gate_of
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.interview import interview
 from holdfast.attractor.interviewers import (

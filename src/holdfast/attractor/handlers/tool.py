@@ -72,7 +72,9 @@ class ToolHandler:
             return _place(visit, number)
 
         where = await visit.ctx.step("place", place, effect="read")
-        work = CommandRun(visit, command, Path(where["folder"]), same_machine=made or where["machine"] == machine())
+        work = CommandRun(
+            visit, command, Path(where["folder"]), same_machine=made or where["machine"] == machine()
+        )
         # The callee deduplicates: it starts what has not begun, and otherwise waits for it.
         return await visit.ctx.step("run", work.run, effect="external", idempotent=True)
 
@@ -255,7 +257,9 @@ def _failure_reason(visit: StageVisit, ended: dict[str, Any]) -> str:
     return "the command was started, and how it ended is not known"
 
 
-def _failed(reason: str, *, terminal: bool = False, context_updates: dict[str, Any] | None = None) -> StageOutcome:
+def _failed(
+    reason: str, *, terminal: bool = False, context_updates: dict[str, Any] | None = None
+) -> StageOutcome:
     return StageOutcome(
         status=StageStatus.FAIL,
         failure_reason=reason,

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
 from holdfast.errors import InputError
 from holdfast.holds.queries.audit import AuditCheck, SignedHead, check_head, sign_head, verify_audit
 from holdfast.holds.queries.history import entry_of

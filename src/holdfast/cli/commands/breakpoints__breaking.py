@@ -10,7 +10,7 @@ from holdfast.cli.commands.run__running import OutputOptions, resume_run
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import clock_time, command, hold_json
-from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
 from holdfast.errors import HoldDecidedError, HoldNotFoundError, InputError
 from holdfast.model.breakpoints import SUFFIX, TYPE, place_of
 from holdfast.runs.service import RunService
@@ -56,11 +56,13 @@ async def continue_breakpoints(
         wanted = await _find(service, chosen)
         if clear:
             for run in dict.fromkeys(hold.run for hold in wanted):
-                await service.ask_resume(run, no_breaks=True)
+                await service.request_resume(run, no_breaks=True)
         done = [hold for each in wanted if (hold := await _continue(service, each, by)) is not None]
     runs = list(dict.fromkeys(hold.run for hold in done))
     if resume:
-        return max([await resume_run(run, None, OutputOptions(store, False, json)) for run in runs], default=Exit.ok)
+        return max(
+            [await resume_run(run, None, OutputOptions(store, False, json)) for run in runs], default=Exit.ok
+        )
     if json:
         print_json([hold_json(hold) for hold in done])
         return Exit.ok

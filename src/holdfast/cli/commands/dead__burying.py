@@ -7,8 +7,15 @@ from typing import Any
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import print_fields, is_terminal, print_note, print_json, print_line, print_table
-from holdfast.runs.dead_letters import DeathReport, DeadRun
+from holdfast.cli.output.screen import (
+    is_terminal,
+    print_fields,
+    print_json,
+    print_line,
+    print_note,
+    print_table,
+)
+from holdfast.runs.dead_letters import DeadRun, DeathReport
 from holdfast.store.protocols import RunRow
 from holdfast.types.clock import iso
 from holdfast.types.human_time import ago, clock_time

@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_fields, print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note, print_table
 from holdfast.types.deployment import Deployment
 from holdfast.types.duration import parse_duration
 from holdfast.types.human_time import clock_time
@@ -18,7 +18,9 @@ async def create_deployment(
 ) -> Exit:
     async with open_store_for_command(store, must_exist=False) as hf:
         made = await hf.deploy(name, flow, **given)
-    return _print_deployment(made, json=json, said=f"Deployment {made.name} of flow {made.flow} is {made.id}.")
+    return _print_deployment(
+        made, json=json, said=f"Deployment {made.name} of flow {made.flow} is {made.id}."
+    )
 
 
 async def list_deployments(tenant: str, *, store: str | None, json: bool) -> Exit:
@@ -32,7 +34,9 @@ async def list_deployments(tenant: str, *, store: str | None, json: bool) -> Exi
         print_line("No deployments.")
         print_note("Make one: holdfast deployments create NAME --flow FLOW")
     else:
-        print_table(("deployment", "flow", "mode", "skills", "on behalf of"), [_line(each, now) for each in found])
+        print_table(
+            ("deployment", "flow", "mode", "skills", "on behalf of"), [_line(each, now) for each in found]
+        )
     return Exit.ok
 
 
@@ -47,7 +51,7 @@ def _delegation_text(each: Deployment, now: int) -> str:
     if held.revoked:
         return f"{held.to} (revoked)"
     until = "" if held.until is None else f" until {clock_time(held.until)}"
-    return f"{held.to}{until}" if held.lasts(now) else f"{held.to} (not now{until})"
+    return f"{held.to}{until}" if held.is_active(now) else f"{held.to} (not now{until})"
 
 
 async def show_deployment(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:

@@ -8,10 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.checkpoint.diff import Change, ChangeList, show_text
-from holdfast.checkpoint.diff_result import Diff, Moment, NodeDiff, Sides, RunUsage
+from holdfast.checkpoint.diff_result import Diff, Moment, NodeDiff, RunUsage, Sides
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_drawing, print_fields, is_plain, print_note, print_json, print_line, width
+from holdfast.cli.output.screen import (
+    is_plain,
+    print_drawing,
+    print_fields,
+    print_json,
+    print_line,
+    print_note,
+    width,
+)
 from holdfast.errors import InputError
 from holdfast.reports.differences import diff_picture
 from holdfast.types.human_time import clock_time, human_duration
@@ -51,7 +59,9 @@ async def diff_moments(
     if json:
         print_json(_chosen(found.as_json(0 if whole else _ROOM), only))
     elif svg != "-":
-        _print_diff(found, set(only or PARTS), picture if graph else None, len(found.nodes) if whole else _NODES)
+        _print_diff(
+            found, set(only or PARTS), picture if graph else None, len(found.nodes) if whole else _NODES
+        )
     return Exit.ok
 
 
@@ -192,7 +202,8 @@ def _all(changes: Iterable[Change], indent: str) -> None:
 def _brief(changes: Iterable[Change]) -> list[Change]:
     """A whole call, or question, by what it came to."""
     return [
-        Change(path=c.path, kind=c.kind, before=_call_result(c.before), after=_call_result(c.after)) for c in changes
+        Change(path=c.path, kind=c.kind, before=_call_result(c.before), after=_call_result(c.after))
+        for c in changes
     ]
 
 

@@ -106,7 +106,9 @@ def add_role(
 
 
 @group.command(epilog="Example:  holdfast directory join group:finance dana")
-def join(circle: CircleName, who: Who, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
+def join(
+    circle: CircleName, who: Who, tenant: Whose = "default", store: Store = None, json: Json = False
+) -> int:
     """Somebody joins a group or is given a role."""
     from holdfast.cli.commands.directory__directing import join_circle
 

@@ -53,7 +53,9 @@ def _print_findings(found: list[Finding]) -> None:
     wide = max(len(finding.check) for finding in found)
     for finding in found:
         mark, style = _MARKS[finding.state]
-        print_line(f"{mark}  {finding.check:{wide}}  {finding.said}", style=style if finding.state != OK else "")
+        print_line(
+            f"{mark}  {finding.check:{wide}}  {finding.said}", style=style if finding.state != OK else ""
+        )
         for line in finding.about:
             print_line(f"      {'':{wide}}  {line}")
         if finding.todo:

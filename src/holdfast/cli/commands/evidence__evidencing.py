@@ -12,7 +12,7 @@ import msgspec
 from holdfast.cli.commands.hold_actor import find_in_any_tenant
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_note, print_json, print_line
+from holdfast.cli.output.screen import print_json, print_line, print_note
 from holdfast.errors import InputError
 from holdfast.reports.evidence import page_of
 from holdfast.types.terms import operator

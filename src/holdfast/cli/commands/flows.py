@@ -75,4 +75,6 @@ def migrate(
     """
     from holdfast.cli.commands.flows__flows import FlowMigrateOptions, migrate_runs
 
-    return run_async(migrate_runs(FlowMigrateOptions(new, flow, run or [], dry_run, force), store=store, json=json))
+    return run_async(
+        migrate_runs(FlowMigrateOptions(new, flow, run or [], dry_run, force), store=store, json=json)
+    )

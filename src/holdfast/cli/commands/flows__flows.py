@@ -14,7 +14,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.flow_sources import Sources
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.output.results import clock_time, command, version_text
-from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.runs.migrate.check import MigrationReport
@@ -99,7 +99,9 @@ async def version_uses(service: RunService, flow: str | None = None) -> dict[tup
     while rows := await service.store.list_runs(RunFilter(flow=flow), after=after, limit=_BATCH):
         after = (rows[-1].created_at, rows[-1].key)
         for row in rows:
-            use = found.setdefault((row.flow, row.version), VersionUse(Counter(), row.created_at, row.updated_at))
+            use = found.setdefault(
+                (row.flow, row.version), VersionUse(Counter(), row.created_at, row.updated_at)
+            )
             use.statuses[row.status] += 1
             use.first, use.last = min(use.first, row.created_at), max(use.last, row.updated_at)
     return found
@@ -172,7 +174,9 @@ def _name_of(flow: Flow) -> str:
     return version_text(flow.label, flow.program().version)
 
 
-def _print_verdicts(flow: Flow, verdicts: list[MigrationReport], names: dict[str, str], *, tried: bool) -> None:
+def _print_verdicts(
+    flow: Flow, verdicts: list[MigrationReport], names: dict[str, str], *, tried: bool
+) -> None:
     if not verdicts:
         print_line(f"No live run of {flow.name} is on another version than {_name_of(flow)}.")
         return
@@ -209,7 +213,9 @@ def _print_totals(verdicts: list[MigrationReport], breaks: int, new: str, store:
         return
     print_line()
     if breaks:
-        print_line(f"{breaks} of {len(verdicts)} live runs would break. They go on with the code of their version.")
+        print_line(
+            f"{breaks} of {len(verdicts)} live runs would break. They go on with the code of their version."
+        )
     else:
         print_line(f"All {len(verdicts)} live runs on other versions fit.")
     lost = sum(not verdict.served for verdict in verdicts)

@@ -10,7 +10,7 @@ from holdfast.attractor.picture import picture_of_visits
 from holdfast.cli.commands.show__looking import graph_json
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, shown_address, store_exists
-from holdfast.cli.output.screen import busy, print_drawing, is_plain, print_note, print_json, width
+from holdfast.cli.output.screen import busy, is_plain, print_drawing, print_json, print_note, width
 from holdfast.drawing import Picture, from_graph, to_svg, to_text
 from holdfast.errors import FlowNotFoundError, InputError, RunNotFoundError
 from holdfast.model.fingerprint import decode_graph
@@ -27,7 +27,7 @@ _OTHERS = {".png", ".pdf", ".jpg", ".jpeg", ".gif", ".webp"}
 async def draw_graph(what: str, *, svg: str | None, expand: bool, store: str | None, json: bool) -> Exit:
     picture = await _picture(what, expand=expand or json, store=store)
     if svg is not None:
-        _write(redactor.hide(to_svg(picture)), svg)
+        _write(redactor.redact(to_svg(picture)), svg)
     elif json:
         print_json(graph_json(picture))
     else:

@@ -12,7 +12,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.store import open_store_for_command, recall_source, remember_source
 from holdfast.cli.output.results import command, print_holds
-from holdfast.cli.output.screen import print_fields, print_note, print_json
+from holdfast.cli.output.screen import print_fields, print_json, print_note
 from holdfast.errors import FlowNotFoundError, InputError
 from holdfast.runs.branch.patch import PARTITIONS, Set, with_sets
 from holdfast.runs.history.versions import version_at
@@ -82,7 +82,7 @@ def _load_code(service: RunService, flow: str, version: str, given: str | None, 
     """The code of the very version where it is found; without it the stored graph says what fits."""
     if given is not None:
         program = load_flow(given).program()
-        service.runtime.carry(program)
+        service.runtime.register(program)
         remember_source(store, program.version, given)
         return
     try:
@@ -90,7 +90,7 @@ def _load_code(service: RunService, flow: str, version: str, given: str | None, 
     except (FlowNotFoundError, InputError):
         return
     if program.version == version:
-        service.runtime.carry(program)
+        service.runtime.register(program)
 
 
 async def _checkpoint_parts(service: RunService, source: RunRow, seq: int) -> dict[str, Any]:
@@ -123,5 +123,7 @@ async def _print_branch(
     )
     print_holds(await service.holds(made.id), store)
     if source.status is RunStatus.completed and seq == source.head:
-        print_note("It stands where its source ended: nothing is left to do. Name an earlier moment: RUN@node.")
+        print_note(
+            "It stands where its source ended: nothing is left to do. Name an earlier moment: RUN@node."
+        )
     print_note(f"Go on with: {command('resume', made.id[:8], store)}")

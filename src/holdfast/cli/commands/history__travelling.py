@@ -11,7 +11,7 @@ from holdfast.checkpoint.checkpoint import CheckpointMeta
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import print_fields, print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note, print_table
 from holdfast.errors import FlowNotFoundError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
@@ -37,7 +37,9 @@ async def list_checkpoints(
     elif not shown:
         print_line("No checkpoints." if node is None and range_ is None else "No checkpoints like that.")
     else:
-        print_table(("checkpoint", "record", "time", "node", "status", "bytes"), [_cells(meta) for meta in shown])
+        print_table(
+            ("checkpoint", "record", "time", "node", "status", "bytes"), [_cells(meta) for meta in shown]
+        )
         if limit and len(found) == limit and shown[-1].seq > first:
             print_note(f"There may be more: --limit 0 shows all, --range :{shown[-1].seq - 1} what is older.")
     return Exit.ok
@@ -57,7 +59,7 @@ async def replay_run(
         service = await hf.service()
         row = await service.get(run)
         if flow is not None:
-            service.runtime.carry(load_flow(flow).program())
+            service.runtime.register(load_flow(flow).program())
         graph, version = await _other_version(service, row, against)
         found = await service.replay(row.id, upto=upto, against=graph, version=version)
     if json:
@@ -106,7 +108,9 @@ def _print_replay(found: Replay, store: str | None) -> None:
         ]
     )
     if not found.exact:
-        print_note("Values of the flow's own types were read as plain data; --flow FILE reads them as they are.")
+        print_note(
+            "Values of the flow's own types were read as plain data; --flow FILE reads them as they are."
+        )
     seq = max(difference.seq - 1, 0)
     print_note(f"Where it stood before: {command('show', f'{found.run[:8]} --checkpoint {seq}', store)}")
 

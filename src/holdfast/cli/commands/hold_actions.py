@@ -83,7 +83,11 @@ def extend(
     from holdfast.cli.commands.hold_actions__arranging import extend_hold
     from holdfast.cli.commands.hold_actor import ActorOptions
 
-    return run_async(extend_hold(hold, until, reason=reason, seat=ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(
+        extend_hold(
+            hold, until, reason=reason, seat=ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
+        )
+    )
 
 
 @group.command(epilog="Example:  holdfast holds comment 3fa9c1d2 'The invoice is in the post.'")
@@ -123,7 +127,9 @@ def draft(
     from holdfast.cli.options.json_input import read_json
 
     seat = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
-    return run_async(edit_draft(hold, decision, data=read_json(data, "--data"), comment=comment, drop=drop, seat=seat))
+    return run_async(
+        edit_draft(hold, decision, data=read_json(data, "--data"), comment=comment, drop=drop, seat=seat)
+    )
 
 
 @group.command(
@@ -163,7 +169,9 @@ def watch(
     from holdfast.cli.commands.hold_actions__arranging import watch_hold
     from holdfast.cli.commands.hold_actor import ActorOptions
 
-    return run_async(watch_hold(hold, off=off, seat=ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(
+        watch_hold(hold, off=off, seat=ActorOptions(as_=as_, tenant=tenant, store=store, json=json))
+    )
 
 
 @group.command(
@@ -232,7 +240,9 @@ def attach(
     from holdfast.cli.commands.hold_actions__filing import attach_file
     from holdfast.cli.commands.hold_actor import ActorOptions
 
-    return run_async(attach_file(hold, field, file, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(
+        attach_file(hold, field, file, ActorOptions(as_=as_, tenant=tenant, store=store, json=json))
+    )
 
 
 @group.command(

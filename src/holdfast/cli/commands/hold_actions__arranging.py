@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.cli.commands.hold_actor import HoldSession, ActorOptions, act, length, moment, short, open_hold_session
+from holdfast.cli.commands.hold_actor import (
+    ActorOptions,
+    HoldSession,
+    act,
+    length,
+    moment,
+    open_hold_session,
+    short,
+)
 from holdfast.cli.main import Exit
 from holdfast.cli.output.screen import print_json, print_line
 from holdfast.holds.queries.summary import assignee_of, claim_of
@@ -12,7 +20,9 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.human_time import clock_time
 
 
-async def reassign_hold(which: str, to: str, *, due: str | None, reason: str | None, seat: ActorOptions) -> Exit:
+async def reassign_hold(
+    which: str, to: str, *, due: str | None, reason: str | None, seat: ActorOptions
+) -> Exit:
     until = None if due is None else moment(due, "--due")
 
     async def do(desk: HoldSession, row: HoldRow) -> HoldRow:

@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 from typing import Any, cast
 
-from holdfast.cli.commands.evidence__evidencing import EvidenceOptions, write_pack, require_one_output
+from holdfast.cli.commands.evidence__evidencing import EvidenceOptions, require_one_output, write_pack
 from holdfast.cli.commands.hold_actor import ActorOptions, open_hold_session
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
 from holdfast.errors import InputError
 
 

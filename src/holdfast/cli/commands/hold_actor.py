@@ -163,7 +163,10 @@ async def open_hold_session(seat: ActorOptions, channel: str = "cli") -> AsyncGe
 
 
 async def act(
-    seat: ActorOptions, which: str, do: Callable[[HoldSession, HoldRow], Awaitable[HoldRow]], told: Callable[[HoldRow], str]
+    seat: ActorOptions,
+    which: str,
+    do: Callable[[HoldSession, HoldRow], Awaitable[HoldRow]],
+    told: Callable[[HoldRow], str],
 ) -> Exit:
     """Do one thing to one hold, and say how it stands."""
     async with open_hold_session(seat) as desk:

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from holdfast.cli.commands.hold_actor import HoldSession, ActorOptions, open_hold_session
+from holdfast.cli.commands.hold_actor import ActorOptions, HoldSession, open_hold_session
 from holdfast.cli.main import Exit
 from holdfast.cli.output.forms import form_lines, sample_data
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import brief, print_fields, print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import brief, print_fields, print_json, print_line, print_note, print_table
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.vote import ballots_of
 from holdfast.holds.queries.checkpoint_view import as_interface

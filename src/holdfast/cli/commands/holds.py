@@ -98,13 +98,19 @@ def history(
     epilog="Examples:  holdfast holds metrics   ·   holdfast holds metrics flow:refund 'age<7d' --json"
 )
 def metrics(
-    query: QueryWords = None, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
+    query: QueryWords = None,
+    as_: As = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
 ) -> int:
     """Figures: what waits and how long, how long people take, how often it went otherwise."""
     from holdfast.cli.commands.hold_actor import ActorOptions
     from holdfast.cli.commands.holds__listing import print_metrics
 
-    return run_async(print_metrics(" ".join(query or ()), ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(
+        print_metrics(" ".join(query or ()), ActorOptions(as_=as_, tenant=tenant, store=store, json=json))
+    )
 
 
 @group.command(epilog="Example:  holdfast holds evidence 3fa9c1d2-0000-4000-8000-000000000000 -o refund.json")
@@ -127,7 +133,9 @@ def evidence(
     from holdfast.cli.commands.hold_actor import ActorOptions
 
     wanted = EvidenceOptions(hold, out, page, None, False, as_ or "user:local")
-    return run_async(write_hold_evidence(wanted, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(
+        write_hold_evidence(wanted, ActorOptions(as_=as_, tenant=tenant, store=store, json=json))
+    )
 
 
 # ---------------------------------------------------------------------- deciding

@@ -6,14 +6,14 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.cli.commands.hold_actor import HoldSession, ActorOptions, act, short, open_hold_session
+from holdfast.cli.commands.hold_actor import ActorOptions, HoldSession, act, open_hold_session, short
 from holdfast.cli.commands.holds__listing import HoldListOptions, find_holds
 from holdfast.cli.main import Exit
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
 from holdfast.errors import InputError
 from holdfast.holds.actions.answers import Submission
-from holdfast.holds.actions.bulk import BulkResult, BulkItem
+from holdfast.holds.actions.bulk import BulkItem, BulkResult
 from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.holds.queries.checkpoint_view import as_interface
 from holdfast.holds.queries.summary import SHORT, needs_of

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.cli.commands.hold_actor import HoldSession, ActorOptions, open_hold_session
+from holdfast.cli.commands.hold_actor import ActorOptions, HoldSession, open_hold_session
 from holdfast.cli.main import Exit
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import print_fields, print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note, print_table
 from holdfast.holds.queries.checkpoint_view import as_interface
 from holdfast.holds.queries.list import MAX_LIMIT, HoldPage
 from holdfast.holds.queries.metrics import HoldMetrics, Spread

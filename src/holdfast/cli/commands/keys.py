@@ -20,7 +20,7 @@ from holdfast.checkpoint.keys import (
 )
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_error, print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_error, print_json, print_line, print_note, print_table
 from holdfast.errors import ConflictError, InputError, NotFoundError
 from holdfast.runs.encryption.reencrypt import ReencryptResult, reencrypt
 from holdfast.types.clock import SystemClock, to_datetime
@@ -46,7 +46,8 @@ def new_key(file: str | None, tenant: str | None, *, json: bool) -> Exit:
     known = StaticKeys.read(path).file if path.exists() else None
     if known is not None and name in known.scopes:
         raise ConflictError(
-            f"{path} has a key for {_tenant_text(name)} already.", hint="`holdfast keys rotate` makes the next one."
+            f"{path} has a key for {_tenant_text(name)} already.",
+            hint="`holdfast keys rotate` makes the next one.",
         )
     return _save(path, known, name, new_scope(_now()), json=json)
 
@@ -56,7 +57,9 @@ def rotate_key(file: str | None, tenant: str | None, *, json: bool) -> Exit:
     known = StaticKeys.read(path).file
     scope = known.scopes.get(name)
     if scope is None:
-        raise NotFoundError(f"{path} has no key for {_tenant_text(name)}.", hint="`holdfast keys new` makes one.")
+        raise NotFoundError(
+            f"{path} has no key for {_tenant_text(name)}.", hint="`holdfast keys new` makes one."
+        )
     return _save(path, known, name, rotated(scope, _now()), json=json)
 
 
@@ -67,7 +70,9 @@ def _save(path: Path, known: KeyFile | None, name: str, scope: KeyScope, *, json
         return Exit.ok
     print_line(f"Key {scope.current} is current for {_tenant_text(name)}, in {path}.")
     if known is None:
-        print_note(f"Use it: export {ENVIRONMENT}={path.absolute()}. Keep a copy: nobody can read without it.")
+        print_note(
+            f"Use it: export {ENVIRONMENT}={path.absolute()}. Keep a copy: nobody can read without it."
+        )
     elif len(scope.keys) > 1:
         print_note("Restart workers, then: holdfast keys reencrypt")
     return Exit.ok

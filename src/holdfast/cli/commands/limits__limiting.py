@@ -20,7 +20,9 @@ async def list_limits(prefix: str, *, keys: bool, store: str | None, json: bool)
     elif found:
         print_table(_HEADS, [_cells(limit) for limit in found])
     else:
-        print_line("No limits. A flow declares them, or you do: holdfast limits set flow:NAME --concurrency 5")
+        print_line(
+            "No limits. A flow declares them, or you do: holdfast limits set flow:NAME --concurrency 5"
+        )
     return Exit.ok
 
 

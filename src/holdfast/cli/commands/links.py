@@ -6,12 +6,12 @@ from holdfast.cli.commands.hold_actor import find_in_any_tenant
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import clock_time
-from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
 from holdfast.errors import InputError
 from holdfast.holds.actions import conflicts
 from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.open import Links
-from holdfast.holds.links.tokens import LinkGrant, new_key, strength_of, key_text
+from holdfast.holds.links.tokens import LinkGrant, key_text, new_key, strength_of
 from holdfast.holds.permissions.assignees import parse_assignee
 from holdfast.types.clock import iso
 from holdfast.types.duration import parse_duration

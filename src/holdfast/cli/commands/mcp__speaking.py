@@ -6,7 +6,7 @@ import os
 from importlib.util import find_spec
 from logging import WARNING, getLogger
 
-from holdfast.api.auth.grants import Grant, checked
+from holdfast.api.auth.grants import CredentialGrant, validate_grant
 from holdfast.app.loader import load_flows
 from holdfast.app.worker import Worker
 from holdfast.cli.commands.worker import LEASE
@@ -59,7 +59,7 @@ async def _serve_remote(url: str) -> Exit:
 
 
 async def _serve_local(specs: list[str], who: str, tenant: str, store: str | None) -> Exit:
-    checked(Grant(subject=who, tenant=tenant))
+    validate_grant(CredentialGrant(subject=who, tenant=tenant))
     flows = [flow for spec in specs for flow in load_flows(spec)]
     from holdfast.integrations.mcp.stdio import serve_stdio as begin
 

@@ -11,7 +11,7 @@ from holdfast.cli.options.store import address_of, shown_address, store_exists
 from holdfast.cli.output.screen import print_json, print_line
 from holdfast.errors import InputError, OlderWorkerError, StoreUnavailableError
 from holdfast.store import upgrade
-from holdfast.store.upgrade import UpgradeStep, Upgrade
+from holdfast.store.upgrade import Upgrade, UpgradeStep
 
 
 class MigrateOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,13 +54,17 @@ def _confirm(before: Upgrade, wanted: MigrateOptions, *, json: bool) -> bool:
     )
 
 
-def _print_upgrade(before: Upgrade, after: Upgrade, wanted: MigrateOptions, store: str | None, *, json: bool) -> Exit:
+def _print_upgrade(
+    before: Upgrade, after: Upgrade, wanted: MigrateOptions, store: str | None, *, json: bool
+) -> Exit:
     if json:
         print_json({"dry_run": wanted.dry_run, "before": before, "after": after})
         return Exit.ok
     where = shown_address(store)
     if not after.shared:
-        print_line(f"{where} is a file of one machine, with schema {after.number}: opening it brings it up to date")
+        print_line(
+            f"{where} is a file of one machine, with schema {after.number}: opening it brings it up to date"
+        )
         print_line("as a whole, and there is nothing to finish.")
         return Exit.ok
     if wanted.dry_run:

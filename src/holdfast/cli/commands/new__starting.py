@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast._version import __version__
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import print_note, print_json, print_line
+from holdfast.cli.output.screen import print_json, print_line, print_note
 from holdfast.errors import InputError
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*")

@@ -12,7 +12,7 @@ from holdfast.app.holdfast import Holdfast
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import clock_time, command
-from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
 from holdfast.errors import InputError, NotFoundError
 from holdfast.holds.notify.channel import Channel, send_notice
 from holdfast.holds.notify.deliverer import Deliverer

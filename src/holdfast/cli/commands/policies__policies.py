@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
 from holdfast.errors import InputError
 from holdfast.holds.policies.parse import read_plain, read_policy
 from holdfast.holds.policies.policy import Policy
@@ -37,7 +37,9 @@ def check_policies(files: list[str], *, json: bool) -> Exit:
     found: list[dict[str, Any]] = []
     for file in files:
         try:
-            found.append({"file": file, "problems": [], "rules": [_rule_json(r) for r in read_policy(file).rules]})
+            found.append(
+                {"file": file, "problems": [], "rules": [_rule_json(r) for r in read_policy(file).rules]}
+            )
         except InputError as error:
             problems = error.facts.get("problems") or [error.message]
             found.append({"file": file, "problems": problems, "error": error.message})
@@ -88,7 +90,9 @@ async def save_policy(file: str, by: str, tenant: str | None, *, store: str | No
         print_json({"name": kept.name, "revision": kept.revision})
     else:
         print_line(f"Policy {kept.name} is in the store, revision {kept.revision}.")
-        print_note('It is in force where a house is opened with policies="store", or HOLDFAST_POLICIES=store.')
+        print_note(
+            'It is in force where a house is opened with policies="store", or HOLDFAST_POLICIES=store.'
+        )
     return Exit.ok
 
 

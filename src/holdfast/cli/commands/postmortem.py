@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_note, print_json, print_raw
+from holdfast.cli.output.screen import print_json, print_note, print_raw
 from holdfast.errors import InputError
 from holdfast.reports.formats import renderer
 from holdfast.reports.postmortem import Postmortem, build_postmortem

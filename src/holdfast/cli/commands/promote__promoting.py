@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import PATIENCE, print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import PATIENCE, print_json, print_line, print_note, print_table
 from holdfast.errors import InputError
-from holdfast.runs.transfer.promote import PromoteResult, PromoteProgress, Survey, promote, survey, undo
+from holdfast.runs.transfer.promote import PromoteProgress, PromoteResult, Survey, promote, survey, undo
 from holdfast.store.copy import WorkerLeases
 from holdfast.types.duration import DurationError, parse_duration
 
@@ -129,10 +129,14 @@ def _print_survey(found: Survey, *, json: bool) -> Exit:
         return Exit.ok
     print_table(("table", "rows"), [(name, f"{count:,}") for name, count in found.tables.items() if count])
     print_line(f"{_count(rows, 'row')} would move from {found.source} to {found.target}.")
-    print_line(f"About {max(seconds, 1):,.0f} s, at the {MEASURED:,} rows a second that we measured on two cores.")
+    print_line(
+        f"About {max(seconds, 1):,.0f} s, at the {MEASURED:,} rows a second that we measured on two cores."
+    )
     if found.held:
         print_line(f"It would wait for {_workers_text(found.held)}.")
     if found.state is not None:
-        print_line(f"A move is under way ({found.state}); the same command without --dry-run goes on with it.")
+        print_line(
+            f"A move is under way ({found.state}); the same command without --dry-run goes on with it."
+        )
     print_note("Nothing was changed.")
     return Exit.ok

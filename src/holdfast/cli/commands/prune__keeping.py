@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_error, print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_error, print_json, print_line, print_note, print_table
 from holdfast.errors import HoldfastError, InputError, RunBusyError
 from holdfast.runs import retention as pruning
 from holdfast.runs.retention import CleanupResult, RetentionItem
@@ -101,7 +101,9 @@ def _confirm(shares: list[RetentionItem], wanted: PruneOptions, *, json: bool) -
     return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
 
 
-async def _prune_shares(service: RunService, shares: list[RetentionItem], retention: Retention, *, quiet: bool) -> CleanupResult:
+async def _prune_shares(
+    service: RunService, shares: list[RetentionItem], retention: Retention, *, quiet: bool
+) -> CleanupResult:
     done = CleanupResult()
     for number, share in enumerate(shares, 1):
         await pruning.apply_item(service, share, retention, done)
@@ -133,7 +135,12 @@ def _print_outcome(
 
 
 def _outcome_json(
-    shares: list[RetentionItem], refused: list[HoldfastError], done: CleanupResult | None, collected: int, *, dry: bool
+    shares: list[RetentionItem],
+    refused: list[HoldfastError],
+    done: CleanupResult | None,
+    collected: int,
+    *,
+    dry: bool,
 ) -> dict[str, Any]:
     return {
         "dry_run": dry,
@@ -144,7 +151,9 @@ def _outcome_json(
     }
 
 
-def _print_summary(shares: list[RetentionItem], done: CleanupResult | None, collected: int, *, dry: bool) -> None:
+def _print_summary(
+    shares: list[RetentionItem], done: CleanupResult | None, collected: int, *, dry: bool
+) -> None:
     if done is None:
         if dry:
             _show(shares)

@@ -80,7 +80,12 @@ def run(
     ] = False,
 ) -> int:
     """Start a run and advance it until it ends or waits. FLOW may be a pipeline: path/to/file.dot."""
-    from holdfast.cli.commands.run__running import OutputOptions, start_detached, refuse_pipeline_options, run_flow
+    from holdfast.cli.commands.run__running import (
+        OutputOptions,
+        refuse_pipeline_options,
+        run_flow,
+        start_detached,
+    )
     from holdfast.cli.options.json_input import read_json
 
     wanted = {
@@ -106,15 +111,23 @@ def run(
         from holdfast.cli.commands.run_directory import ResumeDirectoryOptions, resume_from_directory
         from holdfast.cli.commands.run_pipeline import PipelineOptions
 
-        onward = ResumeDirectoryOptions(resume, flow, force=force, fidelity=resume_fidelity or "", options=options)
+        onward = ResumeDirectoryOptions(
+            resume, flow, force=force, fidelity=resume_fidelity or "", options=options
+        )
         refused = {"--input": input, "--detach": detach or None}
-        return run_async(resume_from_directory(onward, PipelineOptions(**of_pipelines), OutputOptions(store, watch, json), refused))
+        return run_async(
+            resume_from_directory(
+                onward, PipelineOptions(**of_pipelines), OutputOptions(store, watch, json), refused
+            )
+        )
     assert flow is not None
     if flow.lower().endswith((".dot", ".gv")):
         from holdfast.cli.commands.run_pipeline import PipelineOptions, run_file
 
         given, manner = read_json(input, "--input"), OutputOptions(store, watch, json)
-        return run_async(run_file(flow, given, options, PipelineOptions(**of_pipelines), manner, detach=detach))
+        return run_async(
+            run_file(flow, given, options, PipelineOptions(**of_pipelines), manner, detach=detach)
+        )
     more = {"force": force, "resume_fidelity": resume_fidelity}
     refuse_pipeline_options(flow, of_pipelines | more)
     begin = start_detached if detach else run_flow
@@ -167,7 +180,9 @@ def answer(
 
     found = read_json(data, "--data")
     manner = OutputOptions(store, False, json)
-    return run_async(answer_hold(which, decision, data=found, comment=comment, by=by, go_on=resume, manner=manner))
+    return run_async(
+        answer_hold(which, decision, data=found, comment=comment, by=by, go_on=resume, manner=manner)
+    )
 
 
 @app.command(epilog="Example:  holdfast cancel 3fa9c1 --reason 'ordered twice'")

@@ -14,8 +14,8 @@ from holdfast.app.result import Result
 from holdfast.cli.drive import Claimed, drive
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, recall_source, remember_source
-from holdfast.cli.output.results import HOLDS_SHOWN, command, exit_for, hold_json, result_json, print_result
-from holdfast.cli.output.screen import print_note, print_json, print_line
+from holdfast.cli.output.results import HOLDS_SHOWN, command, exit_for, hold_json, print_result, result_json
+from holdfast.cli.output.screen import print_json, print_line, print_note
 from holdfast.cli.output.watch import show_slow_progress, watch
 from holdfast.errors import (
     FlowNotFoundError,
@@ -114,14 +114,14 @@ async def resume_run(
             from holdfast.cli.commands.run_pipeline import PipelineOptions, resume_pipeline
 
             if row.status is RunStatus.failed or breaks:
-                await service.ask_resume(row.id, breaks=breaks, accept_loss=accept_loss)
+                await service.request_resume(row.id, breaks=breaks, accept_loss=accept_loss)
             return await resume_pipeline(service, row, PipelineOptions(**(of_pipeline or {})), manner)
         refuse_pipeline_options(row.flow, of_pipeline or {})
         flow = load_flow(spec or recall_source(manner.store, row.flow, row.version))
-        service.runtime.carry(flow.program())
+        service.runtime.register(flow.program())
         service.runtime.program_for(row.version, row.flow)
         if row.status is RunStatus.failed or breaks:
-            await service.ask_resume(row.id, breaks=breaks, accept_loss=accept_loss)
+            await service.request_resume(row.id, breaks=breaks, accept_loss=accept_loss)
         if spec is not None:
             remember_source(manner.store, flow.program().version, absolute(spec))
         return await _advance(service, flow, row, manner)
@@ -154,7 +154,7 @@ async def _advance(
     created: bool = False,
 ) -> Exit:
     program = flow.program()
-    service.runtime.carry(program)
+    service.runtime.register(program)
     service.runtime.program_for(row.version, row.flow)
     if not manner.json:
         print_note(f"run {row.id}")
@@ -193,7 +193,9 @@ def _print_answer(decided: HoldRow, decision: str, manner: OutputOptions) -> Non
         print_json(hold_json(decided))
         return
     print_line(f"Recorded: {decision!r} for {decided.node!r} of run {decided.run}.")
-    print_note(f"A worker goes on with the run, or you do: {command('resume', decided.run[:8], manner.store)}")
+    print_note(
+        f"A worker goes on with the run, or you do: {command('resume', decided.run[:8], manner.store)}"
+    )
 
 
 _MIN_PREFIX = 6
@@ -259,7 +261,7 @@ async def _cancel_here(service: RunService, row: RunRow, store: str | None) -> R
         program = load_flow(recall_source(store, row.flow, row.version)).program()
     except (FlowNotFoundError, InputError):
         return row  # a worker that carries the flow will do it
-    service.runtime.carry(program)
+    service.runtime.register(program)
     if row.version in service.runtime.programs:
         await drive(service, program, row.id)
     return await service.get(row.id)

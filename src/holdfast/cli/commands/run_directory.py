@@ -10,14 +10,14 @@ import msgspec
 
 from holdfast.attractor import resume
 from holdfast.attractor.export import export_directory
-from holdfast.attractor.prepare import PreparedPipeline, PipelineSource, input_of, prepare_pipeline
+from holdfast.attractor.prepare import PipelineSource, PreparedPipeline, input_of, prepare_pipeline
 from holdfast.attractor.resume import ResumeResult, resume_directory
 from holdfast.cli.commands.run__running import OutputOptions, print_ended
 from holdfast.cli.commands.run_pipeline import PipelineOptions, pipeline_setup, resume_pipeline
 from holdfast.cli.main import Exit
 from holdfast.cli.options.backend import name_for_workers, require_model
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_note, print_json, print_line
+from holdfast.cli.output.screen import print_json, print_line, print_note
 from holdfast.errors import InputError
 from holdfast.runs.service import RunService
 from holdfast.types.status import RunStatus
@@ -56,7 +56,9 @@ class ResumeDirectoryOptions(msgspec.Struct, frozen=True):
     options: dict[str, Any] = {}
 
 
-async def resume_from_directory(onward: ResumeDirectoryOptions, asked: PipelineOptions, manner: OutputOptions, refused: Mapping[str, Any]) -> Exit:
+async def resume_from_directory(
+    onward: ResumeDirectoryOptions, asked: PipelineOptions, manner: OutputOptions, refused: Mapping[str, Any]
+) -> Exit:
     used = [name for name, value in refused.items() if value is not None]
     if used:
         raise InputError(f"{', '.join(used)}: a run that goes on has all it needs.", hint="Leave it out.")
@@ -84,18 +86,22 @@ async def resume_from_directory(onward: ResumeDirectoryOptions, asked: PipelineO
         return await _advance(service, found, asked, manner)
 
 
-async def _advance(service: RunService, found: ResumeResult, asked: PipelineOptions, manner: OutputOptions) -> Exit:
+async def _advance(
+    service: RunService, found: ResumeResult, asked: PipelineOptions, manner: OutputOptions
+) -> Exit:
     row = found.row
     if row is None:
         return _print_already_ended(found, manner)
     if row.status in (RunStatus.completed, RunStatus.cancelled):
         return await print_ended(service, row, manner)
     if found.ready is not None:
-        service.runtime.carry(found.ready.program)
+        service.runtime.register(found.ready.program)
     if row.status is RunStatus.failed:
-        await service.ask_resume(row.id)
+        await service.request_resume(row.id)
     if found.fresh and not manner.json:
-        print_note(f"This store does not know the run of {found.saved.folder}: a new one goes on in its place.")
+        print_note(
+            f"This store does not know the run of {found.saved.folder}: a new one goes on in its place."
+        )
     return await resume_pipeline(service, row, asked, manner)
 
 

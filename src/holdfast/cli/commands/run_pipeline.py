@@ -23,8 +23,8 @@ from holdfast.cli.drive import drive
 from holdfast.cli.main import Exit
 from holdfast.cli.options.backend import backend_asked_for, name_for_workers, require_model
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.results import command, exit_for, result_json, print_holds
-from holdfast.cli.output.screen import print_note, print_json, print_line
+from holdfast.cli.output.results import command, exit_for, print_holds, result_json
+from holdfast.cli.output.screen import print_json, print_line, print_note
 from holdfast.cli.output.watch import follow, watch
 from holdfast.errors import InputError
 from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
@@ -54,7 +54,13 @@ class PipelineOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_file(
-    file: str, context: Any, options: dict[str, Any], asked: PipelineOptions, manner: OutputOptions, *, detach: bool
+    file: str,
+    context: Any,
+    options: dict[str, Any],
+    asked: PipelineOptions,
+    manner: OutputOptions,
+    *,
+    detach: bool,
 ) -> Exit:
     if context is not None and not isinstance(context, dict):
         raise InputError("--input of a pipeline is a JSON object.", hint="Its keys become context values.")
@@ -86,7 +92,9 @@ async def run_file(
         return await _advance(service, ready.program, started[0].run, manner, started)
 
 
-async def resume_pipeline(service: RunService, row: RunRow, asked: PipelineOptions, manner: OutputOptions) -> Exit:
+async def resume_pipeline(
+    service: RunService, row: RunRow, asked: PipelineOptions, manner: OutputOptions
+) -> Exit:
     """`row` has not ended, or has failed and was asked to go on."""
     fittings = pipeline_setup(asked)
     service.runtime.dialects = {**service.runtime.dialects, DIALECT: partial(program_of, fittings=fittings)}
@@ -129,7 +137,13 @@ def _print_detached(row: RunRow, manner: OutputOptions) -> Exit:
 
 
 async def _advance(
-    service: RunService, program: Program, row: RunRow, manner: OutputOptions, claimed: Any, *, created: bool = False
+    service: RunService,
+    program: Program,
+    row: RunRow,
+    manner: OutputOptions,
+    claimed: Any,
+    *,
+    created: bool = False,
 ) -> Exit:
     if not manner.json:
         print_note(f"run {row.id}")
@@ -161,7 +175,9 @@ async def print_pipeline(service: RunService, row: RunRow, result: Result, manne
     return exit_for(result.status)
 
 
-async def _print_stages(service: RunService, row: RunRow, driving: asyncio.Future[Any], *, after: int) -> None:
+async def _print_stages(
+    service: RunService, row: RunRow, driving: asyncio.Future[Any], *, after: int
+) -> None:
     """`after`: what was told by whoever advanced the run before."""
     async for event in follow(service, row.id, driving):
         line = stage_line(event) if event.number > after else ""

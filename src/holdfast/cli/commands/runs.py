@@ -7,7 +7,7 @@ import msgspec
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import is_terminal, print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import is_terminal, print_json, print_line, print_note, print_table
 from holdfast.errors import InputError
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunFilter, RunRow
@@ -33,7 +33,7 @@ class RunListOptions(msgspec.Struct, frozen=True, kw_only=True):
     dead: bool = False
 
     @property
-    def narrows(self) -> bool:
+    def has_filter(self) -> bool:
         return any((self.status, self.flow, self.tenant, self.newer, self.older, self.after, self.dead))
 
 
@@ -47,11 +47,13 @@ async def list_runs(wanted: RunListOptions, *, store: str | None, json: bool) ->
     if json:
         print_json(shown)
     elif not rows:
-        print_line("No runs like that." if wanted.narrows else "No runs.")
+        print_line("No runs like that." if wanted.has_filter else "No runs.")
     else:
         _print_runs(shown, asks, now)
     if len(rows) > len(shown) and not json:
-        print_note(f"There are more: {command('runs', f'--after {shown[-1].id[:8]}{_next_page_command(wanted)}', store)}")
+        print_note(
+            f"There are more: {command('runs', f'--after {shown[-1].id[:8]}{_next_page_command(wanted)}', store)}"
+        )
     return Exit.ok
 
 

@@ -9,10 +9,10 @@ from holdfast.app.holdfast import Holdfast
 from holdfast.app.loader import address_in, is_file, load_flow
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
-from holdfast.cli.output.screen import brief, print_fields, print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import brief, print_fields, print_json, print_line, print_note, print_table
 from holdfast.errors import FlowNotFoundError
 from holdfast.runs.schedules.instants import local
-from holdfast.runs.schedules.plan import SchedulePlan, Schedule
+from holdfast.runs.schedules.plan import Schedule, SchedulePlan
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.duration import format_duration
 from holdfast.types.human_time import human_duration
@@ -61,7 +61,9 @@ async def list_schedules(tenant: str | None, *, store: str | None, json: bool) -
         print_json([_as_json(each) for each in found])
     elif not found:
         print_line("No schedules.")
-        print_note('Make one: holdfast schedules set nightly --flow FILE --cron "0 2 * * *" --zone Europe/Berlin')
+        print_note(
+            'Make one: holdfast schedules set nightly --flow FILE --cron "0 2 * * *" --zone Europe/Berlin'
+        )
     else:
         tenants = len({each.tenant for each in found}) > 1
         heads = ("schedule", *(("tenant",) if tenants else ()), "flow", "when", "next", "last run", "trouble")

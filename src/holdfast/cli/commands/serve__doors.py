@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from holdfast.api.app import ApiSettings, build
 from holdfast.api.auth import authenticator, first_token
 from holdfast.api.auth.host_guard import hosts_for, is_loopback
-from holdfast.api.auth.settings import SignIn, sign_in_from_environment
+from holdfast.api.auth.settings import SignInSettings, sign_in_from_environment
 from holdfast.api.live.hub import close_streams
 from holdfast.api.routes.all import THEMES
 from holdfast.app.holdfast import Holdfast
@@ -21,13 +21,13 @@ class ServerAccess:
     """`app`: what answers. The rest is asked once the store is open."""
 
     def __init__(
-        self, hf: Holdfast, *, host: str, settings: ApiSettings, sign_in: SignIn | None = None
+        self, hf: Holdfast, *, host: str, settings: ApiSettings, sign_in: SignInSettings | None = None
     ) -> None:
         self.hf = hf
         self.host = host
         found = sign_in_from_environment() if sign_in is None else sign_in
         hosts = hosts_for(host, found.public_url or None, settings.hosts)
-        self.auth = authenticator.Door(hf, found, most_form=settings.most_file)
+        self.auth = authenticator.Authenticator(hf, found, most_form=settings.most_file)
         named = msgspec.structs.replace(settings, hosts=hosts)
         self.app: ASGIApp = build(hf, self.auth, named, [*THEMES, mcp_routes])
 
@@ -37,7 +37,7 @@ class ServerAccess:
 
     async def told(self, address: str) -> dict[str, Any]:
         """For programs that start a server, on its one line."""
-        own = await first_token.admit_starter(self.auth, self.host)
+        own = await first_token.add_local_token(self.auth, self.host)
         return {"token": own.token if own else None, "sign_in": await self._sign_in(address)}
 
     async def greeting(self, address: str) -> list[str]:

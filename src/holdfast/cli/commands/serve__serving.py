@@ -14,9 +14,9 @@ import msgspec
 from holdfast.api.app import ApiSettings
 from holdfast.api.auth.settings import read_sign_in
 from holdfast.api.inbound.settings import settings_from_environment as inbound_settings
-from holdfast.api.projector import Projector, Which
-from holdfast.api.readiness import Front, Standing
-from holdfast.api.server import Serving
+from holdfast.api.projector import ProjectionScope, Projector
+from holdfast.api.readiness import ReadinessApp, ServerState
+from holdfast.api.server import HttpServer
 from holdfast.app.flow import Flow
 from holdfast.app.holdfast import Holdfast
 from holdfast.app.loader import address_in, load_flows
@@ -27,7 +27,7 @@ from holdfast.cli.drive import Signals
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source, shown_address
 from holdfast.cli.options.telemetry import start_logging
-from holdfast.cli.output.screen import print_note, print_line, to_json
+from holdfast.cli.output.screen import print_line, print_note, to_json
 from holdfast.errors import SettingsError, StoreError
 from holdfast.integrations.mcp.ask_people_flow import ask_people
 from holdfast.telemetry import log
@@ -52,7 +52,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     roots: tuple[str, ...] = ()
     allow_code: bool = False
     drain: float = 10.0
-    projection: Which = "holds"
+    projection: ProjectionScope = "holds"
     json: bool = False
 
 
@@ -75,10 +75,12 @@ async def _run_server(wanted: ServeOptions) -> Exit:
     async with open_store_for_command(wanted.store, must_exist=False, lease=LEASE, wanted_lease=lease) as hf:
         flows = [flow for _, flow in carried]
         for flow in flows:
-            hf.carry(flow.program())
+            hf.register(flow.program())
         worker = _worker(hf, flows, wanted, options) if wanted.worker else None
         sign_in = read_sign_in(wanted.sign_in) if wanted.sign_in else None
-        door = ServerAccess(hf, host=wanted.host, settings=_settings(wanted, options.get("probe")), sign_in=sign_in)
+        door = ServerAccess(
+            hf, host=wanted.host, settings=_settings(wanted, options.get("probe")), sign_in=sign_in
+        )
         await ServeRunner(hf, door, worker, wanted).live(carried)
     return Exit.ok
 
@@ -107,9 +109,9 @@ class ServeRunner:
         self.door = door
         self.worker = worker
         self.wanted = wanted
-        self.standing = Standing()
-        self.serving = Serving(
-            Front(door.app, self.standing), host=wanted.host, port=wanted.port, drain=wanted.drain
+        self.standing = ServerState()
+        self.serving = HttpServer(
+            ReadinessApp(door.app, self.standing), host=wanted.host, port=wanted.port, drain=wanted.drain
         )
         self._stops = 0
         self._work: asyncio.Task[None] | None = None
@@ -146,7 +148,7 @@ class ServeRunner:
         self.standing.store = await self.hf.open()
         service = await self.hf.service()
         for spec, flow in carried:
-            await service.keep_flow(flow.program())
+            await service.store_flow(flow.program())
             remember_source(self.wanted.store, flow.program().version, address_in(spec, flow))
         await self._greet([flow for _, flow in carried])
         projecting = asyncio.create_task(Projector(service, self.wanted.projection).serve())

@@ -14,13 +14,13 @@ from holdfast.cli.output.results import command, hold_json, print_holds, version
 from holdfast.cli.output.screen import (
     brief,
     busy,
-    print_error,
-    print_drawing,
-    print_fields,
     is_plain,
-    print_note,
+    print_drawing,
+    print_error,
+    print_fields,
     print_json,
     print_line,
+    print_note,
     print_table,
     width,
 )
@@ -228,7 +228,9 @@ def _print_records(records: list[Record], *, everything: bool) -> None:
     heads = ("seq", "time", "record", "node", "visit", "attempt", "effect", "outcome")
     print_table(heads, [_cells(record) for record in shown])
     if len(shown) < len(records):
-        print_note(f"{len(records) - len(shown)} earlier records are left out; --all shows them, --json has them.")
+        print_note(
+            f"{len(records) - len(shown)} earlier records are left out; --all shows them, --json has them."
+        )
 
 
 def _cells(record: Record) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_fields, print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note, print_table
 from holdfast.errors import InputError
 from holdfast.holds.deployments.skills import SkillRegistry, parse_binding
 from holdfast.holds.deployments.version_ranges import is_exact

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.api.auth.authenticator import Door
+from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.first_token import sign_in_address
-from holdfast.api.auth.grants import Grant, rights_of
+from holdfast.api.auth.grants import CredentialGrant, rights_of
 from holdfast.api.auth.sessions import Sessions
 from holdfast.api.auth.settings import sign_in_from_environment
-from holdfast.api.auth.tokens import Token, Tokens
+from holdfast.api.auth.tokens import ApiToken, ApiTokens
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_note, print_json, print_raw, print_line, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_raw, print_table
 from holdfast.errors import InputError
 from holdfast.types.clock import iso, micros
 from holdfast.types.duration import DurationError, parse_duration
@@ -37,11 +37,11 @@ async def create_token(
             "A token without a role or a right may do nothing.",
             hint="Give --role operator, or --right runs:read.",
         )
-    grant = Grant(
+    grant = CredentialGrant(
         subject=subject, tenant=tenant, roles=tuple(roles), rights=rights_of(rights), groups=tuple(groups)
     )
     async with open_store_for_command(store, must_exist=False) as hf:
-        tokens = Tokens(await hf.open())
+        tokens = ApiTokens(await hf.open())
         until = None if expires in (None, "never") else tokens.store.now() + _length(expires)
         token, text = await tokens.create(grant, by="user:local", expires_at=until, note=note_[:200])
         told = _token_json(token, None, tokens.store.now())
@@ -56,9 +56,9 @@ async def create_token(
 async def list_tokens(*, tenant: str | None, every: bool, store: str | None, json: bool) -> Exit:
     """`every`: those that are good no more too."""
     async with open_store_for_command(store, must_exist=True) as hf:
-        tokens = Tokens(await hf.open())
+        tokens = ApiTokens(await hf.open())
         now = tokens.store.now()
-        found = [pair for pair in await tokens.list(tenant) if every or pair[0].is_good(now)]
+        found = [pair for pair in await tokens.list(tenant) if every or pair[0].is_valid(now)]
     told = [_token_json(token, used, now) for token, used in found]
     if json:
         print_json(told)
@@ -71,13 +71,15 @@ async def list_tokens(*, tenant: str | None, every: bool, store: str | None, jso
 
 async def revoke_token(name: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
-        tokens = Tokens(await hf.open())
+        tokens = ApiTokens(await hf.open())
         token = await tokens.revoke(name, by="user:local")
         told = _token_json(token, None, tokens.store.now())
     if json:
         print_json(told)
     else:
-        print_line(f"Token {token.id} of {token.grant.subject} is revoked; servers refuse it within five seconds.")
+        print_line(
+            f"Token {token.id} of {token.grant.subject} is revoked; servers refuse it within five seconds."
+        )
     return Exit.ok
 
 
@@ -87,7 +89,7 @@ async def make_sign_in(
     async with open_store_for_command(store, must_exist=True) as hf:
         settings = sign_in_from_environment()
         where = await sign_in_address(
-            Door(hf, settings),
+            Authenticator(hf, settings),
             settings.public_url or address,
             subject=subject,
             tenant=tenant,
@@ -124,7 +126,7 @@ def _until(until: int | None) -> str:
     return "it does not expire" if until is None else f"good until {iso(until)}"
 
 
-def _token_json(token: Token, used: int | None, now: int) -> dict[str, Any]:
+def _token_json(token: ApiToken, used: int | None, now: int) -> dict[str, Any]:
     grant = token.grant
     return {
         "id": token.id,

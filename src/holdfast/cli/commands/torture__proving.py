@@ -10,10 +10,10 @@ import msgspec
 from holdfast.app.loader import load_flow
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
-from holdfast.cli.output.screen import print_note, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
 from holdfast.errors import InputError, SettingsError
 from holdfast.torture.explorer import Progress, torture
-from holdfast.torture.report import Report, PointVerdict
+from holdfast.torture.report import PointVerdict, Report
 from holdfast.types.duration import DurationError, parse_duration
 
 _SHOWN = 12
@@ -93,7 +93,9 @@ def print_report(report: Report) -> None:
     for line in report.waits:
         print_note(f"The run ends waiting; --decide NODE=DECISION lets it go on. {line}")
     if report.missed:
-        print_note(f"{report.missed} boundaries were not reached again: those runs went another way, undisturbed.")
+        print_note(
+            f"{report.missed} boundaries were not reached again: those runs went another way, undisturbed."
+        )
     asked = sum(1 for verdict in report.verdicts if verdict.doubts)
     if asked:
         print_note(f"At {asked} boundaries a person is asked whether an effect happened (answered for you).")

@@ -15,7 +15,7 @@ from holdfast.cli.commands.run__running import OutputOptions, resume_run
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, recall_source
 from holdfast.cli.output.results import clock_time, command
-from holdfast.cli.output.screen import print_fields, print_note, print_json, print_line
+from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note
 from holdfast.errors import (
     CheckpointCorruptError,
     FlowNotFoundError,
@@ -102,7 +102,7 @@ async def import_run(wanted: ImportOptions, *, store: str | None, json: bool) ->
     async with open_store_for_command(store, must_exist=False) as hf:
         service = await hf.service()
         if program is not None:
-            service.runtime.carry(program)
+            service.runtime.register(program)
         known = await service.store.get_run(parcel.history.run.id) is not None and not wanted.as_new_run
         row = await service.import_run(data, as_new_run=wanted.as_new_run, tenant=wanted.tenant)
     if wanted.resume:

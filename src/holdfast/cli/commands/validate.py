@@ -18,7 +18,11 @@ from holdfast.frontends.dot.handler_kinds import BUILT_IN
 from holdfast.frontends.dot.transforms import prepare
 
 FORMATS = ("text", "json", "sarif")
-_STYLES = {DiagnosticSeverity.error: "red", DiagnosticSeverity.warning: "yellow", DiagnosticSeverity.info: "dim"}
+_STYLES = {
+    DiagnosticSeverity.error: "red",
+    DiagnosticSeverity.warning: "yellow",
+    DiagnosticSeverity.info: "dim",
+}
 
 
 class CheckedFile(msgspec.Struct, frozen=True, kw_only=True):

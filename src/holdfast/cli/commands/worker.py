@@ -214,7 +214,9 @@ async def _run_until_stopped(worker: Worker, *, until_idle: bool) -> None:
         if stops > 1:
             serving.cancel()
             return
-        print_note("Draining: steps that run may finish, then their runs are given back. Once more stops at once.")
+        print_note(
+            "Draining: steps that run may finish, then their runs are given back. Once more stops at once."
+        )
         tasks.append(asyncio.ensure_future(worker.stop()))
 
     tasks: list[asyncio.Future[None]] = []

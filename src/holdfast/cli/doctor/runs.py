@@ -10,7 +10,7 @@ from holdfast.cli.doctor.fleet import served_versions, unserved_runs
 from holdfast.cli.options.flow_sources import Sources
 from holdfast.cli.output.results import version_text
 from holdfast.errors import HoldfastError, KeyMissingError
-from holdfast.runs.driver.load import load, decode_body
+from holdfast.runs.driver.load import decode_body, load
 from holdfast.runs.history.versions import readers_of
 from holdfast.runs.migrate.check import LIVE
 from holdfast.runs.service import RunService

@@ -12,14 +12,14 @@ from holdfast.cli.inbox.form_fields import (
     FILE,
     Field,
     field_named,
+    field_problem,
     hint_of,
     label_of,
     next_field,
     text_of,
     with_value,
-    field_problem,
 )
-from holdfast.cli.inbox.state import Act, Filling, Prompt, InboxState, Step, with_message
+from holdfast.cli.inbox.state import Act, Filling, InboxState, Prompt, Step, with_message
 from holdfast.errors import FormInvalidError
 from holdfast.holds.actions.answers import Submission, needs_input
 from holdfast.types.hold import HoldRow

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from holdfast.cli.inbox.decide import arm, begin, submit_line, save_draft, typed_so_far
-from holdfast.cli.inbox.state import PAGE, VIEWS, Act, Prompt, InboxState, Step, with_message
+from holdfast.cli.inbox.decide import arm, begin, save_draft, submit_line, typed_so_far
+from holdfast.cli.inbox.state import PAGE, VIEWS, Act, InboxState, Prompt, Step, with_message
 from holdfast.holds.permissions.assignees import same_person
 
 _replace = msgspec.structs.replace
@@ -204,7 +204,9 @@ def _viewed(state: InboxState, key: str) -> Step:
         return _to(state, len(state.rows))
     view = VIEWS.get(key)
     if view is None:
-        return with_message(state, "After g: " + ", ".join(f"{key} {name}" for key, name in VIEWS.items())), None
+        return with_message(
+            state, "After g: " + ", ".join(f"{key} {name}" for key, name in VIEWS.items())
+        ), None
     return state, Act(do="load", view=view)
 
 

@@ -60,7 +60,9 @@ def _pill(state: InboxState, width: int) -> list[Line]:
     return [[(cut(f"  {len(state.fresh)} new: n shows them", width), "bold")]]
 
 
-def _card(state: InboxState, row: HoldRow, current: bool, width: int, tall: int, ascii_only: bool) -> list[Line]:
+def _card(
+    state: InboxState, row: HoldRow, current: bool, width: int, tall: int, ascii_only: bool
+) -> list[Line]:
     mark = ">" if current else " "
     chosen = "x" if row.id in state.selected else " "
     sign = (PLAIN_SIGNS if ascii_only else SIGNS).get(row.priority, "")

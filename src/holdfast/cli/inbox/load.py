@@ -138,7 +138,9 @@ class InboxReader:
         return await self.look(state, page.rows[at].id) if page.rows else _replace(state, open=False)
 
     async def _page(self, state: InboxState) -> HoldPage:
-        return await find_holds(self.desk, HoldListOptions(query=state.query, view=state.view, limit=state.limit))
+        return await find_holds(
+            self.desk, HoldListOptions(query=state.query, view=state.view, limit=state.limit)
+        )
 
     async def count(self, state: InboxState) -> InboxState:
         """Those of the other views. What somebody may not see has no figure, nor that nobody asks them."""
@@ -166,12 +168,12 @@ class InboxReader:
         }
         state = merged(state, found, gone)
         if state.sheet is None:
-            return await self._look_again(state, state.rows[state.at].id) if state.rows else state
+            return await self._reload_hold(state, state.rows[state.at].id) if state.rows else state
         keep = state.sheet.row.id if state.open or state.filling else None
         row = keep or (state.rows[state.at].id if state.rows else None)
-        return _replace(state, sheet=None) if row is None else await self._look_again(state, row)
+        return _replace(state, sheet=None) if row is None else await self._reload_hold(state, row)
 
-    async def _look_again(self, state: InboxState, hold: str) -> InboxState:
+    async def _reload_hold(self, state: InboxState, hold: str) -> InboxState:
         """What went to somebody else meanwhile is closed, and not asked for again."""
         try:
             return await self.look(state, hold)

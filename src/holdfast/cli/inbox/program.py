@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.cli.commands.hold_actor import HoldSession, ActorOptions, open_hold_session
+from holdfast.cli.commands.hold_actor import ActorOptions, HoldSession, open_hold_session
 from holdfast.cli.commands.holds__listing import HoldListOptions, list_holds
 from holdfast.cli.inbox.decide import MOVED
 from holdfast.cli.inbox.keys import press
@@ -19,7 +19,7 @@ from holdfast.cli.inbox.service_calls import Actions
 from holdfast.cli.inbox.state import InboxState, with_message
 from holdfast.cli.inbox.terminal import Terminal
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import is_plain, print_note, print_line
+from holdfast.cli.output.screen import is_plain, print_line, print_note
 from holdfast.errors import HoldfastError, InputError, StoreError
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow

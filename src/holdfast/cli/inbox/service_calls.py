@@ -77,7 +77,9 @@ class Actions:
         if shown is not None and shown.id == act.holds[0]:
             body["request_hash"] = shown.request_hash
         done = await self.desk.holds.place(self.desk.actor, act.holds[0], body)
-        state = with_message(_replace(state, filling=None, prompt=None), _decided(done.row, act.decision, state.now))
+        state = with_message(
+            _replace(state, filling=None, prompt=None), _decided(done.row, act.decision, state.now)
+        )
         placed = done.row.placed is not None
         kept = [each for each in state.placed if each != done.row.id]
         state = _replace(
@@ -141,7 +143,9 @@ class Actions:
             placed=tuple(each for each in state.placed if each != row.id),
             decided=max(state.decided - 1, 0),
         )
-        state = with_message(await self.reader.refresh(state), f"Taken back: {_short(row)}. It is your draft.")
+        state = with_message(
+            await self.reader.refresh(state), f"Taken back: {_short(row)}. It is your draft."
+        )
         ids = [each.id for each in state.rows]
         return (
             await self.reader.look(_replace(state, at=ids.index(row.id)), row.id) if row.id in ids else state
@@ -208,7 +212,9 @@ class Actions:
         told_so = "Not watched any more." if off else "Watched: g w shows it, whoever decides."
         return await self._each(state, act, lambda hold: mark(self.desk.actor, hold), told_so)
 
-    async def _each(self, state: InboxState, act: Act, do: Callable[[str], Awaitable[Any]], said: str) -> InboxState:
+    async def _each(
+        self, state: InboxState, act: Act, do: Callable[[str], Awaitable[Any]], said: str
+    ) -> InboxState:
         for hold in act.holds:
             await do(hold)
         many = f" ({len(act.holds)} holds)" if len(act.holds) > 1 else ""

@@ -13,7 +13,7 @@ from holdfast.app.result import Result
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import shown_address
 from holdfast.cli.output.forms import KEY, form_lines, sample_data
-from holdfast.cli.output.screen import brief, print_fields, print_note, print_line
+from holdfast.cli.output.screen import brief, print_fields, print_line, print_note
 from holdfast.types.clock import to_datetime
 from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow

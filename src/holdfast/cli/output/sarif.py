@@ -11,7 +11,11 @@ from holdfast._version import __version__
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_LEVELS: Final = {DiagnosticSeverity.error: "error", DiagnosticSeverity.warning: "warning", DiagnosticSeverity.info: "note"}
+_LEVELS: Final = {
+    DiagnosticSeverity.error: "error",
+    DiagnosticSeverity.warning: "warning",
+    DiagnosticSeverity.info: "note",
+}
 
 
 def sarif_log(diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:

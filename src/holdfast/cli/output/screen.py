@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text as RichText
 
-    from holdfast.drawing import TextSpan, TextDrawing
+    from holdfast.drawing import TextDrawing, TextSpan
 
 _STYLES = {
     "completed": "green",
@@ -59,7 +59,7 @@ PATIENCE = 2.0
 def clean_text(text: str) -> str:
     """Without secrets, and without what makes a terminal move, recolour or reverse what it shows: prompts,
     errors and live output come from models and strangers, and people decide by what they read."""
-    return show_invisible(redactor.hide(text)).translate(_CONTROLS)
+    return show_invisible(redactor.redact(text)).translate(_CONTROLS)
 
 
 def print_error(text: str) -> None:

@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.cli.output.screen import clean_text, is_plain, is_terminal, print_note, style_of, print_table, width
+from holdfast.cli.output.screen import (
+    clean_text,
+    is_plain,
+    is_terminal,
+    print_note,
+    print_table,
+    style_of,
+    width,
+)
 from holdfast.drawing.labels import columns, shortened
 from holdfast.reports.run_graph import waiting_text
 from holdfast.runs.history.visits import NodeVisit, Visits

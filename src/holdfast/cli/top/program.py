@@ -65,7 +65,7 @@ class Top:
         try:
             while True:
                 await asyncio.sleep(self._every)
-                await self._look_once()
+                await self._refresh_once()
                 self._heard.put_nowait(_LOOKED)
         except Exception:
             self._heard.put_nowait(
@@ -73,7 +73,7 @@ class Top:
             )  # nothing more would be seen: it is told when the screen is given back
             raise
 
-    async def _look_once(self) -> None:
+    async def _refresh_once(self) -> None:
         try:
             self._seen, self._said = await take_snapshot(self._store), ""
         except HoldfastError as error:

@@ -12,7 +12,7 @@ from holdfast.client import models
 from holdfast.client.aio.pages import AsyncPages
 from holdfast.client.aio.streaming import AsyncEventStream
 from holdfast.client.problems import StillRunningError
-from holdfast.client.retrying import is_passing
+from holdfast.client.retrying import is_transient
 from holdfast.errors import HoldfastError
 from holdfast.types.status import ENDED
 
@@ -24,7 +24,7 @@ AT_ONCE = 20.0
 FIRST = 0.25
 LONGEST = 2.0
 """Seconds between two looks at a run that waits for a person, which no request can wait for."""
-AGAIN = 0.5
+RETRY_SECONDS = 0.5
 """Seconds until a server that is away is asked again."""
 
 
@@ -84,7 +84,7 @@ class AsyncRun:
             if found.status in ENDED or (waits and not people):
                 return found
             if until is not None and monotonic() >= until:
-                raise self._still(found.status, timeout)
+                raise self._still_running_error(found.status, timeout)
             if waits:
                 await sleep(pause if until is None else max(0.0, min(pause, until - monotonic())))
                 pause = min(pause * 2, LONGEST)
@@ -93,14 +93,14 @@ class AsyncRun:
         """A server that restarts is waited for, as streams do. Raises the error where that does not help."""
         now = monotonic()
         if (
-            not is_passing(error)
+            not is_transient(error)
             or now - away > self._client.patience
             or (until is not None and now >= until)
         ):
             raise error
-        await sleep(AGAIN)
+        await sleep(RETRY_SECONDS)
 
-    def _still(self, status: str, timeout: float | None) -> StillRunningError:
+    def _still_running_error(self, status: str, timeout: float | None) -> StillRunningError:
         return StillRunningError(
             f"run {self.id} is {status} after {timeout or 0:g} seconds.",
             hint="It goes on by itself. Wait longer, or follow it.",

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from anyio import sleep
 
 from holdfast.client.aio.transport import AsyncTransport
-from holdfast.client.frames import Frames, StreamEvent, going_on
-from holdfast.client.library import library, unreachable
+from holdfast.client.frames import EventParser, StreamEvent, resume_request
+from holdfast.client.library import library, unreachable_error
 from holdfast.client.requests import Request
-from holdfast.client.retrying import asked_for, is_passing
+from holdfast.client.retrying import is_transient, requested_wait
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class AsyncEventStream:
         self.last = ""
         self._transport = transport
         self._request = request
-        self._frames = Frames()
+        self._frames = EventParser()
         self._told: deque[StreamEvent] = deque()
         self._response: httpx2.Response | None = None
         self._bytes: AsyncIterator[bytes] | None = None
@@ -70,7 +70,7 @@ class AsyncEventStream:
             await self._ask_again()
             return
         except library().RequestError as error:
-            raise unreachable(error, self._transport.settings, self._request.name) from None
+            raise unreachable_error(error, self._transport.settings, self._request.name) from None
         found = self._frames.feed(chunk)
         self._told.extend(found)
         self._empty = self._empty and not found
@@ -83,7 +83,7 @@ class AsyncEventStream:
             await sleep(self._frames.retry or SOON)
 
     async def _connect(self) -> None:
-        request = going_on(self._request, self._frames.last)
+        request = resume_request(self._request, self._frames.last)
         response = await self._transport.open(request, silence=SILENCE)
         if response.status_code == 204:
             self._over = True
@@ -95,10 +95,10 @@ class AsyncEventStream:
         """Raises the error where waiting does not help, or has not helped for long enough."""
         settings = self._transport.settings
         self._silent_since = self._silent_since or monotonic()
-        if not is_passing(error) or monotonic() - self._silent_since > settings.patience:
+        if not is_transient(error) or monotonic() - self._silent_since > settings.patience:
             raise error
         self._attempt += 1
-        wait = settings.retries.wait(self._attempt, asked_for(error))
+        wait = settings.retries.wait(self._attempt, requested_wait(error))
         await sleep(min(wait, max(self._frames.retry or SOON, settings.retries.longest)))
 
     async def _drop(self) -> None:

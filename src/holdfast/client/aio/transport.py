@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from anyio import sleep
 
-from holdfast.client.library import home_of, library, options, timeout_of, unreachable
+from holdfast.client.library import connection_owner, library, options, timeout_of, unreachable_error
 from holdfast.client.problems import problem_of
 from holdfast.client.requests import Reply, Request
 from holdfast.client.retrying import pause_before
@@ -58,7 +58,7 @@ class AsyncTransport:
                 stream=True,
             )
         except (library().RequestError, library().InvalidURL) as error:
-            raise unreachable(error, self.settings, request.name) from None
+            raise unreachable_error(error, self.settings, request.name) from None
         if response.status_code >= 300:
             raise await self._refusal(request, response)
         return response
@@ -67,7 +67,7 @@ class AsyncTransport:
         try:
             body = await response.aread()
         except library().RequestError as error:
-            raise unreachable(error, self.settings, request.name) from None
+            raise unreachable_error(error, self.settings, request.name) from None
         finally:
             await response.aclose()
         return Reply(status=response.status_code, headers=dict(response.headers), body=body)
@@ -81,7 +81,7 @@ class AsyncTransport:
 
     def _pool(self) -> httpx2.AsyncClient:
         # Connections belong to an event loop; a program may run several, one after the other.
-        home = home_of(library().AsyncClient)
+        home = connection_owner(library().AsyncClient)
         if self._http is not None and self._home is home:
             return self._http
         made: httpx2.AsyncClient = library().AsyncClient(**options(self.settings))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.client import models
 from holdfast.client.problems import StillRunningError
-from holdfast.client.retrying import is_passing
+from holdfast.client.retrying import is_transient
 from holdfast.client.sync.pages import Pages
 from holdfast.client.sync.streaming import EventStream
 from holdfast.errors import HoldfastError
@@ -84,7 +84,7 @@ class Run:
             if found.status in ENDED or (waits and not people):
                 return found
             if until is not None and monotonic() >= until:
-                raise self._still(found.status, timeout)
+                raise self._still_running_error(found.status, timeout)
             if waits:
                 sleep(pause if until is None else max(0.0, min(pause, until - monotonic())))
                 pause = min(pause * 2, LONGEST)
@@ -93,14 +93,14 @@ class Run:
         """A server that restarts is waited for, as streams do. Raises the error where that does not help."""
         now = monotonic()
         if (
-            not is_passing(error)
+            not is_transient(error)
             or now - away > self._client.patience
             or (until is not None and now >= until)
         ):
             raise error
         sleep(AGAIN)
 
-    def _still(self, status: str, timeout: float | None) -> StillRunningError:
+    def _still_running_error(self, status: str, timeout: float | None) -> StillRunningError:
         return StillRunningError(
             f"run {self.id} is {status} after {timeout or 0:g} seconds.",
             hint="It goes on by itself. Wait longer, or follow it.",

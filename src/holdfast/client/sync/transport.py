@@ -7,7 +7,7 @@ from __future__ import annotations
 from time import sleep
 from typing import TYPE_CHECKING
 
-from holdfast.client.library import home_of, library, options, timeout_of, unreachable
+from holdfast.client.library import connection_owner, library, options, timeout_of, unreachable_error
 from holdfast.client.problems import problem_of
 from holdfast.client.requests import Reply, Request
 from holdfast.client.retrying import pause_before
@@ -59,7 +59,7 @@ class Transport:
                 stream=True,
             )
         except (library().RequestError, library().InvalidURL) as error:
-            raise unreachable(error, self.settings, request.name) from None
+            raise unreachable_error(error, self.settings, request.name) from None
         if response.status_code >= 300:
             raise self._refusal(request, response)
         return response
@@ -68,7 +68,7 @@ class Transport:
         try:
             body = response.read()
         except library().RequestError as error:
-            raise unreachable(error, self.settings, request.name) from None
+            raise unreachable_error(error, self.settings, request.name) from None
         finally:
             response.close()
         return Reply(status=response.status_code, headers=dict(response.headers), body=body)
@@ -82,7 +82,7 @@ class Transport:
 
     def _pool(self) -> httpx2.Client:
         # Connections belong to an event loop; a program may run several, one after the other.
-        home = home_of(library().Client)
+        home = connection_owner(library().Client)
         if self._http is not None and self._home is home:
             return self._http
         made: httpx2.Client = library().Client(**options(self.settings))

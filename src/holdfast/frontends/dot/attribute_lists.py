@@ -8,7 +8,7 @@ from holdfast.frontends.dot.lex import BAD, END, NUMBER, STRING, WORD, TokenBuff
 from holdfast.frontends.dot.literals import check_key, value_of
 from holdfast.frontends.dot.scopes import Block
 from holdfast.frontends.dot.syntax_errors import Faults
-from holdfast.frontends.dot.token_reader import TokenReader, SkipError
+from holdfast.frontends.dot.token_reader import SkipError, TokenReader
 from holdfast.frontends.dot.values import Value, as_text
 
 ALIASES: Final = {"node_type": "type", "llm_prompt": "prompt"}

@@ -206,7 +206,9 @@ def child_dotfile(view: RuleContext) -> Iterator[Diagnostic]:
         condition = stage.text("manager.stop_condition")
         for problem in view.reading(condition).all_problems(extended=view.extended):
             message = f"{problem.message}, at column {problem.column} of the stop condition"
-            yield view.at("condition_syntax", DiagnosticSeverity.error, stage, message, key="manager.stop_condition")
+            yield view.at(
+                "condition_syntax", DiagnosticSeverity.error, stage, message, key="manager.stop_condition"
+            )
 
 
 def attribute_known(view: RuleContext) -> Iterator[Diagnostic]:

@@ -58,7 +58,7 @@ class HeaderReader(AttributeReader):
             self.faults.lenient(f"the name {name!r} is no plain name", start, fix=fix)
         return name
 
-    def nothing_more(self) -> None:
+    def require_end(self) -> None:
         while self.kinds[self.at] == ";":
             self.refill()
             self.at += 1

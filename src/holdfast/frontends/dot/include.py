@@ -130,4 +130,6 @@ class Inclusion:
         fix: str,
         key: str = INCLUDE,
     ) -> None:
-        self.diagnostics.append(RuleContext(pipeline).at(rule, DiagnosticSeverity.error, what, message, key=key, fix=fix))
+        self.diagnostics.append(
+            RuleContext(pipeline).at(rule, DiagnosticSeverity.error, what, message, key=key, fix=fix)
+        )

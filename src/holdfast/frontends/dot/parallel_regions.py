@@ -55,18 +55,18 @@ class Regions:
         return frozenset(name for name, kind in self._kinds.items() if kind == "exit")
 
     @cached_property
-    def _knots(self) -> dict[str, list[str]]:
+    def _cycles(self) -> dict[str, list[str]]:
         """For each stage on a circle: all that it goes round with."""
         found = [knot for knot in strongly_connected(self._ways) if len(knot) > 1]
         return {name: knot for knot in found for name in knot}
 
     def _before(self, name: str) -> set[str]:
         """Stages that lead here and can be come to on another way: going there leaves the fan-out."""
-        if name not in self._knots:
+        if name not in self._cycles:
             return set()
         start = self._pipeline.start()
         first = reach([start.id] if start is not None else [], self.following, {name})
-        return first & set(self._knots[name]) - {name}
+        return first & set(self._cycles[name]) - {name}
 
     def _join(self, firsts: Collection[str], cut: Collection[str]) -> str:
         """The nearest fan-in that all branches come to; else the nearest stage that none can avoid."""

@@ -111,7 +111,9 @@ def _edges_out(view: RuleContext, stage: Stage, name: str, out: Collection[str])
             yield view.at("parallel_branches", WARNING, link, message, fix=fix)
 
 
-def _jumps_out(view: RuleContext, stage: Stage, inner: Stage, inside: Collection[str]) -> Iterator[Diagnostic]:
+def _jumps_out(
+    view: RuleContext, stage: Stage, inner: Stage, inside: Collection[str]
+) -> Iterator[Diagnostic]:
     """A goal gate's targets count at the exit, outside of its branch."""
     for key in () if inner.flag("goal_gate") else ("retry_target", "fallback_retry_target"):
         target = inner.text(key)

@@ -12,7 +12,15 @@ from holdfast.frontends.dot.document import Link, Pipeline, SourceLocations, Sta
 from holdfast.frontends.dot.header import NAMES, HeaderReader
 from holdfast.frontends.dot.lex import ARROW, BAD, END, NUMBER, STRING, UNDIRECTED, WORD, TokenBuffer
 from holdfast.frontends.dot.literals import id_of
-from holdfast.frontends.dot.scopes import DEEPEST, MOST_DEFAULTS, Block, Chain, StageDraft, SubgraphScope, SharedAttributes
+from holdfast.frontends.dot.scopes import (
+    DEEPEST,
+    MOST_DEFAULTS,
+    Block,
+    Chain,
+    SharedAttributes,
+    StageDraft,
+    SubgraphScope,
+)
 from holdfast.frontends.dot.source import text_of
 from holdfast.frontends.dot.syntax_errors import Faults, TooManyError
 from holdfast.frontends.dot.token_reader import SkipError
@@ -71,7 +79,7 @@ class _Reader(HeaderReader):
         try:
             name, self._scope.start = self.header()
             self._statements()
-            self.nothing_more()
+            self.require_end()
         except SkipError:
             name = ""
         drafts, shared = self._drafts, SharedAttributes(self.faults.lines)

@@ -19,7 +19,9 @@ def text_of(source: str | bytes, path: str) -> str:
         raise _too_large(path)
     at = text.find("\0")
     if at >= 0:
-        raise unreadable_error("this is no text: it has a NUL character", path, fix=_GIVE_TEXT, place=_place(text, at))
+        raise unreadable_error(
+            "this is no text: it has a NUL character", path, fix=_GIVE_TEXT, place=_place(text, at)
+        )
     return text.removeprefix("\ufeff")
 
 

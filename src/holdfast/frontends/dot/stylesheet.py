@@ -107,7 +107,9 @@ class _Index:
 def parse_stylesheet(text: str) -> Stylesheet:
     """What can be read, and every fault with its offset in the text."""
     if len(text) > LONGEST:
-        return Stylesheet((), (StylesheetProblem(f"the stylesheet has {len(text):,} characters; at most {LONGEST:,}", 0),))
+        return Stylesheet(
+            (), (StylesheetProblem(f"the stylesheet has {len(text):,} characters; at most {LONGEST:,}", 0),)
+        )
     return _Parser(text).sheet()
 
 

@@ -57,7 +57,13 @@ class Faults:
         if (message, place.line) in self._told:
             return
         self._told.add((message, place.line))
-        self._add(LENIENT, DiagnosticSeverity.error if self._strict else DiagnosticSeverity.warning, message, place, fix)
+        self._add(
+            LENIENT,
+            DiagnosticSeverity.error if self._strict else DiagnosticSeverity.warning,
+            message,
+            place,
+            fix,
+        )
         if self._strict and len(self.found) >= MOST_ERRORS:
             raise TooManyError
 
@@ -65,7 +71,9 @@ class Faults:
         if any(one.severity is DiagnosticSeverity.error for one in self.found):
             raise syntax_error_for(sorted(self.found, key=lambda one: (one.place.line, one.place.column)))
 
-    def _add(self, rule: str, severity: DiagnosticSeverity, message: str, place: SourceLocation, fix: str) -> None:
+    def _add(
+        self, rule: str, severity: DiagnosticSeverity, message: str, place: SourceLocation, fix: str
+    ) -> None:
         found = Diagnostic(
             rule=rule, severity=severity, message=message, fix=fix, place=place, path=self._path
         )
@@ -79,9 +87,13 @@ def syntax_error_for(found: Sequence[Diagnostic]) -> PipelineSyntaxError:
     return PipelineSyntaxError("\n".join(errors + more), diagnostics=tuple(found))
 
 
-def unreadable_error(message: str, path: str, *, fix: str, place: SourceLocation = NOWHERE) -> PipelineSyntaxError:
+def unreadable_error(
+    message: str, path: str, *, fix: str, place: SourceLocation = NOWHERE
+) -> PipelineSyntaxError:
     """For a text that cannot be read at all."""
-    one = Diagnostic(rule=SYNTAX, severity=DiagnosticSeverity.error, message=message, fix=fix, path=path, place=place)
+    one = Diagnostic(
+        rule=SYNTAX, severity=DiagnosticSeverity.error, message=message, fix=fix, path=path, place=place
+    )
     return syntax_error_for([one])
 
 

@@ -79,7 +79,11 @@ def _transformed(pipeline: Pipeline, transform: AnyTransform, found: list[Diagno
             return made
         problem = f"it answered {type(made).__qualname__}, not a pipeline"
     message = f"the transform {name} failed: {problem}"
-    found.append(RuleContext(pipeline).at("transform", DiagnosticSeverity.error, pipeline, message, fix="mend the transform"))
+    found.append(
+        RuleContext(pipeline).at(
+            "transform", DiagnosticSeverity.error, pipeline, message, fix="mend the transform"
+        )
+    )
     return pipeline
 
 
@@ -97,5 +101,7 @@ def _missing_children(pipeline: Pipeline, files: FileAccess | None) -> list[Diag
                 files.find(name)
         except FileRefusedError as error:
             message = f"{CHILD}: {error.message}"
-            found.append(view.at("child_dotfile", DiagnosticSeverity.warning, what, message, key=CHILD, fix=error.fix))
+            found.append(
+                view.at("child_dotfile", DiagnosticSeverity.warning, what, message, key=CHILD, fix=error.fix)
+            )
     return found

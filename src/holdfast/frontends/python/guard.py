@@ -96,7 +96,9 @@ def _is_guard(given: Any, flow: Collector, node: str) -> TypeGuard[Guard]:
 
 
 def _plan(flow: Collector, node: str, guard: Guard, **rows: tuple[NodeHandler, ...]) -> GuardPlan:
-    effect = DeclarationReader(flow.found.append, node=node).choice(Effect, guard.effect, "effect", Effect.pure)
+    effect = DeclarationReader(flow.found.append, node=node).choice(
+        Effect, guard.effect, "effect", Effect.pure
+    )
     if effect not in REPEATABLE:
         flow.wrong("guard", f"a check runs again after a crash, so its class cannot be {effect}", node=node,
                    fix='declare effect="pure" or effect="read"')  # fmt: skip
@@ -126,7 +128,9 @@ def _function(flow: Collector, node: str, check: Any) -> Check | None:
 
 
 def _check(flow: Collector, node: str, fn: Check) -> NodeHandler:
-    return NodeHandler(fn=fn, is_async=is_coroutine(fn), takes=flow.takes_of(node, fn), code=code_fingerprint(fn))
+    return NodeHandler(
+        fn=fn, is_async=is_coroutine(fn), takes=flow.takes_of(node, fn), code=code_fingerprint(fn)
+    )
 
 
 def _together(checks: list[NodeHandler], on_violation: str) -> NodeHandler:

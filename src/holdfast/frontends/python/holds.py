@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from holdfast.frontends.python.inline import inlined
-from holdfast.frontends.python.policies import Duration, DeclarationReader
+from holdfast.frontends.python.policies import DeclarationReader, Duration
 from holdfast.model.approver_edits import FIELD, KINDS, data_schema, section
 from holdfast.model.forms.compile import SUBMIT, CompiledForm, compile_form
 from holdfast.model.forms.json_schema import sections_of

@@ -16,7 +16,7 @@ from holdfast.model.migration import Migration
 from holdfast.model.program import NodeHandler, Program
 from holdfast.model.secrets import parsed, secret_paths, spelled
 from holdfast.model.state_schema import StateSchema
-from holdfast.model.validate import bound_names, within_subflow, validate
+from holdfast.model.validate import bound_names, validate, within_subflow
 from holdfast.types.status import REPEATABLE
 
 

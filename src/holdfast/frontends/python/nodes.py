@@ -14,7 +14,7 @@ from holdfast.frontends.python.functions import is_coroutine
 from holdfast.frontends.python.guard import Guard, guard_node
 from holdfast.frontends.python.handle import NodeHandle, node_id
 from holdfast.frontends.python.holds import FormOptions, hold_spec
-from holdfast.frontends.python.policies import Duration, Join, DeclarationReader, Retry, retry_classes
+from holdfast.frontends.python.policies import DeclarationReader, Duration, Join, Retry, retry_classes
 from holdfast.model.graph import GuardSpec, InDoubt, Node, NodeKind, TimerSpec, WalkSpec
 from holdfast.model.hold_terms import NAMES, HoldTermsOptions
 from holdfast.model.program import NodeHandler
@@ -131,7 +131,9 @@ class Nodes(Collector):
     def _effect(self, name: str, effect: str | None) -> Effect:
         if effect is None:
             return self.default_effect
-        return DeclarationReader(self.found.append, node=name).choice(Effect, effect, "effect", Effect.external)
+        return DeclarationReader(self.found.append, node=name).choice(
+            Effect, effect, "effect", Effect.external
+        )
 
     def policies(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
         """Fields that nodes of all kinds share."""

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.errors import AnswerInvalidError, ValueTooLargeError
 from holdfast.holds.forms.json_schema import problems_in
 from holdfast.types.hold import HoldRow, Option
-from holdfast.types.text import require_text, clean_text
+from holdfast.types.text import clean_text, require_text
 
 MAX_TEXT: Final = 200
 MAX_COMMENT: Final = 10_000

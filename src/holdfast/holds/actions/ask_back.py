@@ -90,7 +90,9 @@ async def reply(
     return await change(office, actor, hold, "reply", decide)
 
 
-async def drop_question(office: HoldContext, actor: Actor, hold: str, *, question: str | None = None) -> HoldRow:
+async def drop_question(
+    office: HoldContext, actor: Actor, hold: str, *, question: str | None = None
+) -> HoldRow:
     """Take back what was asked: for whoever asked it, and whoever may decide or arrange the hold. Nobody has
     to answer it any more, and the deadline goes on.
 

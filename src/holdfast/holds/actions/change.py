@@ -28,7 +28,7 @@ from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.holds.permissions.check import AGENT_CHANNELS
 from holdfast.types.audit import canonical
-from holdfast.types.hold import HoldChange, HoldRow, Note, ChangeRefusal
+from holdfast.types.hold import ChangeRefusal, HoldChange, HoldRow, Note
 from holdfast.types.terms import Actor
 
 TRIES: Final = 100

@@ -11,7 +11,7 @@ from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.answers import require_comment
 from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.directory.base import Directory
-from holdfast.holds.permissions.actor import Capacity, ActorMemberships, capacity_named, memberships_for
+from holdfast.holds.permissions.actor import ActorMemberships, Capacity, capacity_named, memberships_for
 from holdfast.holds.permissions.assignees import DELEGATED, parse_assignee, person_key, route
 from holdfast.holds.permissions.check import PermissionFacts, PermissionVerdict, can, require
 from holdfast.holds.permissions.past import permission_facts
@@ -24,7 +24,7 @@ from holdfast.types.text import require_text
 
 if TYPE_CHECKING:
     from holdfast.holds.actions.rate_limit import Pace
-    from holdfast.holds.forms.attachments import Scan, AttachmentStore
+    from holdfast.holds.forms.attachments import AttachmentStore, Scan
     from holdfast.holds.policies.guardrails import Guardrails
 
 # What moves a hold from one to another, as the audit has it.
@@ -139,7 +139,9 @@ class HoldContext:
         past = await permission_facts(self.store, self.deployments, row, now)
         return can(standing, action, row, now, past).allowed
 
-    async def _was_theirs(self, standing: ActorMemberships, action: str, row: HoldRow, now: int, past: PermissionFacts) -> bool:
+    async def _was_theirs(
+        self, standing: ActorMemberships, action: str, row: HoldRow, now: int, past: PermissionFacts
+    ) -> bool:
         """Whether they could have done it before it was reassigned or escalated."""
         if row.epoch <= 1:
             return False

@@ -46,7 +46,9 @@ async def reassign(
     return await change(office, actor, hold, "reassign", decide)
 
 
-async def _require_target(office: HoldContext, row: HoldRow, target: Assignee, permit: Permit, now: int) -> None:
+async def _require_target(
+    office: HoldContext, row: HoldRow, target: Assignee, permit: Permit, now: int
+) -> None:
     if target.type == UNROUTED and not office.ask(permit, "unroute", row, now).allowed:
         raise InputError(
             f"nobody is to decide hold {row.id}: {target.reason or 'no assignee is named'}.",

@@ -142,7 +142,9 @@ async def _with_files(office: HoldContext, row: HoldRow, resolution: dict[str, A
 # ---------------------------------------------------------------------- the same again
 
 
-async def is_replay(office: HoldContext, actor: Actor, row: HoldRow, said: Submission, terms: ResolveConditions) -> bool:
+async def is_replay(
+    office: HoldContext, actor: Actor, row: HoldRow, said: Submission, terms: ResolveConditions
+) -> bool:
     """Whether this very request was taken before (RS-6). Raises KeyReusedError for a key of another one, and
     InputError for one that is none."""
     if terms.idempotency_key is not None:

@@ -16,7 +16,7 @@ from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.audit_entries import PLACED, TAKEN_BACK, entry, event
 from holdfast.holds.actions.change import change, draft_note
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.resolve import ResolveResult, ResolveConditions, consider, is_replay
+from holdfast.holds.actions.resolve import ResolveConditions, ResolveResult, consider, is_replay
 from holdfast.holds.permissions.assignees import same_person
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.hold import HoldChange, HoldRow
@@ -28,7 +28,13 @@ _EMPTY: Final[dict[str, Any]] = {"placed": None, "placed_by": None, "placed_unti
 
 
 async def place(
-    office: HoldContext, actor: Actor, hold: str, said: Submission, terms: ResolveConditions, *, seconds: float | None = None
+    office: HoldContext,
+    actor: Actor,
+    hold: str,
+    said: Submission,
+    terms: ResolveConditions,
+    *,
+    seconds: float | None = None,
 ) -> ResolveResult:
     """Checked as a decision is, and made when the window lapses. At once where the hold has no window
     (`undo` is 0), and where several people vote.

@@ -13,8 +13,8 @@ from holdfast.holds.actions.context import HoldContext, Permit
 from holdfast.holds.actions.reassign import moved
 from holdfast.holds.permissions.actor import names_as
 from holdfast.holds.permissions.approvals import (
-    VoteTally,
     Vote,
+    VoteTally,
     electorate,
     has_voted,
     seats_taken,

@@ -73,7 +73,7 @@ class DelegatedUser:
 
     async def _is_starter(self, own: Deployment, facts: HoldFacts) -> bool:
         held, person = own.delegation, person_behind(facts.started_by)
-        if held is None or person is None or not held.lasts(self.deployments.store.now()):
+        if held is None or person is None or not held.is_active(self.deployments.store.now()):
             return False
         starter = person_key(person)
         known = await capacity_named(starter, facts.tenant, self.directory)

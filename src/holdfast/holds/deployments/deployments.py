@@ -19,7 +19,7 @@ from holdfast.types.clock import micros, to_micros
 from holdfast.types.deployment import Binding, Defaults, Delegation, Deployment, Mode, deployment_id
 from holdfast.types.document import Document
 from holdfast.types.ids import DEFAULT_TENANT, is_id
-from holdfast.types.text import require_text, clean_text
+from holdfast.types.text import clean_text, require_text
 
 KIND = "deployment"
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
@@ -138,14 +138,14 @@ class Deployments:
         found: set[str] = set()
         for each in await self.list(tenant=tenant):
             held = each.delegation
-            if held is not None and held.lasts(now) and person_key(held.to) in people:
+            if held is not None and held.is_active(now) and person_key(held.to) in people:
                 found |= {each.id, each.name}
         return frozenset(found)
 
     async def astray(self, tenant: str, now: int) -> frozenset[str]:
         """The deployments, by id, whose holds for `delegated_user` wait for nobody at present."""
         found = await self.list(tenant=tenant)
-        return frozenset(each.id for each in found if each.delegation and not each.delegation.lasts(now))
+        return frozenset(each.id for each in found if each.delegation and not each.delegation.is_active(now))
 
     # ------------------------------------------------------------------ keeping them
     async def _change(

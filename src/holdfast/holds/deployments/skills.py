@@ -17,7 +17,7 @@ from holdfast.types.deployment import Binding
 from holdfast.types.document import Document
 from holdfast.types.ids import DEFAULT_TENANT
 from holdfast.types.skill import Skill, SkillPin, SkillTool, digest_of, is_changed, pin_of
-from holdfast.types.text import require_text, clean_text
+from holdfast.types.text import clean_text, require_text
 
 KIND = "skill"
 MAX_BYTES = 1 << 20

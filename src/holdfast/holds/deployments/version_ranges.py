@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from holdfast.errors import InputError
-from holdfast.types.text import require_text, clean_text
+from holdfast.types.text import clean_text, require_text
 
 Key = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
 
@@ -23,7 +23,8 @@ def parse_version(text: str) -> str:
     """`1.2.0` or `1.2.0-rc.1`. Raises InputError."""
     if not _VERSION.fullmatch(require_text(text, "the version of a skill")):
         raise InputError(
-            f"{clean_text(repr(text), 80)} is not a version.", hint="Write three numbers: 1.2.0, or 1.2.0-rc.1."
+            f"{clean_text(repr(text), 80)} is not a version.",
+            hint="Write three numbers: 1.2.0, or 1.2.0-rc.1.",
         )
     return text
 

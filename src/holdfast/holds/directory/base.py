@@ -17,7 +17,7 @@ class Away(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     since: int | None = None
     until: int | None = None
 
-    def lasts(self, now: int) -> bool:
+    def is_active(self, now: int) -> bool:
         return (self.since is None or self.since <= now) and (self.until is None or now < self.until)
 
 

@@ -50,7 +50,7 @@ class TenantDirectory:
         person = self.person(ref)
         return [each for each in self.people.values() if person and self._covers(person, each, now)]
 
-    def strangers(self) -> list[str]:
+    def unknown_members(self) -> list[str]:
         """Members and substitutes whom nobody knows: slips of whoever wrote it."""
         named = [name for circle in (*self.groups.values(), *self.roles.values()) for name in circle.members]
         named += [each.away.substitute for each in self.people.values() if each.away]
@@ -58,7 +58,7 @@ class TenantDirectory:
 
     def _covers(self, person: Person, other: Person, now: int) -> bool:
         away = other.away
-        return away is not None and away.lasts(now) and self.person(away.substitute) is person
+        return away is not None and away.is_active(now) and self.person(away.substitute) is person
 
     def _turned(self, circles: Iterable[Circle]) -> dict[str, frozenset[str]]:
         """Person -> the circles they are in."""
@@ -193,7 +193,7 @@ def _book(said: _Tenant, place: str) -> TenantDirectory:
             f"{place}: {', '.join(twice)} is there twice.", hint="A name or an address is one person's."
         )
     book = TenantDirectory(map(_person, said.people), _circles(said.groups), _circles(said.roles))
-    strangers = book.strangers()
+    strangers = book.unknown_members()
     if strangers:
         raise SettingsError(
             f"{place}: {', '.join(strangers)}: a member or substitute who is not among `people`.",

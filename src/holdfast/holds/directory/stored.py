@@ -55,7 +55,7 @@ class TableDirectory:
         found: list[Person] = []
         async for document in self._pages(tenant, AWAY):
             away = msgspec.json.decode(document.body, type=Away)
-            if person and away.lasts(now) and away.substitute == person_key(person.id):
+            if person and away.is_active(now) and away.substitute == person_key(person.id):
                 other = await self.person(tenant, document.name)
                 found += [other] if other is not None else []
         return found

@@ -25,7 +25,14 @@ from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.forms.answer import form_of, invalid
 from holdfast.holds.forms.attached_files import FILE, OPEN, AttachedFile, attached_files, may_have_files
 from holdfast.holds.forms.field_error import FieldValueError
-from holdfast.holds.forms.file_references import MAX_FILE, Field, Reference, file_reference_for, file_field, files_in
+from holdfast.holds.forms.file_references import (
+    MAX_FILE,
+    Field,
+    Reference,
+    file_field,
+    file_reference_for,
+    files_in,
+)
 from holdfast.holds.forms.fill import FieldError
 from holdfast.telemetry import log
 from holdfast.types.audit import canonical

@@ -184,7 +184,9 @@ def _json(field: Field, value: Any) -> Any:
     if "schema" in field:
         problems = problems_in(value, field["schema"])
         if problems:
-            raise FieldValueError("schema", "; ".join(each.removeprefix("data") for each in problems[:5])[:500])
+            raise FieldValueError(
+                "schema", "; ".join(each.removeprefix("data") for each in problems[:5])[:500]
+            )
     return value
 
 

@@ -58,7 +58,10 @@ def _type_of(name: str, data: bytes, media_type: Any) -> str:
     found = sniff_media_type(data)
     if media_type is not None and (not isinstance(media_type, str) or not _MEDIA.fullmatch(media_type)):
         raise FieldValueError("media_type", f"{str(media_type)[:100]!r} is no media type such as image/png")
-    for said, who in ((media_type_for_name(name), f"its name {name!r} says"), (media_type, "it is said to be")):
+    for said, who in (
+        (media_type_for_name(name), f"its name {name!r} says"),
+        (media_type, "it is said to be"),
+    ):
         if said is not None and not agrees(said, found):
             raise FieldValueError("media_type", f"{who} {said}, and its content is {found}")
     return media_type_for_name(name) or media_type or found

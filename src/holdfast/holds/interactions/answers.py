@@ -84,10 +84,14 @@ class FeedbackAnswer(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: str = SYSTEM
 
 
-InteractionAnswer = ApprovalAnswer | ClarificationAnswer | ReviewAnswer | EscalationAnswer | ProgressAnswer | FeedbackAnswer
+InteractionAnswer = (
+    ApprovalAnswer | ClarificationAnswer | ReviewAnswer | EscalationAnswer | ProgressAnswer | FeedbackAnswer
+)
 
 
-def answer_of(kind: str, resolution: Mapping[str, Any], context: Mapping[str, Any] | None = None) -> InteractionAnswer:
+def answer_of(
+    kind: str, resolution: Mapping[str, Any], context: Mapping[str, Any] | None = None
+) -> InteractionAnswer:
     """Of a hold's resolution (`<bind>_result` in a flow) and what was shown with it."""
     read = _READERS.get(kind)
     if read is None:
@@ -128,7 +132,9 @@ def _approved(decision: str, said: dict[str, Any], _context: Mapping[str, Any], 
     )
 
 
-def _clarified(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> ClarificationAnswer:
+def _clarified(
+    decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str
+) -> ClarificationAnswer:
     if decision == FREEFORM:
         return ClarificationAnswer(text=said.get("text"), decided_by=by)
     return ClarificationAnswer(option=decision, decided_by=by)

@@ -15,10 +15,10 @@ from holdfast.holds.interactions import question
 from holdfast.holds.interactions import question as q
 from holdfast.holds.interactions.question import (
     InteractionQuestion,
-    require_known,
     context_section,
     decision_section,
     input_section,
+    require_known,
     shown_facts,
 )
 

@@ -10,9 +10,9 @@ from holdfast.holds.actions.audit_entries import entry, message
 from holdfast.holds.actions.change import change, record_refusal
 from holdfast.holds.actions.conflicts import require_open
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.resolve import ResolveResult, ResolveConditions, resolve
+from holdfast.holds.actions.resolve import ResolveConditions, ResolveResult, resolve
 from holdfast.holds.links.keys import LinkKeys
-from holdfast.holds.links.tokens import Claims, LinkGrant, mint, read, strength_of, claimed_tenant
+from holdfast.holds.links.tokens import Claims, LinkGrant, claimed_tenant, mint, read, strength_of
 from holdfast.holds.timing.reminders import NOTICES
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.ids import HoldId

@@ -57,7 +57,9 @@ def reference_in(token: str) -> ReplyReference:
     return ReplyReference(str(UUID(bytes=raw[:16])), int.from_bytes(raw[16:18], "big"), raw[18:])
 
 
-def require_reply(found: ReplyReference, row: HoldRow, sender: str, keys: Sequence[LinkKey], now: int) -> None:
+def require_reply(
+    found: ReplyReference, row: HoldRow, sender: str, keys: Sequence[LinkKey], now: int
+) -> None:
     """Raises LinkInvalidError where this is not the address that this sender was given for this hold as it
     stands, or its time is over."""
     fits = [hmac.compare_digest(_mac(row, sender, found.day, key), found.mac) for key in keys]

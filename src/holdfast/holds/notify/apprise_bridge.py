@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.errors import SettingsError
-from holdfast.holds.notify.channel import Delivery, ChannelScope
+from holdfast.holds.notify.channel import ChannelScope, Delivery
 from holdfast.holds.notify.mail_text import as_text
 from holdfast.holds.notify.notice import Notice
 from holdfast.types.redaction import redactor

@@ -56,7 +56,7 @@ async def _in_person(store: Store, row: HoldRow, to: Assignee) -> Assignee:
     """A delegated user is whoever that is now (AS-9); an address is as the program wrote it (NO-4)."""
     if to.type == DELEGATED:
         found = await Deployments(store).delegation(row.tenant, to.value)
-        lasts = found is not None and found.lasts(store.now())
+        lasts = found is not None and found.is_active(store.now())
         return parse_assignee(found.to) if found is not None and lasts else Assignee(UNROUTED)
     written = (row.assignee or "").partition(":")[2].strip() or (row.assignee or "").strip()
     if to.type == "user" and same_person(written, to.value):

@@ -13,7 +13,7 @@ from holdfast.holds.timing import reminders
 from holdfast.holds.timing.lookups import SweepLookups
 from holdfast.holds.timing.stored_calendars import Calendars
 from holdfast.store.protocols import Store
-from holdfast.types.hold import HoldChange, HoldRow, ChangeRefusal
+from holdfast.types.hold import ChangeRefusal, HoldChange, HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.outbox import ASKED_BACK, CLOSED, REMINDED, OutboxRow
 from holdfast.types.status import HoldStatus

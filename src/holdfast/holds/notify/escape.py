@@ -23,7 +23,9 @@ _HOST = re.compile(r"(?P<before>(?:https?://|www\.))(?P<host>[^\s/?#:<>\"']+)", 
 
 def clean_text(text: str, limit: int = MAX_TEXT) -> str:
     """Lines of text as they are, with what cannot be seen spelled out and secrets masked, cut at a limit."""
-    plain = redactor.hide(text).encode("utf-8", "replace").decode().replace("\r\n", "\n").replace("\r", "\n")
+    plain = (
+        redactor.redact(text).encode("utf-8", "replace").decode().replace("\r\n", "\n").replace("\r", "\n")
+    )
     plain = _CONTROL.sub(_number, show_invisible(_HOST.sub(_ascii_host, plain)))
     return plain if len(plain) <= limit else f"{plain[:limit]}… ({len(plain):,} characters)"
 

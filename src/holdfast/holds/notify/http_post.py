@@ -15,8 +15,8 @@ from functools import cache
 import msgspec
 
 from holdfast.errors import EgressError
-from holdfast.holds.egress import Egress, Resolve, EgressTarget, address_of, target_of
-from holdfast.holds.notify.channel import Delivery, ChannelScope
+from holdfast.holds.egress import Egress, EgressTarget, Resolve, address_of, target_of
+from holdfast.holds.notify.channel import ChannelScope, Delivery
 from holdfast.holds.notify.escape import one_line
 from holdfast.types.clock import MICROS, Clock, SystemClock, to_micros
 from holdfast.types.redaction import redactor

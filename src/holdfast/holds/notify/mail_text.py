@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from holdfast.holds.notify.escape import for_html, one_line, clean_text
+from holdfast.holds.notify.escape import clean_text, for_html, one_line
 from holdfast.holds.notify.notice import Notice
 
 _STYLE = "font-family: sans-serif; font-size: 15px; line-height: 1.5; color: #1a1a1a; max-width: 40em"

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.holds.notify.escape import one_line, clean_text
+from holdfast.holds.notify.escape import clean_text, one_line
 from holdfast.types import outbox
 from holdfast.types.clock import to_datetime
 from holdfast.types.hold import HoldRow, Option

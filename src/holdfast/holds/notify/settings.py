@@ -51,7 +51,9 @@ class ChannelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def scope(self, *, outcomes: bool) -> ChannelScope:
         told = self.outcomes if self.outcomes is not None else outcomes
-        return ChannelScope(topics=self.topics, assignees=self.assignees, priorities=self.priorities, outcomes=told)
+        return ChannelScope(
+            topics=self.topics, assignees=self.assignees, priorities=self.priorities, outcomes=told
+        )
 
 
 class SmtpSpec(ChannelSpec, frozen=True, kw_only=True, tag="smtp"):

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.holds.notify.channel import Delivery
-from holdfast.holds.notify.escape import for_slack, one_line, clean_text
+from holdfast.holds.notify.escape import clean_text, for_slack, one_line
 from holdfast.holds.notify.http_post import HttpChannel
 from holdfast.holds.notify.notice import Notice
 from holdfast.types.hold import Option

@@ -18,7 +18,7 @@ import msgspec
 
 from holdfast.errors import SettingsError
 from holdfast.holds.directory.base import Directory, Person
-from holdfast.holds.notify.channel import Delivery, ChannelScope
+from holdfast.holds.notify.channel import ChannelScope, Delivery
 from holdfast.holds.notify.escape import one_line
 from holdfast.holds.notify.mail_text import as_html, as_text
 from holdfast.holds.notify.notice import Notice
@@ -65,7 +65,7 @@ def _each_once(addresses: Iterable[str]) -> Sequence[str]:
 
 
 async def _present(person: Person | None, tenant: str, directory: Directory, now: int) -> Person | None:
-    if person is None or person.away is None or not person.away.lasts(now):
+    if person is None or person.away is None or not person.away.is_active(now):
         return person
     return await directory.person(tenant, person.away.substitute) or person
 

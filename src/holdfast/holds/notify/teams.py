@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.holds.notify.channel import Delivery
-from holdfast.holds.notify.escape import one_line, clean_text
+from holdfast.holds.notify.escape import clean_text, one_line
 from holdfast.holds.notify.http_post import HttpChannel
 from holdfast.holds.notify.notice import Notice
 
@@ -30,7 +30,10 @@ def message(notice: Notice) -> dict[str, Any]:
 
 def card(notice: Notice) -> dict[str, Any]:
     """What flows say stands in text runs: text blocks would read it as Markdown."""
-    body = [_text(notice.subject, weight="Bolder", size="Medium"), _text(clean_text(notice.prompt, MAX_PROMPT))]
+    body = [
+        _text(notice.subject, weight="Bolder", size="Medium"),
+        _text(clean_text(notice.prompt, MAX_PROMPT)),
+    ]
     body += [_text(f"{name}: {one_line(value, 300)}", size="Small") for name, value in notice.facts()]
     found: dict[str, Any] = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",

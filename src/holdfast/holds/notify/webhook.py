@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.errors import SettingsError
 from holdfast.holds.egress import Egress
-from holdfast.holds.notify.channel import Delivery, ChannelScope
+from holdfast.holds.notify.channel import ChannelScope, Delivery
 from holdfast.holds.notify.http_post import HttpChannel
 from holdfast.holds.notify.notice import Notice
 from holdfast.types.clock import MICROS, Clock, iso
@@ -99,7 +99,7 @@ def event_of(notice: Notice, now: int) -> dict[str, Any]:
         "flow_name": notice.flow,
         "node_id": notice.node,
         "checkpoint_type": notice.type,
-        "prompt": redactor.hide(notice.prompt),
+        "prompt": redactor.redact(notice.prompt),
         "options": [{"id": option.id, "label": option.label} for option in notice.options],
         "assignee": {"type": notice.assignee.type, "value": notice.assignee.value},
         "priority": notice.priority,

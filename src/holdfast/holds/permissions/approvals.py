@@ -18,7 +18,7 @@ from holdfast.holds.permissions.assignees import UNROUTED, parse_assignee, perso
 from holdfast.holds.permissions.exclusions import PermissionFacts, excludes_circles, exclusion
 from holdfast.types.hold import HoldRow, Option
 from holdfast.types.terms import ApprovalTerms, Assignee
-from holdfast.types.yes_no import approves, approving_answer, refusing_answer, refuses
+from holdfast.types.yes_no import approves, approving_answer, refuses, refusing_answer
 
 REJECT: Final = "reject"
 
@@ -203,7 +203,9 @@ async def electorate(hold: HoldRow, directory: Directory | None, past: Permissio
     return len(set(found)) if hold.terms.approval.distinct_people else len(found)
 
 
-async def _people(seat: Assignee, hold: HoldRow, directory: Directory | None, past: PermissionFacts) -> list[str] | None:
+async def _people(
+    seat: Assignee, hold: HoldRow, directory: Directory | None, past: PermissionFacts
+) -> list[str] | None:
     if seat.type == "user":
         return await _voters((seat.value,), hold, directory, past)
     if directory is None or seat.type not in ("group", "role"):

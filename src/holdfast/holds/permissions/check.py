@@ -15,16 +15,24 @@ from typing import Final
 
 import msgspec
 
-from holdfast.holds.permissions.actor import Capacity, ActorMemberships
+from holdfast.holds.permissions.actor import ActorMemberships, Capacity
 from holdfast.holds.permissions.approvals import rejects, voters_of
 from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, parse_assignee, person_key
-from holdfast.holds.permissions.exclusions import PermissionFacts, actor_capacity, excluded_target, exclusion, starter_of
+from holdfast.holds.permissions.exclusions import (
+    PermissionFacts,
+    actor_capacity,
+    excluded_target,
+    exclusion,
+    starter_of,
+)
 from holdfast.holds.permissions.verdict import PermissionVerdict, by, refused, require
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Assignee
 
 
-def places(standing: ActorMemberships, hold: HoldRow, past: PermissionFacts | None = None) -> tuple[Assignee, ...]:
+def places(
+    standing: ActorMemberships, hold: HoldRow, past: PermissionFacts | None = None
+) -> tuple[Assignee, ...]:
     """All that somebody has, for themselves or for others, where they are not excluded from it."""
     known = past or PermissionFacts()
     return tuple(
@@ -37,7 +45,9 @@ def places(standing: ActorMemberships, hold: HoldRow, past: PermissionFacts | No
     )
 
 
-def place_verdict(standing: ActorMemberships, hold: HoldRow, past: PermissionFacts, *, veto: bool = True) -> PermissionVerdict | None:
+def place_verdict(
+    standing: ActorMemberships, hold: HoldRow, past: PermissionFacts, *, veto: bool = True
+) -> PermissionVerdict | None:
     """Their own place first; then those of the people whom they stand in for. None: they have none.
     `veto`: whether to have one is a place too."""
     seats, no = _seats(hold) if veto else voters_of(hold), None
@@ -62,7 +72,11 @@ def viewer_verdict(standing: ActorMemberships, hold: HoldRow) -> PermissionVerdi
 
 
 def _in_capacity(
-    standing: ActorMemberships, capacity: Capacity, hold: HoldRow, past: PermissionFacts, seats: Iterable[Assignee]
+    standing: ActorMemberships,
+    capacity: Capacity,
+    hold: HoldRow,
+    past: PermissionFacts,
+    seats: Iterable[Assignee],
 ) -> PermissionVerdict:
     """Whoever stands in for somebody inherits the exclusions of both."""
     for each in (actor_capacity(standing), capacity):
@@ -75,7 +89,9 @@ def _in_capacity(
     return _as(capacity, matched)
 
 
-def _as_it_opened(standing: ActorMemberships, capacity: Capacity, hold: HoldRow, past: PermissionFacts) -> Capacity:
+def _as_it_opened(
+    standing: ActorMemberships, capacity: Capacity, hold: HoldRow, past: PermissionFacts
+) -> Capacity:
     """Of the run's starter, only those groups, roles and delegations count that they had when the hold was
     opened; and they stand in for nobody (section 3, rule 11). What is not known does not count."""
     starter = starter_of(hold, past)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.holds.permissions.actor import Capacity, ActorMemberships
+from holdfast.holds.permissions.actor import ActorMemberships, Capacity
 from holdfast.holds.permissions.assignees import parse_assignee, person_key
 from holdfast.types.hold import HoldRow
 from holdfast.types.schedule import person_behind

@@ -103,4 +103,4 @@ async def _astray(deployments: Deployments, row: HoldRow, now: int) -> bool:
     if row.assignee_type != DELEGATED:
         return False
     found = await deployments.delegation(row.tenant, row.assignee_value)
-    return found is None or not found.lasts(now)
+    return found is None or not found.is_active(now)

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.holds.policies.deadlines import deadline, read_on_timeout
 from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of
 from holdfast.holds.policies.load import PolicyLoader
-from holdfast.holds.policies.policy import RuleMatch, Policy, first_match
+from holdfast.holds.policies.policy import Policy, RuleMatch, first_match
 from holdfast.holds.policies.rules import Rule
 from holdfast.holds.policies.select import PolicySelector
 from holdfast.store.protocols import Store

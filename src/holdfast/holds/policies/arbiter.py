@@ -110,7 +110,11 @@ class Arbiter:
             state = OutboxState.dead if message.attempts >= TRIES else OutboxState.waiting
             due = self.store.now() + MICROS * 2**message.attempts
             await self.store.finish_outbox(
-                message.id, attempt=message.attempts, state=state, error=clean_text(str(error), 500), due_at=due
+                message.id,
+                attempt=message.attempts,
+                state=state,
+                error=clean_text(str(error), 500),
+                due_at=due,
             )
             log.warning("hold %s could not be judged: %s", message.hold, error)
             return
@@ -134,7 +138,7 @@ class Arbiter:
 
     async def _leave(self, row: HoldRow, rule: str, why: str) -> None:
         log.info("hold %s stays with people: %s", row.id, why)
-        data = canonical({"rule": rule, "why": clean_text(redactor.hide(why), 500)})
+        data = canonical({"rule": rule, "why": clean_text(redactor.redact(why), 500)})
         note = NewAudit(
             at=self.store.now(), actor=f"policy:{rule}", action=LEFT, hold=row.id, run=row.run, data=data
         )

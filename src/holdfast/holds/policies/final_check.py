@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from holdfast.holds.policies.guardrails import Guardrails
 
 
-async def apply_guardrails(guardrails: Guardrails | None, row: HoldRow, made: HoldChange, by: str) -> HoldChange:
+async def apply_guardrails(
+    guardrails: Guardrails | None, row: HoldRow, made: HoldChange, by: str
+) -> HoldChange:
     """The change with a decision that passes, or turned into the hold's refusal; others as they are.
 
     Raises VetoedError where an approval does not pass and the hold offers no answer that refuses.

@@ -27,7 +27,9 @@ STORED: Final = "store"
 PolicySource = Policy | str | Path
 
 
-def policies_of(given: PolicySource | Iterable[PolicySource] | None, judges: Judges | None = None) -> tuple[Policy, ...]:
+def policies_of(
+    given: PolicySource | Iterable[PolicySource] | None, judges: Judges | None = None
+) -> tuple[Policy, ...]:
     """In order: objects as they are, paths read. Raises PolicyInvalidError and SettingsError."""
     return tuple(
         each if isinstance(each, Policy) else read_policy(each, judges)
@@ -75,7 +77,9 @@ class PolicyConfig(msgspec.Struct, frozen=True, kw_only=True):
         return PolicyRuntime(store, book, guardrails)
 
 
-def policy_config_for(given: PolicySource | Iterable[PolicySource] | None, judges: Judges | None) -> PolicyConfig | None:
+def policy_config_for(
+    given: PolicySource | Iterable[PolicySource] | None, judges: Judges | None
+) -> PolicyConfig | None:
     """None where there are none. Raises PolicyInvalidError and SettingsError."""
     policies, stored = policies_of(given, judges), STORED in _listed(given)
     return PolicyConfig(policies=policies, stored=stored, judges=judges) if policies or stored else None

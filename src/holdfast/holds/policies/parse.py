@@ -135,7 +135,10 @@ class _Reader:
         """A slip in a quorum must not fall back to one person."""
         rungs = plain.get("ladder")
         listed = cast("list[Any]", rungs) if isinstance(rungs, list) else []
-        inner = [("approval", plain.get("approval"), ApprovalTerms), *(("ladder", each, Rung) for each in listed)]
+        inner = [
+            ("approval", plain.get("approval"), ApprovalTerms),
+            *(("ladder", each, Rung) for each in listed),
+        ]
         for field, given, kind in inner:
             known = kind.__struct_fields__
             names = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else ()

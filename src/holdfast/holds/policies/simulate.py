@@ -16,7 +16,7 @@ import msgspec
 from holdfast.holds.policies.apply import apply, is_for_people
 from holdfast.holds.policies.arbiter import UnsureError, answer_for
 from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of_row
-from holdfast.holds.policies.policy import RuleMatch, Policy, first_match
+from holdfast.holds.policies.policy import Policy, RuleMatch, first_match
 from holdfast.holds.policies.select import PolicySelector
 from holdfast.store.protocols import Store
 from holdfast.types.duration import format_duration

@@ -48,7 +48,9 @@ def invalid(name: str, faults: Iterable[PolicyFault]) -> PolicyInvalidError:
     count = "1 problem" if len(listed) == 1 else f"{len(listed)} problems"
     lines = "".join(f"\n  - {clean_text(str(fault), 500)}" for fault in listed)
     return PolicyInvalidError(
-        f"policy {clean_text(name, 80)!r} has {count}:{lines}", hint="Nothing of it is in force.", problems=listed
+        f"policy {clean_text(name, 80)!r} has {count}:{lines}",
+        hint="Nothing of it is in force.",
+        problems=listed,
     )
 
 

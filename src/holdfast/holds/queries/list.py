@@ -65,7 +65,9 @@ async def list_holds(
     found = found if order is None else _replace(found, order=order)
     rows: list[HoldRow] = []
     place: Any = None
-    async for row, at in _visible_rows(office, standing, found, now, after=_read_cursor(cursor), limit=limit + 1):
+    async for row, at in _visible_rows(
+        office, standing, found, now, after=_read_cursor(cursor), limit=limit + 1
+    ):
         if len(rows) == limit:
             return HoldPage(tuple(rows), _cursor(place))
         rows.append(row)
@@ -90,7 +92,9 @@ async def count_holds(
     return total
 
 
-async def iterate_holds(office: HoldContext, actor: Actor, where: HoldFilter, *, most: int) -> AsyncIterator[HoldRow]:
+async def iterate_holds(
+    office: HoldContext, actor: Actor, where: HoldFilter, *, most: int
+) -> AsyncIterator[HoldRow]:
     """All that the actor may see, oldest first, up to `most`."""
     now = office.now()
     standing = await office.standing(actor, now)
@@ -117,7 +121,9 @@ async def _visible_rows(
         after = page[-1][1]
 
 
-async def _shows(office: HoldContext, standing: ActorMemberships, view: HoldListView, row: HoldRow, now: int) -> bool:
+async def _shows(
+    office: HoldContext, standing: ActorMemberships, view: HoldListView, row: HoldRow, now: int
+) -> bool:
     if view.snoozed_by is not None:
         notes = await office.store.hold_notes(row.id, kinds=("snooze",))
         if not any(note.slot == view.snoozed_by and (note.until or 0) > now for note in notes):
@@ -128,7 +134,9 @@ async def _shows(office: HoldContext, standing: ActorMemberships, view: HoldList
 # ---------------------------------------------------------------------- views
 
 
-async def _view(office: HoldContext, standing: ActorMemberships, view: str, where: HoldFilter, now: int) -> HoldListView:
+async def _view(
+    office: HoldContext, standing: ActorMemberships, view: str, where: HoldFilter, now: int
+) -> HoldListView:
     """Holds for a delegated user are as unrouted while the delegation is not in force (AS-9)."""
     found = view_of(standing, view, where, now)
     if view != "unrouted":

@@ -156,7 +156,9 @@ def _breached(row: HoldRow, now: int) -> bool:
 
 def _conflicts(told: Sequence[AuditRow]) -> float | None:
     """Of all that tried to decide, those who came second."""
-    tried = [each for each in told if each.action in ("resolved", "voted") or _refused_status(each) is not None]
+    tried = [
+        each for each in told if each.action in ("resolved", "voted") or _refused_status(each) is not None
+    ]
     return _share(tried, lambda each: _refused_status(each) in (409, 412))
 
 

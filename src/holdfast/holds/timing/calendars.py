@@ -64,7 +64,7 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True):
         """The moment itself where it is open."""
         return next(self._open_from(at))[0]
 
-    def next_loud(self, at: int) -> int:
+    def next_after_quiet(self, at: int) -> int:
         """The first moment from then on that is not in quiet hours."""
         if self.quiet_when_closed:
             return self.next_open(at)

@@ -53,7 +53,7 @@ def next_reminder(row: NewHold, at: int, calendar: Calendar | None = None) -> in
     interval = interval_of(row)
     if interval is None:
         return None
-    return at + interval if calendar is None else calendar.next_loud(at + interval)
+    return at + interval if calendar is None else calendar.next_after_quiet(at + interval)
 
 
 def is_wanted(row: HoldRow, ping: Ping, now: int) -> bool:
@@ -125,7 +125,7 @@ def _due_at(row: HoldRow, now: int, calendar: Calendar | None, snoozed: Sequence
     """The interval counts from the last notice, or from the opening (RE-1)."""
     since = row.notified_at if row.notified_at is not None else row.created_at
     due = max(now, since + (interval_of(row) or 0), *(note.until or 0 for note in snoozed))
-    return due if calendar is None else calendar.next_loud(due)
+    return due if calendar is None else calendar.next_after_quiet(due)
 
 
 def _put_off(row: HoldRow, now: int, until: int | None) -> HoldChange:

@@ -15,7 +15,7 @@ from holdfast.holds.timing.deadlines import after, calendar_name, counts_busines
 from holdfast.holds.timing.stored_calendars import Calendars
 from holdfast.store.protocols import Store
 from holdfast.types.clock import iso
-from holdfast.types.hold import HoldChange, HoldFilter, HoldRow, ChangeRefusal
+from holdfast.types.hold import ChangeRefusal, HoldChange, HoldFilter, HoldRow
 from holdfast.types.status import HoldStatus
 
 PAGE = 500

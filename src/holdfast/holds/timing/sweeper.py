@@ -15,7 +15,7 @@ from holdfast.errors import StoreError, VetoedError
 from holdfast.holds.actions.close import placed_decision_change, placed_is_due
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.policies.final_check import apply_guardrails
-from holdfast.holds.timing.expire import SYSTEM, ExpiryFacts, is_due, expire
+from holdfast.holds.timing.expire import SYSTEM, ExpiryFacts, expire, is_due
 from holdfast.holds.timing.lookups import SweepLookups
 from holdfast.holds.timing.reminders import NOTICES, remind
 from holdfast.holds.timing.stored_calendars import Calendars
@@ -80,9 +80,9 @@ class HoldSweeper:
         Raises StoreError where the store cannot be reached."""
         swept = SweepCounts()
         swept.placed = await self._each(Due.placed, run, self._place, swept)
-        swept.expired = await self._each(Due.expiry, run, self._lapse, swept)
+        swept.expired = await self._each(Due.expiry, run, self._expire, swept)
         swept.reminded = await self._each(Due.reminder, run, self._remind, swept)
-        swept.resumed = await self._each(Due.resume, run, self._tell_again, swept)
+        swept.resumed = await self._each(Due.resume, run, self._wake_run, swept)
         return swept
 
     async def serve(self) -> None:
@@ -152,7 +152,7 @@ class HoldSweeper:
     async def _place(self, row: HoldRow, now: int) -> HoldChange | None:
         return placed_decision_change(row, now) if placed_is_due(row, now) else None
 
-    async def _lapse(self, row: HoldRow, now: int) -> HoldChange | None:
+    async def _expire(self, row: HoldRow, now: int) -> HoldChange | None:
         made = expire(row, now, await self.scout.ahead(row)) if is_due(row, now) else None
         try:
             return None if made is None else await apply_guardrails(self.guardrails, row, made, SYSTEM)
@@ -169,7 +169,7 @@ class HoldSweeper:
             under_way=any(message.topic in NOTICES for message in waiting),
         )
 
-    async def _tell_again(self, row: HoldRow, now: int) -> HoldChange | None:
+    async def _wake_run(self, row: HoldRow, now: int) -> HoldChange | None:
         """The run of a decided hold sleeps, and nothing waits for it: what should have woken it was lost."""
         run = await self.store.get_run(row.run)
         if run is None or run.status not in PARKED or (await self.store.pending(row.run))[1]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 from starlette.requests import Request
 
-from holdfast.api.auth.grants import Grant
+from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.principal import Principal, Right
-from holdfast.api.live.channel import Bell
+from holdfast.api.live.channel import StreamSignal
 from holdfast.api.live.hub import hub_of
 from holdfast.api.problems import HttpError, no_right
-from holdfast.api.routing import Call, Route
+from holdfast.api.routing import ApiCall, Route
 from holdfast.api.settings import ApiSettings
 from holdfast.errors import ForbiddenError
 from holdfast.integrations.mcp.change_signals import poll_then_wait
@@ -46,7 +46,7 @@ def as_agent(principal: Principal) -> Principal:
 
 def agent_here(subject: str, tenant: str = DEFAULT_TENANT) -> Principal:
     """An agent that a person starts on their own machine."""
-    grant = Grant(subject=subject, tenant=tenant, rights=WORKING)
+    grant = CredentialGrant(subject=subject, tenant=tenant, rights=WORKING)
     return as_agent(grant.principal(method="local", credential="", channel=CHANNEL))
 
 
@@ -70,7 +70,7 @@ class McpCaller:
         self.refused = refused
         # Bare: headers of the protocol's own request, such as an Idempotency-Key, are not the route's.
         bare = Request({"type": "http", "method": "POST", "path": "/mcp", "headers": [], "query_string": b""})
-        self.call = Call(bare, self.principal, hf, route, new_id(), settings)
+        self.call = ApiCall(bare, self.principal, hf, route, new_id(), settings)
 
     @property
     def closing(self) -> bool:
@@ -95,7 +95,7 @@ class McpCaller:
         self,
         seconds: float,
         look: Callable[[], Awaitable[T | None]],
-        bell: AbstractAsyncContextManager[Bell],
+        bell: AbstractAsyncContextManager[StreamSignal],
         progress: Progress,
         told: str,
     ) -> T | None:

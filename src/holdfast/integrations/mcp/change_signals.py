@@ -7,15 +7,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from holdfast.api.live.channel import Bell
+from holdfast.api.live.channel import StreamSignal
 from holdfast.api.live.hub import hub_of
-from holdfast.api.routing import Call
+from holdfast.api.routing import ApiCall
 
 T = TypeVar("T")
 
 
 @asynccontextmanager
-async def run_signal(call: Call, run: str) -> AsyncGenerator[Bell]:
+async def run_signal(call: ApiCall, run: str) -> AsyncGenerator[StreamSignal]:
     """Rings with its events. Raises RunNotFoundError."""
     hub, service = hub_of(call.hf), await call.runs()
     channel = hub.join(service, await service.get(run, tenant=call.tenant))
@@ -26,7 +26,7 @@ async def run_signal(call: Call, run: str) -> AsyncGenerator[Bell]:
 
 
 @asynccontextmanager
-async def questions_signal(call: Call) -> AsyncGenerator[Bell]:
+async def questions_signal(call: ApiCall) -> AsyncGenerator[StreamSignal]:
     """Rings with whatever becomes of a hold of the tenant."""
     hub = hub_of(call.hf)
     bell = hub.join_tenant(call.tenant)
@@ -36,7 +36,9 @@ async def questions_signal(call: Call) -> AsyncGenerator[Bell]:
         hub.leave_tenant(call.tenant)
 
 
-async def poll_then_wait(bell: Bell, look: Callable[[], Awaitable[T | None]], seconds: float) -> T | None:
+async def poll_then_wait(
+    bell: StreamSignal, look: Callable[[], Awaitable[T | None]], seconds: float
+) -> T | None:
     """What is seen. Where that is nothing: after a ring, one while it looked too, or so many seconds."""
     ringing = asyncio.ensure_future(bell.wait(seconds))
     try:

@@ -14,17 +14,17 @@ from starlette.types import Message, Receive, Scope, Send
 
 from holdfast.api.auth.principal import Access
 from holdfast.api.problems import HttpError
-from holdfast.api.routing import Call, Routes, read_bytes
+from holdfast.api.routing import ApiCall, Routes, read_bytes
 from holdfast.integrations.mcp.agent import McpCaller
 
 if TYPE_CHECKING:
-    from holdfast.api.auth.authenticator import Door
+    from holdfast.api.auth.authenticator import Authenticator
 
 routes: Final = Routes("mcp", prefix="")
 
 
 @routes.post("/mcp", needs=Access.signed_in, more=(202,), media=("application/json", "text/event-stream"))
-async def speak_mcp(call: Call) -> Response:
+async def speak_mcp(call: ApiCall) -> Response:
     """The Model Context Protocol, for agents: one message of it, answered by one or by a stream of them.
 
     Revisions 2025-03-26 to 2026-07-28, without sessions. It needs a token: no cookie is good here."""
@@ -40,7 +40,7 @@ async def speak_mcp(call: Call) -> Response:
         )  # fmt: skip
     _require_origin(call)
     body = await read_bytes(call.request, call.settings.most_body)
-    door: Door = call.request.app.state.authenticator
+    door: Authenticator = call.request.app.state.authenticator
 
     async def refused(error: HttpError) -> None:
         await door.refused(call.request, call.route.path, call.principal, error, call.request_id)
@@ -50,10 +50,10 @@ async def speak_mcp(call: Call) -> Response:
     return McpResponse(agent, body)
 
 
-def _require_origin(call: Call) -> None:
+def _require_origin(call: ApiCall) -> None:
     """A page elsewhere cannot speak to us from somebody's browser, unless the operator lists it."""
     origin = call.request.headers.get("origin")
-    door: Door = call.request.app.state.authenticator
+    door: Authenticator = call.request.app.state.authenticator
     if origin is not None and origin not in call.settings.origins and not door.same_origin(call.request):
         raise HttpError(403, "This came from another site's page.", code="cross_site")
 

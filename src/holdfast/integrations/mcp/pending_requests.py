@@ -21,19 +21,19 @@ class PendingRequests:
         self._none = asyncio.Event()
         self._none.set()
 
-    def came(self, line: bytes) -> None:
+    def add_request(self, line: bytes) -> None:
         try:
             said = msgspec.json.decode(line, type=dict[str, Any])
         except msgspec.DecodeError:
             return
         if said.get("method") == "notifications/cancelled":
             params = said.get("params")
-            self.went(params.get("requestId") if isinstance(params, dict) else None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+            self.remove_request(params.get("requestId") if isinstance(params, dict) else None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
         elif "method" in said and isinstance(number := said.get("id"), (str, int)):
             self._open[number] = self._open.get(number, 0) + 1
             self._none.clear()
 
-    def went(self, number: Any) -> None:
+    def remove_request(self, number: Any) -> None:
         if not isinstance(number, (str, int)) or number not in self._open:
             return
         self._open[number] -= 1

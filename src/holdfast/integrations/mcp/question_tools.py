@@ -8,8 +8,8 @@ import msgspec
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.problems import HttpError
-from holdfast.api.routes.runs import start
-from holdfast.api.schemas.common import cursor_of, place_in
+from holdfast.api.routes.runs import start_from_request
+from holdfast.api.schemas.common import cursor_of, decode_cursor
 from holdfast.api.schemas.runs import CreateRun
 from holdfast.app.flow import Flow
 from holdfast.errors import FlowInvalidError, HoldNotFoundError, InputError, RunNotFoundError, StateError
@@ -17,16 +17,16 @@ from holdfast.integrations.mcp.agent import McpCaller, Progress
 from holdfast.integrations.mcp.ask_people_flow import NAME
 from holdfast.integrations.mcp.ask_people_flow import ask_people as flow
 from holdfast.integrations.mcp.change_signals import questions_signal, run_signal
-from holdfast.integrations.mcp.question_view import view_unopened, view_question
+from holdfast.integrations.mcp.question_view import view_question, view_unopened
 from holdfast.integrations.mcp.tool_registry import ToolRegistry
 from holdfast.integrations.mcp.tool_schemas import (
     AskPeopleInput,
     CheckAnswerInput,
+    CommentInput,
+    CommentResult,
     ListQuestionsInput,
     McpQuestionList,
     McpQuestionView,
-    CommentInput,
-    CommentResult,
     ReplyInput,
     WithdrawQuestionInput,
 )
@@ -49,11 +49,11 @@ async def ask_people(agent: McpCaller, given: AskPeopleInput, progress: Progress
     people answer; nothing that you can call does. The same idempotency_key asks once."""
     call = agent.call
     asked = _flow_input(given)
-    call.hf.carry(flow.program())
+    call.hf.register(flow.program())
     # A key is one agent's own: what another asked under the same is not theirs to see.
     key = given.idempotency_key and f"ask:{call.actor.id}:{given.idempotency_key}"
     body = CreateRun(flow=NAME, input=asked, idempotency_key=key)
-    run = (await start(call, body)).body
+    run = (await start_from_request(call, body)).body
     service = await call.runs()
     row = await service.get(run.id, tenant=call.tenant)
 
@@ -153,7 +153,7 @@ async def list_questions(agent: McpCaller, given: ListQuestionsInput, progress: 
     status = () if given.status == "any" else (HoldStatus(given.status),)
     own = (agent.call.actor.id,)
     where = HoldFilter(tenant=agent.call.tenant, flow=(NAME,), started_by=own, status=status)
-    after: Any = place_in(given.cursor, list[Any])
+    after: Any = decode_cursor(given.cursor, list[Any])
     page = await people.store.list_holds(where, order=HoldOrder.newest, after=after, limit=given.limit + 1)
     items = [await view_question(agent, row) for row, _ in page[: given.limit]]
     more = len(page) > given.limit
@@ -161,7 +161,9 @@ async def list_questions(agent: McpCaller, given: ListQuestionsInput, progress: 
 
 
 @tools.tool(needs=Right.runs_write, destroys=True, repeats=True)
-async def withdraw_question(agent: McpCaller, given: WithdrawQuestionInput, progress: Progress) -> McpQuestionView:
+async def withdraw_question(
+    agent: McpCaller, given: WithdrawQuestionInput, progress: Progress
+) -> McpQuestionView:
     """Take a question back that you have asked: nobody has to answer it any more. That is no decision.
 
     A question of a run that you have started can be withdrawn too; that run then ends as cancelled."""

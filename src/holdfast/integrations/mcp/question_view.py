@@ -10,7 +10,12 @@ from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.holds import notes_wire
 from holdfast.checkpoint.json_view import jsonable
 from holdfast.integrations.mcp.agent import McpCaller
-from holdfast.integrations.mcp.tool_schemas import LONGEST_WAIT, FollowUpQuestion, McpQuestionView, QuestionComment
+from holdfast.integrations.mcp.tool_schemas import (
+    LONGEST_WAIT,
+    FollowUpQuestion,
+    McpQuestionView,
+    QuestionComment,
+)
 from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import ENDED, HoldStatus
@@ -41,7 +46,11 @@ async def view_question(agent: McpCaller, row: HoldRow) -> McpQuestionView:
         decided_by=row.resolved_by,
         decided_at=moment(row.resolved_at),
         asked_back=asked,
-        comments=[QuestionComment(by=note.by, at=note.at, text=note.text) for note in notes if note.kind == "comment"],
+        comments=[
+            QuestionComment(by=note.by, at=note.at, text=note.text)
+            for note in notes
+            if note.kind == "comment"
+        ],
         page=f"{agent.site}/holds/{row.id}" if agent.site else None,
     )
 

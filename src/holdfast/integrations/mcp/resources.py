@@ -30,7 +30,9 @@ class ResourceTemplate(msgspec.Struct, frozen=True):
 
 
 TEMPLATES: Final = (
-    ResourceTemplate("holdfast://runs/{run}", "run", "Where a run stands, and what it waits for.", Right.runs_read),
+    ResourceTemplate(
+        "holdfast://runs/{run}", "run", "Where a run stands, and what it waits for.", Right.runs_read
+    ),
     ResourceTemplate(
         "holdfast://questions/{id}", "question", "A question to people, and its answer.", Right.holds_read
     ),

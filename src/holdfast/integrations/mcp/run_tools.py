@@ -9,12 +9,12 @@ import msgspec
 from holdfast.api.auth.principal import Right
 from holdfast.api.routes.flows import list_flows as all_flows
 from holdfast.api.routes.runs import cancel_run as cancel
-from holdfast.api.routes.runs import get_run_result, start
+from holdfast.api.routes.runs import get_run_result, start_from_request
 from holdfast.api.routes.runs import list_runs as all_runs
 from holdfast.api.schemas.common import Cursor, Limit, Name, moment
 from holdfast.api.schemas.events import EventWire, event_wire
 from holdfast.api.schemas.flows import FlowWire
-from holdfast.api.schemas.runs import CancelRun, CreateRun, ListRuns, RunResult, Waiting
+from holdfast.api.schemas.runs import CancelRun, CreateRun, ListRuns, ResultQuery, RunResult
 from holdfast.app.flow import is_idle
 from holdfast.errors import FlowNotFoundError
 from holdfast.integrations.mcp.agent import McpCaller, Progress
@@ -129,7 +129,7 @@ async def start_run(agent: McpCaller, given: StartRunInput, progress: Progress) 
     body = CreateRun(
         flow=given.flow, input=given.input, idempotency_key=given.idempotency_key, thread=given.thread
     )
-    made = (await start(agent.call, body)).body
+    made = (await start_from_request(agent.call, body)).body
     return await _wait_until_idle(agent, made.id, given.wait_seconds, progress)
 
 
@@ -177,7 +177,7 @@ async def follow_run(agent: McpCaller, given: FollowRunInput, progress: Progress
 async def get_result(agent: McpCaller, given: GetRunInput, progress: Progress) -> RunResult:
     """What a run came to: its state, artifacts and error. With wait_seconds it waits for that."""
     await _wait_until_idle(agent, given.run, given.wait_seconds, progress)
-    return await get_run_result(agent.call, given.run, Waiting())
+    return await get_run_result(agent.call, given.run, ResultQuery())
 
 
 @tools.tool(needs=Right.runs_write, destroys=True, repeats=True)
@@ -207,7 +207,9 @@ async def run_view(agent: McpCaller, row: RunRow) -> McpRunView:
     service = await agent.call.runs()
     holds = await service.holds(row.id) if row.status is RunStatus.pending_input else []
     waits = [
-        McpPendingQuestion(id=hold.id, question=hold.prompt, assignee=hold.assignee, deadline=moment(hold.expires_at))
+        McpPendingQuestion(
+            id=hold.id, question=hold.prompt, assignee=hold.assignee, deadline=moment(hold.expires_at)
+        )
         for hold in holds
     ]
     return McpRunView(

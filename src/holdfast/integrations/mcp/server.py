@@ -89,7 +89,9 @@ def _described(tool: McpTool) -> types.Tool:
     )
 
 
-async def _call_tool(agent: McpCaller, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+async def _call_tool(
+    agent: McpCaller, ctx: Context, params: types.CallToolRequestParams
+) -> types.CallToolResult:
     """What goes wrong is told as the tool's own error, so that the agent reads what to do about it."""
     tool = TOOLS.get(params.name)
     if tool is None:

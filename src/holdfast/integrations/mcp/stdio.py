@@ -41,7 +41,7 @@ async def serve_stdio(hf: Holdfast, principal: Principal) -> None:
 
 async def _texts(hf: Holdfast, lines: StdinLines, under_way: PendingRequests) -> AsyncIterator[str]:
     async for line in lines:
-        under_way.came(line)
+        under_way.add_request(line)
         yield line.decode("utf-8", "replace")
     # With the end of this the library lets go of whatever is under way.
     if lines.stopped or not await under_way.over(PATIENCE):
@@ -59,7 +59,7 @@ class _ReplyStream:
     async def send(self, item: SessionMessage, /) -> None:
         await self._stream.send(item)
         if isinstance(item.message, (JSONRPCResponse, JSONRPCError)):
-            self._under_way.went(item.message.id)
+            self._under_way.remove_request(item.message.id)
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -11,12 +11,12 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 
-from holdfast.api.live.channel import Bell
+from holdfast.api.live.channel import StreamSignal
 from holdfast.api.live.hub import hub_of
 from holdfast.errors import HoldfastError
 from holdfast.integrations.mcp import resources
 from holdfast.integrations.mcp.agent import BEAT, McpCaller
-from holdfast.integrations.mcp.change_signals import questions_signal, run_signal, poll_then_wait
+from holdfast.integrations.mcp.change_signals import poll_then_wait, questions_signal, run_signal
 
 MOST_FOLLOWED: Final = 100
 """Resources that one stream tells of."""
@@ -37,7 +37,9 @@ async def listen(
             known = {uri: await _watch(agent, uri, stack) for uri in dict.fromkeys(wanted)}
         except HoldfastError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
-        tasks = [asyncio.create_task(_publish_changes(agent, uri, *begun, bus)) for uri, begun in known.items()]
+        tasks = [
+            asyncio.create_task(_publish_changes(agent, uri, *begun, bus)) for uri, begun in known.items()
+        ]
         tasks.append(asyncio.create_task(_end(agent, handler)))
         try:
             return await handler(ctx, params)
@@ -46,18 +48,20 @@ async def listen(
                 task.cancel()
 
 
-async def _watch(agent: McpCaller, uri: str, stack: AsyncExitStack) -> tuple[Bell, str]:
+async def _watch(agent: McpCaller, uri: str, stack: AsyncExitStack) -> tuple[StreamSignal, str]:
     bell = await stack.enter_async_context(_signal_for(agent, uri))
     return bell, await resources.version_of(agent, uri)
 
 
-def _signal_for(agent: McpCaller, uri: str) -> AbstractAsyncContextManager[Bell]:
+def _signal_for(agent: McpCaller, uri: str) -> AbstractAsyncContextManager[StreamSignal]:
     """Raises HoldfastError for what is no address."""
     kind, name = resources.parts_of(uri)
     return run_signal(agent.call, name) if kind == "runs" else questions_signal(agent.call)
 
 
-async def _publish_changes(agent: McpCaller, uri: str, bell: Bell, known: str, bus: InMemorySubscriptionBus) -> None:
+async def _publish_changes(
+    agent: McpCaller, uri: str, bell: StreamSignal, known: str, bus: InMemorySubscriptionBus
+) -> None:
     async def changed() -> str | None:
         try:
             now = await resources.version_of(agent, uri)
@@ -74,5 +78,5 @@ async def _publish_changes(agent: McpCaller, uri: str, bell: Bell, known: str, b
 
 async def _end(agent: McpCaller, handler: ListenHandler) -> None:
     while not agent.closing:
-        await hub_of(agent.hf).farewell.wait(60)
+        await hub_of(agent.hf).closing_signal.wait(60)
     handler.close()

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from opentelemetry.context import attach, detach
 
-from holdfast.engine.messages import SubstepDoubted, HandlerFinished
+from holdfast.engine.messages import HandlerFinished, SubstepDoubted
 from holdfast.errors import LeaseLostError
 from holdfast.integrations.otel.facts import RunEnded, RunStory, StepEnded
 from holdfast.integrations.otel.metrics import OtelMetrics
@@ -74,7 +74,7 @@ class OtelExporter:
 
     # ------------------------------------------------------------------ from the runtime
     def began(self, driver: Driver) -> None:
-        driver.performer = TracedHandlerCall(driver, self._spans)
+        driver.handler_call = TracedHandlerCall(driver, self._spans)
         row, clock = driver.row, driver.runtime.clock
         term = driver.lease.term
         self._note(_Began(row, term, driver.pos.head, driver.graph, driver.sealer, clock.now()))
@@ -136,10 +136,10 @@ class OtelExporter:
         known = self._known[place]
         for record in records:
             for fact in known.story.tell(record):
-                self._tell_fact(known, fact)
+                self._export_fact(known, fact)
             await asyncio.sleep(0)
 
-    def _tell_fact(self, known: _Known, fact: Any) -> None:
+    def _export_fact(self, known: _Known, fact: Any) -> None:
         row = known.began.row
         self._measures.count(row, fact)
         if isinstance(fact, StepEnded):

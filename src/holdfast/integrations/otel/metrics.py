@@ -8,7 +8,7 @@ from typing import Any
 
 from opentelemetry.metrics import Meter
 
-from holdfast.integrations.otel.facts import RunEnded, Fact, HoldOpened, HoldResolved, StepRetried, StepEnded
+from holdfast.integrations.otel.facts import Fact, HoldOpened, HoldResolved, RunEnded, StepEnded, StepRetried
 from holdfast.store.protocols import RunRow, Store
 from holdfast.types.record import RunBatch, SettleAnswer
 

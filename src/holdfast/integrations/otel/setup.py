@@ -54,7 +54,7 @@ def instrument(
         timed: Any = TimedStore(runtime.recorder.store, measures.committed)
         runtime.recorder.store = timed
 
-    (hf.hf if isinstance(hf, Worker) else hf).tell_services(watch)
+    (hf.hf if isinstance(hf, Worker) else hf).on_service(watch)
 
 
 def instrument_from_environment(hf: Holdfast) -> None:

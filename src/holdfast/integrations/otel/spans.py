@@ -18,7 +18,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from holdfast.integrations.otel.facts import RunEnded, Moment, RunStory, StepEnded
+from holdfast.integrations.otel.facts import Moment, RunEnded, RunStory, StepEnded
 from holdfast.integrations.otel.ids import DerivedIds, Key, root_of, segment_of, step_of, trace_id_of, wanted
 from holdfast.model.record_bodies import ErrorInfo
 from holdfast.store.protocols import RunRow

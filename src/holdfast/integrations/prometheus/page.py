@@ -16,11 +16,11 @@ from prometheus_client import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from holdfast.errors import StoreError
-from holdfast.integrations.prometheus.collector import RunMetricsWatch, MeteredStore
+from holdfast.integrations.prometheus.collector import MeteredStore, RunMetricsWatch
 from holdfast.integrations.prometheus.fleet_metrics import AGES, FleetCollector
 from holdfast.integrations.prometheus.worker_metrics import WorkerMetrics
 from holdfast.runs.observer import combine_observers
-from holdfast.runs.worker.health_server import PATIENCE, HealthResponse, Health
+from holdfast.runs.worker.health_server import PATIENCE, Health, HealthResponse
 from holdfast.types.clock import MICROS
 
 if TYPE_CHECKING:

@@ -108,7 +108,10 @@ def _spelling(node: Node) -> tuple[str, int]:
         case AnyOf(operands):
             return " || ".join(spell(each, Precedence.ALL) for each in operands), Precedence.ANY
         case Comparison(operator, left, right):
-            return f"{spell(left, Precedence.NOT)} {operator} {spell(right, Precedence.NOT)}", Precedence.COMPARE
+            return (
+                f"{spell(left, Precedence.NOT)} {operator} {spell(right, Precedence.NOT)}",
+                Precedence.COMPARE,
+            )
         case Choose(test, then, otherwise):
             return f"{spell(test, Precedence.ANY)} ? {spell(then)} : {spell(otherwise)}", Precedence.CHOOSE
         case _:

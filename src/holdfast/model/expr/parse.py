@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.model.expr.errors import ExprSyntaxError
 from holdfast.model.expr.lex import END, LITERAL, NAME, OPERATOR, ExprToken, tokenize
-from holdfast.model.expr.nodes import AllOf, AnyOf, Choose, Comparison, Items, Literal, Name, Node, Not, Precedence
+from holdfast.model.expr.nodes import (
+    AllOf,
+    AnyOf,
+    Choose,
+    Comparison,
+    Items,
+    Literal,
+    Name,
+    Node,
+    Not,
+    Precedence,
+)
 
 if TYPE_CHECKING:
     from holdfast.model.expr.resolve import Path

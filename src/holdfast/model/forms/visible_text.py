@@ -20,7 +20,10 @@ def show_invisible(value: Any) -> Any:
         return value if value.isascii() else _UNSEEN.sub(_number, value)
     if isinstance(value, Mapping):
         pairs = cast("Mapping[Any, Any]", value).items()
-        return {show_invisible(name) if isinstance(name, str) else name: show_invisible(inner) for name, inner in pairs}
+        return {
+            show_invisible(name) if isinstance(name, str) else name: show_invisible(inner)
+            for name, inner in pairs
+        }
     if isinstance(value, (list, tuple)):
         return [show_invisible(inner) for inner in cast("list[Any]", value)]
     return value

@@ -22,7 +22,7 @@ from holdfast.model.snapshot import dump_position
 from holdfast.runs.admission import limits_for_fork
 from holdfast.runs.attachments import inherited_files
 from holdfast.runs.blobs import refs_in
-from holdfast.runs.branch.patch import partitions, apply_patch
+from holdfast.runs.branch.patch import apply_patch, partitions
 from holdfast.runs.events import RunReader, reader_of
 from holdfast.runs.history.checkpoints import FoldedRun, fold_to, resolve
 from holdfast.runs.history.versions import version_at
@@ -75,7 +75,7 @@ async def fork(
     _require_plain(reader, source)
     sealer = reader.sealer
     if reader.exact:
-        await service.keep_flow(program)
+        await service.store_flow(program)
     blobs = apply_patch(program, folded, changes, sealer) if changes else []
     now = service.store.now()
     records, more = _records(program, folded, run, now, sealer, supersede=supersede, changes=changes)

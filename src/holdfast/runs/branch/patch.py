@@ -37,7 +37,9 @@ def partitions(patch: Mapping[str, Any] | None, given: Any) -> dict[str, Any]:
     return changes
 
 
-def apply_patch(program: Program, folded: FoldedRun, changes: dict[str, Any], sealer: RecordCodec) -> list[Blob]:
+def apply_patch(
+    program: Program, folded: FoldedRun, changes: dict[str, Any], sealer: RecordCodec
+) -> list[Blob]:
     """Lay the changes over the root scope. Answers blobs for values too large for a record."""
     blobs: list[Blob] = []
     pos = folded.pos

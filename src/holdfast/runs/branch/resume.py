@@ -36,7 +36,7 @@ async def resume(
     _, seq = await service.standing(row.id, checkpoint)
     if mode == "resume" and seq is None and given is None:
         if row.status in _PARKED:
-            row = await service.ask_resume(row.id, accept_loss=accept_loss)
+            row = await service.request_resume(row.id, accept_loss=accept_loss)
         return row, False
     return await branch(service, row, seq, given=given, supersede=mode == "rewind", key=key, by=by)
 

@@ -17,7 +17,15 @@ from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.context.emit import Emitter
-from holdfast.runs.context.questions import QuestionOptions, Options, Reply, context_of, question, reply_of, storable
+from holdfast.runs.context.questions import (
+    Options,
+    QuestionOptions,
+    Reply,
+    context_of,
+    question,
+    reply_of,
+    storable,
+)
 from holdfast.runs.context.substeps import (
     Numbers,
     SubstepCall,
@@ -159,11 +167,11 @@ class Context:
     @property
     def idempotency_key(self) -> str:
         """Stable over attempts, new after a fork (D-18); the declared template where there is one."""
-        return self._driver.clerk.idempotency_key(self._exec, self._node)
+        return self._driver.context_calls.idempotency_key(self._exec, self._node)
 
     def render(self, text: str) -> str:
         """A template such as `Refund {{order_id}}`, filled from the state that the node sees."""
-        return self._driver.clerk.render(self._exec, text)
+        return self._driver.context_calls.render(self._exec, text)
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -182,13 +190,13 @@ class Context:
     def memory(self) -> NodeMemory:
         """What flows remember beyond one run, as consistent as the node or flow asks for (D-22)."""
         self._at.check_open()
-        return self._driver.clerk.memory_of(self, self._exec, self._node)
+        return self._driver.context_calls.memory_of(self, self._exec, self._node)
 
     @property
     def skills(self) -> RunSkills:
         """Those that the run's deployment binds, in the versions that the run is pinned to: the same from its
         start to its end, wherever it goes on."""
-        return self._driver.clerk.skills
+        return self._driver.context_calls.skills
 
     # Results.
     def artifact(self, name: str, value: Any) -> None:
@@ -196,7 +204,9 @@ class Context:
         self._at.check_open()
         require_text(name, f"the name of an artifact of node {self.node!r}")
         frozen = freeze(value, self._driver.program.adopt, f"artifact {name!r}")
-        self._artifacts.append(("artifacts", name, self._driver.clerk.artifact_op(self._exec, name), frozen))
+        self._artifacts.append(
+            ("artifacts", name, self._driver.context_calls.artifact_op(self._exec, name), frozen)
+        )
 
     async def made(self) -> Mapping[str, Any]:
         """The artifacts of the run as they stand, without those of nodes that have not settled."""
@@ -216,7 +226,7 @@ class Context:
         """The content of a file that somebody attached to a question of this run; `reference` is what its
         field has. Raises NotFoundError for a file of another run."""
         self._at.check_open()
-        return await self._driver.clerk.file(reference)
+        return await self._driver.context_calls.file(reference)
 
     def spent(self, *, tokens: int = 0, cost: float = 0.0) -> None:
         """What this node's work cost; summed into the run's diagnostics. Inside a sub-step it is recorded
@@ -287,13 +297,13 @@ class Context:
             return
         self.flush_chunks()
         kept = freeze(value, self._driver.program.adopt, name)
-        body = SubstepBody(ordinal, name, kept, code=self._driver.clerk.code_of(self._exec))
-        await self._driver.clerk.note_substep(
+        body = SubstepBody(ordinal, name, kept, code=self._driver.context_calls.code_of(self._exec))
+        await self._driver.context_calls.note_substep(
             self._exec,
             self._node,
             body,
             outcome=f"{TURN}{number}",
-            listed=listed and self._driver.clerk.lists_turns(self._exec, self._node),
+            listed=listed and self._driver.context_calls.lists_turns(self._exec, self._node),
         )
 
     @overload
@@ -346,7 +356,7 @@ class Context:
                 manner=manner,
             )
             more = storable(self._at, "context", context_of(manner, self._node.id))
-            self._driver.clerk.ask_inside(self._exec, ordinal, self._numbers.taken, spec, more)
+            self._driver.context_calls.ask_inside(self._exec, ordinal, self._numbers.taken, spec, more)
         return reply_of(await self._answer(ordinal), form, bare=options is None)
 
     async def sleep(self, seconds: float, *, key: str | None = None) -> None:
@@ -364,18 +374,18 @@ class Context:
             return
         if known is None or known.hold not in self._driver.pos.timers:
             self.flush_chunks()
-            self._driver.clerk.sleep_inside(self._exec, self._node, ordinal, seconds)
+            self._driver.context_calls.sleep_inside(self._exec, self._node, ordinal, seconds)
         await self._answer(ordinal)
 
     async def _answer(self, ordinal: str) -> Sub:
         with self.patience:
-            return await self._driver.clerk.wait_answer(self, self._exec, ordinal)
+            return await self._driver.context_calls.wait_answer(self, self._exec, ordinal)
 
     # For `ctx.memory`.
     def take_recorded(self, name: str) -> tuple[str, Any]:
         """The number of this call, and what was recorded for it."""
         self._at.check_open()
-        if self._driver.clerk.consistency(self._exec, self._node) not in RECORDED:
+        if self._driver.context_calls.consistency(self._exec, self._node) not in RECORDED:
             self._lives += 1
             return f"live{self._lives}", None
         ordinal = self._numbers.take(name, None)
@@ -383,8 +393,8 @@ class Context:
         return ordinal, None if known is None else known.value
 
     async def record(self, body: SubstepBody) -> Any:
-        body.code = self._driver.clerk.code_of(self._exec)
-        await self._driver.clerk.note_substep(self._exec, self._node, body, effect="memory")
+        body.code = self._driver.context_calls.code_of(self._exec)
+        await self._driver.context_calls.note_substep(self._exec, self._node, body, effect="memory")
         return body.value
 
     def remember_later(self, memory: Memory) -> None:

@@ -74,4 +74,4 @@ class Emitter:
         at = self._attempt
         if self._chunks and not at.closed:
             items, self._chunks, self._bytes = self._chunks, [], 0
-            at.driver.clerk.note_chunks(at.execution, at.node, items, inside=self._inside)
+            at.driver.context_calls.note_chunks(at.execution, at.node, items, inside=self._inside)

@@ -29,13 +29,13 @@ from holdfast.model.forms.visible_text import show_invisible
 from holdfast.model.graph import HoldSpec
 from holdfast.model.hold_rendering import MAX_SHOWN, UnshowableError
 from holdfast.model.hold_rules import decision_of, read_option
-from holdfast.model.hold_terms import Duration, ParsedTerms, HoldTermsOptions, ask_faults, read_terms
+from holdfast.model.hold_terms import Duration, HoldTermsOptions, ParsedTerms, ask_faults, read_terms
 from holdfast.model.position import Sub
 from holdfast.runs.context.attempt import Attempt
 from holdfast.types.hold import Option
 from holdfast.types.redaction import redactor
 from holdfast.types.terms import HoldTerms
-from holdfast.types.text import require_text, clean_text
+from holdfast.types.text import clean_text, require_text
 from holdfast.types.value import freeze
 
 
@@ -174,7 +174,7 @@ def question(
 
 def _prompt(text: str, node: str) -> str:
     """Raises ValueTooLargeError."""
-    shown = show_invisible(redactor.hide(text))
+    shown = show_invisible(redactor.redact(text))
     size = len(shown.encode())
     if size > MAX_SHOWN:
         raise ValueTooLargeError(
@@ -204,7 +204,9 @@ def _text(what: str, value: str | None, node: str) -> str | None:
 def _schema(attempt: Attempt, schema: Mapping[str, Any]) -> dict[str, Any]:
     where = f"schema of ctx.ask in node {attempt.node.id!r}"
     if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"{where}: {clean_text(repr(schema), 80)} is not a JSON Schema.", hint="Give a dict.")
+        raise InputError(
+            f"{where}: {clean_text(repr(schema), 80)} is not a JSON Schema.", hint="Give a dict."
+        )
     faults = schema_faults(schema)
     if faults:
         lines = "".join(f"\n  - {clean_text(fault, 500)}" for fault in faults)

@@ -92,7 +92,7 @@ class Substeps:
     async def run(self, step: SubstepCall, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         at = self._attempt
         if step.idempotent and "idempotency_key" in inspect.signature(fn).parameters:
-            kwargs["idempotency_key"] = at.driver.clerk.step_key(at.execution, at.node, step.ordinal)
+            kwargs["idempotency_key"] = at.driver.context_calls.step_key(at.execution, at.node, step.ordinal)
         for watch in on_substep:
             fn = watch(fn, step, kwargs.get("idempotency_key"))
         done = asyncio.get_running_loop().create_future()
@@ -102,10 +102,12 @@ class Substeps:
         finally:
             self.running.discard(done)
             done.set_result(None)
-            at.driver.clerk.step_ended()
+            at.driver.context_calls.step_ended()
 
-    async def _perform(self, step: SubstepCall, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        at, clerk = self._attempt, self._attempt.driver.clerk
+    async def _perform(
+        self, step: SubstepCall, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+    ) -> Any:
+        at, clerk = self._attempt, self._attempt.driver.context_calls
         repeatable = step.effect in REPEATABLE
         if not repeatable:
             await clerk.intend_step(at.execution, at.node, step)

@@ -80,7 +80,7 @@ class ContextCalls:
         for execution in driver.pos.execs.values():
             node = driver.node(execution).id
             program = driver.program.at(driver.pos.scopes[execution.scope].graph)
-            if execution.code and not program.goes_on_with(node, execution.code):
+            if execution.code and not program.accepts_code(node, execution.code):
                 raise VersionMismatchError(
                     f"the code of node {node!r} has changed, and visit {execution.visit} of it has "
                     "recorded sub-steps or answers that the old code made.",
@@ -98,7 +98,7 @@ class ContextCalls:
     async def file(self, reference: Any) -> bytes:
         driver = self.driver
         read = driver.runtime.shelf.read_for
-        return await driver.patiently(partial(read, driver.run, driver.row.tenant, reference))
+        return await driver.retry_while_unavailable(partial(read, driver.run, driver.row.tenant, reference))
 
     def lists_turns(self, execution: Exec, node: Node) -> bool:
         """Where the settings list no checkpoints of this node, they list none inside it (D-10)."""
@@ -133,7 +133,7 @@ class ContextCalls:
         intent = execution.step_intents.get(body.ordinal)
         if intent is not None and body.error is None:
             proven = SubstepEvidence(ordinal=body.ordinal, name=body.name, value=body.value, effect=effect)
-            driver.witness.keep(driver.pos.head + 1, intent, proven)
+            driver.late_evidence.keep(driver.pos.head + 1, intent, proven)
         outcome = outcome or ("success" if body.error is None else "fail")
         driver.writer.note(Kind.substep, body, execution, node, outcome=outcome, effect=effect, listed=listed)
         crashpoint("after_substep")
@@ -145,7 +145,7 @@ class ContextCalls:
 
     def step_ended(self) -> None:
         """Perhaps nothing of that handler is under way any more but a question."""
-        if self.driver.underway.answers:
+        if self.driver.handler_tasks.answers:
             self.driver.awake.set()
 
     def note_chunks(self, execution: Exec, node: Node, items: list[tuple[str, Any]], *, inside: bool) -> None:
@@ -188,12 +188,12 @@ class ContextCalls:
             return known
         where = (execution.scope, execution.node, key)
         answer: asyncio.Future[Sub] = driver.loop.create_future()
-        driver.underway.answers[where] = answer
+        driver.handler_tasks.answers[where] = answer
         driver.awake.set()
         try:
             return await answer
         finally:
-            driver.underway.answers.pop(where, None)
+            driver.handler_tasks.answers.pop(where, None)
 
     # Memory.
     def memory_of(self, ctx: Context, execution: Exec, node: Node) -> NodeMemory:

@@ -54,7 +54,7 @@ class Driver:
         self.run: RunId = claim.run.id
         self.pos: Position = loaded.pos
         self.loop = asyncio.get_running_loop()
-        self.sealer = runtime.sealer_of(program)
+        self.sealer = runtime.codec_for(program)
         self.recorder = runtime.recorder
         self.queue = runtime.recorder.open(self.lease, loaded.pos.head, self.lost)
         self.facts = facts_of(claim.run)
@@ -71,13 +71,13 @@ class Driver:
         self.breath = monotonic()
         self.box = DriverInbox(self)
         self.writer = JournalWriter(self, loaded.since_snapshot)
-        self.underway = HandlerTasks(self)
-        self.performer = HandlerCall(self)
-        self.clerk = ContextCalls(self)
-        self.witness = LateEvidence(self)
+        self.handler_tasks = HandlerTasks(self)
+        self.handler_call = HandlerCall(self)
+        self.context_calls = ContextCalls(self)
+        self.late_evidence = LateEvidence(self)
         self.fits = TypedValues(program)
-        self.waiter = DriverWait(self)
-        self.parker = DriverPark(self)
+        self.driver_wait = DriverWait(self)
+        self.driver_park = DriverPark(self)
 
     async def drive(self) -> RunStatus:
         """Until the run ends or waits. Raises LeaseLostError where another worker took it over."""
@@ -87,21 +87,21 @@ class Driver:
             return await self._drive()
         except asyncio.CancelledError:
             if self.is_lost:
-                await asyncio.shield(self.witness.testify())
+                await asyncio.shield(self.late_evidence.report_lost_run())
                 raise self.queue.poison or LeaseLostError(f"run {self.run} is not ours any more") from None
-            await asyncio.shield(self.parker.release())
+            await asyncio.shield(self.driver_park.release())
             raise
         except LeaseLostError:
             self.is_lost = True
-            await self.witness.testify()
+            await self.late_evidence.report_lost_run()
             raise
         except StoreError:
             # Away for longer than we wait. What we know of effects is told when it is back.
-            self.underway.cancel_all_but_effects()
-            self.runtime.testimonies.keep(self.run, await self.witness.known())
+            self.handler_tasks.cancel_all_but_effects()
+            self.runtime.evidence_outbox.keep(self.run, await self.late_evidence.known())
             raise
         finally:
-            await self.underway.stop(set())
+            await self.handler_tasks.stop(set())
             self.recorder.close(self.queue)
             current_node.reset(token)
             # From here on the task is our caller's own: nobody cancels it for what was ours.
@@ -110,28 +110,28 @@ class Driver:
 
     async def _drive(self) -> RunStatus:
         if self.pos.skills:
-            await self.clerk.take_skills()
+            await self.context_calls.take_skills()
         messages = await self.box.first(self.row.inbox_seq)
         clock, writer = self.runtime.clock, self.writer
         while True:
-            if self.is_lost or self.underway.fatal is not None:
-                self.check_ours()
-            self._look_at(messages)
+            if self.is_lost or self.handler_tasks.fatal is not None:
+                self.check_lease()
+            self._check_messages(messages)
             decision = step(self.graph, self.pos, messages, clock.now(), self.fits)
             if writer.write(decision):
                 await self.recorder.committed(self.queue, self.pos.head)
-            if self.clerk.remember_later:
-                await self.clerk.remember(messages)
+            if self.context_calls.remember_later:
+                await self.context_calls.remember(messages)
             if decision.ended:
-                self.parker.leaving = True
+                self.driver_park.leaving = True
                 return await writer.end()
             if self.pos.failing is not None or self.pos.cancelling is not None:
-                messages = await self.waiter.come_to_rest()
+                messages = await self.driver_wait.finish_running()
                 continue
             alone = self._alone(decision)
             messages = await (self._act(decision) if alone is None else self._run_inline(alone))
             if not messages:
-                found = await self.waiter.next()
+                found = await self.driver_wait.next()
                 if isinstance(found, RunStatus):
                     return found
                 messages = found
@@ -143,7 +143,7 @@ class Driver:
                 await asyncio.sleep(0)
                 self.breath = monotonic()
 
-    def _look_at(self, messages: list[Message]) -> None:
+    def _check_messages(self, messages: list[Message]) -> None:
         """What a record cannot hold is a failure of its node; how an effect ended is kept as evidence."""
         pos = self.pos
         for i, message in enumerate(messages):
@@ -152,14 +152,14 @@ class Driver:
                 if execution is None:
                     continue
                 if message.ops or message.output is not None:
-                    messages[i] = message = self.performer.storable(message, execution)
+                    messages[i] = message = self.handler_call.storable(message, execution)
                 if execution.intent >= 0:
-                    self.witness.see(message, pos.head + 1)
+                    self.late_evidence.see(message, pos.head + 1)
 
     def _alone(self, decision: Decision) -> Exec | None:
         """The only one to start, with nothing to wait for besides: no task of its own is needed."""
         starts, pos = decision.starts, self.pos
-        if len(starts) != 1 or self.underway.tasks or pos.holds or pos.timers:
+        if len(starts) != 1 or self.handler_tasks.tasks or pos.holds or pos.timers:
             return None
         if decision.cancels or self.writer.unstarted or self.draining:
             return None
@@ -180,20 +180,20 @@ class Driver:
     async def _act(self, decision: Decision) -> list[Message]:
         """Stop and start what was decided."""
         if decision.cancels:
-            await self.underway.stop({(e.scope, e.node) for e in decision.cancels})
+            await self.handler_tasks.stop({(e.scope, e.node) for e in decision.cancels})
         starts, unstarted = decision.starts, self.writer.unstarted
         if unstarted:
             starts = [e for e in starts if (e.scope, e.node) not in unstarted]
             unstarted.clear()
         if not self.draining:
             for execution in starts:
-                self.underway.spawn(execution)
+                self.handler_tasks.spawn(execution)
         return []
 
     async def _run_inline(self, execution: Exec) -> list[Message]:
         self.inline = execution
         try:
-            message = await self.performer.run(execution)
+            message = await self.handler_call.run(execution)
         except asyncio.CancelledError:
             if not self._was_interrupted():
                 raise
@@ -241,20 +241,20 @@ class Driver:
         """A new one, for what is decided outside the engine's step."""
         return Decision(self.graph, self.pos, self.runtime.clock.now())
 
-    def check_ours(self) -> None:
+    def check_lease(self) -> None:
         if self.is_lost:
             raise LeaseLostError(f"run {self.run} is not ours any more")
-        if self.underway.fatal is not None:
-            raise self.underway.fatal
+        if self.handler_tasks.fatal is not None:
+            raise self.handler_tasks.fatal
 
-    async def patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+    async def retry_while_unavailable(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What may simply be asked again while the store is away: reads, and writes that say the same twice.
         An effect under way elsewhere in this run is not cut short for it."""
         return await retry_while_unavailable(ask, self.queue)
 
     async def lease_margin(self) -> None:
         """An effect is not started on a lease that may lapse under it (D-17)."""
-        if not await self.patiently(partial(self.runtime.safe_margin, self.lease)):
+        if not await self.retry_while_unavailable(partial(self.runtime.safe_margin, self.lease)):
             self.lost()
             raise LeaseLostError(f"run {self.run} is not ours any more")
 
@@ -262,7 +262,7 @@ class Driver:
     def lease_gone(self) -> None:
         """From the heartbeat: the lease is not ours. Where we are about to end or park that is our own doing,
         and where it is not, the write that follows is refused."""
-        if not self.parker.leaving and self.task is not None:
+        if not self.driver_park.leaving and self.task is not None:
             self.lost()
 
     def lost(self) -> None:
@@ -271,18 +271,18 @@ class Driver:
             return
         self.is_lost = True
         self.awake.set()
-        self.underway.cancel_all_but_effects()
+        self.handler_tasks.cancel_all_but_effects()
         if self.task is not None and self.task is not asyncio.current_task() and not self._effect_inline():
             self.task.cancel()
 
     def _effect_inline(self) -> bool:
         return (
             self.inline is not None
-            and any(self.underway.is_effect(key) for key in self.pos.execs)
+            and any(self.handler_tasks.is_effect(key) for key in self.pos.execs)
             and not self.writer.uncalled
         )
 
-    def mail_came(self) -> None:
+    def inbox_changed(self) -> None:
         """From the attendant: somebody told this run something."""
         self.box.urgent = True
         self.awake.set()
@@ -300,7 +300,7 @@ class Driver:
         self.draining = True
         self.awake.set()
 
-    def cool(self) -> None:
+    def evict(self) -> None:
         """The run is not worth its place in memory: it parks, as if nobody had answered for long."""
         if not self.cooled:
             self.cooled = True

@@ -7,7 +7,7 @@ import inspect
 import time
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engine.messages import SubstepDoubted, HandlerFinished
+from holdfast.engine.messages import HandlerFinished, SubstepDoubted
 from holdfast.errors import HoldfastError, InputError, LeaseLostError, NodeTimeoutError, StoreError
 from holdfast.model.graph import Node
 from holdfast.model.operations import check_ops
@@ -94,7 +94,7 @@ class HandlerCall:
         finally:
             if ctx is not None:
                 ctx.close("its attempt has ended")
-                driver.underway.contexts.pop((execution.scope, execution.node), None)
+                driver.handler_tasks.contexts.pop((execution.scope, execution.node), None)
 
     def _no_code(self, node: Node) -> HoldfastError:
         return HoldfastError(
@@ -104,7 +104,7 @@ class HandlerCall:
 
     def _context(self, execution: Exec, node: Node, handler: NodeHandler) -> Context:
         ctx = (Context if handler.is_async else ThreadContext)(self.driver, execution, node)
-        self.driver.underway.contexts[(execution.scope, execution.node)] = ctx
+        self.driver.handler_tasks.contexts[(execution.scope, execution.node)] = ctx
         return ctx
 
     def _item(self, scope: Scope) -> Any:
@@ -146,7 +146,7 @@ class HandlerCall:
         if ctx is not None:
             finished.usage = ctx.usage()
             if ctx.memories:
-                self.driver.clerk.remember_at_settle(finished, ctx.memories)
+                self.driver.context_calls.remember_at_settle(finished, ctx.memories)
         if node.guard is not None:
             handler_result.judge_guardrail(program, node, result, finished, scratch)
             return finished
@@ -217,7 +217,9 @@ class HandlerCall:
         else:
             finished.probe = "happened"
             if found is not True:
-                finished.ops, finished.output = handler_result.interpret_result(program, node, found, scratch, ctx)
+                finished.ops, finished.output = handler_result.interpret_result(
+                    program, node, found, scratch, ctx
+                )
         return finished
 
     def storable(self, message: HandlerFinished, execution: Exec) -> HandlerFinished:

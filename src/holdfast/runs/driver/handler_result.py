@@ -29,7 +29,7 @@ from holdfast.model.record_bodies import HALTED, RETRY_ASKED, ErrorInfo
 from holdfast.types.outcome import FAIL, RETRY, Outcome
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE
-from holdfast.types.text import require_text, clean_text
+from holdfast.types.text import clean_text, require_text
 from holdfast.types.value import FrozenDict, freeze
 
 if TYPE_CHECKING:
@@ -224,4 +224,6 @@ def describe(error: BaseException) -> ErrorInfo:
         detail = "".join(traceback.format_exception(error))[-MAX_DETAIL:]
     except Exception as broken:  # an error that cannot say what it is
         detail = f"no traceback: {type(broken).__name__}"
-    return ErrorInfo(code, clean_text(type(error).__name__), clean_text(error), clean_text(detail, MAX_DETAIL))
+    return ErrorInfo(
+        code, clean_text(type(error).__name__), clean_text(error), clean_text(detail, MAX_DETAIL)
+    )

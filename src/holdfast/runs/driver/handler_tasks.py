@@ -6,7 +6,7 @@ import asyncio
 from contextvars import copy_context
 from typing import TYPE_CHECKING
 
-from holdfast.engine.messages import SubstepDoubted, HandlerFinished, Message
+from holdfast.engine.messages import HandlerFinished, Message, SubstepDoubted
 from holdfast.errors import LeaseLostError, StoreError
 from holdfast.model.position import Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo
@@ -38,7 +38,7 @@ class HandlerTasks:
         if key in self.tasks:
             self._answer(key, execution)
             return
-        performer = self.driver.performer
+        performer = self.driver.handler_call
         work = performer.probe(execution) if probe else performer.run(execution)
         context = copy_context()
         context.run(current_node.set, (self.driver, execution))
@@ -54,7 +54,9 @@ class HandlerTasks:
                 if sub.done and not answer.done():
                     answer.set_result(sub)
 
-    def _ended(self, key: tuple[str, int], task: asyncio.Task[HandlerFinished | SubstepDoubted | None]) -> None:
+    def _ended(
+        self, key: tuple[str, int], task: asyncio.Task[HandlerFinished | SubstepDoubted | None]
+    ) -> None:
         if self.tasks.get(key) is task:
             del self.tasks[key]
         if not task.cancelled() and task.exception() is None:

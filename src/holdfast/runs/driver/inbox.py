@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from holdfast.engine.messages import (
-    HoldAnswered,
     BreakpointsSet,
     CancelRequested,
     CodeChanged,
-    HoldUnanswered,
-    EvidenceBySeq,
     EvidenceArrived,
+    EvidenceBySeq,
+    HoldAnswered,
+    HoldUnanswered,
     Message,
-    RunRecovered,
     ResumeRequested,
+    RunRecovered,
     TimerFired,
 )
 from holdfast.errors import VersionMismatchError
@@ -109,7 +109,7 @@ class DriverInbox:
             self.driver.writer.announce(self._still_asked(messages))
         return messages
 
-    def tell_resume(self, messages: list[Message]) -> None:
+    def announce_resume(self, messages: list[Message]) -> None:
         """Whoever resumes a run that waits in memory is asked again as by one that had parked (R-17)."""
         asked = self._still_asked(messages)
         if asked and any(isinstance(message, ResumeRequested) for message in messages):
@@ -119,7 +119,9 @@ class DriverInbox:
         """The open questions that the mail does not answer. One that is cancelled asks nobody anything."""
         if any(isinstance(message, CancelRequested) for message in messages):
             return []
-        answered = {message.hold for message in messages if isinstance(message, HoldAnswered | HoldUnanswered)}
+        answered = {
+            message.hold for message in messages if isinstance(message, HoldAnswered | HoldUnanswered)
+        }
         return [hold for hold in self.driver.pos.holds if hold not in answered]
 
     async def _first(self, inbox_seq: int) -> list[Message]:
@@ -155,7 +157,7 @@ class DriverInbox:
         old, new = driver.pos.code or driver.row.code, driver.program.code_digest
         if old == new:
             return None
-        driver.clerk.check_reentry()
+        driver.context_calls.check_reentry()
         store, program = driver.runtime.store, driver.program
         nodes = await changed_ahead(store, program, driver.pos, old)
         if nodes == []:
@@ -187,7 +189,7 @@ class DriverInbox:
     async def take(self) -> list[Message]:
         self.urgent = False
         store, run = self.driver.runtime.store, self.driver.run
-        self.seen, rows = await self.driver.patiently(partial(store.pending, run))
+        self.seen, rows = await self.driver.retry_while_unavailable(partial(store.pending, run))
         fresh = [row for row in rows if row.id not in self._taken]
         self.unread = self._asks_about_code()
         if self.unread:
@@ -219,7 +221,9 @@ async def message_of(store: Store, row: InboxRow, late: EvidenceBySeq | None = N
         return ResumeRequested(inbox=row.id, late=late or {}, **kept)
     if row.kind == "cancel":
         said: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
-        return CancelRequested(reason=said.get("reason") or "cancelled", by=said.get("by") or "", inbox=row.id)
+        return CancelRequested(
+            reason=said.get("reason") or "cancelled", by=said.get("by") or "", inbox=row.id
+        )
     return await _outcome(store, row) if row.kind in ("answer", "lapse") else None
 
 

@@ -51,7 +51,9 @@ async def _acknowledged(driver: Driver) -> AcknowledgedState | None:
     queue, lease = driver.queue, driver.lease
     last = queue.last
     if last is not None:
-        return AcknowledgedState(run=lease.run, head=last.seq, term=last.term, at=last.at, worker=lease.worker)
+        return AcknowledgedState(
+            run=lease.run, head=last.seq, term=last.term, at=last.at, worker=lease.worker
+        )
     # Nothing was written here yet: what we loaded is all that we know.
     row = await driver.runtime.store.get_run(lease.run)
     if row is None or row.head >= queue.committed:
@@ -89,7 +91,9 @@ def decode(raw: bytes, registry: TypeRegistry) -> HandlerFinished | SubstepEvide
     known: dict[str, Any] = _decode(raw)
     if "step" in known:
         value = unpack(known["value"], registry)
-        return SubstepEvidence(ordinal=known["step"], name=known["name"], value=value, effect=known.get("effect", ""))
+        return SubstepEvidence(
+            ordinal=known["step"], name=known["name"], value=value, effect=known.get("effect", "")
+        )
     ops = [(p, k, o, unpack(v, registry)) for p, k, o, v in known.pop("ops")]
     output = unpack(known.pop("output"), registry)
     told = msgspec.convert(known, HandlerFinished)
@@ -184,18 +188,18 @@ class LateEvidence:
             self._unproven = [known for known in self._unproven if known[0] > committed]
         self._unproven.append((seq, intent, told))
 
-    async def testify(self) -> None:
+    async def report_lost_run(self) -> None:
         """We lost the run. What became of its effects is told unfenced, for who has it now. Where the store
         is away that is done when it is back."""
         driver = self.driver
-        driver.runtime.testimonies.keep(driver.run, await self.known())
+        driver.runtime.evidence_outbox.keep(driver.run, await self.known())
         with suppress(StoreError):
-            await driver.runtime.testimonies.tell(driver.run)
+            await driver.runtime.evidence_outbox.tell(driver.run)
         await verify_acknowledged(driver)
 
     async def known(self) -> Known:
         """How the effects of this run ended that no record tells of; those under way may end now."""
-        driver, underway = self.driver, self.driver.underway
+        driver, underway = self.driver, self.driver.handler_tasks
         waiting = [task for key, task in underway.tasks.items() if underway.is_effect(key)]
         if waiting:
             await asyncio.wait(waiting, timeout=driver.runtime.grace)

@@ -161,7 +161,12 @@ async def _read_ahead(store: Store, run: RunId, bodies: Iterable[Any]) -> Callab
 
 
 def start_from(
-    graph: Graph, sealer: RecordCodec, run: RunId, record: Record, load: Loader | None = None, body: Any = None
+    graph: Graph,
+    sealer: RecordCodec,
+    run: RunId,
+    record: Record,
+    load: Loader | None = None,
+    body: Any = None,
 ) -> Position:
     """The position that a created or snapshot record stands for. `body`: if it was opened already."""
     body = decode_body(sealer, run, record) if body is None else body

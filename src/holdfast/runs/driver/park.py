@@ -43,7 +43,7 @@ class ReleaseAfterOutage:
         self.runtime = runtime
         self._stopped: dict[RunId, int] = {}
 
-    def is_well(self, run: RunId) -> None:
+    def mark_healthy(self, run: RunId) -> None:
         self._stopped.pop(run, None)
 
     async def back(self, claim: Claim) -> None:
@@ -53,7 +53,7 @@ class ReleaseAfterOutage:
         pause = FIRST_PAUSE
         while True:
             try:
-                await self.runtime.testimonies.tell(claim.run.id)
+                await self.runtime.evidence_outbox.tell(claim.run.id)
                 await self._park(claim, rest)
                 return
             except StoreMovedError:
@@ -100,11 +100,11 @@ class DriverPark:
         """Let go of the run, durably. None where mail came meanwhile (D-29)."""
         driver = self.driver
         await asyncio.sleep(0)
-        if driver.awake.is_set() or driver.underway.is_working():
+        if driver.awake.is_set() or driver.handler_tasks.is_working():
             # Something was about to happen: another question of the same handler, an end.
             return None
-        await driver.underway.suspend_all()
-        if driver.underway.done:
+        await driver.handler_tasks.suspend_all()
+        if driver.handler_tasks.done:
             return None
         if not driver.pos.holds and not driver.pos.timers:
             if driver.writer.write(self._stalled()):
@@ -134,11 +134,11 @@ class DriverPark:
         park = partial(
             store.park, driver.lease, status=how.status, inbox_seen=how.inbox_seen, ready_at=how.ready_at
         )
-        return await driver.patiently(park)
+        return await driver.retry_while_unavailable(park)
 
     async def _not_parked(self) -> RunStatus | None:
         driver = self.driver
-        row = await driver.patiently(partial(driver.runtime.store.get_run, driver.run))
+        row = await driver.retry_while_unavailable(partial(driver.runtime.store.get_run, driver.run))
         if row is None or row.term != driver.lease.term:
             driver.is_lost = True
             raise LeaseLostError(f"run {driver.run} is not ours any more")
@@ -153,7 +153,7 @@ class DriverPark:
         decision = driver.decision()
         names = ", ".join(sorted(driver.node(e).id for e in driver.pos.execs.values())) or "no node"
         fail_run(decision, CannotContinueError("stall", f"work remains but nothing can start ({names})", ""))
-        driver.underway.done.append(RunRecovered())
+        driver.handler_tasks.done.append(RunRecovered())
         return decision
 
     async def leave(self) -> RunStatus:
@@ -176,7 +176,7 @@ class DriverPark:
         # Whoever wants us to leave does not wait for a store that is away.
         driver.queue.patience = 0.0
         try:
-            await driver.underway.stop(set())
+            await driver.handler_tasks.stop(set())
             driver.writer.withdraw()
             await driver.recorder.committed(driver.queue, driver.pos.head)
             await release_run(store, driver.lease, self._resting)

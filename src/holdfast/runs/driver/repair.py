@@ -15,7 +15,7 @@ from holdfast.model.migration import MIGRATED
 from holdfast.model.position import NAP, Position
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SnapshotBody
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.driver.load import LoadedRun, begin, fetch_and_apply, load, decode_body
+from holdfast.runs.driver.load import LoadedRun, begin, decode_body, fetch_and_apply, load
 from holdfast.runs.seal import RecordCodec
 from holdfast.telemetry import log
 from holdfast.types.record import Body, Kind, NewTimer, Record, RunBatch, Side
@@ -35,7 +35,7 @@ _DOES = frozenset({Kind.step, Kind.intent, Kind.substep, Kind.asked})
 async def load_or_repair(runtime: Runtime, claim: Claim, program: Program) -> LoadedRun:
     """The run as it stands, or as it stood before the damage. Raises CheckpointCorruptError or
     BlobMissingError after the run was stopped with that error."""
-    sealer = runtime.sealer_of(program)
+    sealer = runtime.codec_for(program)
     try:
         loaded = await _load(runtime, claim, program, sealer)
         await runtime.desk.materialise(loaded.pos, sealer.registry)
@@ -171,7 +171,9 @@ def _record(
     return record, body
 
 
-async def _settle(runtime: Runtime, claim: Claim, sealer: RecordCodec, drafts: list[tuple[Record, Any]]) -> None:
+async def _settle(
+    runtime: Runtime, claim: Claim, sealer: RecordCodec, drafts: list[tuple[Record, Any]]
+) -> None:
     records: list[Record] = []
     for record, body in drafts:
         await runtime.desk.of(claim.run.tenant).put(sealer.seal(record, body, claim.lease.term))

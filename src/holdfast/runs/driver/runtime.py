@@ -33,7 +33,7 @@ from holdfast.model.fingerprint import decode_graph, dialect_of
 from holdfast.model.graph import GraphSpec
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs.admission import limit_reached_error, inside_limit
+from holdfast.runs.admission import inside_limit, limit_reached_error
 from holdfast.runs.attachments import BlobAttachments
 from holdfast.runs.blobs import BlobStore, Objects
 from holdfast.runs.driver.driver import Driver
@@ -143,7 +143,7 @@ class Runtime:
         self.recorder = Recorder(store, self.desk.put_for)
         self.recorder.published = self._published
         self.recorder.patience = self.settings.patience
-        self.testimonies = EvidenceOutbox(store)
+        self.evidence_outbox = EvidenceOutbox(store)
         self.preparer = Preparer(desk or default_preparation(store))
         self.sweeper = sweeper or HoldSweeper(store, self.clock)
         self.people = people or HoldService(store)
@@ -157,7 +157,7 @@ class Runtime:
         self.drivers: dict[RunId, Driver] = {}
         self.memory: MemoryBackend = memory or StoredMemory(store)
         self.grace = self.settings.grace
-        self._sealers: WeakKeyDictionary[Program, RecordCodec] = WeakKeyDictionary()
+        self._codecs: WeakKeyDictionary[Program, RecordCodec] = WeakKeyDictionary()
         self._leased: dict[RunId, float] = {}
         self._heart: threading.Thread | None = None
         self._stop = threading.Event()
@@ -171,18 +171,18 @@ class Runtime:
         self._verbose = log.isEnabledFor(DEBUG)
 
     # ------------------------------------------------------------------ programs
-    def carry(self, program: Program) -> None:
+    def register(self, program: Program) -> None:
         """This process can run that version; of two programs with one graph the later code counts."""
         if self.programs.get(program.version) is not program:
             self.programs[program.version] = program
-            self.sealer_of(program)
+            self.codec_for(program)
 
-    def sealer_of(self, program: Program) -> RecordCodec:
-        sealer = self._sealers.get(program)
+    def codec_for(self, program: Program) -> RecordCodec:
+        sealer = self._codecs.get(program)
         if sealer is None:
             registry = TypeRegistry(*program.all_types())
             program.adopt_with(registry.adopt)
-            sealer = self._sealers[program] = RecordCodec(registry, program.graph.secrets)
+            sealer = self._codecs[program] = RecordCodec(registry, program.graph.secrets)
         return sealer
 
     def program_for(self, version: str, flow: str) -> Program:
@@ -212,7 +212,7 @@ class Runtime:
         make = None if version in self.programs else self.dialects.get(dialect_of(version))
         stored = await self.store.flow(flow, version) if make is not None else None
         if make is not None and stored is not None:
-            self.carry(make(decode_graph(stored.graph)))
+            self.register(make(decode_graph(stored.graph)))
         return self.program_for(version, flow)
 
     # ------------------------------------------------------------------ driving
@@ -241,7 +241,7 @@ class Runtime:
         driver: Driver | None = None
         try:
             program = await self.find_program(claim.run.version, claim.run.flow)
-            await self.testimonies.tell(claim.run.id)
+            await self.evidence_outbox.tell(claim.run.id)
             loaded = LoadedRun(fresh, 1) if fresh is not None else await load_or_repair(self, claim, program)
             driver = Driver(self, program, claim, loaded)
             driver.writer.strict = loaded.pos.mode == "strict"
@@ -292,7 +292,7 @@ class Runtime:
     def ttl(self) -> int:
         return int(self.settings.lease_ttl * 1e6)
 
-    def hot_wait(self, pos: Position, next_wake: float | None, since: float) -> float:
+    def memory_wait(self, pos: Position, next_wake: float | None, since: float) -> float:
         """How long to stay in memory with nothing to do, in seconds; 0: park."""
         settings = self.settings
         if next_wake is not None and next_wake <= settings.hot_timer:
@@ -305,10 +305,10 @@ class Runtime:
     def _keep(self, lease: Lease) -> None:
         self._leased[lease.run] = self.clock.monotonic()
         if self._heart is None:
-            self._heart = threading.Thread(target=self._beat, name="holdfast-heartbeat", daemon=True)
+            self._heart = threading.Thread(target=self._heartbeat, name="holdfast-heartbeat", daemon=True)
             self._heart.start()
 
-    def _beat(self) -> None:
+    def _heartbeat(self) -> None:
         """A thread and connection of its own: a handler that blocks the loop must not cost the lease."""
         pause = self.settings.lease_ttl / 3
         while not self._stop.wait(pause):
@@ -342,7 +342,7 @@ class Runtime:
                         self._loop.call_soon_threadsafe(driver.lease_gone)
 
     @property
-    def heart_beats(self) -> bool:
+    def is_heartbeating(self) -> bool:
         """Whether leases are kept; before the first of them there is nothing to keep."""
         return self._heart is None or self._heart.is_alive()
 
@@ -363,9 +363,9 @@ class Runtime:
     def _attend(self) -> None:
         """Soon, if runs are still in memory then: most are let go before anybody could tell them anything."""
         if self._attending is None and (self._attendant is None or self._attendant.done()):
-            self._attending = self._loop.call_later(ATTEND_AFTER, self._begin_to_attend)
+            self._attending = self._loop.call_later(ATTEND_AFTER, self._start_watch)
 
-    def _begin_to_attend(self) -> None:
+    def _start_watch(self) -> None:
         self._attending = None
         if self.drivers:
             self._attendant = self._loop.create_task(self._watch())
@@ -374,13 +374,13 @@ class Runtime:
         """Looks after the runs in memory: mail from other processes, timers that are due."""
         while self.drivers:
             try:
-                await self._look_around()
+                await self._check_drivers()
                 await self.store.wait_change(self.settings.poll)
             except HoldfastError as error:
                 log.warning("the store did not answer: %s", error)
                 await asyncio.sleep(self.settings.poll)
 
-    async def _look_around(self) -> None:
+    async def _check_drivers(self) -> None:
         await self.store.fire_timers(limit=100)
         await self.sweep_holds()
         drivers = list(self.drivers.values())
@@ -395,7 +395,7 @@ class Runtime:
         if any(r.kind == "cancel" for r in rows):
             driver.interrupt()
         elif rows:
-            driver.mail_came()
+            driver.inbox_changed()
 
     async def sweep_holds(self, run: RunId | None = None) -> bool:
         """Whether there was anything to do: deadlines that have passed become mail to their runs."""
@@ -435,7 +435,7 @@ class Runtime:
         for driver in drivers:
             driver.drain()
         await asyncio.gather(*(driver.gone(self.settings.grace) for driver in drivers))
-        await self.testimonies.close()
+        await self.evidence_outbox.close()
         self._stop.set()
         if self._attending is not None:
             self._attending.cancel()

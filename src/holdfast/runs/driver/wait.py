@@ -9,7 +9,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from holdfast.engine.messages import HandlerFinished, Message, HandlersStopped, TimerFired
+from holdfast.engine.messages import HandlerFinished, HandlersStopped, Message, TimerFired
 from holdfast.model.position import NAP
 from holdfast.telemetry import crashpoint
 from holdfast.types.status import RunStatus
@@ -82,17 +82,17 @@ class DriverWait:
 
     async def next(self) -> list[Message] | RunStatus:
         """What comes next: a handler that ended, mail, a timer. Or nothing for long: then the run parks."""
-        driver, underway, box = self.driver, self.driver.underway, self.driver.box
+        driver, underway, box = self.driver, self.driver.handler_tasks, self.driver.box
         hot_since = driver.runtime.clock.monotonic()
         driver.cooled = False
         while True:
-            driver.check_ours()
+            driver.check_lease()
             if underway.done:
                 return underway.take_done()
-            if box.urgent or self._looks_before_waiting(hot_since):
+            if box.urgent or self._should_check_inbox(hot_since):
                 messages = await box.take()
                 if messages:
-                    box.tell_resume(messages)
+                    box.announce_resume(messages)
                     return messages
             over = self._elapsing.over()
             if over:
@@ -104,12 +104,12 @@ class DriverWait:
             if underway.done or await self._judge():
                 continue
             if driver.draining:
-                return await driver.parker.leave()
-            pause = self._hot(hot_since)
+                return await driver.driver_park.leave()
+            pause = self._memory_wait(hot_since)
             if pause > 0:
                 await self._stay(pause)
                 continue
-            parked = await driver.parker.park()
+            parked = await driver.driver_park.park()
             if parked is not None:
                 return parked
             box.urgent = True
@@ -126,27 +126,27 @@ class DriverWait:
         driver.box.urgent = True
         return any(decided)
 
-    def _looks_before_waiting(self, hot_since: float) -> bool:
+    def _should_check_inbox(self, hot_since: float) -> bool:
         """Nothing is under way, and it will not park: parking is refused where mail came (D-29)."""
         driver = self.driver
-        if driver.underway.is_working() or driver.awake.is_set():
+        if driver.handler_tasks.is_working() or driver.awake.is_set():
             return False
         if driver.box.unread or not (driver.pos.holds or driver.pos.timers):
             return True
-        return self._hot(hot_since) > 0
+        return self._memory_wait(hot_since) > 0
 
-    def _hot(self, since: float) -> float:
+    def _memory_wait(self, since: float) -> float:
         """How long to stay in memory with nothing to do, in seconds; 0: park."""
         driver = self.driver
         since = float("-inf") if driver.cooled else since
-        return driver.runtime.hot_wait(driver.pos, self._elapsing.left(), since)
+        return driver.runtime.memory_wait(driver.pos, self._elapsing.left(), since)
 
     async def _stay(self, pause: float) -> None:
         """Kept in memory: what comes soon is not worth a park."""
         driver = self.driver
         # A timer is the store's: until its record is committed nothing could fire.
         await driver.recorder.committed(driver.queue, driver.pos.head)
-        if driver.writer.resting is None and self._only_a_person_helps():
+        if driver.writer.resting is None and self._waits_only_for_person():
             await driver.writer.rest(RunStatus.pending_input)
         wake = self._elapsing.left()
         await self._wait(pause if wake is None else min(pause, max(wake, 0.0005)))
@@ -156,9 +156,11 @@ class DriverWait:
     async def _fire(self) -> int:
         """Timers of this run that are due become mail to it."""
         driver = self.driver
-        return await driver.patiently(partial(driver.runtime.store.fire_timers, limit=100, run=driver.run))
+        return await driver.retry_while_unavailable(
+            partial(driver.runtime.store.fire_timers, limit=100, run=driver.run)
+        )
 
-    def _only_a_person_helps(self) -> bool:
+    def _waits_only_for_person(self) -> bool:
         """As when it parks: a question is open, and no time that is near goes on by itself (D-31).
 
         That a question expires is told to the run by mail.
@@ -182,9 +184,9 @@ class DriverWait:
             if await self._fire():
                 driver.box.urgent = True
 
-    async def come_to_rest(self) -> list[Message]:
+    async def finish_running(self) -> list[Message]:
         """Nothing new starts. On a cancel everything stops; on a failure effects under way may finish."""
-        driver, underway = self.driver, self.driver.underway
+        driver, underway = self.driver, self.driver.handler_tasks
         if driver.pos.cancelling is not None:
             await underway.stop(set())
         else:
@@ -197,4 +199,7 @@ class DriverWait:
         messages = underway.take_done()
         if messages and driver.pos.cancelling is None:
             return messages
-        return [*[m for m in messages if isinstance(m, HandlerFinished) and m.error is None], HandlersStopped()]
+        return [
+            *[m for m in messages if isinstance(m, HandlerFinished) and m.error is None],
+            HandlersStopped(),
+        ]

@@ -54,7 +54,7 @@ class JournalWriter:
             self._intend(decision.starts)
         if decision.probes:
             for execution in decision.probes:
-                driver.underway.spawn(execution, probe=True)
+                driver.handler_tasks.spawn(execution, probe=True)
         if self.hurry and not self.strict:
             self.hurry = False
             self.recorder.hurry()
@@ -75,7 +75,9 @@ class JournalWriter:
         """The run only waits from here on, and everybody may see that; its next record says otherwise."""
         self.resting = status
         driver = self.driver
-        if not await driver.patiently(partial(driver.runtime.store.rest, driver.lease, status=status)):
+        if not await driver.retry_while_unavailable(
+            partial(driver.runtime.store.rest, driver.lease, status=status)
+        ):
             self.driver.lost()
 
     def _append(self, record: Record, blobs: list[Blob]) -> None:
@@ -149,7 +151,7 @@ class JournalWriter:
                 continue
             node = graph.nodes[execution.node]
             try:
-                key = driver.clerk.idempotency_key(execution, node) if node.idempotency_key else ""
+                key = driver.context_calls.idempotency_key(execution, node) if node.idempotency_key else ""
             except ExpressionError as error:
                 self._without_key(execution, node, error)
                 continue
@@ -162,7 +164,7 @@ class JournalWriter:
         failed = HandlerFinished(
             scope=execution.scope, node=execution.node, visit=execution.visit, outcome="fail", error=info
         )
-        self.driver.underway.done.append(failed)
+        self.driver.handler_tasks.done.append(failed)
         self.unstarted.add((execution.scope, execution.node))
 
     def withdraw(self) -> None:

@@ -60,14 +60,14 @@ class FieldCipher:
         """Plain bytes pass: they were written before there were keys."""
         return encrypt.decrypt(data, self.ring, place_of(*place)) if is_encrypted(data) else data
 
-    def close_text(self, text: str, tenant: str, *place: str | int | bytes) -> str:
+    def encrypt_text(self, text: str, tenant: str, *place: str | int | bytes) -> str:
         return encrypt.encrypt_text(text, self.key(tenant), tenant, place_of(*place))
 
-    def open_text(self, text: str, *place: str | int | bytes) -> str:
+    def decrypt_text(self, text: str, *place: str | int | bytes) -> str:
         return encrypt.decrypt_text(text, self.ring, place_of(*place)) if is_encrypted_text(text) else text
 
     # ------------------------------------------------------------------ the journal
-    def close_record(self, record: Record, tenant: str, run: str) -> Record:
+    def encrypt_record(self, record: Record, tenant: str, run: str) -> Record:
         plain = bytes([len(record.digest)]) + record.digest + record.payload
         closed = replace(record, payload=self.close(plain, tenant, "record", run, record.seq))
         closed.digest = self.mark(record.digest, tenant)
@@ -78,7 +78,7 @@ class FieldCipher:
         secret = self._addresses(tenant)[0]
         return encrypt.keyed_digest(secret, "record", tenant, digest)[:DIGEST_SIZE]
 
-    def open_record(self, record: Record, run: str) -> Record:
+    def decrypt_record(self, record: Record, run: str) -> Record:
         if is_encrypted(record.payload):
             try:
                 plain = self.open(record.payload, "record", run, record.seq)
@@ -88,114 +88,116 @@ class FieldCipher:
             record.digest, record.payload, record.size = plain[1:end], plain[end:], len(plain) - end
         return record
 
-    def close_event(self, event: EventRow, tenant: str, run: str) -> EventRow:
+    def encrypt_event(self, event: EventRow, tenant: str, run: str) -> EventRow:
         return replace(event, payload=self.close(event.payload, tenant, "event", run, event.at, event.type))
 
-    def open_event(self, event: EventRow, run: str) -> EventRow:
+    def decrypt_event(self, event: EventRow, run: str) -> EventRow:
         if not is_encrypted(event.payload):
             return event
         return replace(event, payload=self.open(event.payload, "event", run, event.at, event.type))
 
-    def open_told(self, told: Record | EventRow, run: str) -> Record | EventRow:
-        return self.open_record(told, run) if isinstance(told, Record) else self.open_event(told, run)
+    def decrypt_record_or_event(self, told: Record | EventRow, run: str) -> Record | EventRow:
+        return self.decrypt_record(told, run) if isinstance(told, Record) else self.decrypt_event(told, run)
 
-    def open_mail(self, mail: InboxRow, run: str) -> InboxRow:
+    def decrypt_inbox_row(self, mail: InboxRow, run: str) -> InboxRow:
         if not is_encrypted(mail.payload):
             return mail
         return replace(mail, payload=self.open(mail.payload, "inbox", run, mail.kind))
 
     # ------------------------------------------------------------------ what a record brings along
-    def close_side(self, side: Side, tenant: str, run: str, blobs: list[bytes]) -> Side:
+    def encrypt_side(self, side: Side, tenant: str, run: str, blobs: list[bytes]) -> Side:
         reason = side.close_all_holds
         return replace(
             side,
-            error=None if side.error is None else self.close_text(side.error, tenant, "error", run),
-            holds=[self.close_hold(hold, tenant) for hold in side.holds],
+            error=None if side.error is None else self.encrypt_text(side.error, tenant, "error", run),
+            holds=[self.encrypt_hold(hold, tenant) for hold in side.holds],
             close_holds=[self._closed(closed, tenant, run) for closed in side.close_holds],
-            close_all_holds=None if reason is None else self.close_text(reason, tenant, "closed", run),
-            outbox=[self.close_message(message, tenant) for message in side.outbox],
-            memories=[self.close_memory(memory) for memory in side.memories],
+            close_all_holds=None if reason is None else self.encrypt_text(reason, tenant, "closed", run),
+            outbox=[self.encrypt_message(message, tenant) for message in side.outbox],
+            memories=[self.encrypt_memory(memory) for memory in side.memories],
             blobs=blobs,
         )
 
     def _closed(self, closed: HoldClosed, tenant: str, run: str) -> HoldClosed:
-        return replace(closed, reason=self.close_text(closed.reason, tenant, "closed", run))
+        return replace(closed, reason=self.encrypt_text(closed.reason, tenant, "closed", run))
 
-    def close_message(self, message: OutboxMessage, tenant: str) -> OutboxMessage:
+    def encrypt_message(self, message: OutboxMessage, tenant: str) -> OutboxMessage:
         return replace(message, payload=self.close(message.payload, tenant, "outbox", tenant, message.key))
 
     # ------------------------------------------------------------------ holds
-    def close_hold(self, hold: H, tenant: str) -> H:
+    def encrypt_hold(self, hold: H, tenant: str) -> H:
         """What was asked. The row's plain columns say where and when, of whom, and until when."""
         asked: dict[str, Any] = {
-            "prompt": self.close_text(hold.prompt, tenant, "prompt", hold.id),
+            "prompt": self.encrypt_text(hold.prompt, tenant, "prompt", hold.id),
             "context": self.close(hold.context, tenant, "context", hold.id),
-            "request_hash": self.close_text(hold.request_hash, tenant, "request", hold.id),
+            "request_hash": self.encrypt_text(hold.request_hash, tenant, "request", hold.id),
         }
         if hold.options is not None:
-            asked["options"] = (Option(self.close_options(hold.options, tenant, hold.id), ""),)
+            asked["options"] = (Option(self.encrypt_options(hold.options, tenant, hold.id), ""),)
         if hold.schema is not None:
             asked["schema"] = self.close(hold.schema, tenant, "schema", hold.id)
         if isinstance(hold, HoldRow):
-            asked |= self._close_outcome(hold, tenant)
+            asked |= self._encrypt_outcome(hold, tenant)
         return replace(hold, **asked)
 
-    def _close_outcome(self, hold: HoldRow, tenant: str) -> dict[str, Any]:
+    def _encrypt_outcome(self, hold: HoldRow, tenant: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
         if hold.resolution is not None:
             found["resolution"] = self.close(hold.resolution, tenant, "resolution", hold.id)
         if hold.placed is not None:
             found["placed"] = self.close(hold.placed, tenant, "placed", hold.id)
         if hold.closed_reason is not None:
-            found["closed_reason"] = self.close_text(hold.closed_reason, tenant, "closed", hold.run)
+            found["closed_reason"] = self.encrypt_text(hold.closed_reason, tenant, "closed", hold.run)
         return found
 
-    def close_options(self, options: tuple[Option, ...], tenant: str, hold: str) -> str:
-        return self.close_text(msgspec.json.encode(options).decode(), tenant, "options", hold)
+    def encrypt_options(self, options: tuple[Option, ...], tenant: str, hold: str) -> str:
+        return self.encrypt_text(msgspec.json.encode(options).decode(), tenant, "options", hold)
 
-    def open_hold(self, hold: HoldRow) -> HoldRow:
+    def decrypt_hold(self, hold: HoldRow) -> HoldRow:
         opened: dict[str, Any] = {
-            "prompt": self.open_text(hold.prompt, "prompt", hold.id),
+            "prompt": self.decrypt_text(hold.prompt, "prompt", hold.id),
             "context": self.open(hold.context, "context", hold.id),
-            "request_hash": self.open_text(hold.request_hash, "request", hold.id),
-            "options": self._open_options(hold),
+            "request_hash": self.decrypt_text(hold.request_hash, "request", hold.id),
+            "options": self._decrypt_options(hold),
         }
         for name in ("schema", "resolution", "placed"):
             value = getattr(hold, name)
             if value is not None:
                 opened[name] = self.open(value, name, hold.id)
         if hold.closed_reason is not None:
-            opened["closed_reason"] = self.open_text(hold.closed_reason, "closed", hold.run)
+            opened["closed_reason"] = self.decrypt_text(hold.closed_reason, "closed", hold.run)
         return replace(hold, **opened)
 
-    def _open_options(self, hold: HoldRow) -> tuple[Option, ...] | None:
+    def _decrypt_options(self, hold: HoldRow) -> tuple[Option, ...] | None:
         if not hold.options or not is_encrypted_text(hold.options[0].id):
             return hold.options
-        return _options.decode(self.open_text(hold.options[0].id, "options", hold.id))
+        return _options.decode(self.decrypt_text(hold.options[0].id, "options", hold.id))
 
     # ------------------------------------------------------------------ runs and memories
-    def open_row(self, row: RunRow) -> RunRow:
+    def decrypt_row(self, row: RunRow) -> RunRow:
         """A list of runs can be read without a key; then it says that there is an error, and not which."""
         if not is_encrypted_text(row.error):
             return row
-        return replace(row, error=text_or_key_notice(lambda: self.open_text(row.error or "", "error", row.id)))
+        return replace(
+            row, error=text_or_key_notice(lambda: self.decrypt_text(row.error or "", "error", row.id))
+        )
 
-    def close_memory(self, memory: Memory) -> Memory:
-        closed = self.close_text(memory.content, memory.tenant, "memory", memory.tenant, memory.id)
+    def encrypt_memory(self, memory: Memory) -> Memory:
+        closed = self.encrypt_text(memory.content, memory.tenant, "memory", memory.tenant, memory.id)
         return replace(memory, content=closed)
 
-    def open_memory(self, memory: Memory) -> Memory:
-        return replace(memory, content=self.open_text(memory.content, "memory", memory.tenant, memory.id))
+    def decrypt_memory(self, memory: Memory) -> Memory:
+        return replace(memory, content=self.decrypt_text(memory.content, "memory", memory.tenant, memory.id))
 
-    def open_history(self, found: RunHistory) -> RunHistory:
+    def decrypt_history(self, found: RunHistory) -> RunHistory:
         """As plain as without keys, but for its blobs: their addresses stay those of the store it lay in."""
         run = found.run.id
         return replace(
             found,
-            run=self.open_row(found.run),
-            records=[self.open_record(record, run) for record in found.records],
-            events=[self.open_event(event, run) for event in found.events],
-            holds=[self.open_hold(hold) for hold in found.holds],
+            run=self.decrypt_row(found.run),
+            records=[self.decrypt_record(record, run) for record in found.records],
+            events=[self.decrypt_event(event, run) for event in found.events],
+            holds=[self.decrypt_hold(hold) for hold in found.holds],
             late=[(seq, self.open(data, "late", run, seq)) for seq, data in found.late],
         )
 
@@ -209,10 +211,10 @@ class FieldCipher:
         secrets: Sequence[bytes] = () if self.ring is None else self.ring.addresses(tenant)
         return [*(encrypt.keyed_digest(secret, "blob", tenant, digest) for secret in secrets), digest]
 
-    def close_blob(self, data: bytes, address: bytes, tenant: str) -> bytes:
+    def encrypt_blob(self, data: bytes, address: bytes, tenant: str) -> bytes:
         return self.close(data, tenant, "blob", address)
 
-    def open_blob(self, data: bytes, address: bytes) -> bytes:
+    def decrypt_blob(self, data: bytes, address: bytes) -> bytes:
         return self.open(data, "blob", address)
 
     def _addresses(self, tenant: str) -> Sequence[bytes]:
@@ -241,10 +243,10 @@ def encrypt_change(vault: FieldCipher, change: HoldChange, row: HoldRow) -> Hold
         fields=_encrypt_fields(vault, change.fields, row),
         audit=tuple(encrypt_audit(vault, entry, tenant) for entry in change.audit),
         notes=tuple(_encrypt_note(vault, note, tenant) for note in change.notes),
-        outbox=tuple(vault.close_message(message, tenant) for message in change.outbox),
+        outbox=tuple(vault.encrypt_message(message, tenant) for message in change.outbox),
         mail=None if mail is None else (mail[0], vault.close(mail[1], tenant, "inbox", run, mail[0])),
-        event=None if event is None else vault.close_event(event, tenant, run),
-        more_events=tuple(vault.close_event(each, tenant, run) for each in change.more_events),
+        event=None if event is None else vault.encrypt_event(event, tenant, run),
+        more_events=tuple(vault.encrypt_event(each, tenant, run) for each in change.more_events),
         key=None if change.key is None else _encrypt_key(vault, change.key, row),
         let_go=tuple(place for digest in change.let_go for place in vault.places(digest, tenant)),
     )
@@ -257,17 +259,17 @@ def _encrypt_fields(vault: FieldCipher, fields: dict[str, Any], row: HoldRow) ->
             closed[name] = vault.close(closed[name], row.tenant, name, row.id)
     reason = closed.get("closed_reason")
     if reason is not None:
-        closed["closed_reason"] = vault.close_text(reason, row.tenant, "closed", row.run)
+        closed["closed_reason"] = vault.encrypt_text(reason, row.tenant, "closed", row.run)
     return closed
 
 
 def _encrypt_key(vault: FieldCipher, key: HoldKey, row: HoldRow) -> HoldKey:
     """The digest is of what was decided, of which there are few: it could be guessed."""
-    return replace(key, digest=vault.close_text(key.digest, row.tenant, "key", row.id, key.actor, key.key))
+    return replace(key, digest=vault.encrypt_text(key.digest, row.tenant, "key", row.id, key.actor, key.key))
 
 
 def decrypt_key(vault: FieldCipher, key: HoldKey, hold: str) -> HoldKey:
-    return replace(key, digest=vault.open_text(key.digest, "key", hold, key.actor, key.key))
+    return replace(key, digest=vault.decrypt_text(key.digest, "key", hold, key.actor, key.key))
 
 
 def _encrypt_note(vault: FieldCipher, note: Note, tenant: str) -> Note:
@@ -307,7 +309,7 @@ def _decrypted_within(vault: FieldCipher, row: AuditRow) -> bytes:
     data = msgspec.json.decode(row.data)
     for name, place in places.items():
         if is_encrypted_text(data.get(name)):
-            data[name] = vault.open_text(data[name], *place)
+            data[name] = vault.decrypt_text(data[name], *place)
     return canonical(data)
 
 

@@ -112,7 +112,7 @@ def _bytes(vault: FieldCipher, data: bytes | None, tenant: str, *place: Any) -> 
 def _text(vault: FieldCipher, text: str | None, tenant: str, *place: Any) -> str | None:
     if text is None or (is_encrypted_text(text) and _is_current(vault, bytes_of_text(text))):
         return text
-    return vault.close_text(vault.open_text(text, *place), tenant, *place)
+    return vault.encrypt_text(vault.decrypt_text(text, *place), tenant, *place)
 
 
 def _is_current(vault: FieldCipher, data: bytes) -> bool:
@@ -163,8 +163,10 @@ def _hold_options(vault: FieldCipher, data: bytes | None, tenant: str, hold: str
     first = options[0].id
     if is_encrypted_text(first) and _is_current(vault, bytes_of_text(first)):
         return data
-    plain = _options.decode(vault.open_text(first, "options", hold)) if is_encrypted_text(first) else options
-    return msgspec.json.encode((Option(vault.close_options(plain, tenant, hold), ""),))
+    plain = (
+        _options.decode(vault.decrypt_text(first, "options", hold)) if is_encrypted_text(first) else options
+    )
+    return msgspec.json.encode((Option(vault.encrypt_options(plain, tenant, hold), ""),))
 
 
 def _message(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
@@ -249,7 +251,7 @@ async def _plain_blobs(service: RunService, vaulted: EncryptedStore, done: Reenc
                 data = await desk.raw(digest)
                 if data is not None and not is_encrypted(data):
                     await desk.put([Blob(BlobRef(digest, len(data)), data)])
-                    await vaulted.inner.refer_instead(
+                    await vaulted.inner.replace_blob_reference(
                         row.id, digest, vaulted.vault.address(digest, row.tenant)
                     )
                     done.blobs += 1

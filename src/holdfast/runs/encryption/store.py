@@ -24,6 +24,7 @@ from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
 from holdfast.types.event import EventRow
 from holdfast.types.hold import (
+    ChangeRefusal,
     Due,
     HoldChange,
     HoldFilter,
@@ -31,7 +32,6 @@ from holdfast.types.hold import (
     HoldOrder,
     HoldRow,
     Note,
-    ChangeRefusal,
 )
 from holdfast.types.ids import DEFAULT_TENANT, HoldId, RunId
 from holdfast.types.memory import Memory, words
@@ -64,7 +64,7 @@ class EncryptedHolds:
 
     async def hold(self, hold: HoldId) -> HoldRow | None:
         row = await self.inner.hold(hold)
-        return None if row is None else self.vault.open_hold(row)
+        return None if row is None else self.vault.decrypt_hold(row)
 
     async def holds(
         self,
@@ -80,7 +80,7 @@ class EncryptedHolds:
     def _listed(self, row: HoldRow) -> HoldRow:
         """Holds that cannot be read are still listed, and say why; whoever decides one is refused."""
         try:
-            return self.vault.open_hold(row)
+            return self.vault.decrypt_hold(row)
         except KeyMissingError as error:
             shown = f"(encrypted under key {error.facts.get('key')}, which is not here)"
             return replace(
@@ -143,7 +143,7 @@ class EncryptedHolds:
             return ChangeRefusal.unknown
         if change.fields.keys() & _DECIDES:
             # Whoever decides must have been able to read what was asked.
-            self.vault.open_hold(row)
+            self.vault.decrypt_hold(row)
         closed = cipher.encrypt_change(self.vault, change, row)
         blobs = tuple([await self.stands(digest, row.tenant) for digest in change.blobs])
         changed = await self.inner.change_hold(replace(closed, blobs=blobs))
@@ -245,15 +245,18 @@ class EncryptedSchedules:
     async def schedules(
         self, tenant: str | None = None, *, after: tuple[str, str] = ("", ""), limit: int = 1000
     ) -> list[ScheduleRow]:
-        return [self._leniently(row) for row in await self.inner.schedules(tenant, after=after, limit=limit)]
+        return [
+            self._decrypted_or_closed(row)
+            for row in await self.inner.schedules(tenant, after=after, limit=limit)
+        ]
 
     async def due_schedules(self, flows: tuple[str, ...], *, limit: int) -> list[ScheduleRow]:
-        return [self._leniently(row) for row in await self.inner.due_schedules(flows, limit=limit)]
+        return [self._decrypted_or_closed(row) for row in await self.inner.due_schedules(flows, limit=limit)]
 
     def _opened(self, row: ScheduleRow) -> ScheduleRow:
         return replace(row, body=self.vault.open(row.body, "schedule", row.tenant, row.name))
 
-    def _leniently(self, row: ScheduleRow) -> ScheduleRow:
+    def _decrypted_or_closed(self, row: ScheduleRow) -> ScheduleRow:
         """Of several, those whose key is not here stay closed: the others must not wait for them."""
         try:
             return self._opened(row)
@@ -299,7 +302,7 @@ class EncryptedStore(EncryptedHolds, EncryptedSchedules):
         return tuple(dict.fromkeys((DEFAULT_TENANT, *self._tenants.values())))
 
     def _seen(self, row: RunRow) -> RunRow:
-        return self.vault.open_row(self._learn(row))
+        return self.vault.decrypt_row(self._learn(row))
 
     # ------------------------------------------------------------------ runs
     async def create(self, new: NewRun) -> tuple[RunRow, bool]:
@@ -316,7 +319,7 @@ class EncryptedStore(EncryptedHolds, EncryptedSchedules):
 
     async def list_runs(self, where: RunFilter, *, after: tuple[int, int] | None, limit: int) -> list[RunRow]:
         return [
-            self.vault.open_row(row) for row in await self.inner.list_runs(where, after=after, limit=limit)
+            self.vault.decrypt_row(row) for row in await self.inner.list_runs(where, after=after, limit=limit)
         ]
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
@@ -334,15 +337,17 @@ class EncryptedStore(EncryptedHolds, EncryptedSchedules):
         rows = await self.inner.reclaim(limit=limit, max_recoveries=max_recoveries, backoff=backoff)
         return [self._seen(row) for row in rows]
 
-    async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
+    async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
         tenant = DEFAULT_TENANT if want.run is None else await self.tenant_of(want.run)
-        told = None if event is None or want.run is None else self.vault.close_event(event, tenant, want.run)
-        claim = await self.inner.exhume(want, event=told)
+        told = (
+            None if event is None or want.run is None else self.vault.encrypt_event(event, tenant, want.run)
+        )
+        claim = await self.inner.claim_dead(want, event=told)
         return None if claim is None else replace(claim, run=self._seen(claim.run))
 
     # ------------------------------------------------------------------ the journal
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
-        return await self.inner.settle([await self._closed_batch(batch) for batch in batches])
+        return await self.inner.settle([await self._encrypted_batch(batch) for batch in batches])
 
     def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer] | None:
         """Where blobs are named they have to be looked up, which takes a moment: then not at once."""
@@ -351,38 +356,38 @@ class EncryptedStore(EncryptedHolds, EncryptedSchedules):
             tenant = self._tenants.get(batch.lease.run)
             if tenant is None or any(r.side is not None and r.side.blobs for r in batch.records):
                 return None
-            records = [self._closed_now(record, tenant, batch.lease.run, []) for record in batch.records]
+            records = [self._encrypted_now(record, tenant, batch.lease.run, []) for record in batch.records]
             closed.append(replace(batch, records=records))
         return self.inner.settle_now(closed)
 
-    async def _closed_batch(self, batch: RunBatch) -> RunBatch:
+    async def _encrypted_batch(self, batch: RunBatch) -> RunBatch:
         run = batch.lease.run
         tenant = await self.tenant_of(run)
         return replace(batch, records=[await self._closed(record, tenant, run) for record in batch.records])
 
     async def _closed(self, record: Record, tenant: str, run: str) -> Record:
         blobs = [] if record.side is None else [await self.stands(d, tenant) for d in record.side.blobs]
-        return self._closed_now(record, tenant, run, blobs)
+        return self._encrypted_now(record, tenant, run, blobs)
 
-    def _closed_now(self, record: Record, tenant: str, run: str, blobs: list[bytes]) -> Record:
-        closed = self.vault.close_record(record, tenant, run)
+    def _encrypted_now(self, record: Record, tenant: str, run: str, blobs: list[bytes]) -> Record:
+        closed = self.vault.encrypt_record(record, tenant, run)
         if record.side is not None:
-            closed.side = self.vault.close_side(record.side, tenant, run, blobs)
+            closed.side = self.vault.encrypt_side(record.side, tenant, run, blobs)
         return closed
 
     async def read(
         self, run: RunId, *, first: int = 0, last: int | None = None, payloads: bool = True
     ) -> list[Record]:
         records = await self.inner.read(run, first=first, last=last, payloads=payloads)
-        return [self.vault.open_record(record, run) for record in records]
+        return [self.vault.decrypt_record(record, run) for record in records]
 
     def read_now(self, run: RunId, *, first: int, last: int) -> list[Record]:
         found = self.inner.read_now(run, first=first, last=last)
-        return [self.vault.open_record(record, run) for record in found]
+        return [self.vault.decrypt_record(record, run) for record in found]
 
     async def events(self, run: RunId, *, after: int, limit: int) -> list[Record | EventRow]:
         found = await self.inner.events(run, after=after, limit=limit)
-        return [self.vault.open_told(told, run) for told in found]
+        return [self.vault.decrypt_record_or_event(told, run) for told in found]
 
     async def prune(
         self,
@@ -410,13 +415,13 @@ class EncryptedStore(EncryptedHolds, EncryptedSchedules):
         event: EventRow | None = None,
     ) -> bool:
         tenant = await self.tenant_of(run)
-        told = None if event is None else self.vault.close_event(event, tenant, run)
+        told = None if event is None else self.vault.encrypt_event(event, tenant, run)
         closed = self.vault.close(payload, tenant, "inbox", run, kind)
         return await self.inner.send(run, kind, closed, dedupe=dedupe, event=told)
 
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
         seen, rows = await self.inner.pending(run)
-        return seen, [self.vault.open_mail(row, run) for row in rows]
+        return seen, [self.vault.decrypt_inbox_row(row, run) for row in rows]
 
     async def report_late(self, run: RunId, seq: int, payload: bytes) -> None:
         if (seq, payload) in await self.late_reports(run):
@@ -432,17 +437,17 @@ class EncryptedStore(EncryptedHolds, EncryptedSchedules):
     # ------------------------------------------------------------------ moving
     async def history(self, run: RunId) -> RunHistory | None:
         found = await self.inner.history(run)
-        return None if found is None else self.vault.open_history(found)
+        return None if found is None else self.vault.decrypt_history(found)
 
     async def adopt(self, history: RunHistory) -> tuple[RunRow, bool]:
         vault, run, tenant = self.vault, history.run.id, history.run.tenant
         error = history.run.error
         closed = replace(
             history,
-            run=replace(history.run, error=error and vault.close_text(error, tenant, "error", run)),
-            records=[vault.close_record(record, tenant, run) for record in history.records],
-            events=[vault.close_event(event, tenant, run) for event in history.events],
-            holds=[vault.close_hold(hold, tenant) for hold in history.holds],
+            run=replace(history.run, error=error and vault.encrypt_text(error, tenant, "error", run)),
+            records=[vault.encrypt_record(record, tenant, run) for record in history.records],
+            events=[vault.encrypt_event(event, tenant, run) for event in history.events],
+            holds=[vault.encrypt_hold(hold, tenant) for hold in history.holds],
             late=[(seq, vault.close(data, tenant, "late", run, seq)) for seq, data in history.late],
             blobs=[await self.stands(digest, tenant) for digest in history.blobs],
         )
@@ -451,12 +456,12 @@ class EncryptedStore(EncryptedHolds, EncryptedSchedules):
 
     # ------------------------------------------------------------------ blobs and memories
     async def put_memory(self, memory: Memory) -> None:
-        await self.inner.put_memory(self.vault.close_memory(memory))
+        await self.inner.put_memory(self.vault.encrypt_memory(memory))
 
     async def find_memories(self, *, tenant: str, scope: str, query: str, limit: int) -> list[Memory]:
         """Only here can the words be read: the store gives all of the scope, in its order."""
         found = await self.inner.find_memories(tenant=tenant, scope=scope, query="", limit=_ALL)
-        opened = (self.vault.open_memory(memory) for memory in found)
+        opened = (self.vault.decrypt_memory(memory) for memory in found)
         wanted = words(query)
         fitting = [m for m in opened if all(word in m.content.casefold() for word in wanted)]
         return fitting[:limit]

@@ -16,18 +16,18 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.engine.messages import (
-    HoldAnswered,
     BreakpointsSet,
     CancelRequested,
     CodeChanged,
-    SubstepDoubted,
-    HandlerFinished,
-    HoldUnanswered,
     EvidenceArrived,
-    Message,
-    SubstepEvidence,
-    ResumeRequested,
+    HandlerFinished,
     HandlersStopped,
+    HoldAnswered,
+    HoldUnanswered,
+    Message,
+    ResumeRequested,
+    SubstepDoubted,
+    SubstepEvidence,
     TimerFired,
 )
 from holdfast.engine.walk_state import SKIPS_BY

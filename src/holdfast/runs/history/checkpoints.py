@@ -138,7 +138,9 @@ async def resolve(service: RunService, ref: str, seq: int | None = None) -> tupl
     raise CheckpointNotFoundError(missing, hint="`holdfast show RUN` lists a run's.", checkpoint=ref)
 
 
-async def resolve_run(service: RunService, ref: str, checkpoint: str | int | None) -> tuple[RunRow, int | None]:
+async def resolve_run(
+    service: RunService, ref: str, checkpoint: str | int | None
+) -> tuple[RunRow, int | None]:
     """The run that is meant, and the record if that is not where it stands now. Raises
     CheckpointNotFoundError for a checkpoint of another run."""
     if isinstance(checkpoint, int):

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.checkpoint.checkpoint import Checkpoint
 from holdfast.checkpoint.diff import MISSING, Change, changes, limit_changes
-from holdfast.checkpoint.diff_result import Diff, Moment, NodeDiff, DivergencePoint, Sides, RunUsage
+from holdfast.checkpoint.diff_result import Diff, DivergencePoint, Moment, NodeDiff, RunUsage, Sides
 from holdfast.runs.history.checkpoints import make_checkpoint
 from holdfast.runs.history.redact import hidden_changes
-from holdfast.runs.history.story import CallDetail, VisitDetail, QuestionDetail, Story
+from holdfast.runs.history.story import CallDetail, QuestionDetail, Story, VisitDetail
 from holdfast.runs.history.story_loader import ANCESTORS, load_story
 from holdfast.types.ids import RunId
 

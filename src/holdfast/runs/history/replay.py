@@ -18,9 +18,9 @@ from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED
 from holdfast.model.position import Position
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.driver.load import load, decode_body, segment_loader
+from holdfast.runs.driver.load import decode_body, load, segment_loader
 from holdfast.runs.driver.repair import FELL_BACK
-from holdfast.runs.history.retrace import ReplayDifference, Pair, RetraceResult, retrace
+from holdfast.runs.history.retrace import Pair, ReplayDifference, RetraceResult, retrace
 from holdfast.runs.history.versions import RunReader, RunReaders, readers_of
 from holdfast.types.record import Kind, Record
 

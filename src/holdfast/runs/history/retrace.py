@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from holdfast.engine.decision import Decision
-from holdfast.engine.messages import EvidenceBySeq, Message, RunRecovered, ResumeRequested
+from holdfast.engine.messages import EvidenceBySeq, Message, ResumeRequested, RunRecovered
 from holdfast.engine.start import begin
 from holdfast.engine.step import step
 from holdfast.errors import CheckpointCorruptError, HoldfastError, StateError
@@ -26,7 +26,7 @@ from holdfast.model.position import SETTLED, Exec, Position
 from holdfast.model.record_bodies import AttemptBody, CreatedBody, EndBody, ErrorInfo, StepBody, SubstepBody
 from holdfast.model.snapshot import Loader, load_position
 from holdfast.runs.history.causes import FACTS, ReplayStep, cause_of, finished, proven
-from holdfast.runs.history.decision_text import name_moves, decision_text
+from holdfast.runs.history.decision_text import decision_text, name_moves
 from holdfast.types.record import Kind, Op, Record
 from holdfast.types.status import REPEATABLE
 from holdfast.types.value import freeze
@@ -138,7 +138,9 @@ class _Retracer:
         self.journal = _without_void(journal)
         self.at = 0
         self.term = 0
-        self.out = RetraceResult(pos=Position(run), records=len(journal), given=len(journal) - len(self.journal))
+        self.out = RetraceResult(
+            pos=Position(run), records=len(journal), given=len(journal) - len(self.journal)
+        )
         self.reason = _cancel_reason(self.journal)
         self.verdict = RecordComparison(graph, told)
 

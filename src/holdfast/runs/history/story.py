@@ -266,7 +266,7 @@ class StoryBuilder:
         self._open: dict[str, VisitDetail] = {}
         self._asked: dict[str, QuestionDetail] = {}
 
-    def bring(self, execution: Execution) -> None:
+    def add_execution(self, execution: Execution) -> None:
         """What a fork or a pruned run knows of before its first record."""
         self.story.chapters.append(outline(execution, self.story.run))
         self.story.brought += 1
@@ -394,7 +394,9 @@ class StoryBuilder:
     def _remark(self, record: Record, kind: str, text: str, body: AttemptBody) -> None:
         why = f": {body.error.type}: {body.error.message}" if body.error is not None else ""
         where = f" at {record.scope}{record.node}" if record.node else ""
-        self.story.remarks.append(StoryRemark(kind=kind, at=record.at, seq=record.seq, text=f"{text}{where}{why}"))
+        self.story.remarks.append(
+            StoryRemark(kind=kind, at=record.at, seq=record.seq, text=f"{text}{where}{why}")
+        )
 
     def _handed_up(self, record: Record, body: AttemptBody) -> None:
         owner = self.at(record)

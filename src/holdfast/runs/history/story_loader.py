@@ -15,7 +15,7 @@ from holdfast.model.snapshot import load_position
 from holdfast.runs.driver import load as loading
 from holdfast.runs.history.checkpoints import lineage_of
 from holdfast.runs.history.redact import hide_story
-from holdfast.runs.history.story import CallDetail, VisitDetail, StoryBuilder, QuestionDetail, Story
+from holdfast.runs.history.story import CallDetail, QuestionDetail, Story, StoryBuilder, VisitDetail
 from holdfast.runs.history.versions import RunReader, RunReaders, readers_of
 from holdfast.types.ids import RunId
 from holdfast.types.record import Record
@@ -49,7 +49,9 @@ async def load_story(service: RunService, row: RunRow, upto: int | None = None, 
     return told.story
 
 
-async def _read(service: RunService, row: RunRow, readers: RunReaders, told: StoryBuilder, last: int) -> SettledCalls:
+async def _read(
+    service: RunService, row: RunRow, readers: RunReaders, told: StoryBuilder, last: int
+) -> SettledCalls:
     """Answers which calls were settled inside nodes that had begun before the first record."""
     walker, carried = _Walker(service, row, readers), SettledCalls()
     for first in range(row.horizon, last + 1, PAGE):
@@ -76,7 +78,7 @@ def _decoded(reader: RunReader, record: Record) -> Any:
 def _beginning(told: StoryBuilder, record: Record, body: Any) -> None:
     if body is not None:
         for execution in begin(record, body).executions:
-            told.bring(execution)
+            told.add_execution(execution)
         told.story.lineage = lineage_of(body)
 
 

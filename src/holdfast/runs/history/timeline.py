@@ -14,7 +14,7 @@ from holdfast.model.position import Exec, Position
 from holdfast.runs.driver.load import load
 from holdfast.runs.events import bare_events, hide_secrets
 from holdfast.runs.history.versions import RunReader, RunReaders, readers_of
-from holdfast.runs.history.visits import DONE, NodeVisit, Visits, Wait, place_of, apply_event
+from holdfast.runs.history.visits import DONE, NodeVisit, Visits, Wait, apply_event, place_of
 from holdfast.types.event import Event
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ async def reader_for(service: RunService, flow: str, version: str) -> RunReader:
     runtime = service.runtime
     program = runtime.programs.get(version)
     if program is not None:
-        return RunReader(program.graph, runtime.sealer_of(program), True)
+        return RunReader(program.graph, runtime.codec_for(program), True)
     stored = await service.store.flow(flow, version)
     if stored is None:
         raise FlowNotFoundError(

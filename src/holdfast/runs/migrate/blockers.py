@@ -50,7 +50,9 @@ def _of_execution(pos: Position, scope: Scope, matched: Match, execution: Exec) 
         return
     new = matched.graph.nodes[matched.nodes[execution.node]]
     if new.kind is not node.kind:
-        yield MigrationBlocker(label, f"it stands at node {label!r}, a {node.kind} that is a {new.kind} in NEW", _WAIT)
+        yield MigrationBlocker(
+            label, f"it stands at node {label!r}, a {node.kind} that is a {new.kind} in NEW", _WAIT
+        )
     if execution.intent >= 0 and new.effect in REPEATABLE and node.effect not in REPEATABLE:
         yield MigrationBlocker(
             label,
@@ -87,7 +89,7 @@ def _of_expiry(matched: Match, label: str, action: str) -> Iterator[MigrationBlo
 
 def _of_code(matched: Match, execution: Exec, label: str, name: str) -> Iterator[MigrationBlocker]:
     """Sub-steps that other code made (D-34)."""
-    if execution.code and not matched.new.goes_on_with(name, execution.code):
+    if execution.code and not matched.new.accepts_code(name, execution.code):
         yield MigrationBlocker(
             label,
             f"visit {execution.visit} of node {label!r} has sub-steps that other code made",
@@ -114,7 +116,9 @@ def _of_joins(scope: Scope, matched: Match) -> Iterator[MigrationBlocker]:
         name = old.nodes[node].id
         label = scope.path + name
         if node not in matched.nodes:
-            yield MigrationBlocker(label, f"branches come together at node {label!r}, and NEW has no such node", _WAIT)
+            yield MigrationBlocker(
+                label, f"branches come together at node {label!r}, and NEW has no such node", _WAIT
+            )
             continue
         there = matched.nodes[node]
         if {matched.edges.get(e, -1) for e in old.into[node]} != set(new.into[there]):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.engine.decision import Decision
-from holdfast.engine.messages import Message, RunRecovered, ResumeRequested
+from holdfast.engine.messages import Message, ResumeRequested, RunRecovered
 from holdfast.engine.step import step
 from holdfast.errors import HoldfastError, InputError
 from holdfast.runs.driver.inbox import message_of

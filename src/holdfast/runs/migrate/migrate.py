@@ -28,7 +28,7 @@ from holdfast.runs.migrate.remap import RemapResult, remap
 from holdfast.runs.migrate.state import migrate_state
 from holdfast.runs.seal import RecordCodec
 from holdfast.types.ids import HoldId, RunId
-from holdfast.types.record import Kind, VersionChange, Park, Record, RunBatch, Side
+from holdfast.types.record import Kind, Park, Record, RunBatch, Side, VersionChange
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ async def _fit(service: RunService, found: MigrationPlan, old: Graph, program: P
     if found.misfits:
         return
     try:
-        _encode_snapshot(found, program, service.runtime.sealer_of(program), service.store.now())
+        _encode_snapshot(found, program, service.runtime.codec_for(program), service.store.now())
     except HoldfastError as error:
         found.misfits.append(
             MigrationBlocker("", f"its values cannot be kept in NEW: {error.message}", error.hint or "")
@@ -167,10 +167,10 @@ async def move(service: RunService, row: RunRow, program: Program, *, force: boo
     found = await plan(service, row, program, force=force)
     if found.misfits:
         return found
-    await service.keep_flow(program)
+    await service.store_flow(program)
     if row.status is RunStatus.failed:
         # It is to go on: as with `resume`, on whichever version it is then.
-        await service.ask_resume(row.id)
+        await service.request_resume(row.id)
     claim = await service.runtime.claim(row.id)
     try:
         then = msgspec.structs.replace(claim.run, status=row.status)

@@ -131,7 +131,7 @@ class _Remapping:
         before, after = self._label(execution.scope, execution.node)
         if before != after:
             execution.born = execution.born or before
-        if not self.done.matches[execution.scope].new.goes_on_with(after[1], execution.code):
+        if not self.done.matches[execution.scope].new.accepts_code(after[1], execution.code):
             # Somebody answers for it: from here on its steps are those of the new code.
             execution.code = ""
         execution.scope, execution.node = self._key((execution.scope, execution.node))

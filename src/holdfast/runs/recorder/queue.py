@@ -88,7 +88,7 @@ class RunQueue:
         self.size = sum(len(record.payload) for record in self.pending)
         self.weigh()
 
-    def let_in(self) -> None:
+    def wake_writers(self) -> None:
         """Whoever waits for room looks again."""
         crowd, self.crowd = self.crowd, []
         for waiter in crowd:

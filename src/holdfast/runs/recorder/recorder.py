@@ -46,7 +46,7 @@ class StoreRetry:
         # What keeps checkpoints from being written at this moment; readiness tells it.
         self.trouble: StoreOutage | None = None
 
-    async def insist(self, write: Callable[[], Awaitable[T]], *, settling: bool = True) -> T:
+    async def retry_store_call(self, write: Callable[[], Awaitable[T]], *, settling: bool = True) -> T:
         """Settling and putting blobs are idempotent, so a failed call is simply made again (D-8). Where the
         store has been away for long already, once in a while."""
         cleaned = False
@@ -60,7 +60,7 @@ class StoreRetry:
             except StoreError as error:
                 if not error.retryable:
                     raise
-                self.note_trouble(error, settling=settling)
+                self.note_outage(error, settling=settling)
                 if pause is None:
                     raise
                 if isinstance(error, StoreFullError) and not cleaned:
@@ -72,7 +72,7 @@ class StoreRetry:
                 return done
         raise AssertionError("unreachable")
 
-    def note_trouble(self, error: StoreError, *, settling: bool) -> None:
+    def note_outage(self, error: StoreError, *, settling: bool) -> None:
         """One line for each outage of the store, whatever number of runs it holds up."""
         if settling and self.trouble is not None:
             self.trouble = StoreOutage(error, self.trouble.since)
@@ -81,7 +81,7 @@ class StoreRetry:
         if settling:
             self.trouble = StoreOutage(error, monotonic())
 
-    def note_end_of_trouble(self) -> None:
+    def note_recovery(self) -> None:
         if self.trouble is not None:
             log.warning("the store takes checkpoints again, after %.1f s", monotonic() - self.trouble.since)
             self.trouble = None
@@ -119,7 +119,7 @@ class Recorder(StoreRetry):
         # Runs under way or about to be: with more than one, commits are worth sharing.
         self.expected = 0
         self._waiting: list[RunQueue] = []
-        self._flight: asyncio.Task[None] | None = None
+        self._commit_task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._put_blobs = put_blobs
         self.published: Callable[[RunQueue, list[Record]], None] | None = None
@@ -158,11 +158,11 @@ class Recorder(StoreRetry):
         while queue.committed < seq:
             if queue.poison is not None:
                 raise queue.poison
-            if self._flight is None and self.inline and self.expected <= 1 and self._commit_now():
+            if self._commit_task is None and self.inline and self.expected <= 1 and self._commit_now():
                 continue
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             queue.waiters.append((seq, waiter))
-            self._take_off()
+            self._start_commit()
             await waiter
         if queue.poison is not None:
             raise queue.poison
@@ -171,30 +171,36 @@ class Recorder(StoreRetry):
         """Until less is unwritten than may be. Unlike a barrier it keeps no run from going on without
         checkpoints. Raises as `committed` does."""
         while queue.full and queue.poison is None:
-            if self._flight is None and self.inline and self.expected <= 1 and self._commit_now():
+            if self._commit_task is None and self.inline and self.expected <= 1 and self._commit_now():
                 continue
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             queue.crowd.append(waiter)
-            self._take_off()
+            self._start_commit()
             await waiter
         if queue.poison is not None:
             raise queue.poison
 
     def catch_up(self, queue: RunQueue) -> None:
         """What waited long enough is written in place: a thread would not get far beside busy handlers."""
-        if queue.pending and not queue.lazy and self._flight is None and self.inline and self.expected <= 1:
+        if (
+            queue.pending
+            and not queue.lazy
+            and self._commit_task is None
+            and self.inline
+            and self.expected <= 1
+        ):
             self._commit_now()
 
     def hurry(self) -> None:
         """Do not wait for the timer: something is worth showing or keeping now."""
         if any(not queue.lazy for queue in self._waiting):
-            self._take_off()
+            self._start_commit()
 
     def _due(self) -> None:
         """The oldest waiting record has waited long enough."""
         self._timer = None
         if self._waiting:
-            self._take_off()
+            self._start_commit()
 
     def _commit_now(self) -> bool:
         """The only run commits in place: a hop to another thread would cost more than the commit."""
@@ -209,9 +215,9 @@ class Recorder(StoreRetry):
         except StoreError:
             answers = None
         if answers is None:
-            self._unload(flying)
+            self._put_back_all(flying)
             return False
-        self._landed(flying, answers)
+        self._commit_done(flying, answers)
         return True
 
     def _load(self) -> InFlight:
@@ -233,17 +239,17 @@ class Recorder(StoreRetry):
         self._waiting = later
         return flying
 
-    def _unload(self, flying: InFlight) -> None:
+    def _put_back_all(self, flying: InFlight) -> None:
         for queue, records in flying:
             queue.put_back(records)
             if queue not in self._waiting:
                 self._waiting.append(queue)
 
-    def _take_off(self) -> None:
-        if self._flight is None:
-            self._flight = asyncio.get_running_loop().create_task(self._fly())
+    def _start_commit(self) -> None:
+        if self._commit_task is None:
+            self._commit_task = asyncio.get_running_loop().create_task(self._commit_loop())
 
-    async def _fly(self) -> None:
+    async def _commit_loop(self) -> None:
         try:
             while True:
                 flying = self._load()
@@ -251,15 +257,15 @@ class Recorder(StoreRetry):
                     return
                 batches = [RunBatch(queue.lease, records, queue.park) for queue, records in flying]
                 try:
-                    answers = await self.insist(partial(self.store.settle, batches))
-                    self._landed(flying, answers)
+                    answers = await self.retry_store_call(partial(self.store.settle, batches))
+                    self._commit_done(flying, answers)
                 except BaseException as error:
                     # Whatever it is: whoever waits for this commit must hear of it.
-                    self._crashed(flying, error)
+                    self._commit_failed(flying, error)
                     if not isinstance(error, StoreError):
                         raise
         finally:
-            self._flight = None
+            self._commit_task = None
 
     def _mend(self, queue: RunQueue) -> None:
         """What a run needs first is done in a task of its own: a blob store that is away, or slow, holds up
@@ -269,19 +275,19 @@ class Recorder(StoreRetry):
 
     async def _prepare(self, queue: RunQueue) -> None:
         try:
-            await self.insist(partial(self._put_first, queue), settling=False)
-            await self.insist(partial(self._route, queue), settling=False)
+            await self.retry_store_call(partial(self._put_first, queue), settling=False)
+            await self.retry_store_call(partial(self._route, queue), settling=False)
         except asyncio.CancelledError:
             raise
         except BaseException as error:
             queue.mending = None
-            self._crashed([(queue, queue.take())], error)
+            self._commit_failed([(queue, queue.take())], error)
             if not isinstance(error, StoreError):
                 raise
         else:
             queue.mending = None
         if self._waiting:
-            self._take_off()
+            self._start_commit()
 
     async def _put_first(self, queue: RunQueue) -> None:
         """Blobs go first: an orphan blob is garbage, a missing blob is data loss."""
@@ -304,12 +310,12 @@ class Recorder(StoreRetry):
         queue.fresh, queue.blobs = queue.blobs + queue.fresh, []
         return True
 
-    def _landed(self, flying: InFlight, answers: list[SettleAnswer]) -> None:
+    def _commit_done(self, flying: InFlight, answers: list[SettleAnswer]) -> None:
         if self.trouble is not None:
-            self.note_end_of_trouble()
+            self.note_recovery()
         for (queue, records), answer in zip(flying, answers, strict=True):
             if self._puts_again(queue, answer):
-                self._unload([(queue, records)])
+                self._put_back_all([(queue, records)])
                 continue
             if answer.refusal is None:
                 queue.last = records[-1]
@@ -333,13 +339,13 @@ class Recorder(StoreRetry):
             self._wake(queue)
         crashpoint("after_settle")
 
-    def _crashed(self, flying: InFlight, error: BaseException) -> None:
+    def _commit_failed(self, flying: InFlight, error: BaseException) -> None:
         """The store could not write. Nothing past this point may be seen: the runs wait, or stop here."""
         for queue, records in flying:
             if self._may_go_on(queue, error):
                 self._hold_back(queue, records, error)
             elif queue in self.queues and queue.may_wait(error):
-                self._unload([(queue, records)])
+                self._put_back_all([(queue, records)])
             else:
                 if isinstance(error, StoreError) and queue in self.queues:
                     run, said = queue.lease.run, "run %s stops here, its checkpoint cannot be written: %s"
@@ -360,7 +366,7 @@ class Recorder(StoreRetry):
 
     def _hold_back(self, queue: RunQueue, records: list[Record], error: BaseException) -> None:
         """The records stay in order; the next commit takes them along."""
-        self._unload([(queue, records)])
+        self._put_back_all([(queue, records)])
         waiters, queue.waiters = queue.waiters, []
         for _, waiter in waiters:
             if not waiter.done():
@@ -370,7 +376,7 @@ class Recorder(StoreRetry):
             run, said = queue.lease.run, "run %s goes on without checkpoints, as its flow allows: %s"
             log.error(said, run, error, extra={"run": run})
             queue.on_outage(error)
-        queue.let_in()
+        queue.wake_writers()
 
     def _poison(self, queue: RunQueue, error: BaseException) -> None:
         queue.poison = error
@@ -378,7 +384,7 @@ class Recorder(StoreRetry):
         queue.on_lost()
 
     def _wake(self, queue: RunQueue) -> None:
-        queue.let_in()
+        queue.wake_writers()
         if not queue.waiters:
             return
         waiters, queue.waiters = queue.waiters, []

@@ -16,7 +16,7 @@ from holdfast.runs.schedules.instants import instants, upcoming, zone_info
 from holdfast.runs.schedules.plan import MISSED, OVERLAP, SchedulePlan
 from holdfast.types.clock import MICROS, micros, to_datetime, to_micros
 from holdfast.types.duration import DurationError, parse_duration
-from holdfast.types.text import require_text, clean_text
+from holdfast.types.text import clean_text, require_text
 
 Length = str | int | float | timedelta
 Moment = str | datetime
@@ -113,7 +113,8 @@ def _cron(text: Any) -> str:
     for place, (name, part) in enumerate(zip(_FIELDS, parts, strict=True)):
         if not _reads([*_ANY[:place], part, *_ANY[place + 1 :]]):
             raise InputError(
-                f"cron {clean_text(repr(whole), 120)}: {clean_text(repr(part), 60)} is no {name}.", hint=_EXAMPLES
+                f"cron {clean_text(repr(whole), 120)}: {clean_text(repr(part), 60)} is no {name}.",
+                hint=_EXAMPLES,
             )
     if not _reads(parts):
         raise InputError(

@@ -17,7 +17,7 @@ from holdfast.errors import (
 from holdfast.model.program import Program
 from holdfast.runs.schedules.derive import run_id_for, with_instant, with_next_at
 from holdfast.runs.schedules.instants import fires_at, following, upcoming
-from holdfast.runs.schedules.plan import TriggerRequest, SchedulePlan, Schedule, ScheduleState, read, write
+from holdfast.runs.schedules.plan import Schedule, SchedulePlan, ScheduleState, TriggerRequest, read, write
 from holdfast.runs.schedules.request import make_plan, require_name
 from holdfast.telemetry import log
 from holdfast.types.ids import DEFAULT_TENANT, RunId, new_id
@@ -56,7 +56,11 @@ class ScheduleService:
         require_text(tenant, "tenant")
         # Code goes on declaring what is long over.
         made = make_plan(0 if declared else self.store.now(), **plan)
-        named = require_text(flow, "flow") if isinstance(flow, str) else _startable_flow(flow, made, self.store.now())
+        named = (
+            require_text(flow, "flow")
+            if isinstance(flow, str)
+            else _startable_flow(flow, made, self.store.now())
+        )
 
         def change(known: Schedule | None) -> Schedule:
             if known is None:
@@ -68,14 +72,18 @@ class ScheduleService:
 
         return await self._change(tenant, name, change)
 
-    def _fresh(self, tenant: str, name: str, flow: str, plan: SchedulePlan, standing: ScheduleState) -> Schedule:
+    def _fresh(
+        self, tenant: str, name: str, flow: str, plan: SchedulePlan, standing: ScheduleState
+    ) -> Schedule:
         made = Schedule(
             tenant=tenant, name=name, flow=flow, plan=plan, standing=standing, next_at=None, last_at=None,
             last_run=None, revision=0, updated_at=0,
         )  # fmt: skip
         return self._from(made, self.store.now())
 
-    def _changed(self, known: Schedule, flow: str, plan: SchedulePlan, by: str, *, declared: bool) -> Schedule:
+    def _changed(
+        self, known: Schedule, flow: str, plan: SchedulePlan, by: str, *, declared: bool
+    ) -> Schedule:
         same = known.plan.when() == plan.when() and known.standing.due is not None
         standing = replace(
             known.standing,

@@ -22,7 +22,7 @@ from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.history import checkpoints
 from holdfast.runs.history.versions import spans_of
 from holdfast.runs.seal import is_as_written
-from holdfast.runs.transfer.archive import Archive, damaged_error, portable_history, unpack, pack
+from holdfast.runs.transfer.archive import Archive, damaged_error, pack, portable_history, unpack
 from holdfast.store.protocols import FlowRow
 from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.ids import RunId, derived_id, is_id
@@ -86,7 +86,7 @@ async def _with_blobs(
     desk = service.runtime.desk
     found = {address: await desk.data_at(address) for address in history.blobs}
     if opened and desk.vaulted is not None:
-        plain_blobs = (desk.vaulted.vault.open_blob(data, address) for address, data in found.items())
+        plain_blobs = (desk.vaulted.vault.decrypt_blob(data, address) for address, data in found.items())
         found = dict(sorted((sha256(data).digest(), data) for data in plain_blobs))
     return msgspec.structs.replace(history, blobs=list(found)), list(found.values())
 
@@ -128,12 +128,14 @@ def _decrypted(service: RunService, parcel: Archive) -> Archive:
         return parcel
     vaulted = service.runtime.desk.vaulted
     vault = FieldCipher(None) if vaulted is None else vaulted.vault
-    history = portable_history(vault.open_history(parcel.history))
+    history = portable_history(vault.decrypt_history(parcel.history))
     if any(is_encrypted(record.payload) for record in history.records):
         raise damaged_error("a record does not open under its key")
     _check_digests(history)
     named = zip(history.blobs, parcel.blobs, strict=True)
-    blobs = dict(sorted((sha256(b).digest(), b) for b in (vault.open_blob(data, at) for at, data in named)))
+    blobs = dict(
+        sorted((sha256(b).digest(), b) for b in (vault.decrypt_blob(data, at) for at, data in named))
+    )
     history = msgspec.structs.replace(history, blobs=list(blobs))
     return msgspec.structs.replace(parcel, history=history, blobs=list(blobs.values()))
 

@@ -26,14 +26,24 @@ from holdfast.errors import (
     StoreMovedError,
 )
 from holdfast.runs.transfer.promote_checks import (
-    open_both,
     is_empty,
     moves_elsewhere,
     no_such_move,
+    open_both,
     require_room,
     require_whole,
 )
-from holdfast.store.copy import RULES, WorkerLeases, MoveMark, Movable, CopyProgress, CopyRule, TableShape, TableDigest, Values
+from holdfast.store.copy import (
+    RULES,
+    CopyProgress,
+    CopyRule,
+    Movable,
+    MoveMark,
+    TableDigest,
+    TableShape,
+    Values,
+    WorkerLeases,
+)
 
 
 class PromoteProgress(msgspec.Struct, frozen=True):
@@ -91,7 +101,12 @@ _LOOK = 0.2  # seconds between two looks at who still works
 
 
 async def promote(
-    source: str, target: str, *, force: bool = False, wait: float = 600.0, tell: ProgressCallback | None = None
+    source: str,
+    target: str,
+    *,
+    force: bool = False,
+    wait: float = 600.0,
+    tell: ProgressCallback | None = None,
 ) -> PromoteResult:
     """Move everything from one address to the other. A call that was broken off is called again.
 
@@ -155,7 +170,7 @@ async def undo(source: str, target: str) -> None:
                 hint=f"Move it back into a new store instead: holdfast promote {new.where} ADDRESS.",
             )
         if mark is not None:
-            await old.lift()
+            await old.cancel_move()
 
 
 class _Move:
@@ -258,7 +273,7 @@ class _Move:
     async def _give_up(self, held: list[WorkerLeases], wait: float) -> None:
         """Nothing was moved: the source works as before."""
         await self._new.clear()
-        await self._old.lift()
+        await self._old.cancel_move()
         who = ", ".join(f"{each.worker} ({each.runs})" for each in held)
         raise RunBusyError(
             f"Workers still had runs of {self._old.where} after {wait:.0f} s: {who}. Nothing was moved.",

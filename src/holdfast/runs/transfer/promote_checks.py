@@ -14,7 +14,7 @@ from holdfast.errors import (
     StoreUnavailableError,
 )
 from holdfast.holds.queries.audit import verify_audit
-from holdfast.store.copy import RULES, MoveMark, Movable
+from holdfast.store.copy import RULES, Movable, MoveMark
 from holdfast.store.open import move_endpoint, open_store
 
 

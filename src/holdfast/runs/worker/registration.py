@@ -86,7 +86,7 @@ class WorkerRegistration:
         except BaseException:
             _OURS.discard(self.incarnation)
             raise
-        self._beating = asyncio.create_task(self._beat())
+        self._beating = asyncio.create_task(self._heartbeat())
 
     async def _outlast(self, holder: WorkerRow) -> None:
         """Whoever is known to be alive keeps the name at once; of others it shows within a heartbeat."""
@@ -120,7 +120,7 @@ class WorkerRegistration:
             pid=holder.pid,
         )
 
-    async def _beat(self) -> None:
+    async def _heartbeat(self) -> None:
         """A name that was lost while we were silent is not fought for."""
         settings, clock = self._worker.runtime.settings, self._worker.runtime.clock
         while True:
@@ -149,7 +149,7 @@ class WorkerRegistration:
         self.announced = holder is None
         return holder
 
-    async def say_draining(self) -> None:
+    async def announce_draining(self) -> None:
         """At once, so that whoever looks sees why it takes nothing; if the store answers in time."""
         if self.announced and self.taken_by is None:
             with suppress(StoreError, TimeoutError):

@@ -95,7 +95,7 @@ class RunWorker:
         self.runtime.settings.hot_hold = hot_hold
         # Nobody waits for us: a store that is away is waited for much longer than by a caller.
         self.runtime.recorder.patience = max(patience, self.runtime.settings.patience)
-        self.hands = ReleaseAfterOutage(self.runtime)
+        self.release_after_outage = ReleaseAfterOutage(self.runtime)
         clock = self.runtime.clock
         lease = self.runtime.settings.lease_ttl
         backoff = lease if recovery_backoff is None else recovery_backoff
@@ -107,7 +107,9 @@ class RunWorker:
         self.holds = self.runtime.sweeper
         self.holds.look, self.holds.every = poll, self.runtime.settings.hold_sweep
         settings = self.runtime.settings
-        self.keeper = RetentionSweep(service, retention=settings.retention, every=settings.retention_every)
+        self.retention_sweep = RetentionSweep(
+            service, retention=settings.retention, every=settings.retention_every
+        )
         self.presence = WorkerRegistration(self)
         self.probe = probe
         self.ended = 0  # runs that were brought to their end here
@@ -126,7 +128,7 @@ class RunWorker:
         StoreMovedError where the store is moved away: what runs may finish its step."""
         await self.arrive()
         await warn_if_not_durable(self.store)
-        sweeps = [asyncio.create_task(self._anew(duty)) for duty in self._duties()]
+        sweeps = [asyncio.create_task(self._restart_on_error(duty)) for duty in self._duties()]
         self._claiming = asyncio.create_task(self._claim_forever())
         try:
             await asyncio.wait([self._claiming])
@@ -153,7 +155,7 @@ class RunWorker:
 
     async def _end(self) -> None:
         self._stopping = True
-        saying = asyncio.create_task(self.presence.say_draining())
+        saying = asyncio.create_task(self.presence.announce_draining())
         try:
             await self._drain()
         finally:
@@ -166,14 +168,19 @@ class RunWorker:
 
     def _duties(self) -> list[Duty]:
         """What a worker does beside its runs, each until it is cancelled."""
-        duties: list[Duty] = [self.reaper.serve, self.timers.serve, self.holds.serve, self.keeper.serve]
+        duties: list[Duty] = [
+            self.reaper.serve,
+            self.timers.serve,
+            self.holds.serve,
+            self.retention_sweep.serve,
+        ]
         duties.append(self.scheduler.serve)
         arbiter, deliverer = self.runtime.arbiter, self.runtime.deliverer
         if arbiter is not None:
             duties.append(partial(arbiter.serve, self.runtime.clock, self.poll))
         return duties if deliverer is None else [*duties, deliverer.serve]
 
-    async def _anew(self, duty: Duty) -> None:
+    async def _restart_on_error(self, duty: Duty) -> None:
         """A slip in one of them is told; it ends neither that duty nor the worker."""
         while True:
             try:
@@ -325,7 +332,7 @@ class RunWorker:
         """Memory is full of runs that wait for a person: the first ones leave it, so that others begin."""
         over = len(self._runs) - self.hot_limit
         for driver in self._resting()[: max(over, 0)]:
-            driver.cool()
+            driver.evict()
 
     def _resting(self) -> list[Driver]:
         """Those that only wait for a person, in the order in which they came."""
@@ -350,14 +357,14 @@ class RunWorker:
         try:
             status, _ = await self.runtime.drive(claim)
             self.ended += status in ENDED
-            self.hands.is_well(run)
+            self.release_after_outage.mark_healthy(run)
         except LeaseLostError:
             log.info("run %s went on elsewhere", run, extra={"run": run})
         except (VersionMismatchError, SchemaTooNewError, KeyMissingError) as error:
             log.warning("run %s cannot go on here: %s", run, error, extra={"run": run})
         except StoreError as error:
             log.warning("run %s stopped here: %s", run, error, extra={"run": run})
-            await self.hands.back(claim)
+            await self.release_after_outage.back(claim)
 
     async def _drain(self) -> None:
         deadline = asyncio.get_running_loop().time() + self.grace
@@ -375,9 +382,9 @@ class RunWorker:
 
 def _only_waits(driver: Driver) -> bool:
     """Whether the run has nothing to do until a person answers."""
-    waiting = {key[:2] for key in driver.underway.answers}
+    waiting = {key[:2] for key in driver.handler_tasks.answers}
     return (
         bool(driver.pos.holds)
         and driver.inline is None
-        and all(key in waiting for key in driver.underway.tasks)
+        and all(key in waiting for key in driver.handler_tasks.tasks)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.store.memory.runs import MemoryRuns
-from holdfast.store.recovery import PROGRESS, death_summary, recovery_delay, death_event
+from holdfast.store.recovery import PROGRESS, death_event, death_summary, recovery_delay
 from holdfast.types.fleet import Death
 from holdfast.types.status import PARKED, RunStatus
 
@@ -56,7 +56,7 @@ class MemoryRecovery(MemoryRuns):
         self._queue.push(run)
         self._add_event(run, death_event(death, run.recoveries, run.ready_at))
 
-    async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
+    async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
         with self._lock:
             run = None if want.run is None else self._ids.get(want.run)
             if run is None or run.read_only or not run.dead or run.superseded_by is not None:

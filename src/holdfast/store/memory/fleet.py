@@ -94,7 +94,7 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
             free = ready.get((name, "", False), [])
             waiting = sum(line.count for line in lined if line.lane == name)
             lanes.append(LaneBacklog(name, len(free), min(free, default=None), waiting, running[name]))
-        return lane_figures(lanes, lined, self._porter(), now)
+        return lane_figures(lanes, lined, self._admission(), now)
 
 
 def _since(instants: Iterable[int], now: int) -> int:

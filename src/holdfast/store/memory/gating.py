@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class MemoryLimits(MemoryTables):
-    async def put_gate(self, gate: LimitRow) -> LimitRow:
+    async def put_limit(self, gate: LimitRow) -> LimitRow:
         with self._lock:
             stored = self._put_gate(gate)
         self._bell.ring()
@@ -51,7 +51,7 @@ class MemoryLimits(MemoryTables):
             found = self._gates.values()
             return limit_overview(found, inside, waiting, prefix=prefix, after=after, limit=limit)
 
-    async def drop_gate(self, name: str, *, fixed: bool = True) -> bool:
+    async def drop_limit(self, name: str, *, fixed: bool = True) -> bool:
         with self._lock:
             dropped = self._gates.pop((name, fixed), None) is not None
         self._bell.ring()
@@ -66,7 +66,7 @@ class MemoryLimits(MemoryTables):
         own = flow_limit(new.flow)
         return new.gate or (own if (own, True) in self._gates else "")
 
-    def _porter(self) -> Admission:
+    def _admission(self) -> Admission:
         porter = Admission(self._gates.values(), self._now())
         for run in self._leased.values():
             if run.gate:

@@ -10,7 +10,7 @@ from holdfast.store.hold_order import place_of, require_place
 from holdfast.store.hold_rules import ENGINE, changed_row, refusal_of, require_blob, require_changeable
 from holdfast.store.memory.matching import matches
 from holdfast.store.memory.run_holds import MemoryRunHolds
-from holdfast.types.hold import Due, HoldKey, HoldOrder, ChangeRefusal
+from holdfast.types.hold import ChangeRefusal, Due, HoldKey, HoldOrder
 from holdfast.types.status import ENDED, HoldStatus
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class MemoryHolds(MemoryRunHolds):
             self._keep_blobs(self._ids[row.run], change)
             self._holds[row.id] = after
             self._write_beside(change)
-            self._write_told(after, change, now)
+            self._write_messages(after, change, now)
         if change.mail is not None or change.outbox:
             self._bell.ring()
         return after
@@ -113,7 +113,7 @@ class MemoryHolds(MemoryRunHolds):
             run.blobs.discard(digest)
             self._blobs[digest].runs.discard(run.key)
 
-    def _write_told(self, row: HoldRow, change: HoldChange, now: int) -> None:
+    def _write_messages(self, row: HoldRow, change: HoldChange, now: int) -> None:
         run = self._ids[row.run]
         self._chain(row.tenant, change.audit)
         for message in change.outbox:

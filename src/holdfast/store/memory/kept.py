@@ -44,7 +44,7 @@ class MemoryReencryption(MemoryTables):
             found = self._ids.get(run)
             return [] if found is None else sorted(found.blobs)
 
-    async def refer_instead(self, run: RunId, old: bytes, new: bytes) -> None:
+    async def replace_blob_reference(self, run: RunId, old: bytes, new: bytes) -> None:
         with self._lock:
             found = self._ids.get(run)
             if found is None or old not in found.blobs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.store.lost_history import LOST_EVENT, loss_message, loss_event
+from holdfast.store.lost_history import LOST_EVENT, loss_event, loss_message
 from holdfast.store.memory.tables import MemoryTables
 from holdfast.types.durability import Durability
 from holdfast.types.status import ENDED, PARKED, RunStatus

@@ -38,7 +38,7 @@ class MemoryRuns(MemorySettle, MemoryLimits):
             self._append_first(run, new.first)
             run.gate = self._gate_for(new)
             self._add_run(run)
-            if new.claimed_by is not None and self._lets_pass(run, self._porter() if run.gate else None):
+            if new.claimed_by is not None and self._lets_pass(run, self._admission() if run.gate else None):
                 run.term, run.status = 1, RunStatus.running
                 self._take(run, new.claimed_by, new.lease_until or 0)
             if old is not None:
@@ -103,10 +103,10 @@ class MemoryRuns(MemorySettle, MemoryLimits):
             return [run.row() for run, _ in zip(older, range(limit), strict=False)]
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
-        self._bell.looked()
+        self._bell.mark_checked()
         with self._lock:
             now = self._now()
-            porter = self._porter() if self._gates else None
+            porter = self._admission() if self._gates else None
             claims: list[Claim] = []
             if want.run is not None:
                 run = self._claimable(want.run, want, now)

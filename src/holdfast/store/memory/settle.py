@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from holdfast.store.memory.rows import MemoryRun
-    from holdfast.types.record import Lease, VersionChange, Record, RunBatch, Side
+    from holdfast.types.record import Lease, Record, RunBatch, Side, VersionChange
 
 
 class MemorySettle(MemoryRunHolds):

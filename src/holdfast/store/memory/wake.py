@@ -35,7 +35,7 @@ class MemoryChangeSignal:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_finish, future)
 
-    def looked(self) -> None:
+    def mark_checked(self) -> None:
         """The current task is about to look for work: what comes from now on is new to it."""
         task = asyncio.current_task()
         if task is not None:

@@ -102,7 +102,7 @@ class LimitSuite:
         assert (await kit.store.gates(prefix=FLOW))[0][1:] == (3, 2)
 
     async def test_key_with_a_gate_of_its_own_obeys_that(self, kit: StoreKit) -> None:
-        await kit.store.put_gate(LimitRow(name=key_limit("refund", "big"), concurrency=3, fixed=True))
+        await kit.store.put_limit(LimitRow(name=key_limit("refund", "big"), concurrency=3, fixed=True))
         each = declared(1, name=f"{FLOW}/*")
         for key in ("big",) * 4 + ("small",) * 2:
             await queued_run(kit, declared(), each, key=key)
@@ -322,16 +322,16 @@ class LimitChangeSuite:
     async def test_what_an_operator_fixed_counts_until_it_is_dropped(self, kit: StoreKit) -> None:
         for _ in range(9):
             await queued_run(kit, declared(4))
-        fixed = await kit.store.put_gate(LimitRow(name=FLOW, concurrency=1, fixed=True))
+        fixed = await kit.store.put_limit(LimitRow(name=FLOW, concurrency=1, fixed=True))
         assert fixed.updated_at == kit.clock.now()
         await queued_run(kit, declared(4))
         assert [gate for gate, _, _ in await kit.store.gates()] == [fixed]
         assert len(await ids(kit.store)) == 1
-        assert await kit.store.drop_gate(FLOW)
-        assert not await kit.store.drop_gate(FLOW)
+        assert await kit.store.drop_limit(FLOW)
+        assert not await kit.store.drop_limit(FLOW)
         assert (await kit.store.gates())[0][0].concurrency == 4
         assert len(await ids(kit.store)) == 3
-        assert await kit.store.drop_gate(FLOW, fixed=False)
+        assert await kit.store.drop_limit(FLOW, fixed=False)
         assert len(await ids(kit.store)) == 6
 
     async def test_what_is_declared_last_counts(self, kit: StoreKit) -> None:
@@ -341,7 +341,7 @@ class LimitChangeSuite:
         assert len(await ids(kit.store)) == 2
 
     async def test_gate_of_nothing_lets_nobody_pass(self, kit: StoreKit) -> None:
-        await kit.store.put_gate(LimitRow(name=FLOW, concurrency=0, fixed=True))
+        await kit.store.put_limit(LimitRow(name=FLOW, concurrency=0, fixed=True))
         row = await queued_run(kit, declared(4))
         assert await ids(kit.store) == []
         assert await named(kit.store, row.id) == []
@@ -352,7 +352,7 @@ class LimitChangeSuite:
         for n in range(9):
             await queued_run(kit, declared(), each, key="stopped", ready_at=now - 100 + n)
         other = await queued_run(kit, declared(), each, key="other", ready_at=now)
-        await kit.store.put_gate(LimitRow(name=key_limit("refund", "stopped"), concurrency=0, fixed=True))
+        await kit.store.put_limit(LimitRow(name=key_limit("refund", "stopped"), concurrency=0, fixed=True))
         assert await ids(kit.store, 2) == [other.id]
 
     async def test_key_that_may_go_on_is_found_when_each_other_is_stopped(self, kit: StoreKit) -> None:
@@ -361,18 +361,18 @@ class LimitChangeSuite:
         for n in range(30):
             await queued_run(kit, declared(), each, key=f"k{n}", ready_at=now - 100 + n)
         other = await queued_run(kit, declared(), each, key="other", ready_at=now)
-        await kit.store.put_gate(LimitRow(name=f"{FLOW}/*", concurrency=0, fixed=True))
+        await kit.store.put_limit(LimitRow(name=f"{FLOW}/*", concurrency=0, fixed=True))
         assert await ids(kit.store, 2) == []
         keyless = await queued_run(kit, declared(), each)
         assert await ids(kit.store, 2) == [keyless.id]
-        await kit.store.put_gate(LimitRow(name=key_limit("refund", "other"), concurrency=1, fixed=True))
+        await kit.store.put_limit(LimitRow(name=key_limit("refund", "other"), concurrency=1, fixed=True))
         assert await ids(kit.store, 2) == [other.id]
 
     async def test_operator_limits_a_flow_that_declares_nothing(self, kit: StoreKit) -> None:
         waiting = [await kit.created() for _ in range(3)]
         other = await kit.created(flow="other")
         ready = (await kit.created(flow="refund2")).id
-        await kit.store.put_gate(LimitRow(name=FLOW, concurrency=2, fixed=True))
+        await kit.store.put_limit(LimitRow(name=FLOW, concurrency=2, fixed=True))
         assert (await kit.row(waiting[0].id)).gate == FLOW
         assert (await kit.row(other.id)).gate == ""
         until = kit.clock.now() + TTL

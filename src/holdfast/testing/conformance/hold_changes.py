@@ -12,7 +12,7 @@ from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
 from holdfast.types.audit import NewAudit
-from holdfast.types.hold import HoldChange, HoldKey, HoldRow, Note, ChangeRefusal
+from holdfast.types.hold import ChangeRefusal, HoldChange, HoldKey, HoldRow, Note
 from holdfast.types.ids import HoldId, derived_id
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.record import Side
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
 
-TERMS = HoldTerms(approval=ApprovalTerms(mode="quorum", need=2, of=("group:a",)), ladder=(Rung("role:b", "4h"),))
+TERMS = HoldTerms(
+    approval=ApprovalTerms(mode="quorum", need=2, of=("group:a",)), ladder=(Rung("role:b", "4h"),)
+)
 CHANGED: dict[str, Any] = {
     "assignee": "Group: b",
     "assignee_type": "group",

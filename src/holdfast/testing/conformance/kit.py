@@ -234,11 +234,14 @@ class StoreKit:
         # A pool of their own: the loop's has too few threads on a small machine, and all must start.
         with ThreadPoolExecutor(contenders) as pool:
             racing = [
-                loop.run_in_executor(pool, self._contend, start, act, number) for number in range(contenders)
+                loop.run_in_executor(pool, self._run_contender, start, act, number)
+                for number in range(contenders)
             ]
             return list(await asyncio.gather(*racing))
 
-    def _contend(self, start: threading.Barrier, act: Callable[[Store, int], Awaitable[T]], number: int) -> T:
+    def _run_contender(
+        self, start: threading.Barrier, act: Callable[[Store, int], Awaitable[T]], number: int
+    ) -> T:
         async def contend() -> T:
             handle = await self.another()
             try:

@@ -42,7 +42,9 @@ async def claim(kit: StoreKit, limit: int = 9, topics: tuple[str, ...] = ()) -> 
 @pytest.mark.covers("NO-8")
 class OutboxSuite:
     async def test_message_is_claimed_as_it_was_written(self, kit: StoreKit) -> None:
-        run = await run_with_messages(kit, OutboxMessage("t", "hold-1:k", b"\x00\xc3\xff", "hold-1"), tenant="acme")
+        run = await run_with_messages(
+            kit, OutboxMessage("t", "hold-1:k", b"\x00\xc3\xff", "hold-1"), tenant="acme"
+        )
         (row,) = await claim(kit)
         assert (row.topic, row.key, row.payload, row.hold) == (
             "t",

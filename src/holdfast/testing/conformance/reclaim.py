@@ -127,24 +127,24 @@ class ReclaimSuite:
     async def test_dead_run_is_taken_by_whoever_ends_it_and_by_nobody_between(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         want = ClaimRequest(worker="operator", ttl=TTL, run=lease.run)
-        assert await kit.store.exhume(want) is None, "it lives"
+        assert await kit.store.claim_dead(want) is None, "it lives"
         hold = await kit.asked(lease)
         kit.clock.advance(seconds=61)
         await reclaim(kit, max_recoveries=0)
-        claim = await kit.store.exhume(want, event=kit.event("run.cancel_requested"))
+        claim = await kit.store.claim_dead(want, event=kit.event("run.cancel_requested"))
         assert claim is not None
         assert (claim.run.status, claim.run.dead, claim.run.worker) == (RunStatus.running, False, "operator")
         assert (claim.run.recoveries, claim.run.error, claim.run.ended_at) == (0, None, None)
         assert await kit.store.claim(ClaimRequest(worker="w", ttl=TTL)) == []
-        assert await kit.store.exhume(want) is None, "twice"
+        assert await kit.store.claim_dead(want) is None, "twice"
         side = Side(status=RunStatus.cancelled, close_all_holds="over")
         await kit.written(claim.lease, kit.record(2, kind=Kind.end, term=claim.lease.term, side=side))
         assert (await kit.row(lease.run)).status is RunStatus.cancelled
         assert (await kit.hold(hold)).status is HoldStatus.cancelled
         told = [e for e in await kit.store.events(lease.run, after=0, limit=9) if isinstance(e, EventRow)]
         assert [event.type for event in told] == ["run.given_up", "run.cancel_requested"]
-        assert await kit.store.exhume(want) is None, "it has ended"
-        assert await kit.store.exhume(ClaimRequest(worker="w", ttl=TTL, run=new_run_id())) is None
+        assert await kit.store.claim_dead(want) is None, "it has ended"
+        assert await kit.store.claim_dead(ClaimRequest(worker="w", ttl=TTL, run=new_run_id())) is None
 
     @pytest.mark.covers("FLEET-WORK-11")
     async def test_recoveries_count_anew_when_something_got_done_between(self, kit: StoreKit) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
-from holdfast.types.record import Kind, VersionChange, Park, Record, Refusal, RunBatch, Side
+from holdfast.types.record import Kind, Park, Record, Refusal, RunBatch, Side, VersionChange
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:

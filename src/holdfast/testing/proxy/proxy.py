@@ -9,7 +9,7 @@ import socket
 from types import TracebackType
 from typing import Final
 
-from holdfast.testing.proxy.wire import PendingCut, Counts, Way, Wire, bound, by_way_of, place
+from holdfast.testing.proxy.wire import Counts, PendingCut, Way, Wire, bound, by_way_of, place
 
 QUEUED: Final = 64
 
@@ -144,7 +144,7 @@ class Proxy:
         self._wires.add(wire)
         try:
             await wire.client(taken)
-            await self._let(None)
+            await self._wait_while_swallowed(None)
             await wire.server(self.target)
             await asyncio.gather(self._passing(wire, "up"), self._passing(wire, "down"))
             wire.close()
@@ -163,7 +163,7 @@ class Proxy:
             while True:
                 due, piece = await queue.get()
                 await self._later(due)
-                await self._let(way)
+                await self._wait_while_swallowed(way)
                 if not piece:
                     wire.finish(way)
                     return
@@ -191,7 +191,7 @@ class Proxy:
             self.counts.delayed += 1
             await asyncio.sleep(left)
 
-    async def _let(self, way: Way | None) -> None:
+    async def _wait_while_swallowed(self, way: Way | None) -> None:
         """Waits while this way is swallowed; a new connection while any is."""
         counted = False
         while not self._clear.is_set() and (way is None or way in self._ways):
@@ -200,7 +200,7 @@ class Proxy:
             await self._clear.wait()
 
     async def _write(self, wire: Wire, way: Way, piece: bytes) -> None:
-        blow = next((each for each in self._blows if each.strikes(wire.number, way, len(piece))), None)
+        blow = next((each for each in self._blows if each.exceeds(wire.number, way, len(piece))), None)
         if blow is not None:
             self._blows.remove(blow)
             piece = piece[: blow.left(wire.number)]

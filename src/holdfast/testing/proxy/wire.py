@@ -40,7 +40,7 @@ class PendingCut(msgspec.Struct, kw_only=True):
     struck: asyncio.Event
     passed: dict[int, int] = {}
 
-    def strikes(self, wire: int, way: Way, size: int) -> bool:
+    def exceeds(self, wire: int, way: Way, size: int) -> bool:
         """Whether a piece of this size would carry more than may still pass."""
         if way != self.way:
             return False

@@ -12,16 +12,16 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from holdfast.api.auth.grants import Grant, checked
-from holdfast.api.auth.oidc.provider import Provider, refused, require_libraries
-from holdfast.api.auth.sessions import own_path
+from holdfast.api.auth.grants import CredentialGrant, validate_grant
+from holdfast.api.auth.oidc.provider import Provider, require_libraries, sign_in_error
+from holdfast.api.auth.sessions import local_path
 from holdfast.api.auth.settings import OidcSettings
 from holdfast.api.problems import HttpError
 from holdfast.errors import InputError
 from holdfast.telemetry import log
 
 
-class Journey(msgspec.Struct, frozen=True, kw_only=True):
+class SignInState(msgspec.Struct, frozen=True, kw_only=True):
     """What a browser takes along in a cookie that no page can read: nothing is kept for people who never come
     back. Whoever returns without it, or with another `state`, did not set out here."""
 
@@ -31,18 +31,18 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True):
     onwards: str
 
     @classmethod
-    def begin(cls, onwards: str) -> Journey:
+    def begin(cls, onwards: str) -> SignInState:
         fresh = [secrets.token_urlsafe(32) for _ in range(3)]
         return cls(state=fresh[0], nonce=fresh[1], verifier=fresh[2], onwards=onwards)
 
     @classmethod
-    def read(cls, text: str | None) -> Journey:
+    def read(cls, text: str | None) -> SignInState:
         """Raises HttpError 401."""
         try:
-            found = msgspec.json.decode(urlsafe_b64decode((text or "").encode()), type=Journey)
+            found = msgspec.json.decode(urlsafe_b64decode((text or "").encode()), type=SignInState)
         except (ValueError, msgspec.DecodeError):
-            raise refused("it did not begin in this browser, or took longer than ten minutes") from None
-        return msgspec.structs.replace(found, onwards=own_path(found.onwards))
+            raise sign_in_error("it did not begin in this browser, or took longer than ten minutes") from None
+        return msgspec.structs.replace(found, onwards=local_path(found.onwards))
 
     def text(self) -> str:
         return urlsafe_b64encode(msgspec.json.encode(self)).decode()
@@ -54,7 +54,7 @@ class Oidc:
         self.settings = settings
         self.provider = Provider(settings)
 
-    async def address(self, journey: Journey, callback: str) -> str:
+    async def address(self, journey: SignInState, callback: str) -> str:
         """Where the browser goes to sign in."""
         about = await self.provider.about()
         challenge = urlsafe_b64encode(sha256(journey.verifier.encode()).digest()).rstrip(b"=").decode()
@@ -71,7 +71,7 @@ class Oidc:
         joint = "&" if "?" in about.authorization_endpoint else "?"
         return f"{about.authorization_endpoint}{joint}{urlencode(asked)}"
 
-    async def goodbye(self, back: str | None) -> str | None:
+    async def sign_out_url(self, back: str | None) -> str | None:
         """Where the browser goes to sign out at the provider too, and from there `back`; None: nowhere."""
         if not self.settings.sign_out:
             return None
@@ -86,30 +86,30 @@ class Oidc:
             asked["post_logout_redirect_uri"] = back
         return f"{place}{'&' if '?' in place else '?'}{urlencode(asked)}"
 
-    async def finish(self, journey: Journey, said: Mapping[str, str], callback: str) -> Grant:
+    async def finish(self, journey: SignInState, said: Mapping[str, str], callback: str) -> CredentialGrant:
         """Raises HttpError: 401 where anything is not as it should be, 502 where the provider is away."""
         if not hmac.compare_digest(said.get("state", "").encode(), journey.state.encode()):
-            raise refused("it did not begin in this browser")
+            raise sign_in_error("it did not begin in this browser")
         about = await self.provider.about()
         told = said.get("iss")
         # Another provider's answer must not be taken to this one (RFC 9207).
         if told != about.issuer and (told or about.authorization_response_iss_parameter_supported):
-            raise refused("another provider answered")
+            raise sign_in_error("another provider answered")
         code = said.get("code")
         if not code:
             log.info("the provider refused a sign-in: %s", said.get("error", "")[:100])
-            raise refused("the provider did not let you in")
-        token, opens = await self.provider.swap(code, journey.verifier, callback)
+            raise sign_in_error("the provider did not let you in")
+        token, opens = await self.provider.exchange_code(code, journey.verifier, callback)
         claims = await self.provider.claims(token, journey.nonce)
         more = await self.provider.userinfo(opens, claims["sub"]) if opens else {}
         return grant_of(self.settings, {**more, **claims})
 
 
-def grant_of(settings: OidcSettings, claims: Mapping[str, Any]) -> Grant:
+def grant_of(settings: OidcSettings, claims: Mapping[str, Any]) -> CredentialGrant:
     """Raises HttpError 401 for somebody who cannot be named, or belongs to no tenant here."""
     groups = _words(_claim(claims, settings.groups))
     given = {role for role, members in settings.roles.items() if set(members) & set(groups)}
-    grant = Grant(
+    grant = CredentialGrant(
         subject=f"user:{_name(settings, claims)}",
         tenant=_tenant(settings, claims),
         roles=tuple(sorted(given | set(settings.default_roles))),
@@ -117,18 +117,18 @@ def grant_of(settings: OidcSettings, claims: Mapping[str, Any]) -> Grant:
         titles=tuple(sorted(_words(_claim(claims, settings.titles)))),
     )
     try:
-        return checked(grant)
+        return validate_grant(grant)
     except InputError as error:
-        raise refused(error.message.rstrip(".")) from error
+        raise sign_in_error(error.message.rstrip(".")) from error
 
 
 def _name(settings: OidcSettings, claims: Mapping[str, Any]) -> str:
     found = _claim(claims, settings.user)
     if not isinstance(found, str) or not found.strip():
-        raise refused(f"the provider does not tell {settings.user!r}, by which people are known here")
+        raise sign_in_error(f"the provider does not tell {settings.user!r}, by which people are known here")
     if settings.user == "email" and claims.get("email_verified") is not True:
         # Where anybody can claim any address, an address names nobody.
-        raise refused("the provider has not verified this address")
+        raise sign_in_error("the provider has not verified this address")
     return found.strip().lower() if settings.user == "email" else found.strip()
 
 
@@ -138,7 +138,9 @@ def _tenant(settings: OidcSettings, claims: Mapping[str, Any]) -> str:
     found = _claim(claims, settings.tenant_claim)
     tenants = {settings.tenants[each] for each in _words(found) if each in settings.tenants}
     if len(tenants) != 1:
-        raise refused("you belong to no tenant of this server" if not tenants else "you belong to several")
+        raise sign_in_error(
+            "you belong to no tenant of this server" if not tenants else "you belong to several"
+        )
     return tenants.pop()
 
 

@@ -20,15 +20,15 @@ from holdfast.telemetry import log
 if TYPE_CHECKING:
     import jwt
 
-KEPT: Final = 3600.0
+CACHE_SECONDS: Final = 3600.0
 """Seconds for which what a provider says about itself is believed."""
-AGAIN: Final = 30.0
+REFETCH_SECONDS: Final = 30.0
 """A key that is not known is asked for no more often: providers rotate keys, and strangers make up names."""
 LEEWAY: Final = 60
 _MOST: Final = 1 << 20
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True):
+class ProviderMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a provider's document that are used."""
 
     issuer: str
@@ -44,24 +44,24 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 class Provider:
     def __init__(self, settings: OidcSettings) -> None:
         self.settings = settings
-        self._about: tuple[float, About] | None = None
+        self._about: tuple[float, ProviderMetadata] | None = None
         self._keys: tuple[float, jwt.PyJWKSet] | None = None
 
-    async def about(self) -> About:
+    async def about(self) -> ProviderMetadata:
         """Raises HttpError 502 where it cannot be had."""
-        if self._about is not None and time.monotonic() - self._about[0] < KEPT:
+        if self._about is not None and time.monotonic() - self._about[0] < CACHE_SECONDS:
             return self._about[1]
         place = f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration"
         try:
-            found = msgspec.json.decode(await self._get(place), type=About)
+            found = msgspec.json.decode(await self._get(place), type=ProviderMetadata)
         except msgspec.DecodeError as error:
-            raise trouble(f"its document at {place} cannot be read: {error}") from error
+            raise provider_error(f"its document at {place} cannot be read: {error}") from error
         if found.issuer != self.settings.issuer:
-            raise trouble(f"it calls itself {found.issuer}, not {self.settings.issuer}")
+            raise provider_error(f"it calls itself {found.issuer}, not {self.settings.issuer}")
         self._about = (time.monotonic(), found)
         return found
 
-    async def swap(self, code: str, verifier: str, callback: str) -> tuple[str, str | None]:
+    async def exchange_code(self, code: str, verifier: str, callback: str) -> tuple[str, str | None]:
         """The ID token, and the token that opens /userinfo. Raises HttpError."""
         about = await self.about()
         form = {
@@ -74,7 +74,7 @@ class Provider:
         answer = await self._post(about.token_endpoint, form, about)
         token, opens = answer.get("id_token"), answer.get("access_token")
         if not isinstance(token, str):
-            raise trouble("it gave no ID token")
+            raise provider_error("it gave no ID token")
         return token, opens if isinstance(opens, str) else None
 
     async def claims(self, id_token: str, nonce: str) -> dict[str, Any]:
@@ -95,12 +95,12 @@ class Provider:
             )
         except jwt.PyJWTError as error:
             log.info("an ID token was refused: %s", error)
-            raise refused("what the provider sent is not good") from error
+            raise sign_in_error("what the provider sent is not good") from error
         if claims.get("nonce") != nonce:
-            raise refused("what the provider sent was meant for another sign-in")
+            raise sign_in_error("what the provider sent was meant for another sign-in")
         others = cast("list[Any]", claims["aud"]) if isinstance(claims["aud"], list) else []
         if (len(others) > 1 or "azp" in claims) and claims.get("azp") != settings.client_id:
-            raise refused("what the provider sent was made for another client")
+            raise sign_in_error("what the provider sent was made for another client")
         return claims
 
     async def userinfo(self, opens: str, subject: str) -> dict[str, Any]:
@@ -112,9 +112,9 @@ class Provider:
         try:
             found = msgspec.json.decode(data, type=dict[str, Any])
         except msgspec.DecodeError as error:
-            raise trouble("what it tells about people is no JSON") from error
+            raise provider_error("what it tells about people is no JSON") from error
         if found.get("sub") != subject:
-            raise refused("the provider told about somebody else")
+            raise sign_in_error("the provider told about somebody else")
         return found
 
     async def _key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
@@ -123,9 +123,9 @@ class Provider:
 
         if header.get("alg") not in self.settings.algorithms:
             raise jwt.InvalidAlgorithmError(f"{header.get('alg')!r} is not allowed")
-        found = _chosen(await self._key_set(fresh=False), header)
+        found = _key_for(await self._key_set(fresh=False), header)
         if found is None:
-            found = _chosen(await self._key_set(fresh=True), header)
+            found = _key_for(await self._key_set(fresh=True), header)
         if found is None:
             raise jwt.InvalidKeyError("its key is not among the provider's")
         return found
@@ -134,13 +134,13 @@ class Provider:
         import jwt
 
         now = time.monotonic()
-        if self._keys is not None and now - self._keys[0] < (AGAIN if fresh else KEPT):
+        if self._keys is not None and now - self._keys[0] < (REFETCH_SECONDS if fresh else CACHE_SECONDS):
             return self._keys[1]
         data = await self._get((await self.about()).jwks_uri)
         try:
             found = jwt.PyJWKSet.from_dict(msgspec.json.decode(data, type=dict[str, Any]))
         except (jwt.PyJWTError, msgspec.DecodeError) as error:
-            raise trouble(f"its keys cannot be read: {error}") from error
+            raise provider_error(f"its keys cannot be read: {error}") from error
         self._keys = (now, found)
         return found
 
@@ -152,12 +152,12 @@ class Provider:
             async with _client(self.settings.timeout) as client:
                 answer = await client.get(place, headers=dict(headers or {}))
         except httpx2.HTTPError as error:
-            raise trouble(f"it does not answer at {place}: {error or type(error).__name__}") from error
+            raise provider_error(f"it does not answer at {place}: {error or type(error).__name__}") from error
         if answer.status_code != 200 or len(answer.content) > _MOST:
-            raise trouble(f"{place} answered with {answer.status_code}")
+            raise provider_error(f"{place} answered with {answer.status_code}")
         return answer.content
 
-    async def _post(self, place: str, form: dict[str, str], about: About) -> dict[str, Any]:
+    async def _post(self, place: str, form: dict[str, str], about: ProviderMetadata) -> dict[str, Any]:
         import httpx2
 
         secret, more = self.settings.client_secret, {}
@@ -169,14 +169,14 @@ class Provider:
             async with _client(self.settings.timeout) as client:
                 answer = await client.post(place, data=form, **more)
         except httpx2.HTTPError as error:
-            raise trouble(f"it does not answer at {place}: {error or type(error).__name__}") from error
+            raise provider_error(f"it does not answer at {place}: {error or type(error).__name__}") from error
         try:
             said = msgspec.json.decode(answer.content[:_MOST], type=dict[str, Any])
         except msgspec.DecodeError as error:
-            raise trouble(f"{place} answered with {answer.status_code} and no JSON") from error
+            raise provider_error(f"{place} answered with {answer.status_code} and no JSON") from error
         if answer.status_code != 200:
             log.info("the provider swapped no code: %s", said.get("error"))
-            raise refused("the provider takes this sign-in no more")
+            raise sign_in_error("the provider takes this sign-in no more")
         return said
 
 
@@ -194,7 +194,7 @@ def _basic(name: str, secret: str) -> tuple[str, str]:
     return quote_plus(name), quote_plus(secret)
 
 
-def _chosen(keys: jwt.PyJWKSet, header: Mapping[str, Any]) -> jwt.PyJWK | None:
+def _key_for(keys: jwt.PyJWKSet, header: Mapping[str, Any]) -> jwt.PyJWK | None:
     fit = [key for key in keys.keys if key.public_key_use in (None, "sig")]
     if "kid" in header:
         fit = [key for key in fit if key.key_id == header["kid"]]
@@ -208,14 +208,14 @@ def _suits(key: jwt.PyJWK, algorithm: str) -> bool:
     return key.key_type == kinds[algorithm[0]]
 
 
-def refused(why: str) -> HttpError:
+def sign_in_error(why: str) -> HttpError:
     """The person can try again; nothing is wrong with the server."""
     return HttpError(
         401, f"Signing in did not work: {why}.", code="sign_in_refused", hint="Begin again at /sign-in."
     )
 
 
-def trouble(why: str) -> HttpError:
+def provider_error(why: str) -> HttpError:
     log.warning("the provider of sign-in: %s", why)
     return HttpError(
         502,

@@ -5,4 +5,4 @@ from __future__ import annotations
 from holdfast.store.sql.postgres.address import PostgresSettings, settings_for
 from holdfast.store.sql.postgres.store import PostgresStore
 
-__all__ = ["PostgresStore", "PostgresSettings", "settings_for"]
+__all__ = ["PostgresSettings", "PostgresStore", "settings_for"]

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.store.limits import Admission, ClaimResult
 from holdfast.store.protocols import Claim, ClaimRequest
-from holdfast.store.sql.choose import ClaimSelection, ReadyRun, CandidateTenant
+from holdfast.store.sql.choose import CandidateTenant, ClaimSelection, ReadyRun
 from holdfast.store.sql.postgres import gates
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.runs import COLUMNS, run_row
@@ -155,9 +155,11 @@ async def claim(conn: Conn, now: int | None, want: ClaimRequest) -> ClaimResult 
         if lines and porter is None:
             # Most shut gates are found shut without a lock; where one is open nothing is taken this way.
             porter = await gates.load_admission(conn, now, [line[1:] for line in lines], lock=False)
-            if porter.open_lines(lines) and not claims:
+            if porter.open_queues(lines) and not claims:
                 return QueuesToLock(lines)
-        choice = select_runs([row for row in found if row[3] is not None], ClaimSelection(want.limit - len(claims)))
+        choice = select_runs(
+            [row for row in found if row[3] is not None], ClaimSelection(want.limit - len(claims))
+        )
         if not choice.keys:
             break
         claims += await take(conn, now, want, choice, gated=False)
@@ -183,7 +185,12 @@ def _claim(values: Row, want: ClaimRequest, since: dict[int, int]) -> Claim:
 
 
 async def candidates(
-    conn: Conn, now: int | None, want: ClaimRequest, tried: list[int], limit: int, past: AdmissionFilter | None = None
+    conn: Conn,
+    now: int | None,
+    want: ClaimRequest,
+    tried: list[int],
+    limit: int,
+    past: AdmissionFilter | None = None,
 ) -> list[Row]:
     lanes = None if want.lanes is None else list(want.lanes)
     versions = None if want.versions is None else list(want.versions)

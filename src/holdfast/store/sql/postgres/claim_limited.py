@@ -47,7 +47,7 @@ def _admission_filter(porter: Admission, lines: list[str]) -> claim.AdmissionFil
     shut += [f"-{name}" for name in porter.shut(starts=False)]
     exempt = {line: found for line in lines if (found := porter.exempt(line)) is not None}
     keys = sorted({key for of_line in exempt.values() for key in of_line})
-    return claim.AdmissionFilter(porter.open_lines(lines), shut, list(exempt), keys)
+    return claim.AdmissionFilter(porter.open_queues(lines), shut, list(exempt), keys)
 
 
 async def claim_named(conn: Conn, now: int | None, want: ClaimRequest) -> ClaimResult:

@@ -16,15 +16,15 @@ from holdfast.errors import HoldfastError
 from holdfast.store.copy import (
     BATCH,
     BLOB_BYTES,
-    NOT_COPIED,
     GENERATED_COLUMNS,
-    Counters,
-    WorkerLeases,
-    MoveMark,
+    NOT_COPIED,
     CopyProgress,
     CopyRule,
+    Counters,
+    MoveMark,
     TableShape,
     Values,
+    WorkerLeases,
     batch_size,
     copy_progress,
     require_state,
@@ -33,7 +33,7 @@ from holdfast.store.copy import (
 from holdfast.store.sql.postgres import write_barrier
 from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.connect import Conn, to_column
-from holdfast.store.sql.postgres.errors import RETRYABLE_ERRORS, DRIVER_ERRORS, translated
+from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, RETRYABLE_ERRORS, translated
 from holdfast.store.sql.postgres.migrate import migration_state
 from holdfast.store.sql.postgres.servers import PostgresServers
 from holdfast.store.sql.postgres.session import idle_timeout_statement
@@ -174,7 +174,9 @@ class PostgresMoveEndpoint:
         keys = await self._line.read(lambda conn: conn.rows(_KEYS, conn.schema))
         return {
             table: TableShape(
-                table, tuple(key), tuple(sorted(set(self._types[table]) - GENERATED_COLUMNS.get(table, frozenset())))
+                table,
+                tuple(key),
+                tuple(sorted(set(self._types[table]) - GENERATED_COLUMNS.get(table, frozenset()))),
             )
             for table, key in keys
             if table not in NOT_COPIED
@@ -227,7 +229,7 @@ class PostgresMoveEndpoint:
 
         await self._line.alone(settled)
 
-    async def lift(self) -> None:
+    async def cancel_move(self) -> None:
         await self._line.alone(write_barrier.forget)
 
     async def counters(self) -> dict[str, int]:
@@ -261,7 +263,9 @@ class PostgresMoveEndpoint:
             for name, after, count, done in await self._line.read(lambda conn: conn.rows(sql))
         }
 
-    async def put(self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress) -> bool:
+    async def put(
+        self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress
+    ) -> bool:
         async def putting(conn: Conn) -> bool:
             require_state(await write_barrier.read_mark(conn), "filling")
             new = "INSERT INTO @moved_tables (name, rows, done) VALUES (?, 0, false) ON CONFLICT DO NOTHING"

@@ -40,7 +40,12 @@ CONNECTION_ERRORS = (
 RETRYABLE_ERRORS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 """The server rolled the transaction back so that another could go on."""
 
-_BUSY = (asyncpg.TooManyConnectionsError, asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError, *RETRYABLE_ERRORS)
+_BUSY = (
+    asyncpg.TooManyConnectionsError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.QueryCanceledError,
+    *RETRYABLE_ERRORS,
+)
 _FULL = (asyncpg.DiskFullError, asyncpg.OutOfMemoryError)
 _DAMAGED = (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError)
 _WRITABLE = "Give the address of the primary, or all servers of the cluster: postgresql://one,two/database."

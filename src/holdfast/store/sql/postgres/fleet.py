@@ -32,7 +32,7 @@ class PostgresFleet:
     async def deaths(self, run: RunId) -> list[Death]:
         return await self._pools.read(partial(reclaim.deaths, run=run))
 
-    async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
+    async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
         work = partial(reclaim.claim_dead, now=self._clock.given, want=want, event=event)
         return await self._pools.write(work)
 

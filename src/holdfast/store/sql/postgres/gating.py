@@ -24,7 +24,7 @@ class PostgresLimits:
     # When a rate lets the next run start that the last claim found in line.
     _opens_at: int | None = None
 
-    async def put_gate(self, gate: LimitRow) -> LimitRow:
+    async def put_limit(self, gate: LimitRow) -> LimitRow:
         return await self._pools.write(partial(gates.put, now=self.now(), gate=gate))
 
     async def gates(
@@ -33,7 +33,7 @@ class PostgresLimits:
         query = partial(gates.list_limits, now=self._clock.given, prefix=prefix, after=after, limit=limit)
         return await self._pools.read_together(query)
 
-    async def drop_gate(self, name: str, *, fixed: bool = True) -> bool:
+    async def drop_limit(self, name: str, *, fixed: bool = True) -> bool:
         return await self._pools.write(partial(gates.drop, name=name, fixed=fixed))
 
     async def _claim_any(self, want: ClaimRequest) -> list[Claim]:

@@ -10,7 +10,7 @@ from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.holds import COLUMNS, FROM, column, hold_row
 from holdfast.store.sql.postgres.inbox import add_events, put
 from holdfast.store.sql.postgres.side import refer
-from holdfast.types.hold import HoldChange, HoldKey, HoldRow, Note, ChangeRefusal
+from holdfast.types.hold import ChangeRefusal, HoldChange, HoldKey, HoldRow, Note
 from holdfast.types.ids import HoldId
 from holdfast.types.status import HoldStatus
 

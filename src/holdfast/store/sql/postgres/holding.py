@@ -12,6 +12,7 @@ from holdfast.store.sql.postgres.pool import PostgresPools, Work
 from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.document import Document
 from holdfast.types.hold import (
+    ChangeRefusal,
     Due,
     HoldChange,
     HoldFilter,
@@ -19,7 +20,6 @@ from holdfast.types.hold import (
     HoldOrder,
     HoldRow,
     Note,
-    ChangeRefusal,
 )
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.outbox import OutboxRow, OutboxState

@@ -36,7 +36,9 @@ def channel(schema: str) -> str:
 
 
 class PostgresListener:
-    def __init__(self, servers: PostgresServers, look: Callable[[], Awaitable[Row | None]], *, pooled: bool) -> None:
+    def __init__(
+        self, servers: PostgresServers, look: Callable[[], Awaitable[Row | None]], *, pooled: bool
+    ) -> None:
         self._settings = servers.settings
         self._servers = servers
         self._look = look
@@ -54,9 +56,9 @@ class PostgresListener:
     def ring(self) -> None:
         self._bell.ring()
 
-    def looked(self) -> None:
+    def mark_checked(self) -> None:
         """The current task is about to look for work: what comes from now on is new to it."""
-        self._bell.looked()
+        self._bell.mark_checked()
 
     async def wait(self, timeout: float) -> bool:
         deadline = time.monotonic() + timeout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.store.lost_history import LOST_EVENT, loss_message, loss_event
+from holdfast.store.lost_history import LOST_EVENT, loss_event, loss_message
 from holdfast.store.protocols import RunRow
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.inbox import add_events

@@ -21,8 +21,8 @@ from holdfast.store.sql.postgres.connect import Conn, statement
 from holdfast.store.sql.postgres.migrations import (
     RELEASED,
     WHOLE,
-    PostgresMigration,
     MigrationState,
+    PostgresMigration,
     concurrent_statements,
     creation_sql,
     index_of,
@@ -33,7 +33,15 @@ from holdfast.store.sql.postgres.servers import PostgresServers
 from holdfast.store.sql.postgres.session import IDLE
 from holdfast.telemetry import log
 
-__all__ = ["OLDEST_SERVER", "PostgresMigration", "MigrationState", "bring_up", "finish", "migrations", "migration_state"]
+__all__ = [
+    "OLDEST_SERVER",
+    "MigrationState",
+    "PostgresMigration",
+    "bring_up",
+    "finish",
+    "migration_state",
+    "migrations",
+]
 
 OLDEST_SERVER = 150000
 

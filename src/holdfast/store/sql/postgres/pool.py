@@ -17,7 +17,13 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 from holdfast.errors import HoldfastError
 from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.store.sql.postgres.errors import RETRYABLE_ERRORS, DRIVER_ERRORS, CONNECTION_ERRORS, closed, translated
+from holdfast.store.sql.postgres.errors import (
+    CONNECTION_ERRORS,
+    DRIVER_ERRORS,
+    RETRYABLE_ERRORS,
+    closed,
+    translated,
+)
 from holdfast.store.sql.postgres.servers import PostgresServers
 from holdfast.store.sql.postgres.session import PostgresServer, identify, idle_timeout_statement
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.store.protocols import Claim, ClaimRequest, RunRow
-from holdfast.store.recovery import PROGRESS, death_summary, recovery_delay, death_event
+from holdfast.store.recovery import PROGRESS, death_event, death_summary, recovery_delay
 from holdfast.store.sql.postgres.claim import claim_named
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.inbox import LEAVE_QUEUE, REVIVE, add_events
@@ -62,7 +62,9 @@ async def reclaim(
     return reclaimed
 
 
-async def _record_death(conn: Conn, key: int, recoveries: int, death: Death, bound: int, backoff: int) -> EventRow:
+async def _record_death(
+    conn: Conn, key: int, recoveries: int, death: Death, bound: int, backoff: int
+) -> EventRow:
     """What is to be told of it."""
     done = await conn.row(_DONE_SINCE, key, key) is not None
     recoveries = 1 if done else recoveries + 1

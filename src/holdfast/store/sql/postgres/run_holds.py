@@ -50,7 +50,9 @@ class PostgresRunHoldChanges:
         own = (run.key, run.tenant, self._now, list(hold.terms.also_for))
         fields = [column(field, getattr(hold, field)) for field in _FIELDS]
         if await self._conn.run(_OPEN, *own, *fields):  # else the same hold, asked again (CP-17)
-            await self._tell(hold_rules.opened_entries(hold, run.id, self._now), hold_rules.created_message(hold))
+            await self._tell(
+                hold_rules.opened_entries(hold, run.id, self._now), hold_rules.created_message(hold)
+            )
 
     async def close(self, hold: str, status: str, reason: str) -> None:
         closing = (status, reason, self._now, self._now, hold, self._run.key)

@@ -24,10 +24,10 @@ from holdfast.store.sql.postgres.session import (
     PostgresServer,
     PostgresSession,
     ServerIdentity,
-    other_cluster_error,
     connect,
     no_primary_error,
     old_primary_error,
+    other_cluster_error,
     servers_of,
 )
 from holdfast.telemetry import log

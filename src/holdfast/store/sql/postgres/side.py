@@ -9,7 +9,7 @@ from holdfast.store.sql.postgres import memories, outbox, run_holds
 from holdfast.store.sql.postgres.audit import AuditEntries
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.run_holds import PostgresRunRef
-from holdfast.types.record import VersionChange, Refusal, Side
+from holdfast.types.record import Refusal, Side, VersionChange
 from holdfast.types.status import ENDED, RunStatus, may_follow
 
 _OPEN_TIMER = "INSERT INTO @timers (run_key, token, fire_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"

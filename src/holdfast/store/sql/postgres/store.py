@@ -40,7 +40,7 @@ from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.delete import delete, vacuum
 from holdfast.store.sql.postgres.examine import examine
-from holdfast.store.sql.postgres.failover import Acknowledgements, FailoverCheck, send_counted, log_stopped
+from holdfast.store.sql.postgres.failover import Acknowledgements, FailoverCheck, log_stopped, send_counted
 from holdfast.store.sql.postgres.fleet import PostgresFleet
 from holdfast.store.sql.postgres.gating import PostgresLimits
 from holdfast.store.sql.postgres.heartbeat import HeartbeatThread
@@ -52,7 +52,7 @@ from holdfast.store.sql.postgres.projections import PostgresProjections
 from holdfast.store.sql.postgres.replication import durability
 from holdfast.store.sql.postgres.scheduling import PostgresSchedules
 from holdfast.store.sql.postgres.servers import PostgresServers
-from holdfast.store.sql.postgres.settle import settle_answer, is_plain, settle_plain
+from holdfast.store.sql.postgres.settle import is_plain, settle_answer, settle_plain
 from holdfast.telemetry import crashpoint
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.ciphertext import StoredRow
@@ -72,7 +72,9 @@ class PostgresStore(PostgresHolds, PostgresLimits, PostgresSchedules, PostgresFl
 
     capabilities = Capability.durable | Capability.shared | Capability.notifies
 
-    def __init__(self, servers: PostgresServers, clock: ServerClock, arrivals: FailoverCheck, found: OpenResult) -> None:
+    def __init__(
+        self, servers: PostgresServers, clock: ServerClock, arrivals: FailoverCheck, found: OpenResult
+    ) -> None:
         """Of a schema that is prepared: `PostgresStore.open` does that."""
         pooled = found.pooled
         self._clock = clock
@@ -158,7 +160,7 @@ class PostgresStore(PostgresHolds, PostgresLimits, PostgresSchedules, PostgresFl
         return await self._pools.read(partial(runs.select, where=where, after=after, limit=limit))
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
-        self._listener.looked()
+        self._listener.mark_checked()
         if self._arrivals.settling:
             if want.run is None:
                 return []
@@ -397,7 +399,7 @@ class PostgresStore(PostgresHolds, PostgresLimits, PostgresSchedules, PostgresFl
     async def blobs_of(self, run: RunId) -> list[bytes]:
         return await self._pools.read(partial(kept.blobs_of, run=run))
 
-    async def refer_instead(self, run: RunId, old: bytes, new: bytes) -> None:
+    async def replace_blob_reference(self, run: RunId, old: bytes, new: bytes) -> None:
         await self._write(partial(kept.replace_blob_reference, run=run, old=old, new=new))
 
     async def replace_blob(self, digest: bytes, data: bytes) -> None:

@@ -12,7 +12,7 @@ from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, translated
 from holdfast.store.sql.postgres.older_sessions import older_sessions, unregistered_workers
 from holdfast.store.sql.postgres.servers import PostgresServers
-from holdfast.store.upgrade import UpgradeStep, Upgrade
+from holdfast.store.upgrade import Upgrade, UpgradeStep
 
 
 async def read_upgrade(settings: PostgresSettings) -> Upgrade:

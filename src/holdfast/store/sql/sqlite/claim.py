@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.store.limits import Admission, ClaimResult
 from holdfast.store.protocols import Claim, ClaimRequest
-from holdfast.store.sql.choose import ClaimSelection, ReadyRun, CandidateTenant
+from holdfast.store.sql.choose import CandidateTenant, ClaimSelection, ReadyRun
 from holdfast.store.sql.sqlite import gates
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.runs import COLUMNS, run_row
@@ -146,7 +146,7 @@ class _LazyAdmission:
 
     def shut(self, line: str) -> list[str] | None:
         """Keys that are passed over in that line; None where nobody of it passes."""
-        shut = None if not self.porter.open_lines([line]) else self.porter.shut(starts=line.startswith("+"))
+        shut = None if not self.porter.open_queues([line]) else self.porter.shut(starts=line.startswith("+"))
         self.kept_out = self.kept_out or shut is None or bool(shut)
         return shut
 

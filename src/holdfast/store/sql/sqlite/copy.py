@@ -17,16 +17,16 @@ from holdfast.store.blob.local import LocalBlobs
 from holdfast.store.copy import (
     BATCH,
     BLOB_BYTES,
-    NOT_COPIED,
-    JSON_LIST_COLUMNS,
     GENERATED_COLUMNS,
-    Counters,
-    WorkerLeases,
-    MoveMark,
+    JSON_LIST_COLUMNS,
+    NOT_COPIED,
     CopyProgress,
     CopyRule,
+    Counters,
+    MoveMark,
     TableShape,
     Values,
+    WorkerLeases,
     batch_size,
     copy_progress,
     require_state,
@@ -137,7 +137,7 @@ class SqliteMoveEndpoint:
 
         await self._write(settled)
 
-    async def lift(self) -> None:
+    async def cancel_move(self) -> None:
         await self._write(write_barrier.forget)
 
     async def counters(self) -> dict[str, int]:
@@ -160,7 +160,9 @@ class SqliteMoveEndpoint:
         found = await self._read(lambda cur: rows(cur, "SELECT name, after, rows, done FROM moved_tables"))
         return {name: copy_progress(after, count, done) for name, after, count, done in found}
 
-    async def put(self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress) -> bool:
+    async def put(
+        self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress
+    ) -> bool:
         kept = [self._kept(shape, values) for values in batch]
         names, places = ", ".join(shape.columns), ", ".join("?" * len(shape.columns))
 

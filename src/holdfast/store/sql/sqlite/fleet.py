@@ -37,7 +37,7 @@ class SqliteFleet:
     async def deaths(self, run: RunId) -> list[Death]:
         return self._readers.read(partial(reclaim.deaths, run=run))
 
-    async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
+    async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
         return await self._writer.write(partial(reclaim.claim_dead, want=want, event=event))
 
     async def figures(self, *, ages: tuple[int, ...]) -> FleetFigures:

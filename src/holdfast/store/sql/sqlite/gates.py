@@ -77,7 +77,9 @@ def drop(cur: Cursor, _now: int, name: str, fixed: bool) -> bool:
     return cur.connection.changes() == 1
 
 
-def list_limits(cur: Cursor, now: int, prefix: str, after: str, limit: int) -> list[tuple[LimitRow, int, int]]:
+def list_limits(
+    cur: Cursor, now: int, prefix: str, after: str, limit: int
+) -> list[tuple[LimitRow, int, int]]:
     gates = [limit_row(values) for values in rows(cur, _ALL)]
     inside, waiting = _counts(rows(cur, _INSIDE)), _counts(rows(cur, _WAITING, (now,)))
     return limit_overview(gates, inside, waiting, prefix=prefix, after=after, limit=limit)

@@ -18,7 +18,7 @@ class SqliteLimits:
     _writer: SqliteWriter
     _readers: SqliteReaders
 
-    async def put_gate(self, gate: LimitRow) -> LimitRow:
+    async def put_limit(self, gate: LimitRow) -> LimitRow:
         return await self._writer.write(partial(gates.put, gate=gate), wakes=True)
 
     async def gates(
@@ -27,5 +27,5 @@ class SqliteLimits:
         query = partial(gates.list_limits, now=self._now(), prefix=prefix, after=after, limit=limit)
         return self._readers.read_together(query)
 
-    async def drop_gate(self, name: str, *, fixed: bool = True) -> bool:
+    async def drop_limit(self, name: str, *, fixed: bool = True) -> bool:
         return await self._writer.write(partial(gates.drop, name=name, fixed=fixed), wakes=True)

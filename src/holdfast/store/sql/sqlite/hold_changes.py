@@ -10,7 +10,7 @@ from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import WITH_KEY, hold_row
 from holdfast.store.sql.sqlite.inbox import add_events, put, put_with_events
 from holdfast.store.sql.sqlite.run_holds import JSON_FIELDS, column
-from holdfast.types.hold import HoldChange, HoldKey, HoldRow, Note, ChangeRefusal
+from holdfast.types.hold import ChangeRefusal, HoldChange, HoldKey, HoldRow, Note
 from holdfast.types.ids import HoldId
 from holdfast.types.status import HoldStatus
 

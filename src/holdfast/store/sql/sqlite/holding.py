@@ -17,10 +17,11 @@ from holdfast.store.sql.sqlite import (
 )
 from holdfast.store.sql.sqlite.connect import Cursor
 from holdfast.store.sql.sqlite.readers import SqliteReaders
-from holdfast.store.sql.sqlite.writer import Work, SqliteWriter
+from holdfast.store.sql.sqlite.writer import SqliteWriter, Work
 from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.document import Document
 from holdfast.types.hold import (
+    ChangeRefusal,
     Due,
     HoldChange,
     HoldFilter,
@@ -28,7 +29,6 @@ from holdfast.types.hold import (
     HoldOrder,
     HoldRow,
     Note,
-    ChangeRefusal,
 )
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.outbox import OutboxRow, OutboxState
@@ -55,7 +55,7 @@ class SqliteHolds:
     def _peek(self, query: Callable[[Cursor], T]) -> T:
         """A few rows by their key, which were probably written just now: the writing connection still has
         them at hand, while a reader begins each look with nothing."""
-        found = self._writer.glance(query)
+        found = self._writer.read_if_idle(query)
         return self._readers.read(query) if found is None else found
 
     # Holds.

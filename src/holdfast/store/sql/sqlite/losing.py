@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.store.lost_history import LOST_EVENT, loss_message, loss_event
+from holdfast.store.lost_history import LOST_EVENT, loss_event, loss_message
 from holdfast.store.protocols import RunRow
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.inbox import add_event

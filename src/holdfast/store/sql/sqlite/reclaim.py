@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.store.protocols import Claim, ClaimRequest, RunRow
-from holdfast.store.recovery import PROGRESS, death_summary, recovery_delay, death_event
+from holdfast.store.recovery import PROGRESS, death_event, death_summary, recovery_delay
 from holdfast.store.sql.sqlite.claim import claim
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.inbox import LEAVE_QUEUE, REVIVE, add_event

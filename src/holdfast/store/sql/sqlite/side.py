@@ -8,7 +8,7 @@ from holdfast.errors import StoreError
 from holdfast.store.sql.sqlite import memories, outbox, run_holds
 from holdfast.store.sql.sqlite.connect import Cursor, row
 from holdfast.store.sql.sqlite.run_holds import SqliteRunRef
-from holdfast.types.record import VersionChange, Refusal, Side
+from holdfast.types.record import Refusal, Side, VersionChange
 from holdfast.types.status import ENDED, RunStatus, may_follow
 
 _OPEN_TIMER = "INSERT INTO timers (run_key, token, fire_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"

@@ -49,7 +49,7 @@ from holdfast.store.sql.sqlite.readers import SqliteReaders
 from holdfast.store.sql.sqlite.scheduling import SqliteSchedules
 from holdfast.store.sql.sqlite.settle import park, settle
 from holdfast.store.sql.sqlite.wake import SqliteChangeSignal
-from holdfast.store.sql.sqlite.writer import WriterBusy, SqliteWriter, transact
+from holdfast.store.sql.sqlite.writer import SqliteWriter, WriterBusy, transact
 from holdfast.telemetry import crashpoint
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.ciphertext import StoredRow
@@ -87,7 +87,7 @@ class SqliteStore(SqliteHolds, SqliteLimits, SqliteSchedules, SqliteFleet, Sqlit
         self._beating = threading.Lock()
         self._closed = False
         self._readers = SqliteReaders(settings)
-        self._changes = SqliteChangeSignal(partial(self._writer.glance, _data_version))
+        self._changes = SqliteChangeSignal(partial(self._writer.read_if_idle, _data_version))
         self._objects = LocalBlobs(settings.path + "-blobs")
         self._write = self._writer.write
         # Whether a claim here found a gate shut: who waits at it hears of each place that comes free.
@@ -139,7 +139,7 @@ class SqliteStore(SqliteHolds, SqliteLimits, SqliteSchedules, SqliteFleet, Sqlit
         return self._read(partial(runs.select, where=where, after=after, limit=limit))
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
-        self._changes.looked()
+        self._changes.mark_checked()
         if want.run is None and not self._read(partial(claim.any_ready, now=self._now(), want=want)):
             return []
         # It keeps live processes apart, and a power cut leaves none: what is done under it is flushed later.
@@ -361,7 +361,7 @@ class SqliteStore(SqliteHolds, SqliteLimits, SqliteSchedules, SqliteFleet, Sqlit
     async def blobs_of(self, run: RunId) -> list[bytes]:
         return self._read(partial(kept.blobs_of, run=run))
 
-    async def refer_instead(self, run: RunId, old: bytes, new: bytes) -> None:
+    async def replace_blob_reference(self, run: RunId, old: bytes, new: bytes) -> None:
         await self._write(partial(kept.replace_blob_reference, run=run, old=old, new=new))
 
     async def replace_blob(self, digest: bytes, data: bytes) -> None:

@@ -33,7 +33,7 @@ class SqliteChangeSignal:
             with contextlib.suppress(RuntimeError):  # its loop is closed
                 waiter.get_loop().call_soon_threadsafe(_wake, waiter)
 
-    def looked(self) -> None:
+    def mark_checked(self) -> None:
         """This task is about to look for work: what comes from now on is new to it."""
         task = asyncio.current_task()
         if task is not None:
@@ -47,7 +47,7 @@ class SqliteChangeSignal:
         while True:
             self._poll()
             if self._generation != seen:
-                self.looked()
+                self.mark_checked()
                 return True
             left = deadline - time.monotonic()
             if left <= 0:

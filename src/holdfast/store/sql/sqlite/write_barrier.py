@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.store.copy import NOT_COPIED, MoveMark, MovePhase, require_state, barrier_message
+from holdfast.store.copy import NOT_COPIED, MoveMark, MovePhase, barrier_message, require_state
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 
 # `busy` is 1 only inside the transactions that fill the file: nobody else ever sees it.

@@ -134,7 +134,7 @@ class SqliteWriter:
                 self._thread.start()
         return await job.future
 
-    def glance(self, query: Callable[[Cursor], T]) -> T | None:
+    def read_if_idle(self, query: Callable[[Cursor], T]) -> T | None:
         """A look through the writing connection; None while it is in use."""
         if self._closed or not self._in_use.acquire(False):
             return None

@@ -62,10 +62,10 @@ def _panel(title: str, bars: list[dict[str, Any]], top: int) -> str:
         parts.append(
             f'<text x="{LABEL - 8}" y="{y + 13}" text-anchor="end">{escape(one["runtime"])}</text>'
             f'<rect class="{kind}" x="{LABEL}" y="{y}" width="{length:.0f}" height="{BAR}" rx="2"/>'
-            f'<text class="small" x="{LABEL + length + 6:.0f}" y="{y + 13}">{_number_text(one["value"])}</text>'
+            f'<text class="small" x="{LABEL + length + 6:.0f}" y="{y + 13}">{_number(one["value"])}</text>'
         )
     return "".join(parts)
 
 
-def _number_text(value: float) -> str:
+def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"

@@ -92,7 +92,7 @@ def test_the_live_view_tells_progress_retries_and_failures() -> None:
     assert seen.lines(SECOND)[2] == "    ━━━━━━━━━━━━━━━╌╌╌╌╌ 75%"
 
     seen.tell(SECOND, "node.retried", "gather", visit=1, attempt=2, error=error, wake_at=5 * SECOND)
-    assert "attempt 2, tries again in 3 s, ValueError: the wire was cut" in seen.lines(2 * SECOND)[1]
+    assert "attempt 2, retries in 3 s, ValueError: the wire was cut" in seen.lines(2 * SECOND)[1]
 
     seen.tell(6 * SECOND, "node.failed", "gather", visit=1, attempt=3, error=error)
     seen.tell(6 * SECOND, "run.failed", status="failed")

@@ -10,7 +10,6 @@ from typing import Any
 
 Schema = dict[str, Any]
 REF = "#/components/schemas/"
-RENAMED = {"FiguresWire": "Figures", "ViewWire": "SavedView", "View": "HoldView"}
 TEMPORAL = "date-time"
 
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from holdfast._version import __version__
 from holdfast.api.auth.principal import Access, Right
-from holdfast.api.problems import MEDIA, ProblemDetails
+from holdfast.api.problems import MEDIA, Problem
 from holdfast.api.routing import LONGEST_KEY, LONGEST_NAME, Route
 
 _REF = "#/components/schemas/{name}"
@@ -27,8 +27,8 @@ ALWAYS = (400, 401, 403, 429, 500, 503)
 def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, Any]:
     shown = [route for route in routes if not route.hidden]
     types = [each for route in shown for each in (route.body, route.answer, route.query) if _is_json(each)]
-    found, components = msgspec.json.schema_components([ProblemDetails, *types], ref_template=_REF)
-    schemas = dict(zip([ProblemDetails, *types], found, strict=True))
+    found, components = msgspec.json.schema_components([Problem, *types], ref_template=_REF)
+    schemas = dict(zip([Problem, *types], found, strict=True))
     paths: dict[str, Any] = {}
     for route in shown:
         path = _TYPED.sub(r"{\1}", route.path)
@@ -148,7 +148,7 @@ def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
         if each in (204, 304):
             further.pop("content", None)
         found[str(each)] = _with_headers(each, further)
-    problem = {"content": {MEDIA: {"schema": schemas[ProblemDetails]}}}
+    problem = {"content": {MEDIA: {"schema": schemas[Problem]}}}
     for each in sorted({*_statuses(route)}):
         found.setdefault(str(each), {"description": HTTPStatus(each).phrase, **problem})
     return found

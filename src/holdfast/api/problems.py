@@ -23,7 +23,7 @@ NAMED = {
 """Types that the seeds' callers know by another name than our code."""
 
 
-class ProblemDetails(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     """`code` is stable; `detail` says what is wrong, `hint` what to do. Further members are facts."""
 
     type: str
@@ -60,14 +60,14 @@ def no_right(right: str) -> HttpError:
     )
 
 
-def problem_of(error: HoldfastError, request_id: str | None = None) -> tuple[ProblemDetails, dict[str, Any]]:
+def problem_of(error: HoldfastError, request_id: str | None = None) -> tuple[Problem, dict[str, Any]]:
     """The problem, and the members beside its own."""
     status = error.given_status if isinstance(error, HttpError) else error.status
     code = error.given_code if isinstance(error, HttpError) else error.code
     facts = {name: value for name, value in error.facts.items() if value is not None}
     listed: Any = facts.pop("errors", facts.pop("problems", []))
     name, title = NAMED.get(code, (code.replace("_", "-"), HTTPStatus(status).phrase))
-    problem = ProblemDetails(
+    problem = Problem(
         type=f"/errors/{name}",
         title=title,
         status=status,

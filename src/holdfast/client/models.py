@@ -9,6 +9,14 @@ from typing import Any, Literal
 from holdfast.client.model import Model
 
 
+class AnswerSchema(Model, kw_only=True):
+    """`json_schema`: what `response_data` must be; none: any object. `request_hash`: of what is shown."""
+
+    json_schema: Any
+    request_hash: str
+    decisions: list[str] | None
+
+
 class AnswerTaken(Model, kw_only=True):
     """`decision`: what the hold was decided with; null where it was skipped."""
 
@@ -16,14 +24,6 @@ class AnswerTaken(Model, kw_only=True):
     status: str
     decision: str | None
     resolved_by: str | None
-
-
-class Arrangement(Model, kw_only=True):
-    """A calendar or policy as it was written."""
-
-    name: str
-    rules: Any
-    version: int
 
 
 class Artifact(Model, kw_only=True):
@@ -60,6 +60,26 @@ class Audit(Model, kw_only=True):
     hash: str
 
 
+class AuditHead(Model, kw_only=True):
+    """Where the audit stands: keep it where whoever can write the store cannot."""
+
+    tenant: str
+    seq: int
+    hash: str
+    at: str | None
+
+
+class AuditVerification(Model, kw_only=True):
+    """`problem`: none, or edited, removed, reordered, truncated, at record `seq`."""
+
+    tenant: str
+    whole: bool
+    records: int
+    problem: str | None
+    seq: int | None
+    why: str
+
+
 class Away(Model, kw_only=True):
     substitute: str
     since: str | None = None
@@ -82,16 +102,6 @@ class BulkItem(Model, kw_only=True):
     why: str | None = None
     status: str | None = None
     version: int | None = None
-
-
-class CheckedFlow(Model, kw_only=True):
-    """Each live run on another version: whether it would fit this one. Nothing is changed."""
-
-    flow: str
-    version: str
-    fits: int
-    breaks: int
-    runs: list[Verdict]
 
 
 class CheckpointDetail(Model, kw_only=True):
@@ -160,14 +170,6 @@ class Count(Model, kw_only=True):
     count: int
 
 
-class Dead(Model, kw_only=True):
-    """`suspects`: nodes by how often they were under way when a worker fell silent."""
-
-    run: Run
-    deaths: list[Death]
-    suspects: dict[str, int]
-
-
 class DeadNotice(Model, kw_only=True):
     id: int
     at: str | None
@@ -175,6 +177,14 @@ class DeadNotice(Model, kw_only=True):
     checkpoint_id: str | None
     attempts: int
     error: str | None
+
+
+class DeadRun(Model, kw_only=True):
+    """`suspects`: nodes by how often they were under way when a worker fell silent."""
+
+    run: Run
+    deaths: list[Death]
+    suspects: dict[str, int]
 
 
 class Death(Model, kw_only=True):
@@ -218,15 +228,6 @@ class Deployment(Model, kw_only=True):
     created_by: str
 
 
-class Diagnosed(Model, kw_only=True):
-    rule: str
-    severity: str
-    message: str
-    node: str | None = None
-    edge: str | None = None
-    fix: str | None = None
-
-
 class Diagnostic(Model, kw_only=True):
     """`line` and `column` count from 1; 0: of no place."""
 
@@ -266,6 +267,9 @@ class Entry(Model, kw_only=True):
     actor: str
     action: str
     data: dict[str, Any]
+
+
+EventNames = Literal["own", "seed"]
 
 
 class EventPage(Model, kw_only=True):
@@ -331,6 +335,16 @@ class Flow(Model, kw_only=True):
     versions: list[FlowVersion]
 
 
+class FlowCheck(Model, kw_only=True):
+    """Each live run on another version: whether it would fit this one. Nothing is changed."""
+
+    flow: str
+    version: str
+    fits: int
+    breaks: int
+    runs: list[RunFit]
+
+
 class FlowGraph(Model, kw_only=True):
     """`graph`: nodes, edges and policies, as every front end lowers to."""
 
@@ -339,6 +353,31 @@ class FlowGraph(Model, kw_only=True):
     label: str
     created_at: str
     graph: dict[str, Any]
+
+
+class FlowMismatch(Model, kw_only=True):
+    node: str
+    why: str
+    mend: str
+    soft: bool
+
+
+class FlowProblem(Model, kw_only=True):
+    rule: str
+    severity: str
+    message: str
+    node: str | None = None
+    edge: str | None = None
+    fix: str | None = None
+
+
+class FlowValidation(Model, kw_only=True):
+    """`valid`: no problem is an error. `version`: the fingerprint that it would have."""
+
+    valid: bool
+    name: str
+    version: str
+    problems: list[FlowProblem]
 
 
 class FlowVersion(Model, kw_only=True):
@@ -350,15 +389,6 @@ class FlowVersion(Model, kw_only=True):
     nodes: int
     loaded: bool
     workers: int
-
-
-class Head(Model, kw_only=True):
-    """Where the audit stands: keep it where whoever can write the store cannot."""
-
-    tenant: str
-    seq: int
-    hash: str
-    at: str | None
 
 
 class Hold(Model, kw_only=True):
@@ -418,13 +448,49 @@ class Hold(Model, kw_only=True):
     idempotent_replay: bool | None = None
 
 
+class HoldMetrics(Model, kw_only=True):
+    """Rates are shares of 1; none where there is nothing to take a share of. Breakpoints do not count."""
+
+    holds: int
+    pending_by_queue: dict[str, int]
+    pending_by_priority: dict[str, int]
+    pending_by_age: dict[str, int]
+    time_to_view: Spread
+    time_to_claim: Spread
+    time_to_decision: Spread
+    resume_lag: Spread
+    breach_rate: float | None
+    reminder_rate: float | None
+    escalation_rate: float | None
+    expiry_rate: float | None
+    auto_rate: float | None
+    late_rate: float | None
+    conflict_rate: float | None
+    notifier_failures: int
+
+
 HoldOrder = Literal["inbox", "newest", "oldest"]
+
+
+class HoldSetting(Model, kw_only=True):
+    """A calendar or policy as it was written."""
+
+    name: str
+    rules: Any
+    version: int
 
 
 HoldStatus = Literal["cancelled", "expired", "pending", "resolved"]
 
 
 HoldView = Literal["all", "asked", "breakpoints", "done", "groups", "mine", "snoozed", "unrouted", "watching"]
+
+
+class HoldViewer(Model, kw_only=True):
+    person: str
+    since: str | None
+    until: str | None
+    editing: bool
 
 
 class InputTaken(Model, kw_only=True):
@@ -443,7 +509,7 @@ class Instants(Model, kw_only=True):
     items: list[str]
 
 
-class Known(Model, kw_only=True):
+class KnownHead(Model, kw_only=True):
     """A head that was kept before: it must be part of the chain."""
 
     seq: int
@@ -480,13 +546,6 @@ class Link(Model, kw_only=True):
     way: str
 
 
-class Look(Model, kw_only=True):
-    person: str
-    since: str | None
-    until: str | None
-    editing: bool
-
-
 class MailTaken(Model, kw_only=True):
     """`outcome`: resolved, voted, unclear (nothing was decided, and the sender was told why), refused or
     ignored (nothing was decided, and nobody was told)."""
@@ -494,37 +553,6 @@ class MailTaken(Model, kw_only=True):
     outcome: str
     why: str = ""
     checkpoint_id: str | None = None
-
-
-class Metrics(Model, kw_only=True):
-    """Rates are shares of 1; none where there is nothing to take a share of. Breakpoints do not count."""
-
-    holds: int
-    pending_by_queue: dict[str, int]
-    pending_by_priority: dict[str, int]
-    pending_by_age: dict[str, int]
-    time_to_view: Spread
-    time_to_claim: Spread
-    time_to_decision: Spread
-    resume_lag: Spread
-    breach_rate: float | None
-    reminder_rate: float | None
-    escalation_rate: float | None
-    expiry_rate: float | None
-    auto_rate: float | None
-    late_rate: float | None
-    conflict_rate: float | None
-    notifier_failures: int
-
-
-class Misfit(Model, kw_only=True):
-    node: str
-    why: str
-    mend: str
-    soft: bool
-
-
-Names = Literal["own", "seed"]
 
 
 class NodeState(Model, kw_only=True):
@@ -748,6 +776,15 @@ class RunDetail(Model, kw_only=True):
     metadata: RunMetadata
 
 
+class RunFit(Model, kw_only=True):
+    run_id: str
+    status: str
+    version: str
+    fits: bool
+    misfits: list[FlowMismatch]
+    renamed: dict[str, str]
+
+
 class RunMetadata(Model, kw_only=True):
     """`checkpoint_id`: of the newest question that it waits with, where it waits for a person."""
 
@@ -819,12 +856,10 @@ class Schedule(Model, kw_only=True):
     updated_at: str | None
 
 
-class Schema(Model, kw_only=True):
-    """`json_schema`: what `response_data` must be; none: any object. `request_hash`: of what is shown."""
+class ScheduleTrigger(Model, kw_only=True):
+    """The run exists as soon as a worker that carries the flow has looked."""
 
-    json_schema: Any
-    request_hash: str
-    decisions: list[str] | None
+    run_id: str
 
 
 class Session(Model, kw_only=True):
@@ -941,41 +976,6 @@ class Token(Model, kw_only=True):
     expires_at: str | None = None
     last_used_at: str | None = None
     token: str | None = None
-
-
-class Triggered(Model, kw_only=True):
-    """The run exists as soon as a worker that carries the flow has looked."""
-
-    run_id: str
-
-
-class Validated(Model, kw_only=True):
-    """`valid`: no problem is an error. `version`: the fingerprint that it would have."""
-
-    valid: bool
-    name: str
-    version: str
-    problems: list[Diagnosed]
-
-
-class Verdict(Model, kw_only=True):
-    run_id: str
-    status: str
-    version: str
-    fits: bool
-    misfits: list[Misfit]
-    renamed: dict[str, str]
-
-
-class Verified(Model, kw_only=True):
-    """`problem`: none, or edited, removed, reordered, truncated, at record `seq`."""
-
-    tenant: str
-    whole: bool
-    records: int
-    problem: str | None
-    seq: int | None
-    why: str
 
 
 class Visit(Model, kw_only=True):

@@ -18,7 +18,7 @@ export interface Operations {
    */
   attachFile(hold: string, body: FormData | Record<string, Blob>, options?: Options): Promise<Page<FileWire>>;
   /** Where the audit stands now. */
-  auditHead(options?: Options): Promise<Head>;
+  auditHead(options?: Options): Promise<AuditHead>;
   /** Sign in with a token, in a browser: it becomes a session, and ends with the token. */
   beginSession(body: BeginSession, options?: Options): Promise<void>;
   /** Withdraw it without a decision. */
@@ -32,15 +32,15 @@ export interface Operations {
   /** Change it: whoever made it may, and admins. `If-Match`: only the version that you have seen. */
   changeView(view: string, body: NewView, options?: Options): Promise<ViewWire>;
   /** What the newest version that is loaded here means for live runs on others: which fit, and why not. */
-  checkFlow(flow: string, options?: Options): Promise<CheckedFlow>;
+  checkFlow(flow: string, options?: Options): Promise<FlowCheck>;
   /** Created, notification sent, resolved, and what else happened, oldest first. */
   checkpointHistory(checkpoint: string, options?: Options): Promise<Page<EntryWire>>;
   /** Take it for a while; an unrouted one becomes your own. */
-  claimHold(hold: string, body?: Claiming, options?: Options): Promise<HoldWire>;
+  claimHold(hold: string, body?: ClaimHold, options?: Options): Promise<HoldWire>;
   /** What the flow declares holds again. */
   clearLimit(name: string, options?: Options): Promise<void>;
   /** For all who see the hold, also after it is decided. */
-  commentOnHold(hold: string, body: Text, options?: Options): Promise<NoteWire>;
+  commentOnHold(hold: string, body: NewComment, options?: Options): Promise<NoteWire>;
   /** How many that list has. */
   countHolds(query?: CountHoldsQuery, options?: Options): Promise<Count>;
   /**
@@ -63,7 +63,7 @@ export interface Operations {
   /** One decision on many, each by itself. A preview, the default, says what would be. */
   decideMany(body: BulkAnswer, options?: Options): Promise<BulkWire>;
   /** It works on behalf of somebody: holds for `delegated_user` go to them. */
-  delegateDeployment(name: string, body: Delegate, options?: Options): Promise<DeploymentWire>;
+  delegateDeployment(name: string, body: DelegateDeployment, options?: Options): Promise<DeploymentWire>;
   /** What differs from this run, or a moment `at` of it, to another moment: values, visits, their cost. */
   diffRuns(run: string, query: DiffRunsQuery, options?: Options): Promise<Record<string, unknown>>;
   /**
@@ -83,7 +83,7 @@ export interface Operations {
   /** Its rules match nothing more. */
   dropPolicy(name: string, options?: Options): Promise<void>;
   /** Take back what was asked: nobody has to reply, and the deadline goes on. */
-  dropQuestion(hold: string, body?: Which, options?: Options): Promise<HoldWire>;
+  dropQuestion(hold: string, body?: DropQuestion, options?: Options): Promise<HoldWire>;
   /** Nobody has it any more. */
   dropRole(key: string, options?: Options): Promise<void>;
   /** It fires no more. What it has started goes on. */
@@ -99,7 +99,7 @@ export interface Operations {
   /** The run with its whole history as a file, for another store; encrypted where the store is. */
   exportRun(run: string, options?: Options): Promise<Response>;
   /** Give it a later deadline. */
-  extendHold(hold: string, body: Extend, options?: Options): Promise<HoldWire>;
+  extendHold(hold: string, body: ExtendHold, options?: Options): Promise<HoldWire>;
   /** A new run that begins where this one stood. This one is left as it is. */
   forkRun(run: string, body?: BranchRun, options?: Options): Promise<RunDetail>;
   /** One of them as a file: bytes as they are, text as text, all else as JSON. */
@@ -107,11 +107,11 @@ export interface Operations {
   /** One checkpoint. */
   getCheckpoint(checkpoint: string, options?: Options): Promise<HoldWire>;
   /** Every death of a worker that had this run, with the nodes that were under way. */
-  getDeadRun(run: string, options?: Options): Promise<DeadWire>;
+  getDeadRun(run: string, options?: Options): Promise<DeadRunWire>;
   /** By name or id. */
   getDeployment(name: string, options?: Options): Promise<DeploymentWire>;
   /** Your own, as far as it is filled in. Raises 404 where there is none. */
-  getDraft(hold: string, options?: Options): Promise<Draft>;
+  getDraft(hold: string, options?: Options): Promise<DraftWire>;
   /** How much there is to do, and how late it is. */
   getFigures(options?: Options): Promise<FiguresWire>;
   /** A flow's versions, newest first. */
@@ -162,9 +162,9 @@ export interface Operations {
   /** What happened to it, oldest first. Each entry has its number in the audit. */
   holdHistory(hold: string, options?: Options): Promise<Page<EntryWire>>;
   /** Figures about the holds that you may see. Lengths are seconds, rates are shares of 1. */
-  holdMetrics(query?: HoldMetricsQuery, options?: Options): Promise<Metrics>;
+  holdMetrics(query?: HoldMetricsQuery, options?: Options): Promise<HoldMetrics>;
   /** What an answer to it must be, for programs. */
-  holdSchema(hold: string, options?: Options): Promise<Schema>;
+  holdSchema(hold: string, options?: Options): Promise<AnswerSchema>;
   /**
    * Take in an exported run as history that is only read, or as a new run that goes on from its end.
    *
@@ -176,7 +176,7 @@ export interface Operations {
   /** What was done and refused, oldest first. A page may be short and still have a `next`. */
   listAudit(query?: ListAuditQuery, options?: Options): Promise<Page<AuditWire>>;
   /** Those that business time is counted by; `default` is that of holds that name none. */
-  listCalendars(options?: Options): Promise<Page<Arrangement>>;
+  listCalendars(options?: Options): Promise<Page<HoldSetting>>;
   /** Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints. */
   listCheckpoints(query?: ListCheckpointsQuery, options?: Options): Promise<Page<HoldWire>>;
   /** Comments, questions back and their answers, oldest first. */
@@ -208,9 +208,9 @@ export interface Operations {
   /** Everybody in the directory of the store. */
   listPeople(options?: Options): Promise<Page<PersonWire>>;
   /** Those that are kept in the store, by name. */
-  listPolicies(options?: Options): Promise<Page<Arrangement>>;
+  listPolicies(options?: Options): Promise<Page<HoldSetting>>;
   /** Who looks at it just now. */
-  listPresence(hold: string, options?: Options): Promise<Page<LookWire>>;
+  listPresence(hold: string, options?: Options): Promise<Page<HoldViewerWire>>;
   /** What a pipeline asks now, as far as it is for you to see. */
   listQuestions(run: string, options?: Options): Promise<QuestionList>;
   /** All roles that holds can wait for. */
@@ -246,15 +246,15 @@ export interface Operations {
   /** Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints. */
   moduleListCheckpoints(query?: ModuleListCheckpointsQuery, options?: Options): Promise<Page<HoldWire>>;
   /** Give it to somebody else, who is told. */
-  moduleReassignCheckpoint(checkpoint: string, body?: Reassign, options?: Options): Promise<HoldWire>;
+  moduleReassignCheckpoint(checkpoint: string, body?: ReassignHold, options?: Options): Promise<HoldWire>;
   /** Decide it: `{"decision": ...}` or `{"resolution": ...}`. A breakpoint takes `continue`. */
-  moduleResolveCheckpoint(checkpoint: string, body?: Answer, options?: Options): Promise<HoldWire>;
+  moduleResolveCheckpoint(checkpoint: string, body?: HoldAnswer, options?: Options): Promise<HoldWire>;
   /** When it would fire, if it is not paused. */
   nextOfSchedule(name: string, query?: NextOfScheduleQuery, options?: Options): Promise<Instants>;
   /** It fires no more until it is resumed. */
   pauseSchedule(name: string, body?: PauseSchedule, options?: Options): Promise<ScheduleWire>;
   /** Decide it in a few seconds, unless you take it back before. */
-  placeDecision(hold: string, body?: Place, options?: Options): Promise<HoldWire>;
+  placeDecision(hold: string, body?: PlaceDecision, options?: Options): Promise<HoldWire>;
   /** Withdraw it without a decision. */
   proxyCancelCheckpoint(checkpoint: string, body?: Reason, options?: Options): Promise<HoldWire>;
   /** Created, notification sent, resolved, and what else happened, oldest first. */
@@ -264,15 +264,15 @@ export interface Operations {
   /** Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints. */
   proxyListCheckpoints(query?: ProxyListCheckpointsQuery, options?: Options): Promise<Page<HoldWire>>;
   /** Give it to somebody else, who is told. */
-  proxyReassignCheckpoint(checkpoint: string, body?: Reassign, options?: Options): Promise<HoldWire>;
+  proxyReassignCheckpoint(checkpoint: string, body?: ReassignHold, options?: Options): Promise<HoldWire>;
   /** Decide it: `{"decision": ...}` or `{"resolution": ...}`. A breakpoint takes `continue`. */
-  proxyResolveCheckpoint(checkpoint: string, body?: Answer, options?: Options): Promise<HoldWire>;
+  proxyResolveCheckpoint(checkpoint: string, body?: HoldAnswer, options?: Options): Promise<HoldWire>;
   /** A version, for good: the same content again is no change, other content is refused. */
-  publishSkill(name: string, version: string, body?: Publish, options?: Options): Promise<SkillWire>;
+  publishSkill(name: string, version: string, body?: PublishSkill, options?: Options): Promise<SkillWire>;
   /** Out of office; somebody else acts for them. */
   putAway(person: string, body: PutAway, options?: Options): Promise<void>;
   /** Write it. The deadlines of open holds that it counts are counted again. */
-  putCalendar(name: string, body: Record<string, unknown>, options?: Options): Promise<Arrangement>;
+  putCalendar(name: string, body: Record<string, unknown>, options?: Options): Promise<HoldSetting>;
   /** Make it, or change its settings for runs that start later. */
   putDeployment(name: string, body: PutDeployment, options?: Options): Promise<DeploymentWire>;
   /** With exactly these members. */
@@ -280,7 +280,7 @@ export interface Operations {
   /** New, or changed. Who is not `active` may do nothing. */
   putPerson(person: string, body?: PutPerson, options?: Options): Promise<PersonWire>;
   /** Write it: it counts for holds that open from now on. */
-  putPolicy(name: string, body: Record<string, unknown>, options?: Options): Promise<Arrangement>;
+  putPolicy(name: string, body: Record<string, unknown>, options?: Options): Promise<HoldSetting>;
   /** With exactly these members. */
   putRole(key: string, body: PutCircle, options?: Options): Promise<CircleWire>;
   /** Make a schedule (201), or change it from now on (200). `If-Match`: only over the one you have seen. */
@@ -288,9 +288,9 @@ export interface Operations {
   /** The content of a file, to be saved: no browser opens it here. Who read it is in the audit. */
   readFile(hold: string, digest: string, options?: Options): Promise<Response>;
   /** Give it to somebody else, who is told. */
-  reassignCheckpoint(checkpoint: string, body?: Reassign, options?: Options): Promise<HoldWire>;
+  reassignCheckpoint(checkpoint: string, body?: ReassignHold, options?: Options): Promise<HoldWire>;
   /** Give it to somebody else, who is told. Its older links are void. */
-  reassignHold(hold: string, body?: Reassign, options?: Options): Promise<HoldWire>;
+  reassignHold(hold: string, body?: ReassignHold, options?: Options): Promise<HoldWire>;
   /**
    * Keep a version of a flow: 201, or 200 where it is known already.
    *
@@ -302,16 +302,16 @@ export interface Operations {
   /** Try it again, once its cause is mended. */
   replayNotice(message: string, options?: Options): Promise<DeadNotice>;
   /** Answer what you were asked back. */
-  replyToQuestion(hold: string, body: Answered, options?: Options): Promise<HoldWire>;
+  replyToQuestion(hold: string, body: ReplyToQuestion, options?: Options): Promise<HoldWire>;
   /** Decide it: `{"decision": ...}` or `{"resolution": ...}`. A breakpoint takes `continue`. */
-  resolveCheckpoint(checkpoint: string, body?: Answer, options?: Options): Promise<HoldWire>;
+  resolveCheckpoint(checkpoint: string, body?: HoldAnswer, options?: Options): Promise<HoldWire>;
   /**
    * Decide it, once; where several have to agree, give your vote.
    *
    * `Idempotency-Key`: the same request again gets the same answer. `If-Match`: only the version that you have
    * seen. 409 names who was first; 422 names each field that does not fit, and the hold stays open.
    */
-  resolveHold(hold: string, body?: Answer, options?: Options): Promise<HoldWire>;
+  resolveHold(hold: string, body?: HoldAnswer, options?: Options): Promise<HoldWire>;
   /** Undo a yank. */
   restoreSkill(name: string, version: string, options?: Options): Promise<SkillWire>;
   /**
@@ -335,7 +335,7 @@ export interface Operations {
   /** A fork that takes this run's place: this one ends as cancelled, with links both ways. */
   rewindRun(run: string, body?: BranchRun, options?: Options): Promise<RunDetail>;
   /** Keep what is filled in so far; it is not checked. */
-  saveDraft(hold: string, body?: Draft, options?: Options): Promise<void>;
+  saveDraft(hold: string, body?: DraftWire, options?: Options): Promise<void>;
   /** Keep a list of holds under a title. */
   saveView(body: NewView, options?: Options): Promise<ViewWire>;
   /** Who a chat user is here. */
@@ -343,9 +343,9 @@ export interface Operations {
   /** Set a limit in place of what the flow declares: `flow:refund`, `flow:refund/*`, `flow:refund/acme`. */
   setLimit(name: string, body?: SetLimit, options?: Options): Promise<LimitWire>;
   /** What past decisions would have been under these rules. Nothing is written, no judge is asked. */
-  simulatePolicies(body?: Simulate, options?: Options): Promise<Simulation>;
+  simulatePolicies(body?: SimulatePolicies, options?: Options): Promise<Simulation>;
   /** Out of your sight until then. Its deadline stays. */
-  snoozeHold(hold: string, body: Until, options?: Options): Promise<void>;
+  snoozeHold(hold: string, body: SnoozeHold, options?: Options): Promise<void>;
   /**
    * What becomes of the holds that you may see, as server-sent events.
    *
@@ -392,9 +392,9 @@ export interface Operations {
    */
   takeWebhook(way: string, body: unknown, options?: Options): Promise<WebhookTaken>;
   /** That you look at it, for 30 seconds: send it again every 10 to 20. Answers who else does. */
-  tellPresence(hold: string, body?: Beat, options?: Options): Promise<Page<LookWire>>;
+  tellPresence(hold: string, body?: PresenceBeat, options?: Options): Promise<Page<HoldViewerWire>>;
   /** One run now, beside its instants, also while it is paused. */
-  triggerSchedule(name: string, body?: TriggerSchedule, options?: Options): Promise<Triggered>;
+  triggerSchedule(name: string, body?: TriggerSchedule, options?: Options): Promise<ScheduleTrigger>;
   /** Take your own placed decision back. */
   undoDecision(hold: string, options?: Options): Promise<HoldWire>;
   /** Back in your sight. */
@@ -402,15 +402,15 @@ export interface Operations {
   /** No longer among those that you watch. */
   unwatchHold(hold: string, options?: Options): Promise<void>;
   /** Every problem of a flow at once, each with its place and how to mend it. Nothing is stored or run. */
-  validateFlow(body?: ValidateFlow, options?: Options): Promise<Validated>;
+  validateFlow(body?: ValidateFlow, options?: Options): Promise<FlowValidation>;
   /** Walk the chain from the first record to the head. `against`: a head that you kept before. */
-  verifyAudit(body?: Verify, options?: Options): Promise<Verified>;
+  verifyAudit(body?: VerifyAudit, options?: Options): Promise<AuditVerification>;
   /** The same, by the name that it has where several have to agree. */
-  voteOnHold(hold: string, body?: Answer, options?: Options): Promise<HoldWire>;
+  voteOnHold(hold: string, body?: HoldAnswer, options?: Options): Promise<HoldWire>;
   /** Among those that you watch, whoever decides it. */
   watchHold(hold: string, options?: Options): Promise<void>;
   /** No new run gets it; those that are pinned to it go on. */
-  yankSkill(name: string, version: string, body?: Why, options?: Options): Promise<SkillWire>;
+  yankSkill(name: string, version: string, body?: YankReason, options?: Options): Promise<SkillWire>;
 }
 
 /** Lists of many pages as one. */
@@ -430,7 +430,7 @@ export interface Each {
 }
 
 export interface CountHoldsQuery {
-  view?: View;
+  view?: HoldView;
   q?: string | null;
   status?: HoldStatus[];
   type?: string[];
@@ -473,7 +473,7 @@ export interface GetTimelineQuery {
 }
 
 export interface HoldMetricsQuery {
-  view?: View;
+  view?: HoldView;
   q?: string | null;
   status?: HoldStatus[];
   type?: string[];
@@ -514,7 +514,7 @@ export interface ListAuditQuery {
 }
 
 export interface ListCheckpointsQuery {
-  view?: View;
+  view?: HoldView;
   q?: string | null;
   status?: HoldStatus[];
   type?: string[];
@@ -551,7 +551,7 @@ export interface ListEventsQuery {
 }
 
 export interface ListHoldsQuery {
-  view?: View;
+  view?: HoldView;
   q?: string | null;
   status?: HoldStatus[];
   type?: string[];
@@ -635,7 +635,7 @@ export interface ListViewsQuery {
 }
 
 export interface ModuleListCheckpointsQuery {
-  view?: View;
+  view?: HoldView;
   q?: string | null;
   status?: HoldStatus[];
   type?: string[];
@@ -666,7 +666,7 @@ export interface NextOfScheduleQuery {
 }
 
 export interface ProxyListCheckpointsQuery {
-  view?: View;
+  view?: HoldView;
   q?: string | null;
   status?: HoldStatus[];
   type?: string[];
@@ -711,20 +711,7 @@ export interface StreamRunQuery {
   after?: number;
   /** Only what has a higher number. */
   after_sequence?: number;
-  names?: Names | null;
-}
-
-/**
- * `{decision, response_data, comment}` or `{resolution, comment}`, where `resolution` is the decision or
- * an object that has it. `request_hash`: of what was shown. `reason`: uses the right to override.
- */
-export interface Answer {
-  decision?: string | null;
-  resolution?: string | Record<string, unknown> | null;
-  response_data?: unknown;
-  comment?: string | null;
-  request_hash?: string | null;
-  reason?: string | null;
+  names?: EventNames | null;
 }
 
 /** `value`: an option's key, label or target, `yes` or `no`, or `skipped`; `text`: free words. */
@@ -734,25 +721,19 @@ export interface AnswerQuestion {
   comment?: string | null;
 }
 
+/** `json_schema`: what `response_data` must be; none: any object. `request_hash`: of what is shown. */
+export interface AnswerSchema {
+  json_schema: unknown;
+  request_hash: string;
+  decisions: string[] | null;
+}
+
 /** `decision`: what the hold was decided with; null where it was skipped. */
 export interface AnswerTaken {
   id: string;
   status: string;
   decision: string | null;
   resolved_by: string | null;
-}
-
-/** `question`: which one, where several are open. */
-export interface Answered {
-  text: string;
-  question?: string | null;
-}
-
-/** A calendar or policy as it was written. */
-export interface Arrangement {
-  name: string;
-  rules: unknown;
-  version: number;
 }
 
 /** `digest`: where it lies among the blobs, for a large one. `size`: the bytes of the download. */
@@ -773,6 +754,24 @@ export interface AssigneeWire {
   type: string;
   value: string;
   reason?: string;
+}
+
+/** Where the audit stands: keep it where whoever can write the store cannot. */
+export interface AuditHead {
+  tenant: string;
+  seq: number;
+  hash: string;
+  at: string | null;
+}
+
+/** `problem`: none, or edited, removed, reordered, truncated, at record `seq`. */
+export interface AuditVerification {
+  tenant: string;
+  whole: boolean;
+  records: number;
+  problem: string | null;
+  seq: number | null;
+  why: string;
 }
 
 /** `hash` is of the one before it, of these fields and the digest of `data`: a chain for each tenant. */
@@ -797,10 +796,6 @@ export interface AwayWire {
   substitute: string;
   since?: string | null;
   until?: string | null;
-}
-
-export interface Beat {
-  editing?: boolean;
 }
 
 export interface BeginSession {
@@ -855,15 +850,6 @@ export interface CancelRun {
 /** As whom this chat user decides: `user:dana@acme`. */
 export interface ChatPerson {
   person: string;
-}
-
-/** Each live run on another version: whether it would fit this one. Nothing is changed. */
-export interface CheckedFlow {
-  flow: string;
-  version: string;
-  fits: number;
-  breaks: number;
-  runs: VerdictWire[];
 }
 
 /** The whole picture. What is declared secret is hidden. */
@@ -924,7 +910,7 @@ export interface CircleWire {
 }
 
 /** `reason`: uses the right to override where somebody else has claimed it. */
-export interface Claiming {
+export interface ClaimHold {
   seconds?: number | null;
   reason?: string | null;
 }
@@ -974,7 +960,7 @@ export interface DeadNotice {
 }
 
 /** `suspects`: nodes by how often they were under way when a worker fell silent. */
-export interface DeadWire {
+export interface DeadRunWire {
   run: RunWire;
   deaths: DeathWire[];
   suspects: Record<string, number>;
@@ -1000,7 +986,7 @@ export interface Defaults {
 }
 
 /** `to`: `user:NAME`; `seconds`: for so long. */
-export interface Delegate {
+export interface DelegateDeployment {
   to: string;
   seconds?: number | null;
 }
@@ -1024,15 +1010,6 @@ export interface DeploymentWire {
   delegation: DelegationWire | null;
   created_at: string | null;
   created_by: string;
-}
-
-export interface Diagnosed {
-  rule: string;
-  severity: string;
-  message: string;
-  node?: string | null;
-  edge?: string | null;
-  fix?: string | null;
 }
 
 /** `line` and `column` count from 1; 0: of no place. */
@@ -1061,11 +1038,15 @@ export interface DiscardDead {
 }
 
 /** An answer that may be half full. */
-export interface Draft {
+export interface DraftWire {
   decision?: unknown;
   response_data?: unknown;
   comment?: unknown;
   request_hash?: string | null;
+}
+
+export interface DropQuestion {
+  question?: string | null;
 }
 
 /** Something that happened to a hold; `seq` is its number in the tenant's audit. */
@@ -1078,6 +1059,9 @@ export interface EntryWire {
   data: Record<string, unknown>;
 }
 
+/** `own`: `checkpoint.created`, `hold.opened`, ... `seed`: `checkpoint_created`, `approval`, ... */
+export type EventNames = "own" | "seed";
+
 /** `last`: the number to go on after. `ended`: nothing more will come. */
 export interface EventPage {
   items: StoredEvent[];
@@ -1085,7 +1069,7 @@ export interface EventPage {
   ended: boolean;
 }
 
-export interface Extend {
+export interface ExtendHold {
   /** RFC 3339, with its zone. */
   expires_at: string;
   reason?: string | null;
@@ -1114,7 +1098,7 @@ export interface FileWire {
 
 /** AND across the fields, OR within each. `q`: words as in the inbox, `priority>=high due<2d refund`. */
 export interface Filters {
-  view?: View;
+  view?: HoldView;
   q?: string | null;
   status?: HoldStatus[];
   type?: string[];
@@ -1136,6 +1120,15 @@ export interface Filters {
   resolved_by?: string[];
 }
 
+/** Each live run on another version: whether it would fit this one. Nothing is changed. */
+export interface FlowCheck {
+  flow: string;
+  version: string;
+  fits: number;
+  breaks: number;
+  runs: RunFitWire[];
+}
+
 /** `graph`: nodes, edges and policies, as every front end lowers to. */
 export interface FlowGraph {
   name: string;
@@ -1143,6 +1136,30 @@ export interface FlowGraph {
   label: string;
   created_at: string;
   graph: Record<string, unknown>;
+}
+
+export interface FlowMismatchWire {
+  node: string;
+  why: string;
+  mend: string;
+  soft: boolean;
+}
+
+export interface FlowProblem {
+  rule: string;
+  severity: string;
+  message: string;
+  node?: string | null;
+  edge?: string | null;
+  fix?: string | null;
+}
+
+/** `valid`: no problem is an error. `version`: the fingerprint that it would have. */
+export interface FlowValidation {
+  valid: boolean;
+  name: string;
+  version: string;
+  problems: FlowProblem[];
 }
 
 /** `loaded`: this server has its code. `workers`: how many live workers do. */
@@ -1171,17 +1188,62 @@ export interface GiveInput {
   checkpoint_id?: string | null;
 }
 
-/** Where the audit stands: keep it where whoever can write the store cannot. */
-export interface Head {
-  tenant: string;
-  seq: number;
-  hash: string;
-  at: string | null;
+/**
+ * `{decision, response_data, comment}` or `{resolution, comment}`, where `resolution` is the decision or
+ * an object that has it. `request_hash`: of what was shown. `reason`: uses the right to override.
+ */
+export interface HoldAnswer {
+  decision?: string | null;
+  resolution?: string | Record<string, unknown> | null;
+  response_data?: unknown;
+  comment?: string | null;
+  request_hash?: string | null;
+  reason?: string | null;
+}
+
+/** Rates are shares of 1; none where there is nothing to take a share of. Breakpoints do not count. */
+export interface HoldMetrics {
+  holds: number;
+  pending_by_queue: Record<string, number>;
+  pending_by_priority: Record<string, number>;
+  pending_by_age: Record<string, number>;
+  time_to_view: Spread;
+  time_to_claim: Spread;
+  time_to_decision: Spread;
+  resume_lag: Spread;
+  breach_rate: number | null;
+  reminder_rate: number | null;
+  escalation_rate: number | null;
+  expiry_rate: number | null;
+  auto_rate: number | null;
+  late_rate: number | null;
+  conflict_rate: number | null;
+  notifier_failures: number;
 }
 
 export type HoldOrder = "inbox" | "newest" | "oldest";
 
+/** A calendar or policy as it was written. */
+export interface HoldSetting {
+  name: string;
+  rules: unknown;
+  version: number;
+}
+
 export type HoldStatus = "cancelled" | "expired" | "pending" | "resolved";
+
+/**
+ * `mine`: waits for me; `groups`: for a group or role of mine; `asked`: I was asked back; `unrouted`: for
+ * nobody (admins); `watching`, `snoozed`; `done`: by me; `breakpoints`; `all`: whatever I may see.
+ */
+export type HoldView = "all" | "asked" | "breakpoints" | "done" | "groups" | "mine" | "snoozed" | "unrouted" | "watching";
+
+export interface HoldViewerWire {
+  person: string;
+  since: string | null;
+  until: string | null;
+  editing: boolean;
+}
 
 /** A hold. `title`, `why` and `due` are in words; `version` is its ETag. */
 export interface HoldWire {
@@ -1255,7 +1317,7 @@ export interface Instants {
 }
 
 /** A head that was kept before: it must be part of the chain. */
-export interface Known {
+export interface KnownHead {
   seq: number;
   hash: string;
 }
@@ -1289,13 +1351,6 @@ export interface LinkWire {
   way: string;
 }
 
-export interface LookWire {
-  person: string;
-  since: string | null;
-  until: string | null;
-  editing: boolean;
-}
-
 /**
  * `outcome`: resolved, voted, unclear (nothing was decided, and the sender was told why), refused or
  * ignored (nothing was decided, and nobody was told).
@@ -1306,35 +1361,9 @@ export interface MailTaken {
   checkpoint_id?: string | null;
 }
 
-/** Rates are shares of 1; none where there is nothing to take a share of. Breakpoints do not count. */
-export interface Metrics {
-  holds: number;
-  pending_by_queue: Record<string, number>;
-  pending_by_priority: Record<string, number>;
-  pending_by_age: Record<string, number>;
-  time_to_view: Spread;
-  time_to_claim: Spread;
-  time_to_decision: Spread;
-  resume_lag: Spread;
-  breach_rate: number | null;
-  reminder_rate: number | null;
-  escalation_rate: number | null;
-  expiry_rate: number | null;
-  auto_rate: number | null;
-  late_rate: number | null;
-  conflict_rate: number | null;
-  notifier_failures: number;
+export interface NewComment {
+  text: string;
 }
-
-export interface MisfitWire {
-  node: string;
-  why: string;
-  mend: string;
-  soft: boolean;
-}
-
-/** `own`: `checkpoint.created`, `hold.opened`, ... `seed`: `checkpoint_created`, `approval`, ... */
-export type Names = "own" | "seed";
 
 /** `to`: one person, `user:NAME`. `decide`: whether it may decide, as far as the hold allows links to. */
 export interface NewLink {
@@ -1465,7 +1494,7 @@ export interface PipelineWire {
 }
 
 /** A decision that stands in `seconds`, unless it is taken back; none: as the hold says. */
-export interface Place {
+export interface PlaceDecision {
   decision?: string | null;
   resolution?: string | Record<string, unknown> | null;
   response_data?: unknown;
@@ -1473,6 +1502,10 @@ export interface Place {
   request_hash?: string | null;
   reason?: string | null;
   seconds?: number | null;
+}
+
+export interface PresenceBeat {
+  editing?: boolean;
 }
 
 /** `code` is stable; `detail` says what is wrong, `hint` what to do. Further members are facts. */
@@ -1488,7 +1521,7 @@ export interface Problem {
   errors?: Record<string, unknown>[];
 }
 
-export interface Publish {
+export interface PublishSkill {
   instructions?: string;
   tools?: SkillTool[];
   description?: string;
@@ -1585,7 +1618,7 @@ export interface Reason {
 }
 
 /** `assignee`: `user:dana@acme`, `group:finance`; empty: nobody's, for admins. */
-export interface Reassign {
+export interface ReassignHold {
   assignee?: string | null;
   expires_at?: string | null;
   reason?: string | null;
@@ -1607,6 +1640,12 @@ export interface Replayed {
   rule: string | null;
   differences?: Difference[];
   agrees?: boolean | null;
+}
+
+/** `question`: which one, where several are open. */
+export interface ReplyToQuestion {
+  text: string;
+  question?: string | null;
 }
 
 /** Without a checkpoint and an input the run itself goes on. `mode`: `fork` or `rewind` in any case. */
@@ -1645,6 +1684,15 @@ export interface RunDetail {
   dead?: boolean;
   read_only?: boolean;
   metadata: RunMetadata;
+}
+
+export interface RunFitWire {
+  run_id: string;
+  status: RunStatus;
+  version: string;
+  fits: boolean;
+  misfits: FlowMismatchWire[];
+  renamed: Record<string, string>;
 }
 
 /** `checkpoint_id`: of the newest question that it waits with, where it waits for a person. */
@@ -1692,6 +1740,11 @@ export interface RunWire {
   read_only?: boolean;
 }
 
+/** The run exists as soon as a worker that carries the flow has looked. */
+export interface ScheduleTrigger {
+  run_id: string;
+}
+
 /** `next_at`: when it fires next, with its jitter; null where it is paused or over. */
 export interface ScheduleWire {
   name: string;
@@ -1725,13 +1778,6 @@ export interface ScheduleWire {
   updated_at: string | null;
 }
 
-/** `json_schema`: what `response_data` must be; none: any object. `request_hash`: of what is shown. */
-export interface Schema {
-  json_schema: unknown;
-  request_hash: string;
-  decisions: string[] | null;
-}
-
 /** Who the caller is. `csrf`: what each change with this session has to show; none for tokens. */
 export interface SessionWire {
   subject: string;
@@ -1750,7 +1796,7 @@ export interface SetLimit {
 }
 
 /** `policy`: as it would be written; none: those in the store. `since`: of holds that opened from then. */
-export interface Simulate {
+export interface SimulatePolicies {
   policy?: Record<string, unknown> | null;
   since?: string | null;
   flows?: string[];
@@ -1790,6 +1836,11 @@ export interface SkillWire {
   published_by: string;
   yanked_at: string | null;
   yanked_reason: string;
+}
+
+export interface SnoozeHold {
+  /** RFC 3339, with its zone. */
+  until: string;
 }
 
 /** Seconds, of so many. */
@@ -1841,10 +1892,6 @@ export interface SubmitPipeline {
   strict?: boolean;
   thread?: string | null;
   lane?: string | null;
-}
-
-export interface Text {
-  text: string;
 }
 
 /** `content`: what is said. Without it, a `content` or `message` of the input, if that is a text. */
@@ -1901,58 +1948,15 @@ export interface TriggerSchedule {
   input?: Record<string, unknown> | null;
 }
 
-/** The run exists as soon as a worker that carries the flow has looked. */
-export interface Triggered {
-  run_id: string;
-}
-
-export interface Until {
-  /** RFC 3339, with its zone. */
-  until: string;
-}
-
 /** `graph`: a compiled flow; or `workflow_uri`: a flow of this server, or a file that it may load. */
 export interface ValidateFlow {
   graph?: Record<string, unknown> | null;
   workflow_uri?: string | null;
 }
 
-/** `valid`: no problem is an error. `version`: the fingerprint that it would have. */
-export interface Validated {
-  valid: boolean;
-  name: string;
-  version: string;
-  problems: Diagnosed[];
+export interface VerifyAudit {
+  against?: KnownHead | null;
 }
-
-export interface VerdictWire {
-  run_id: string;
-  status: RunStatus;
-  version: string;
-  fits: boolean;
-  misfits: MisfitWire[];
-  renamed: Record<string, string>;
-}
-
-/** `problem`: none, or edited, removed, reordered, truncated, at record `seq`. */
-export interface Verified {
-  tenant: string;
-  whole: boolean;
-  records: number;
-  problem: string | null;
-  seq: number | null;
-  why: string;
-}
-
-export interface Verify {
-  against?: Known | null;
-}
-
-/**
- * `mine`: waits for me; `groups`: for a group or role of mine; `asked`: I was asked back; `unrouted`: for
- * nobody (admins); `watching`, `snoozed`; `done`: by me; `breakpoints`; `all`: whatever I may see.
- */
-export type View = "all" | "asked" | "breakpoints" | "done" | "groups" | "mine" | "snoozed" | "unrouted" | "watching";
 
 /** `count`: how many of its holds you may see, where it was asked for; counting ends at 10,000. */
 export interface ViewWire {
@@ -2007,14 +2011,6 @@ export interface WebhookTaken {
   status?: string | null;
 }
 
-export interface Which {
-  question?: string | null;
-}
-
-export interface Why {
-  reason?: string;
-}
-
 export interface WorkerWire {
   name: string;
   host: string;
@@ -2035,4 +2031,8 @@ export interface WorkerWire {
   ended: number;
   records_per_second: number;
   ended_per_second: number;
+}
+
+export interface YankReason {
+  reason?: string;
 }

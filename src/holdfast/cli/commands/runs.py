@@ -51,9 +51,8 @@ async def list_runs(wanted: RunListOptions, *, store: str | None, json: bool) ->
     else:
         _print_runs(shown, asks, now)
     if len(rows) > len(shown) and not json:
-        print_note(
-            f"There are more: {command('runs', f'--after {shown[-1].id[:8]}{_next_page_command(wanted)}', store)}"
-        )
+        following = f"--after {shown[-1].id[:8]}{_next_page_command(wanted)}"
+        print_note(f"There are more: {command('runs', following, store)}")
     return Exit.ok
 
 

@@ -146,9 +146,8 @@ def _about(visit: NodeVisit, now: int) -> str:
     if waiting is not None and waiting.kind == "person":
         parts.append(f"asks: {waiting.about}")
     elif waiting is not None and waiting.wake_at is not None:
-        parts.append(
-            f"{'tries again' if waiting.kind == 'retry' else 'wakes'} in {human_duration(waiting.wake_at - now)}"
-        )
+        verb = "retries" if waiting.kind == "retry" else "wakes"
+        parts.append(f"{verb} in {human_duration(waiting.wake_at - now)}")
     error = visit.error or (visit.retries[-1].error if visit.retries else "")
     return clean_text(", ".join([*parts, *([error] if error else [])]))
 

@@ -24,7 +24,7 @@ AT_ONCE = 20.0
 FIRST = 0.25
 LONGEST = 2.0
 """Seconds between two looks at a run that waits for a person, which no request can wait for."""
-AGAIN = 0.5
+RETRY_SECONDS = 0.5
 """Seconds until a server that is away is asked again."""
 
 
@@ -98,7 +98,7 @@ class Run:
             or (until is not None and now >= until)
         ):
             raise error
-        sleep(AGAIN)
+        sleep(RETRY_SECONDS)
 
     def _still_running_error(self, status: str, timeout: float | None) -> StillRunningError:
         return StillRunningError(

@@ -14,10 +14,10 @@ from holdfast.client.requests import request_of
 
 
 class AsyncAudit(AsyncGroup):
-    async def head(self) -> models.Head:
+    async def head(self) -> models.AuditHead:
         """Where the audit stands now."""
         request = request_of("GET", "/v1/audit/head")
-        return await self._json(request, models.Head)
+        return await self._json(request, models.AuditHead)
 
     def list(
         self,
@@ -48,7 +48,9 @@ class AsyncAudit(AsyncGroup):
         )
         return self._pages(request, models.Audit, limit, cursor)
 
-    async def verify(self, *, against: models.Known | Mapping[str, Any] | None = None) -> models.Verified:
+    async def verify(
+        self, *, against: models.KnownHead | Mapping[str, Any] | None = None
+    ) -> models.AuditVerification:
         """Walk the chain from the first record to the head. `against`: a head that you kept before."""
         request = request_of("POST", "/v1/audit/verify", maybe={"against": against})
-        return await self._json(request, models.Verified)
+        return await self._json(request, models.AuditVerification)

@@ -12,12 +12,12 @@ from holdfast.client.requests import request_of
 
 
 class AsyncCalendars(AsyncGroup):
-    async def list(self) -> Listing[models.Arrangement]:
+    async def list(self) -> Listing[models.HoldSetting]:
         """Those that business time is counted by; `default` is that of holds that name none."""
         request = request_of("GET", "/v1/calendars")
-        return await self._list(request, models.Arrangement)
+        return await self._list(request, models.HoldSetting)
 
-    async def put(self, name: str, body: Mapping[str, Any]) -> models.Arrangement:
+    async def put(self, name: str, body: Mapping[str, Any]) -> models.HoldSetting:
         """Write it. The deadlines of open holds that it counts are counted again."""
         request = request_of("PUT", "/v1/calendars/{name}", {"name": name}, whole=body)
-        return await self._json(request, models.Arrangement)
+        return await self._json(request, models.HoldSetting)

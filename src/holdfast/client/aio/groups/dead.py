@@ -20,10 +20,10 @@ class AsyncDead(AsyncGroup):
         )
         return await self._json(request, models.RunDetail)
 
-    async def get(self, run: str) -> models.Dead:
+    async def get(self, run: str) -> models.DeadRun:
         """Every death of a worker that had this run, with the nodes that were under way."""
         request = request_of("GET", "/v1/dead/{run}", {"run": run})
-        return await self._json(request, models.Dead)
+        return await self._json(request, models.DeadRun)
 
     async def list(self, *, limit: int | None = None) -> Listing[models.Run]:
         """Runs that were given up because their workers fell silent again and again, newest first."""

@@ -12,11 +12,11 @@ from holdfast.client.requests import request_of
 
 
 class AsyncFlows(AsyncGroup):
-    async def check(self, flow: str) -> models.CheckedFlow:
+    async def check(self, flow: str) -> models.FlowCheck:
         """What the newest version that is loaded here means for live runs on others: which fit, and why
         not."""
         request = request_of("GET", "/v1/flows/{flow}/check", {"flow": flow})
-        return await self._json(request, models.CheckedFlow)
+        return await self._json(request, models.FlowCheck)
 
     async def drawing(self, flow: str, version: str) -> str:
         """The graph of a version, as SVG."""
@@ -47,13 +47,13 @@ class AsyncFlows(AsyncGroup):
 
     async def validate(
         self, *, graph: Mapping[str, Any] | None = None, workflow_uri: str | None = None
-    ) -> models.Validated:
+    ) -> models.FlowValidation:
         """Every problem of a flow at once, each with its place and how to mend it. Nothing is stored or
         run."""
         request = request_of(
             "POST", "/v1/flows/validate", maybe={"graph": graph, "workflow_uri": workflow_uri}
         )
-        return await self._json(request, models.Validated)
+        return await self._json(request, models.FlowValidation)
 
     async def version(self, flow: str, version: str) -> models.FlowGraph:
         """The graph of a version: by its fingerprint, its label, or `latest`."""

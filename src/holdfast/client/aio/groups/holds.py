@@ -285,7 +285,7 @@ class AsyncHolds(AsyncGroup):
         expires_to: str | datetime | None = None,
         resolved_by: Sequence[str] | None = None,
         calendar: str | None = None,
-    ) -> models.Metrics:
+    ) -> models.HoldMetrics:
         """Figures about the holds that you may see. Lengths are seconds, rates are shares of 1."""
         request = request_of(
             "GET",
@@ -314,7 +314,7 @@ class AsyncHolds(AsyncGroup):
                 "calendar": calendar,
             },
         )
-        return await self._json(request, models.Metrics)
+        return await self._json(request, models.HoldMetrics)
 
     async def place(
         self,
@@ -350,10 +350,10 @@ class AsyncHolds(AsyncGroup):
         )
         return await self._json(request, models.Hold)
 
-    async def presence(self, hold: str) -> Listing[models.Look]:
+    async def presence(self, hold: str) -> Listing[models.HoldViewer]:
         """Who looks at it just now."""
         request = request_of("GET", "/v1/holds/{hold}/presence", {"hold": hold})
-        return await self._list(request, models.Look)
+        return await self._list(request, models.HoldViewer)
 
     async def read_file(self, hold: str, digest: str) -> bytes:
         """The content of a file, to be saved: no browser opens it here. Who read it is in the audit."""
@@ -459,10 +459,10 @@ class AsyncHolds(AsyncGroup):
         )
         await self._none(request)
 
-    async def schema(self, hold: str) -> models.Schema:
+    async def schema(self, hold: str) -> models.AnswerSchema:
         """What an answer to it must be, for programs."""
         request = request_of("GET", "/v1/holds/{hold}/schema", {"hold": hold})
-        return await self._json(request, models.Schema)
+        return await self._json(request, models.AnswerSchema)
 
     async def snooze(self, hold: str, until: str | datetime) -> None:
         """Out of your sight until then. Its deadline stays."""
@@ -477,10 +477,10 @@ class AsyncHolds(AsyncGroup):
         request = request_of("GET", "/v1/holds/stream", query={"after": after})
         return self._stream(request)
 
-    async def tell_presence(self, hold: str, *, editing: bool | None = None) -> Listing[models.Look]:
+    async def tell_presence(self, hold: str, *, editing: bool | None = None) -> Listing[models.HoldViewer]:
         """That you look at it, for 30 seconds: send it again every 10 to 20. Answers who else does."""
         request = request_of("PUT", "/v1/holds/{hold}/presence", {"hold": hold}, maybe={"editing": editing})
-        return await self._list(request, models.Look)
+        return await self._list(request, models.HoldViewer)
 
     async def undo(self, hold: str) -> models.Hold:
         """Take your own placed decision back."""

@@ -18,15 +18,15 @@ class AsyncPolicies(AsyncGroup):
         request = request_of("DELETE", "/v1/policies/{name}", {"name": name})
         await self._none(request)
 
-    async def list(self) -> Listing[models.Arrangement]:
+    async def list(self) -> Listing[models.HoldSetting]:
         """Those that are kept in the store, by name."""
         request = request_of("GET", "/v1/policies")
-        return await self._list(request, models.Arrangement)
+        return await self._list(request, models.HoldSetting)
 
-    async def put(self, name: str, body: Mapping[str, Any]) -> models.Arrangement:
+    async def put(self, name: str, body: Mapping[str, Any]) -> models.HoldSetting:
         """Write it: it counts for holds that open from now on."""
         request = request_of("PUT", "/v1/policies/{name}", {"name": name}, whole=body)
-        return await self._json(request, models.Arrangement)
+        return await self._json(request, models.HoldSetting)
 
     async def simulate(
         self,

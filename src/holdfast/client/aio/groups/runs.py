@@ -270,7 +270,7 @@ class AsyncRuns(AsyncGroup):
         *,
         after: int | None = None,
         after_sequence: int | None = None,
-        names: models.Names | None = None,
+        names: models.EventNames | None = None,
     ) -> AsyncEventStream:
         """A run's events as server-sent events, from its stored log.
 

@@ -104,7 +104,7 @@ class AsyncSchedules(AsyncGroup):
 
     async def trigger(
         self, name: str, *, input: Mapping[str, Any] | None = None, idempotency_key: str | None = None
-    ) -> models.Triggered:
+    ) -> models.ScheduleTrigger:
         """One run now, beside its instants, also while it is paused."""
         request = request_of(
             "POST",
@@ -114,4 +114,4 @@ class AsyncSchedules(AsyncGroup):
             keyed=True,
             key=idempotency_key,
         )
-        return await self._json(request, models.Triggered)
+        return await self._json(request, models.ScheduleTrigger)

@@ -15,10 +15,10 @@ from holdfast.client.sync.pages import Pages
 
 
 class Audit(Group):
-    def head(self) -> models.Head:
+    def head(self) -> models.AuditHead:
         """Where the audit stands now."""
         request = request_of("GET", "/v1/audit/head")
-        return self._json(request, models.Head)
+        return self._json(request, models.AuditHead)
 
     def list(
         self,
@@ -49,7 +49,9 @@ class Audit(Group):
         )
         return self._pages(request, models.Audit, limit, cursor)
 
-    def verify(self, *, against: models.Known | Mapping[str, Any] | None = None) -> models.Verified:
+    def verify(
+        self, *, against: models.KnownHead | Mapping[str, Any] | None = None
+    ) -> models.AuditVerification:
         """Walk the chain from the first record to the head. `against`: a head that you kept before."""
         request = request_of("POST", "/v1/audit/verify", maybe={"against": against})
-        return self._json(request, models.Verified)
+        return self._json(request, models.AuditVerification)

@@ -13,12 +13,12 @@ from holdfast.client.sync.group import Group, Listing
 
 
 class Calendars(Group):
-    def list(self) -> Listing[models.Arrangement]:
+    def list(self) -> Listing[models.HoldSetting]:
         """Those that business time is counted by; `default` is that of holds that name none."""
         request = request_of("GET", "/v1/calendars")
-        return self._list(request, models.Arrangement)
+        return self._list(request, models.HoldSetting)
 
-    def put(self, name: str, body: Mapping[str, Any]) -> models.Arrangement:
+    def put(self, name: str, body: Mapping[str, Any]) -> models.HoldSetting:
         """Write it. The deadlines of open holds that it counts are counted again."""
         request = request_of("PUT", "/v1/calendars/{name}", {"name": name}, whole=body)
-        return self._json(request, models.Arrangement)
+        return self._json(request, models.HoldSetting)

@@ -19,10 +19,10 @@ class Dead(Group):
         )
         return self._json(request, models.RunDetail)
 
-    def get(self, run: str) -> models.Dead:
+    def get(self, run: str) -> models.DeadRun:
         """Every death of a worker that had this run, with the nodes that were under way."""
         request = request_of("GET", "/v1/dead/{run}", {"run": run})
-        return self._json(request, models.Dead)
+        return self._json(request, models.DeadRun)
 
     def list(self, *, limit: int | None = None) -> Listing[models.Run]:
         """Runs that were given up because their workers fell silent again and again, newest first."""

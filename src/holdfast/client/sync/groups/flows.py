@@ -13,11 +13,11 @@ from holdfast.client.sync.group import Group, Listing
 
 
 class Flows(Group):
-    def check(self, flow: str) -> models.CheckedFlow:
+    def check(self, flow: str) -> models.FlowCheck:
         """What the newest version that is loaded here means for live runs on others: which fit, and why
         not."""
         request = request_of("GET", "/v1/flows/{flow}/check", {"flow": flow})
-        return self._json(request, models.CheckedFlow)
+        return self._json(request, models.FlowCheck)
 
     def drawing(self, flow: str, version: str) -> str:
         """The graph of a version, as SVG."""
@@ -48,13 +48,13 @@ class Flows(Group):
 
     def validate(
         self, *, graph: Mapping[str, Any] | None = None, workflow_uri: str | None = None
-    ) -> models.Validated:
+    ) -> models.FlowValidation:
         """Every problem of a flow at once, each with its place and how to mend it. Nothing is stored or
         run."""
         request = request_of(
             "POST", "/v1/flows/validate", maybe={"graph": graph, "workflow_uri": workflow_uri}
         )
-        return self._json(request, models.Validated)
+        return self._json(request, models.FlowValidation)
 
     def version(self, flow: str, version: str) -> models.FlowGraph:
         """The graph of a version: by its fingerprint, its label, or `latest`."""

@@ -282,7 +282,7 @@ class Holds(Group):
         expires_to: str | datetime | None = None,
         resolved_by: Sequence[str] | None = None,
         calendar: str | None = None,
-    ) -> models.Metrics:
+    ) -> models.HoldMetrics:
         """Figures about the holds that you may see. Lengths are seconds, rates are shares of 1."""
         request = request_of(
             "GET",
@@ -311,7 +311,7 @@ class Holds(Group):
                 "calendar": calendar,
             },
         )
-        return self._json(request, models.Metrics)
+        return self._json(request, models.HoldMetrics)
 
     def place(
         self,
@@ -347,10 +347,10 @@ class Holds(Group):
         )
         return self._json(request, models.Hold)
 
-    def presence(self, hold: str) -> Listing[models.Look]:
+    def presence(self, hold: str) -> Listing[models.HoldViewer]:
         """Who looks at it just now."""
         request = request_of("GET", "/v1/holds/{hold}/presence", {"hold": hold})
-        return self._list(request, models.Look)
+        return self._list(request, models.HoldViewer)
 
     def read_file(self, hold: str, digest: str) -> bytes:
         """The content of a file, to be saved: no browser opens it here. Who read it is in the audit."""
@@ -456,10 +456,10 @@ class Holds(Group):
         )
         self._none(request)
 
-    def schema(self, hold: str) -> models.Schema:
+    def schema(self, hold: str) -> models.AnswerSchema:
         """What an answer to it must be, for programs."""
         request = request_of("GET", "/v1/holds/{hold}/schema", {"hold": hold})
-        return self._json(request, models.Schema)
+        return self._json(request, models.AnswerSchema)
 
     def snooze(self, hold: str, until: str | datetime) -> None:
         """Out of your sight until then. Its deadline stays."""
@@ -474,10 +474,10 @@ class Holds(Group):
         request = request_of("GET", "/v1/holds/stream", query={"after": after})
         return self._stream(request)
 
-    def tell_presence(self, hold: str, *, editing: bool | None = None) -> Listing[models.Look]:
+    def tell_presence(self, hold: str, *, editing: bool | None = None) -> Listing[models.HoldViewer]:
         """That you look at it, for 30 seconds: send it again every 10 to 20. Answers who else does."""
         request = request_of("PUT", "/v1/holds/{hold}/presence", {"hold": hold}, maybe={"editing": editing})
-        return self._list(request, models.Look)
+        return self._list(request, models.HoldViewer)
 
     def undo(self, hold: str) -> models.Hold:
         """Take your own placed decision back."""

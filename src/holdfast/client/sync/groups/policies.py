@@ -19,15 +19,15 @@ class Policies(Group):
         request = request_of("DELETE", "/v1/policies/{name}", {"name": name})
         self._none(request)
 
-    def list(self) -> Listing[models.Arrangement]:
+    def list(self) -> Listing[models.HoldSetting]:
         """Those that are kept in the store, by name."""
         request = request_of("GET", "/v1/policies")
-        return self._list(request, models.Arrangement)
+        return self._list(request, models.HoldSetting)
 
-    def put(self, name: str, body: Mapping[str, Any]) -> models.Arrangement:
+    def put(self, name: str, body: Mapping[str, Any]) -> models.HoldSetting:
         """Write it: it counts for holds that open from now on."""
         request = request_of("PUT", "/v1/policies/{name}", {"name": name}, whole=body)
-        return self._json(request, models.Arrangement)
+        return self._json(request, models.HoldSetting)
 
     def simulate(
         self,

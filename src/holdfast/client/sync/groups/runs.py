@@ -265,7 +265,7 @@ class Runs(Group):
         *,
         after: int | None = None,
         after_sequence: int | None = None,
-        names: models.Names | None = None,
+        names: models.EventNames | None = None,
     ) -> EventStream:
         """A run's events as server-sent events, from its stored log.
 

@@ -105,7 +105,7 @@ class Schedules(Group):
 
     def trigger(
         self, name: str, *, input: Mapping[str, Any] | None = None, idempotency_key: str | None = None
-    ) -> models.Triggered:
+    ) -> models.ScheduleTrigger:
         """One run now, beside its instants, also while it is paused."""
         request = request_of(
             "POST",
@@ -115,4 +115,4 @@ class Schedules(Group):
             keyed=True,
             key=idempotency_key,
         )
-        return self._json(request, models.Triggered)
+        return self._json(request, models.ScheduleTrigger)

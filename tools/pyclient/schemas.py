@@ -10,6 +10,7 @@ from typing import Any
 
 Schema = dict[str, Any]
 REF = "#/components/schemas/"
+RENAMED = {"FiguresWire": "Figures", "ViewWire": "SavedView"}
 TEMPORAL = "date-time"
 
 

@@ -94,10 +94,10 @@ async def test_run_stops_and_goes_on_later_when_the_disk_is_full(tmp_path: Path)
 
 FULL = """
 import resource, sys
-from holdfast.runs import insisting, queueing
+from holdfast.runs.recorder import queue, recorder
 from holdfast.cli.main import main
-insisting.RETRY_DELAYS = ()
-queueing.RunQueue.may_wait = lambda *_: False
+recorder.RETRY_DELAYS = ()
+queue.RunQueue.may_wait = lambda *_: False
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 main(sys.argv[1:])
 """

@@ -15,9 +15,9 @@ from tools import docs, pages
 from tools.pages import commands, settings
 
 EVENT = re.compile(r"(run|node|edge|loop|walk|branch|join|timer|hold|checkpoint|record)\.[a-z_]+")
-TELLERS = (
-    "model/events.py", "runs/history.py", "runs/service.py", "runs/dying.py", "holds/acts/telling.py",
-    "store/dying.py", "store/losing.py",
+SOURCES = (
+    "model/events.py", "runs/events.py", "runs/service.py", "runs/dead_letters.py",
+    "holds/actions/audit_entries.py", "store/recovery.py", "store/lost_history.py",
 )  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def test_every_setting_of_runs_is_described():
 
 @pytest.mark.covers("TOOL-DOCS-07")
 def test_every_event_that_the_source_tells_is_described():
-    told = {found for name in TELLERS for found in _event_names(docs.ROOT / "src/holdfast" / name)}
+    told = {found for name in SOURCES for found in _event_names(docs.ROOT / "src/holdfast" / name)}
     ends = {f"run.{status}" for status in ("completed", "failed", "cancelled")}
     assert told | ends == set(EVENTS)
 

@@ -24,7 +24,7 @@ def test_page_about_proving_lists_every_option_of_the_command_and_no_other() -> 
 
 def test_page_about_telemetry_lists_every_metric_and_no_other() -> None:
     page = (DOCS / "reference" / "logs-and-telemetry.md").read_text().partition("### Metrics")[2]
-    source = Path(DOCS.parent / "src/holdfast/integrations/otel/measures.py").read_text()
+    source = Path(DOCS.parent / "src/holdfast/integrations/otel/metrics.py").read_text()
     made = set(re.findall(r'"(holdfast\.[a-z.]+)", "', source)) | set(
         re.findall(r'"(holdfast\.[a-z]+\.[a-z]+)",\n', source)
     )

@@ -36,7 +36,7 @@ async def catalogue_of(address: str, schema: str) -> drift.Things:
         await connection.close()
 
 
-async def drift(address: str) -> list[Drift]:
+async def drift_found(address: str) -> list[Drift]:
     store = await open_store(address)
     try:
         return (await store.examine(deep=False)).drift
@@ -48,7 +48,7 @@ async def drift(address: str) -> list[Drift]:
 def schema() -> str:
     """One for all tests of this module, which leave it as it was."""
     name = f"t_{secrets.token_hex(4)}"
-    postgres.apart(drift(postgres.with_setting(postgres.database(), schema=name)))
+    postgres.apart(drift_found(postgres.with_setting(postgres.database(), schema=name)))
     return name
 
 
@@ -85,7 +85,7 @@ async def test_schema_that_was_upgraded_is_the_same_as_a_new_one(address: str) -
     for first in migrations()[:2]:
         postgres.execute(statement(transactional_sql(first.sql), schema))
         postgres.execute(f"INSERT INTO {schema}.migrations VALUES ({first.number}, '{first.name}', 0)")
-    assert await drift(address) == []
+    assert await drift_found(address) == []
 
 
 @pytest.mark.parametrize("version", ["pginstall", "pginstall18"])
@@ -103,7 +103,7 @@ async def test_catalogue_is_the_same_on_every_version_of_the_server(
     cluster = pgcluster.Cluster()
     try:
         await asyncio.to_thread(cluster.start)
-        assert await drift(f"{cluster.address}?schema=holdfast") == []
+        assert await drift_found(f"{cluster.address}?schema=holdfast") == []
     finally:
         await asyncio.to_thread(cluster.remove)
 
@@ -166,14 +166,14 @@ async def test_remedies_mend_what_they_are_told_for(schema: str) -> None:
 async def test_index_that_is_not_valid_is_found(address: str) -> None:
     """A build that was broken off leaves one."""
     schema = schema_of(address)
-    before = await drift(address)
+    before = await drift_found(address)
     postgres.execute(f"DROP INDEX {schema}.runs_by_flow")
     columns = "head, event_seq, updated_at, priority, lane, id, tenant, flow, version, code, created_at"
     values = "0, 0, 0, 0, '', 'r' || n, '', 'f', '', '', 0"
     postgres.execute(f"INSERT INTO {schema}.runs ({columns}) SELECT {values} FROM generate_series(1, 2) AS n")
     with pytest.raises(Exception, match="could not create unique index"):
         postgres.execute(f"CREATE UNIQUE INDEX CONCURRENTLY runs_by_flow ON {schema}.runs (flow, created_at)")
-    (found,) = [each for each in await drift(address) if each not in before]
+    (found,) = [each for each in await drift_found(address) if each not in before]
     assert "(not valid)" in found.what
     assert "DROP INDEX CONCURRENTLY" in found.todo
 

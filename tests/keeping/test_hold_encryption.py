@@ -10,6 +10,7 @@ import pytest
 from holdfast import Flow, Holdfast
 from holdfast.checkpoint.keys import StaticKeys
 from holdfast.errors import InputError, KeyMissingError
+from holdfast.runs.encryption import store as encrypted
 from holdfast.runs.encryption.reencrypt import reencrypt
 from holdfast.store.protocols import Store
 from holdfast.testing.conformance.audit import require_whole
@@ -190,8 +191,8 @@ async def test_encrypted_prompts_are_searched_and_too_many_are_refused(
         found = await store.list_holds(HoldFilter(text="ältere"))
         assert [row.id for row, _ in found] == [holds[0], holds[2]]
         assert await store.count_holds(HoldFilter(text="ältere")) == 2
-        monkeypatch.setattr(store, "READ_AT_MOST", 2)
-        monkeypatch.setattr(store, "_PAGE", 1)
+        monkeypatch.setattr(encrypted, "READ_AT_MOST", 2)
+        monkeypatch.setattr(encrypted, "_PAGE", 1)
         assert len(await store.list_holds(HoldFilter(text="ältere"), limit=1)) == 1
         with pytest.raises(InputError, match="encrypted") as refused:
             await store.list_holds(HoldFilter(text="that"))

@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
-from holdfast.store.protocols import RunFilter
+
+try:
+    from holdfast.store.protocols import RunFilter
+except ImportError:
+    # The last release has it under its old name; pyright sees only today's package.
+    from holdfast.store.base import RunFilter  # type: ignore[no-redef]
 
 SETTINGS = RunSettings(lease_ttl=2.0, lease_margin=0.5, poll=0.1)
 

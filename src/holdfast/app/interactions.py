@@ -22,7 +22,8 @@ from holdfast.holds.interactions.answers import InteractionAnswer, answer_of
 from holdfast.holds.interactions.question import KINDS, InteractionQuestion
 from holdfast.holds.interactions.statistics import Statistics, statistics_of
 from holdfast.holds.queries.feedback import Feedback, FeedbackLog
-from holdfast.runs.admission import QueuedRun, claim_in_turn
+from holdfast.runs.admission import QueuedRun
+from holdfast.runs.claim import claim_in_turn
 from holdfast.runs.context.context import Context
 from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldFilter, HoldRow

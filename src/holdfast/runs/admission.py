@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from holdfast.errors import LimitReachedError, RunBusyError, StateError
+from holdfast.errors import LimitReachedError, StateError
 from holdfast.model.expr import MISSING, PARTITIONS, Path, walk
 from holdfast.model.program import Program
 from holdfast.model.template import TemplateRenderError, as_text, compile_template
-from holdfast.store.protocols import Claim, RunRow, Store
-from holdfast.types.ids import RunId
+from holdfast.store.protocols import RunRow, Store
 from holdfast.types.limit_rows import LimitRow, flow_limit, key_limit, path_of, root_of
 from holdfast.types.limits import rate_text
-from holdfast.types.status import ENDED
-
-if TYPE_CHECKING:
-    from holdfast.runs.service import RunService
-
-WaitCallback = Callable[[LimitReachedError], None]
 
 _held_limits: ContextVar[tuple[str, ...]] = ContextVar(
     "gates whose places the runs around here have", default=()
@@ -98,49 +91,6 @@ def held_limits() -> tuple[str, ...]:
 
 def set_held_limits(places: tuple[str, ...]) -> None:
     _held_limits.set(places)
-
-
-async def claim_in_turn(
-    service: RunService, run: RunId, *, created: bool = False, waits: WaitCallback | None = None
-) -> Claim | RunRow:
-    """The run, as soon as its gate lets it pass. Its row, where somebody else took it out of the line and
-    brought it to its end or to its next wait. `created`: it is in line, and nobody knows of it but us.
-
-    Raises RunBusyError where somebody has it already; GateShutError where it would wait for a place that the
-    run has which it is started from."""
-    in_line = created
-    while True:
-        try:
-            return await service.runtime.claim(run)
-        except LimitReachedError as error:
-            await _require_no_circle(service, run, error, created=created)
-            in_line = True
-            if waits is not None:
-                waits(error)
-        except RunBusyError:
-            if not in_line:
-                raise
-        row = await service.get(run)
-        if row.status in ENDED or (row.worker is None and row.ready_at is None):
-            return row
-        await service.store.wait_change(service.runtime.settings.poll)
-
-
-async def _require_no_circle(
-    service: RunService, run: RunId, error: LimitReachedError, *, created: bool
-) -> None:
-    gate = str(error.facts["gate"])
-    if root_of(gate) not in _held_limits.get() or not error.facts["full"]:
-        return
-    # Somebody may have taken it just now; then it comes to its end without us.
-    if created and not await service.store.delete_run(run):
-        return
-    raise LimitReachedError(
-        f"a run of flow {error.facts['flow']!r} would wait for a place at {root_of(gate)} that the run has "
-        "which starts it.",
-        hint="Make it a sub-flow, which is a part of the same run, or raise the limit.",
-        **error.facts,
-    ) from None
 
 
 async def limit_reached_error(store: Store, row: RunRow) -> LimitReachedError:

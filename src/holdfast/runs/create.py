@@ -29,7 +29,7 @@ from holdfast.types.text import clean_text, require_text
 
 if TYPE_CHECKING:
     from holdfast.model.program import Program
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
     from holdfast.store.protocols import RunRow
 
 
@@ -102,7 +102,7 @@ def _checkpoints(graph: Graph, given: Any) -> dict[str, Any]:
 
 
 async def prepare(
-    service: RunService,
+    service: RunAccess,
     program: Program,
     given: Any,
     *,
@@ -194,7 +194,7 @@ def _begun(
 
 
 async def _encoded_records(
-    service: RunService, program: Program, decision: Decision, tenant: str
+    service: RunAccess, program: Program, decision: Decision, tenant: str
 ) -> list[Record]:
     """The first records as they are stored; their large values are put away before them."""
     sealer = service.runtime.codec_for(program)
@@ -207,14 +207,14 @@ async def _encoded_records(
     return records
 
 
-async def store_flow(service: RunService, program: Program) -> None:
+async def store_flow(service: RunAccess, program: Program) -> None:
     """Store the graph, so that runs can be read without code, and what the code consists of (D-34)."""
-    if program.code_digest not in service.stored:
+    if program.code_digest not in service.caches.stored_flows:
         # Looked at first: a read costs little, and nearly every process finds what another has written.
         if await service.store.code(program.code_digest) is None:
             await service.store.put_code(program.code_digest, program.code_marks)
-        service.stored.add(program.code_digest)
-    if program.version not in service.stored:
+        service.caches.stored_flows.add(program.code_digest)
+    if program.version not in service.caches.stored_flows:
         row = FlowRow(
             name=program.graph.name,
             version=program.version,
@@ -222,15 +222,17 @@ async def store_flow(service: RunService, program: Program) -> None:
             created_at=service.store.now(),
         )
         await service.store.put_flow(row)
-        service.stored.add(program.version)
+        service.caches.stored_flows.add(program.version)
 
 
-async def require_same(service: RunService, row: RunRow, program: Program, given: Any, key: str) -> None:
+async def require_same(service: RunAccess, row: RunRow, program: Program, given: Any, key: str) -> None:
     """Raises KeyReusedError where the run that the key stands for was started with another input. One whose
     beginning is pruned cannot be asked any more, and counts as the same."""
     if row.horizon > 0:
         return
-    first = await service.checkpoint(row.id, 0)
+    from holdfast.runs.history import checkpoints
+
+    first = await checkpoints.make_checkpoint(service, *await checkpoints.resolve(service, row.id, 0))
     start, _ = program.schema.start(given)
     if jsonable(first.input) != jsonable(start):
         raise KeyReusedError(

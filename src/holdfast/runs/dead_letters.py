@@ -28,7 +28,7 @@ from holdfast.types.status import RunStatus
 if TYPE_CHECKING:
     from holdfast.model.graph import Graph
     from holdfast.model.position import Position
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
 
 # Whoever dies while he ends a run leaves it to the workers again.
 _TTL: Final = 30 * MICROS
@@ -57,12 +57,12 @@ class DeadRun(msgspec.Struct, frozen=True):
         return Counter(node for autopsy in self.deaths for node in autopsy.nodes).most_common()
 
 
-async def list_dead(service: RunService, *, tenant: str | None = None, limit: int = 50) -> list[RunRow]:
+async def list_dead(service: RunAccess, *, tenant: str | None = None, limit: int = 50) -> list[RunRow]:
     where = RunFilter(dead=True, status=(RunStatus.failed,), tenant=tenant)
     return await service.store.list_runs(where, after=None, limit=limit)
 
 
-async def examine_dead(service: RunService, run: str) -> DeadRun:
+async def examine_dead(service: RunAccess, run: str) -> DeadRun:
     """Of any run: its worker may have died before without its being given up."""
     row = await service.get(run)
     deaths = await service.store.deaths(row.id)
@@ -70,7 +70,7 @@ async def examine_dead(service: RunService, run: str) -> DeadRun:
     return DeadRun(row, [DeathReport(death, *heads[death.head]) for death in deaths])
 
 
-async def _under_way(service: RunService, row: RunRow, head: int) -> tuple[tuple[str, ...], str]:
+async def _under_way(service: RunAccess, row: RunRow, head: int) -> tuple[tuple[str, ...], str]:
     if head < row.horizon:
         return (), "its records are pruned"
     try:
@@ -90,7 +90,7 @@ def _names(pos: Position, graph: Graph) -> list[str]:
     return names
 
 
-async def retry_dead(service: RunService, run: str, *, by: str = "user:local") -> RunRow:
+async def retry_dead(service: RunAccess, run: str, *, by: str = "user:local") -> RunRow:
     """What killed it is mended: any worker may go on, and the bound counts anew. Its deaths stay."""
     row = await _require_dead(service, run)
     body = msgspec.json.encode({"by": by})
@@ -100,7 +100,7 @@ async def retry_dead(service: RunService, run: str, *, by: str = "user:local") -
 
 
 async def discard_dead(
-    service: RunService,
+    service: RunAccess,
     run: str,
     *,
     reason: str = "discarded",
@@ -117,7 +117,7 @@ async def discard_dead(
     return await service.cancel(row.id, reason=reason, by=by)
 
 
-async def _end_unread(service: RunService, row: RunRow, reason: str, by: str) -> RunRow:
+async def _end_unread(service: RunAccess, row: RunRow, reason: str, by: str) -> RunRow:
     """What the engine writes for a run that was cancelled, but for what only its state could tell."""
     store, now = service.store, service.store.now()
     asked = EventRow(0, now, "run.cancel_requested", msgspec.json.encode({"reason": reason, "by": by}))
@@ -142,7 +142,7 @@ async def _end_unread(service: RunService, row: RunRow, reason: str, by: str) ->
     return await service.get(row.id)
 
 
-async def _require_dead(service: RunService, run: str) -> RunRow:
+async def _require_dead(service: RunAccess, run: str) -> RunRow:
     row = await service.get(run)
     if row.dead and row.status is RunStatus.failed:
         return row

@@ -18,13 +18,13 @@ from holdfast.types.event import Event, EventRow
 from holdfast.types.record import Record
 
 if TYPE_CHECKING:
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
     from holdfast.store.protocols import RunRow
 
 __all__ = ["RunReader", "bare_events", "read_events", "reader_of"]
 
 
-async def read_events(service: RunService, row: RunRow, *, after: int, limit: int) -> list[Event]:
+async def read_events(service: RunAccess, row: RunRow, *, after: int, limit: int) -> list[Event]:
     """Events with a number > `after`, in order, at most `limit`. The cursor may lie inside a record."""
     rows = await service.store.events(row.id, after=after, limit=limit)
     if not rows:
@@ -41,12 +41,12 @@ async def read_events(service: RunService, row: RunRow, *, after: int, limit: in
     return await hide_secrets(service, row, told) if secrets else told
 
 
-async def hide_secrets(service: RunService, row: RunRow, told: list[Event]) -> list[Event]:
+async def hide_secrets(service: RunAccess, row: RunRow, told: list[Event]) -> list[Event]:
     """Events are for showing: what is declared secret is not in them, nor repeated in a text."""
     reader = await reader_of(service, row)
-    if row.id not in service.acquainted:
+    if row.id not in service.caches.known_secrets:
         # The values as they stand; the records just read have told theirs.
-        service.acquainted.add(row.id)
+        service.caches.known_secrets.add(row.id)
         await load(service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk)
     secrets = reader.graph.secrets
     return [
@@ -56,7 +56,7 @@ async def hide_secrets(service: RunService, row: RunRow, told: list[Event]) -> l
 
 
 async def bare_events(
-    service: RunService, row: RunRow, readers: RunReader | RunReaders, *, after: int, limit: int
+    service: RunAccess, row: RunRow, readers: RunReader | RunReaders, *, after: int, limit: int
 ) -> list[Event]:
     """Like `tell_events`, and whole records: without what only the run as a whole could tell."""
     rows = await service.store.events(row.id, after=after, limit=limit)

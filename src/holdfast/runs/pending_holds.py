@@ -14,7 +14,7 @@ from holdfast.types.schedule import person_behind
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
 
 ALL = 1_000_000
 PAGE = 200
@@ -38,7 +38,7 @@ class PendingRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def pending_runs(
-    service: RunService, *, tenant: str | None, thread: str | None, limit: int
+    service: RunAccess, *, tenant: str | None, thread: str | None, limit: int
 ) -> list[PendingRun]:
     """Newest question first. `limit` 0: all."""
     found: list[PendingRun] = []
@@ -52,7 +52,7 @@ async def pending_runs(
 
 
 async def pending_page(
-    service: RunService,
+    service: RunAccess,
     *,
     tenant: str | None,
     thread: str | None = None,
@@ -86,7 +86,7 @@ async def pending_page(
     return found, after
 
 
-async def _unended(service: RunService, tenant: str | None, thread: str) -> tuple[str, ...]:
+async def _unended(service: RunAccess, tenant: str | None, thread: str) -> tuple[str, ...]:
     """The runs of a thread that may wait for somebody."""
     where = RunFilter(
         tenant=tenant, thread=thread, status=tuple(each for each in RunStatus if each not in ENDED)
@@ -95,7 +95,7 @@ async def _unended(service: RunService, tenant: str | None, thread: str) -> tupl
     return tuple(row.id for row in rows)
 
 
-async def _asked(service: RunService, hold: HoldRow) -> list[PendingRun]:
+async def _asked(service: RunAccess, hold: HoldRow) -> list[PendingRun]:
     row = await service.store.get_run(hold.run)
     if row is None:
         return []
@@ -114,7 +114,7 @@ async def _asked(service: RunService, hold: HoldRow) -> list[PendingRun]:
 
 
 async def open_breakpoints(
-    service: RunService, *, run: str | None, flow: str | None, tenant: str | None
+    service: RunAccess, *, run: str | None, flow: str | None, tenant: str | None
 ) -> list[HoldRow]:
     """Where runs stand still for whoever debugs them, oldest first. Imported history stands nowhere."""
     only = None if run is None else (await service.get(run, tenant=tenant)).id

@@ -10,13 +10,13 @@ from holdfast.runs.history import checkpoints
 from holdfast.types.ids import RunId, is_id
 
 if TYPE_CHECKING:
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
     from holdfast.store.protocols import RunRow
 
 _FORMS = "A moment is a checkpoint's id, RUN (as it stands), RUN@12 (after record 12) or RUN@node."
 
 
-async def find(service: RunService, ref: str) -> tuple[RunRow, int]:
+async def find(service: RunAccess, ref: str) -> tuple[RunRow, int]:
     """The run and record that are meant. Raises RunNotFoundError, CheckpointNotFoundError, InputError."""
     run, at, place = ref.partition("@")
     if at:
@@ -28,7 +28,7 @@ async def find(service: RunService, ref: str) -> tuple[RunRow, int]:
     return row, row.head
 
 
-async def _within(service: RunService, row: RunRow, place: str) -> tuple[RunRow, int]:
+async def _within(service: RunAccess, row: RunRow, place: str) -> tuple[RunRow, int]:
     if not place:
         raise InputError(f"what follows the @ in {row.id}@ is missing.", hint=_FORMS)
     if place.isascii() and place.isdigit():

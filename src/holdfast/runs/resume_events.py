@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,43 +18,30 @@ from holdfast.types.record import Kind, Record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holdfast.runs.access import RunAccess
     from holdfast.runs.history.versions import RunReaders
-    from holdfast.runs.service import RunService
     from holdfast.store.protocols import RunRow
     from holdfast.types.event import Event
 
-REMEMBERED = 256
 _DONE = frozenset({"success", "partial_success", "skipped"})
 _PROGRESS = frozenset({"checkpoint.created", "run.resumed"})
 _ENDS = frozenset({"run.completed", "run.failed", "run.cancelled"})
 
 
-class Progress:
-    """Completed nodes of the runs that were told about lately, so that a stream reads each record once."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[RunId, tuple[int, dict[str, bool]]] = OrderedDict()
-
-    async def start(
-        self, service: RunService, row: RunRow, readers: RunReaders, upto: int
-    ) -> tuple[int, dict[str, bool]]:
-        """(record, completed nodes up to it), not after `upto`; True: a node of the flow itself."""
-        known = self._known.get(row.id)
-        if known is not None and known[0] <= upto:
-            return known[0], dict(known[1])
-        (first,) = await service.store.read(row.id, first=row.horizon, last=row.horizon)
-        history = begin(first, readers.at(first.seq).sealer.open(first))
-        done = {e.label: not e.scope for e in history.executions if e.settled and e.outcome in _DONE}
-        return first.seq, done
-
-    def keep(self, run: RunId, seq: int, done: dict[str, bool]) -> None:
-        self._known[run] = (seq, dict(done))
-        self._known.move_to_end(run)
-        if len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
+async def _progress_start(
+    service: RunAccess, row: RunRow, readers: RunReaders, upto: int
+) -> tuple[int, dict[str, bool]]:
+    """(record, completed nodes up to it), not after `upto`; True: a node of the flow itself."""
+    known = service.caches.progress(row.id, upto)
+    if known is not None:
+        return known
+    (first,) = await service.store.read(row.id, first=row.horizon, last=row.horizon)
+    history = begin(first, readers.at(first.seq).sealer.open(first))
+    done = {e.label: not e.scope for e in history.executions if e.settled and e.outcome in _DONE}
+    return first.seq, done
 
 
-async def complete(service: RunService, row: RunRow, readers: RunReaders, events: Sequence[Event]) -> None:
+async def complete(service: RunAccess, row: RunRow, readers: RunReaders, events: Sequence[Event]) -> None:
     """Fill in what these events tell about the run as a whole (R-15 to R-17)."""
     wanted = [event for event in events if event.type in _PROGRESS]
     if wanted:
@@ -67,7 +53,7 @@ async def complete(service: RunService, row: RunRow, readers: RunReaders, events
             await _fill_end(service, row, readers, event)
 
 
-async def _fill_end(service: RunService, row: RunRow, readers: RunReaders, event: Event) -> None:
+async def _fill_end(service: RunAccess, row: RunRow, readers: RunReaders, event: Event) -> None:
     """The last event says what the run came to and how long it took, from its creation (G-48)."""
     event.data["duration_us"] = event.at - row.created_at
     reader = readers.at(event.data["seq"])
@@ -88,8 +74,8 @@ async def _fill_end(service: RunService, row: RunRow, readers: RunReaders, event
     event.data["output"] = loaded.pos.scopes[""].tree.merged().get("artifacts", {})
 
 
-async def _fill_progress(service: RunService, row: RunRow, readers: RunReaders, wanted: list[Event]) -> None:
-    at, done = await service.progress.start(service, row, readers, wanted[0].data["seq"])
+async def _fill_progress(service: RunAccess, row: RunRow, readers: RunReaders, wanted: list[Event]) -> None:
+    at, done = await _progress_start(service, row, readers, wanted[0].data["seq"])
     last = wanted[-1].data["seq"]
     records = await service.store.read(row.id, first=at + 1, last=last, payloads=False) if last > at else []
     rest = iter(records)
@@ -105,12 +91,10 @@ async def _fill_progress(service: RunService, row: RunRow, readers: RunReaders, 
             event.data["checkpoint_id"] = await _newest(service, row.id, event.data["seq"])
         else:
             event.data["completed_nodes"] = sum(done.values())
-    service.progress.keep(row.id, max(at, last), done)
+    service.caches.keep_progress(row.id, max(at, last), done)
 
 
-async def _renamed(
-    service: RunService, row: RunRow, record: Record, done: dict[str, bool]
-) -> dict[str, bool]:
+async def _renamed(service: RunAccess, row: RunRow, record: Record, done: dict[str, bool]) -> dict[str, bool]:
     """After a migration the nodes are called as they are called then."""
     names: dict[str, str] = (await migration_note(service, row, record.seq)).get("renamed", {})
     return {names.get(label, label): top for label, top in done.items()}
@@ -121,7 +105,7 @@ def _count(done: dict[str, bool], record: Record) -> None:
         done[record.scope + record.node] = not record.scope
 
 
-async def _newest(service: RunService, run: RunId, before: int) -> CheckpointId | None:
+async def _newest(service: RunAccess, run: RunId, before: int) -> CheckpointId | None:
     """The checkpoint that the run goes on from."""
     found = await service.store.listed(run, before=before, limit=1)
     if not found:
@@ -132,7 +116,7 @@ async def _newest(service: RunService, run: RunId, before: int) -> CheckpointId 
     return checkpoint_id(run, found[0].seq)
 
 
-async def _fill_question(service: RunService, event: Event) -> None:
+async def _fill_question(service: RunAccess, event: Event) -> None:
     hold = await service.store.hold(HoldId(event.data["checkpoint_id"]))
     if hold is not None:
         options = None if hold.options is None else [[o.id, o.label, o.variant] for o in hold.options]

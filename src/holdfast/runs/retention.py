@@ -31,8 +31,8 @@ from holdfast.types.retention import Retention
 from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
+    from holdfast.runs.access import RunAccess
     from holdfast.runs.history.checkpoints import FoldedRun
-    from holdfast.runs.service import RunService
     from holdfast.store.protocols import RunRow
 
 
@@ -72,7 +72,7 @@ class CleanupResult(msgspec.Struct):
 # ---------------------------------------------------------------------- one run
 
 
-async def prune(service: RunService, run: str, *, keep: int = KEEP) -> int:
+async def prune(service: RunAccess, run: str, *, keep: int = KEEP) -> int:
     """Keep the last `keep` checkpoints of an ended run. Answers how many records went.
 
     The oldest kept checkpoint is rewritten as a self-contained snapshot, with the history that led to it,
@@ -109,7 +109,7 @@ def require_ended(row: RunRow) -> None:
         )
 
 
-async def _horizon(service: RunService, row: RunRow, keep: int) -> int | None:
+async def _horizon(service: RunAccess, row: RunRow, keep: int) -> int | None:
     listed = await service.store.listed(row.id, limit=keep)
     if len(listed) < keep:
         return None
@@ -119,7 +119,7 @@ async def _horizon(service: RunService, row: RunRow, keep: int) -> int | None:
     return max((r.seq for r in records if r.kind == Kind.snapshot), default=horizon)
 
 
-async def _exact_reader(service: RunService, row: RunRow) -> RunReader:
+async def _exact_reader(service: RunAccess, row: RunRow) -> RunReader:
     """Values of types that are not loaded here stay as they lie there, so that they can be written back."""
     program = service.runtime.programs.get(row.version)
     if program is not None and not row.migrated:
@@ -154,7 +154,7 @@ def _snapshot(folded: FoldedRun) -> Record:
     return record
 
 
-async def _named_after(service: RunService, row: RunRow, horizon: int, reader: RunReader) -> set[bytes]:
+async def _named_after(service: RunAccess, row: RunRow, horizon: int, reader: RunReader) -> set[bytes]:
     """The blobs that the kept records name; a record that cannot be read keeps all that the run has."""
     records = await service.store.read(row.id, first=horizon + 1)
     try:
@@ -169,7 +169,7 @@ async def _named_after(service: RunService, row: RunRow, horizon: int, reader: R
 
 
 async def plan(
-    service: RunService,
+    service: RunAccess,
     retention: Retention,
     *,
     flow: str | None = None,
@@ -188,7 +188,7 @@ async def plan(
             yield share
 
 
-async def _ended(service: RunService, flow: str | None, runs: tuple[str, ...]) -> AsyncIterator[RunRow]:
+async def _ended(service: RunAccess, flow: str | None, runs: tuple[str, ...]) -> AsyncIterator[RunRow]:
     for run in runs:
         row = await service.get(run)
         require_ended(row)
@@ -204,7 +204,7 @@ async def _ended(service: RunService, flow: str | None, runs: tuple[str, ...]) -
 
 
 async def share_of(
-    service: RunService, row: RunRow, retention: Retention, *, measured: bool = True
+    service: RunAccess, row: RunRow, retention: Retention, *, measured: bool = True
 ) -> RetentionItem | None:
     """None where nothing of the run is to go."""
     whole = _is_old(service, row, retention)
@@ -225,7 +225,7 @@ async def share_of(
     )
 
 
-def _is_old(service: RunService, row: RunRow, retention: Retention) -> bool:
+def _is_old(service: RunAccess, row: RunRow, retention: Retention) -> bool:
     age = retention.seconds
     if age is None:
         return False
@@ -233,7 +233,7 @@ def _is_old(service: RunService, row: RunRow, retention: Retention) -> bool:
 
 
 async def apply_item(
-    service: RunService, share: RetentionItem, retention: Retention, done: CleanupResult
+    service: RunAccess, share: RetentionItem, retention: Retention, done: CleanupResult
 ) -> None:
     """Do what the plan says; a run that went on meanwhile is left alone, and so is one that others took."""
     if share.whole:
@@ -250,7 +250,7 @@ async def apply_item(
 
 
 async def clean(
-    service: RunService,
+    service: RunAccess,
     *,
     keep: int | None = KEEP,
     older_than: float | None = None,
@@ -266,7 +266,7 @@ async def clean(
 
 
 async def apply(
-    service: RunService, retention: Retention, *, flow: str | None = None, since: int | None = None
+    service: RunAccess, retention: Retention, *, flow: str | None = None, since: int | None = None
 ) -> CleanupResult:
     done = CleanupResult()
     async for share in plan(service, retention, flow=flow, since=since, measured=False):
@@ -274,14 +274,14 @@ async def apply(
     return done
 
 
-def declared_retention(service: RunService, override: Retention | None = None) -> dict[str, Retention]:
+def declared_retention(service: RunAccess, override: Retention | None = None) -> dict[str, Retention]:
     """By flow, of the flows that this process carries. Of several versions the one loaded last counts."""
     programs = service.runtime.programs.values()
     return {program.graph.name: override or program.retention for program in programs}
 
 
 async def make_room(
-    service: RunService, override: Retention | None = None, since: int | None = None
+    service: RunAccess, override: Retention | None = None, since: int | None = None
 ) -> CleanupResult:
     """What retention takes, of every flow that this process carries (R-42)."""
     total = CleanupResult()
@@ -294,7 +294,7 @@ async def make_room(
     return total
 
 
-async def make_room_at_once(service: RunService) -> CleanupResult:
+async def make_room_at_once(service: RunAccess) -> CleanupResult:
     """For a store that is full. A sweep leaves the room to the store, which sees to it in its own time."""
     done = await make_room(service)
     if done.runs or done.records:
@@ -306,7 +306,7 @@ GRACE = 24 * 3600.0
 _EVER = 1 << 62
 
 
-async def collect_blobs(service: RunService, *, grace: float = GRACE) -> int:
+async def collect_blobs(service: RunAccess, *, grace: float = GRACE) -> int:
     """Delete blobs that no run refers to and that are older than the grace period (D-37). Answers how many.
 
     Condemned first, then the object, then the row: a settle that names one meanwhile puts it again.
@@ -326,7 +326,7 @@ async def collect_blobs(service: RunService, *, grace: float = GRACE) -> int:
     return collected
 
 
-async def trim_feed(service: RunService, kept: float) -> int:
+async def trim_feed(service: RunAccess, kept: float) -> int:
     """Let the feed forget what it told longer than so many seconds ago. Answers how many lines went; a few
     thousand in each transaction, so that nobody who settles waits."""
     store = service.store
@@ -349,7 +349,7 @@ class RetentionSweep:
     """
 
     def __init__(
-        self, service: RunService, *, retention: Retention | None = None, every: float = EVERY
+        self, service: RunAccess, *, retention: Retention | None = None, every: float = EVERY
     ) -> None:
         self.service = service
         self.retention = retention

@@ -19,12 +19,12 @@ from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs import create, retention
+from holdfast.runs.access import RunCaches
 from holdfast.runs.admission import QueuedRun
 from holdfast.runs.create import break_places
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.events import read_events, reader_of
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
-from holdfast.runs.resume_events import Progress
 from holdfast.store.lost_history import require_whole
 from holdfast.store.protocols import Claim, RunFilter, RunRow, Store
 from holdfast.store.refusals import require_live
@@ -61,11 +61,7 @@ class RunService:
         self.runtime = runtime
         self.store = runtime.store
         self.people = runtime.people
-        # Flow versions and codes that the store is known to have.
-        self.stored: set[str] = set()
-        # Runs with secret fields whose present values the veil knows.
-        self.acquainted: set[RunId] = set()
-        self.progress = Progress()
+        self.caches = RunCaches()
         runtime.recorder.make_room = self.make_room
 
     # ------------------------------------------------------------------ creating

@@ -10,13 +10,13 @@ from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.types.ids import HoldId, RunId
 
 if TYPE_CHECKING:
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
     from holdfast.types.hold import HoldRow
     from holdfast.types.terms import Actor
 
 
 async def answer_text(
-    service: RunService,
+    service: RunAccess,
     run: str,
     content: str | Mapping[str, Any],
     *,
@@ -49,7 +49,7 @@ async def answer_text(
     return await service.answer(asked.id, _decision(asked, content), by=by)
 
 
-async def answered_under_key(service: RunService, run: RunId, actor: Actor, key: str) -> HoldRow | None:
+async def answered_under_key(service: RunAccess, run: RunId, actor: Actor, key: str) -> HoldRow | None:
     """The question of a run that this actor has answered under that key."""
     for hold in await service.holds(run, open_only=False):
         if hold.resolved_by is not None and await service.store.hold_key(hold.id, actor.id, key):
@@ -57,7 +57,7 @@ async def answered_under_key(service: RunService, run: RunId, actor: Actor, key:
     return None
 
 
-async def _question(service: RunService, run: str, hold: str | None) -> HoldRow:
+async def _question(service: RunAccess, run: str, hold: str | None) -> HoldRow:
     if hold is not None:
         named = await service.store.hold(HoldId(hold))
         if named is None or named.run != run:

@@ -36,12 +36,12 @@ from holdfast.types.record import Kind, Move, NewTimer, Record, Side
 from holdfast.types.value import FrozenDict
 
 if TYPE_CHECKING:
+    from holdfast.runs.access import RunAccess
     from holdfast.runs.seal import RecordCodec
-    from holdfast.runs.service import RunService
 
 
 async def fork(
-    service: RunService,
+    service: RunAccess,
     ref: str,
     seq: int | None = None,
     *,
@@ -89,7 +89,7 @@ async def fork(
     return row
 
 
-def _program(service: RunService, source: RunRow, reader: RunReader) -> Program:
+def _program(service: RunAccess, source: RunRow, reader: RunReader) -> Program:
     loaded = service.runtime.programs
     if not reader.exact and not any(program.graph.name == source.flow for program in loaded.values()):
         return stored_program(source, reader.graph)

@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import KeyReusedError
+from holdfast.runs.branch.fork import fork
+from holdfast.runs.history import checkpoints
 from holdfast.types.ids import RunId, derived_id, run_prefix
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
     from holdfast.store.protocols import RunRow
 
 _PARKED = (RunStatus.failed, RunStatus.pending_input, RunStatus.waiting, RunStatus.resumable)
 
 
 async def resume(
-    service: RunService,
+    service: RunAccess,
     row: RunRow,
     *,
     checkpoint: str | int | None = None,
@@ -33,7 +35,7 @@ async def resume(
     `mode`: `resume` goes on with the run itself where that is meant (its latest checkpoint, no input), else
     in a fork, so that its history stays; `fork` and `rewind` always do that. A run that has completed or was
     cancelled stays so. Raises CheckpointNotFoundError for a checkpoint that is not this run's."""
-    _, seq = await service.standing(row.id, checkpoint)
+    _, seq = await checkpoints.resolve_run(service, row.id, checkpoint)
     if mode == "resume" and seq is None and given is None:
         if row.status in _PARKED:
             row = await service.request_resume(row.id, accept_loss=accept_loss)
@@ -42,7 +44,7 @@ async def resume(
 
 
 async def branch(
-    service: RunService,
+    service: RunAccess,
     row: RunRow,
     seq: int | None,
     *,
@@ -62,6 +64,8 @@ async def branch(
         if run_prefix(known.forked_from or "") != run_prefix(row.id):
             raise KeyReusedError(f"the key {key!r} stands for a branch of another run.", run=known.id)
         return known, False
-    act = service.rewind if supersede else service.fork
     at = row.head if seq is None else seq
-    return await act(row.id, at, patch=patch, input=given, run_id=run, started_by=by), True
+    made = await fork(
+        service, row.id, at, patch=patch, given=given, supersede=supersede, run_id=run, started_by=by
+    )
+    return made, True

@@ -23,8 +23,8 @@ from holdfast.types.hold import Option
 from holdfast.types.value import BlobRef
 
 if TYPE_CHECKING:
+    from holdfast.runs.access import RunAccess
     from holdfast.runs.encryption.store import EncryptedStore
-    from holdfast.runs.service import RunService
 
 BATCH = 200
 TABLES = (
@@ -58,7 +58,7 @@ class ReencryptResult(msgspec.Struct):
         self.unreadable[what] = self.unreadable.get(what, 0) + 1
 
 
-async def reencrypt(service: RunService, progress: Progress | None = None) -> ReencryptResult:
+async def reencrypt(service: RunAccess, progress: Progress | None = None) -> ReencryptResult:
     """Raises SettingsError where the store is opened without keys."""
     vaulted = service.runtime.desk.vaulted
     if vaulted is None or vaulted.vault.ring is None:
@@ -213,7 +213,7 @@ _RENEW: dict[str, Callable[[FieldCipher, StoredRow], dict[str, Any]]] = {
 # ---------------------------------------------------------------------- blobs
 
 
-async def _blobs(service: RunService, vaulted: EncryptedStore, done: ReencryptResult) -> None:
+async def _blobs(service: RunAccess, vaulted: EncryptedStore, done: ReencryptResult) -> None:
     desk, after = service.runtime.desk, -1
     while rows := await vaulted.inner.kept("blobs", after=after, limit=BATCH):
         after = rows[-1].row
@@ -225,7 +225,7 @@ async def _blobs(service: RunService, vaulted: EncryptedStore, done: ReencryptRe
 
 
 async def _blob(
-    service: RunService, vaulted: EncryptedStore, address: bytes, data: bytes, done: ReencryptResult
+    service: RunAccess, vaulted: EncryptedStore, address: bytes, data: bytes, done: ReencryptResult
 ) -> None:
     try:
         new = _bytes(vaulted.vault, data, header_of(data).tenant, "blob", address)
@@ -240,7 +240,7 @@ async def _blob(
         done.blobs += 1
 
 
-async def _plain_blobs(service: RunService, vaulted: EncryptedStore, done: ReencryptResult) -> None:
+async def _plain_blobs(service: RunAccess, vaulted: EncryptedStore, done: ReencryptResult) -> None:
     """Those from before there were keys go to their tenants' addresses; the collector takes what is left."""
     after: tuple[int, int] | None = None
     while rows := await vaulted.list_runs(RunFilter(), after=after, limit=BATCH):

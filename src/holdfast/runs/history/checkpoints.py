@@ -33,7 +33,7 @@ from holdfast.types.record import Kind, Record, turn_of
 from holdfast.types.value import BlobRef, FrozenDict
 
 if TYPE_CHECKING:
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
     from holdfast.store.protocols import RunRow
 
 
@@ -121,7 +121,7 @@ class FoldedRun(msgspec.Struct):
 # ---------------------------------------------------------------------- finding
 
 
-async def resolve(service: RunService, ref: str, seq: int | None = None) -> tuple[RunRow, int]:
+async def resolve(service: RunAccess, ref: str, seq: int | None = None) -> tuple[RunRow, int]:
     """The run and record that a checkpoint id (or a run and a seq) names. Raises CheckpointNotFoundError."""
     if seq is not None:
         row = await service.get(ref)
@@ -139,7 +139,7 @@ async def resolve(service: RunService, ref: str, seq: int | None = None) -> tupl
 
 
 async def resolve_run(
-    service: RunService, ref: str, checkpoint: str | int | None
+    service: RunAccess, ref: str, checkpoint: str | int | None
 ) -> tuple[RunRow, int | None]:
     """The run that is meant, and the record if that is not where it stands now. Raises
     CheckpointNotFoundError for a checkpoint of another run."""
@@ -180,7 +180,7 @@ def _within(row: RunRow, seq: int, missing: str) -> tuple[RunRow, int]:
 
 
 async def list_checkpoints(
-    service: RunService, run: str, *, limit: int = 50, node: str | None = None, before: int | None = None
+    service: RunAccess, run: str, *, limit: int = 50, node: str | None = None, before: int | None = None
 ) -> list[CheckpointMeta]:
     """Newest first, by sequence and never by clock (G-2). No payload is read."""
     row = await service.get(run)
@@ -195,14 +195,14 @@ async def list_checkpoints(
     return [_meta(was, record, holds, remembered) for was, record in zip(then, records, strict=True)]
 
 
-async def _first_memory(service: RunService, run: RunId, upto: int) -> int:
+async def _first_memory(service: RunAccess, run: RunId, upto: int) -> int:
     """The first record that touched memory; from there on checkpoints have a memory snapshot."""
     records = await service.store.read(run, last=upto, payloads=False)
     touched = (r.seq for r in records if r.kind == Kind.substep and r.effect == MEMORY_EFFECT)
     return next(touched, upto + 1)
 
 
-async def _asked_ids(service: RunService, run: RunId, records: list[Record]) -> dict[int, str]:
+async def _asked_ids(service: RunAccess, run: RunId, records: list[Record]) -> dict[int, str]:
     """The checkpoint of a question is named like its hold."""
     if not any(record.kind == Kind.asked for record in records):
         return {}
@@ -229,7 +229,7 @@ def _id_of(run: RunId, record: Record, hold: str | None) -> CheckpointId:
     return CheckpointId(hold) if record.kind == Kind.asked and hold else checkpoint_id(run, record.seq)
 
 
-async def latest_seq(service: RunService, run: str, node: str | None = None) -> tuple[RunRow, int]:
+async def latest_seq(service: RunAccess, run: str, node: str | None = None) -> tuple[RunRow, int]:
     """The newest checkpoint of a run (and node)."""
     row = await service.get(run)
     found = await service.store.listed(row.id, node=node, limit=1)
@@ -242,7 +242,7 @@ async def latest_seq(service: RunService, run: str, node: str | None = None) -> 
 # ---------------------------------------------------------------------- folding
 
 
-async def fold_to(service: RunService, row: RunRow, seq: int, reader: RunReader | None = None) -> FoldedRun:
+async def fold_to(service: RunAccess, row: RunRow, seq: int, reader: RunReader | None = None) -> FoldedRun:
     """The position and the history at a record. Large values stay references. No user code runs."""
     readers = await readers_of(service, row, reader)
     reader = readers.at(seq)
@@ -278,7 +278,7 @@ def _open(reader: RunReader, record: Record) -> Any:
         return None
 
 
-async def make_checkpoint(service: RunService, row: RunRow, seq: int) -> Checkpoint:
+async def make_checkpoint(service: RunAccess, row: RunRow, seq: int) -> Checkpoint:
     """The complete picture at one record."""
     folded = await fold_to(service, row, seq)
     desk, registry = service.runtime.desk.of(row.tenant), folded.reader.sealer.registry

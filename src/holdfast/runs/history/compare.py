@@ -18,7 +18,7 @@ from holdfast.runs.history.story_loader import ANCESTORS, load_story
 from holdfast.types.ids import RunId
 
 if TYPE_CHECKING:
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
     from holdfast.store.protocols import RunRow
 
 LIMIT = 1_000
@@ -27,7 +27,7 @@ LIMIT = 1_000
 Place = tuple[str, int]
 
 
-async def compare(service: RunService, a: str, b: str, *, limit: int = LIMIT) -> Diff:
+async def compare(service: RunAccess, a: str, b: str, *, limit: int = LIMIT) -> Diff:
     """From `a` to `b`, each named as for `RunService.find`. Raises what finding them raises."""
     (row_a, seq_a), (row_b, seq_b) = await service.find(a), await service.find(b)
     one, other = await make_checkpoint(service, row_a, seq_a), await make_checkpoint(service, row_b, seq_b)
@@ -73,7 +73,7 @@ def _sides(before: Sequence[str], after: Sequence[str]) -> Sides:
 # ---------------------------------------------------------------------- where they part
 
 
-async def _parted(service: RunService, a: Checkpoint, b: Checkpoint) -> DivergencePoint | None:
+async def _parted(service: RunAccess, a: Checkpoint, b: Checkpoint) -> DivergencePoint | None:
     """The last moment of the nearest run that both come from."""
     ours = dict(await _line(service, a))
     for run, seq in await _line(service, b):
@@ -86,7 +86,7 @@ async def _parted(service: RunService, a: Checkpoint, b: Checkpoint) -> Divergen
     return None
 
 
-async def _line(service: RunService, at: Checkpoint) -> list[Place]:
+async def _line(service: RunAccess, at: Checkpoint) -> list[Place]:
     """The runs that a moment comes from, each with the last record that counts; its own first."""
     line: list[Place] = [(at.run, at.seq)]
     lineage: dict[str, Any] = at.lineage

@@ -25,7 +25,7 @@ from holdfast.runs.history.versions import RunReader, RunReaders, readers_of
 from holdfast.types.record import Kind, Record
 
 if TYPE_CHECKING:
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
     from holdfast.store.protocols import RunRow
 
 
@@ -59,7 +59,7 @@ class Replay(msgspec.Struct, kw_only=True):
 
 
 async def replay(
-    service: RunService, run: str, *, upto: int | None = None, against: Graph | None = None, version: str = ""
+    service: RunAccess, run: str, *, upto: int | None = None, against: Graph | None = None, version: str = ""
 ) -> Replay:
     """Raises CheckpointNotFoundError for a record that is not there, CheckpointCorruptError for damage.
 
@@ -90,7 +90,7 @@ async def replay(
     )
 
 
-async def _recorded(service: RunService, row: RunRow, reader: RunReader, last: int) -> str:
+async def _recorded(service: RunAccess, row: RunRow, reader: RunReader, last: int) -> str:
     there = await load(
         service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk, upto=last
     )
@@ -109,7 +109,7 @@ def _last(row: RunRow, upto: int | None) -> int:
 
 
 async def _retraced(
-    service: RunService, row: RunRow, readers: RunReaders, journal: list[Pair], against: Graph | None
+    service: RunAccess, row: RunRow, readers: RunReaders, journal: list[Pair], against: Graph | None
 ) -> RetraceResult:
     """Version by version: a migration begins anew, and what it brought is not decided but given."""
     starts = [i for i, (record, _) in enumerate(journal) if i == 0 or record.outcome == MIGRATED]
@@ -132,7 +132,7 @@ async def _retraced(
     return found
 
 
-async def _journal(service: RunService, row: RunRow, readers: RunReaders, last: int) -> list[Pair]:
+async def _journal(service: RunAccess, row: RunRow, readers: RunReaders, last: int) -> list[Pair]:
     records = await service.store.read(row.id, first=row.horizon, last=last)
     _require_all(row, records, last)
     void = _void(readers.at(last), row, records)
@@ -158,7 +158,7 @@ def _void(reader: RunReader, row: RunRow, records: list[Record]) -> list[tuple[i
     return [(int(decode_body(reader.sealer, row.id, r).token), r.seq) for r in told]
 
 
-async def _whole(service: RunService, reader: RunReader, body: Any) -> Any:
+async def _whole(service: RunAccess, reader: RunReader, body: Any) -> Any:
     """With large values put back into their place: conditions are about them."""
     return await service.runtime.desk.fill_body(body, reader.sealer.registry)
 

@@ -21,7 +21,7 @@ from holdfast.types.ids import RunId
 from holdfast.types.record import Record
 
 if TYPE_CHECKING:
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
     from holdfast.store.protocols import RunRow
     from holdfast.types.hold import HoldRow
 
@@ -32,7 +32,7 @@ PAGE = 1_000
 ANCESTORS = 50
 
 
-async def load_story(service: RunService, row: RunRow, upto: int | None = None, depth: int = 0) -> Story:
+async def load_story(service: RunAccess, row: RunRow, upto: int | None = None, depth: int = 0) -> Story:
     """Until record `upto` (default: the last). What a fork brought along is told from its source, if that is
     still there. Damaged records are told by their columns."""
     readers = await readers_of(service, row)
@@ -50,7 +50,7 @@ async def load_story(service: RunService, row: RunRow, upto: int | None = None, 
 
 
 async def _read(
-    service: RunService, row: RunRow, readers: RunReaders, told: StoryBuilder, last: int
+    service: RunAccess, row: RunRow, readers: RunReaders, told: StoryBuilder, last: int
 ) -> SettledCalls:
     """Answers which calls were settled inside nodes that had begun before the first record."""
     walker, carried = _Walker(service, row, readers), SettledCalls()
@@ -85,7 +85,7 @@ def _beginning(told: StoryBuilder, record: Record, body: Any) -> None:
 class _Walker:
     """Where the run stood, record by record; not known behind a damaged one until a snapshot tells it."""
 
-    def __init__(self, service: RunService, row: RunRow, readers: RunReaders) -> None:
+    def __init__(self, service: RunAccess, row: RunRow, readers: RunReaders) -> None:
         self.service, self.row, self.readers = service, row, readers
         self.pos: Position | None = None
         self._fell_back = False
@@ -118,7 +118,7 @@ class _Walker:
 # ---------------------------------------------------------------------- what became of the questions
 
 
-async def _answers(service: RunService, row: RunRow, story: Story, last: int) -> None:
+async def _answers(service: RunAccess, row: RunRow, story: Story, last: int) -> None:
     questions = [q for chapter in story.chapters for q in chapter.questions] + story.questions
     if not questions:
         return
@@ -170,7 +170,7 @@ def _add_settled_calls(story: Story, carried: SettledCalls) -> bool:
     return any(carried.values())
 
 
-async def _fill_in(service: RunService, story: Story, depth: int) -> None:
+async def _fill_in(service: RunAccess, story: Story, depth: int) -> None:
     """The source's chapters tell more than what a fork carries of them."""
     source, seq = story.lineage.get("run"), story.lineage.get("seq")
     row = await service.store.get_run(RunId(source)) if isinstance(source, str) else None

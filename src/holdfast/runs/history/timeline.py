@@ -18,7 +18,7 @@ from holdfast.runs.history.visits import DONE, NodeVisit, Visits, Wait, apply_ev
 from holdfast.types.event import Event
 
 if TYPE_CHECKING:
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
     from holdfast.store.protocols import RunRow
 
 PAGE = 5_000
@@ -42,7 +42,7 @@ class Timeline(msgspec.Struct, frozen=True):
     damage: str = ""
 
 
-async def make_timeline(service: RunService, row: RunRow, keep: int | None = None) -> Timeline:
+async def make_timeline(service: RunAccess, row: RunRow, keep: int | None = None) -> Timeline:
     """`keep`: so many ended visits stay in full. Raises FlowNotFoundError where the graph is not stored."""
     readers = await readers_of(service, row)
     reader = readers.at(row.head)
@@ -62,7 +62,7 @@ async def make_timeline(service: RunService, row: RunRow, keep: int | None = Non
     return Timeline(reader.graph, reader, visits, pos, damage)
 
 
-async def _events(service: RunService, row: RunRow, readers: RunReaders) -> AsyncIterator[Event]:
+async def _events(service: RunAccess, row: RunRow, readers: RunReaders) -> AsyncIterator[Event]:
     """All of them, without what is secret: visits are for showing."""
     after, secret = 0, bool(readers.at(row.head).graph.secrets)
     while events := await bare_events(service, row, readers, after=after, limit=PAGE):
@@ -71,7 +71,7 @@ async def _events(service: RunService, row: RunRow, readers: RunReaders) -> Asyn
             yield event
 
 
-async def _brought_along(service: RunService, row: RunRow, reader: RunReader, visits: Visits) -> None:
+async def _brought_along(service: RunAccess, row: RunRow, reader: RunReader, visits: Visits) -> None:
     """A fork, and a run that was pruned, begin with what had happened before."""
     found = await service.store.read(row.id, first=row.horizon, last=row.horizon)
     try:
@@ -103,7 +103,7 @@ def _visit(execution: Execution) -> NodeVisit:
     )
 
 
-async def _position(service: RunService, row: RunRow, reader: RunReader) -> tuple[Position | None, str]:
+async def _position(service: RunAccess, row: RunRow, reader: RunReader) -> tuple[Position | None, str]:
     try:
         return (
             await load(service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk)

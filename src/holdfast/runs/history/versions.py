@@ -20,7 +20,7 @@ from holdfast.runs.seal import RecordCodec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
     from holdfast.store.protocols import RunRow
 
 
@@ -39,12 +39,12 @@ class RunReader(msgspec.Struct, frozen=True):
         return self
 
 
-async def reader_of(service: RunService, row: RunRow) -> RunReader:
+async def reader_of(service: RunAccess, row: RunRow) -> RunReader:
     """Of the run as it stands: the program of its version where it is loaded, else the stored graph."""
     return await reader_for(service, row.flow, row.version)
 
 
-async def reader_for(service: RunService, flow: str, version: str) -> RunReader:
+async def reader_for(service: RunAccess, flow: str, version: str) -> RunReader:
     """No user code is needed. Raises FlowNotFoundError where the version is neither loaded nor stored."""
     runtime = service.runtime
     program = runtime.programs.get(version)
@@ -69,7 +69,7 @@ class VersionSpan(msgspec.Struct, frozen=True):
     version: str
 
 
-async def spans_of(service: RunService, row: RunRow) -> list[VersionSpan]:
+async def spans_of(service: RunAccess, row: RunRow) -> list[VersionSpan]:
     """Oldest first, from what is left of the journal. A run that was never migrated costs no read."""
     found: list[VersionSpan] = []
     seq, version = row.migrated, row.version
@@ -81,7 +81,7 @@ async def spans_of(service: RunService, row: RunRow) -> list[VersionSpan]:
     return found[::-1]
 
 
-async def migration_note(service: RunService, row: RunRow, seq: int) -> dict[str, Any]:
+async def migration_note(service: RunAccess, row: RunRow, seq: int) -> dict[str, Any]:
     """What the record of a migration says about itself."""
     (record,) = await service.store.read(row.id, first=seq, last=seq)
     return dict(RecordCodec(LenientRegistry()).open(record).position[MIGRATION])
@@ -91,11 +91,11 @@ def span_at(spans: Sequence[VersionSpan], seq: int) -> VersionSpan:
     return next((span for span in reversed(spans) if span.first <= seq), spans[0])
 
 
-async def version_at(service: RunService, row: RunRow, seq: int) -> str:
+async def version_at(service: RunAccess, row: RunRow, seq: int) -> str:
     return row.version if seq >= row.migrated else span_at(await spans_of(service, row), seq).version
 
 
-async def reader_at(service: RunService, row: RunRow, seq: int) -> RunReader:
+async def reader_at(service: RunAccess, row: RunRow, seq: int) -> RunReader:
     """How the run is read at one of its records."""
     return await reader_for(service, row.flow, await version_at(service, row, seq))
 
@@ -114,7 +114,7 @@ class RunReaders:
         return span_at(self._spans, seq).version
 
 
-async def readers_of(service: RunService, row: RunRow, exact: RunReader | None = None) -> RunReaders:
+async def readers_of(service: RunAccess, row: RunRow, exact: RunReader | None = None) -> RunReaders:
     """`exact`: who reads the values, of all versions."""
     spans = await spans_of(service, row)
     found = {span.version: await reader_for(service, row.flow, span.version) for span in spans}

@@ -21,7 +21,7 @@ from holdfast.types.status import ENDED, RunStatus
 if TYPE_CHECKING:
     from holdfast.model.graph import Graph
     from holdfast.model.program import Program
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
     from holdfast.store.protocols import RunRow
 
 LIVE = tuple(status for status in RunStatus if status not in ENDED)
@@ -45,13 +45,13 @@ class MigrationReport(msgspec.Struct, kw_only=True):
     next: list[str] = []
 
 
-async def check(service: RunService, program: Program) -> list[MigrationReport]:
+async def check(service: RunAccess, program: Program) -> list[MigrationReport]:
     """Each live run of that flow on another version, oldest first: would it fit? Nothing is changed."""
     return [_verdict(service, await plan(service, row, program)) async for row in _others(service, program)]
 
 
 async def migrate(
-    service: RunService,
+    service: RunAccess,
     program: Program,
     *,
     runs: Sequence[str] = (),
@@ -70,7 +70,7 @@ async def migrate(
     return [await act(service, row, program, force) for row in rows]
 
 
-async def _others(service: RunService, program: Program) -> AsyncIterator[RunRow]:
+async def _others(service: RunAccess, program: Program) -> AsyncIterator[RunRow]:
     where = RunFilter(flow=program.graph.name, status=LIVE)
     found: list[RunRow] = []
     after: tuple[int, int] | None = None
@@ -81,7 +81,7 @@ async def _others(service: RunService, program: Program) -> AsyncIterator[RunRow
         yield row
 
 
-async def _named(service: RunService, program: Program, runs: Iterable[str]) -> list[RunRow]:
+async def _named(service: RunAccess, program: Program, runs: Iterable[str]) -> list[RunRow]:
     """Raises InputError for a run that cannot be meant."""
     found: list[RunRow] = []
     for name in runs:
@@ -103,7 +103,7 @@ def _unfit(row: RunRow, program: Program) -> str:
     return f"has already {row.status}" if row.status in (RunStatus.completed, RunStatus.cancelled) else ""
 
 
-def _verdict(service: RunService, found: MigrationPlan) -> MigrationReport:
+def _verdict(service: RunAccess, found: MigrationPlan) -> MigrationReport:
     row = found.row
     return MigrationReport(
         run=row.id,
@@ -118,7 +118,7 @@ def _verdict(service: RunService, found: MigrationPlan) -> MigrationReport:
     )
 
 
-async def _move(service: RunService, row: RunRow, program: Program, force: bool) -> MigrationReport:
+async def _move(service: RunAccess, row: RunRow, program: Program, force: bool) -> MigrationReport:
     if row.version == program.version:
         return _settled(service, row)
     try:
@@ -131,7 +131,7 @@ async def _move(service: RunService, row: RunRow, program: Program, force: bool)
     return verdict
 
 
-def _settled(service: RunService, row: RunRow) -> MigrationReport:
+def _settled(service: RunAccess, row: RunRow) -> MigrationReport:
     return MigrationReport(
         run=row.id,
         flow=row.flow,
@@ -145,7 +145,7 @@ def _settled(service: RunService, row: RunRow) -> MigrationReport:
 # ---------------------------------------------------------------------- a dry run
 
 
-async def _try(service: RunService, row: RunRow, program: Program, force: bool) -> MigrationReport:
+async def _try(service: RunAccess, row: RunRow, program: Program, force: bool) -> MigrationReport:
     """On a copy in memory: moved, checked, and advanced by one decision. The store is only read."""
     found = await plan(service, row, program, force=force)
     verdict = _verdict(service, found)
@@ -154,7 +154,7 @@ async def _try(service: RunService, row: RunRow, program: Program, force: bool) 
     return verdict
 
 
-async def _foreseen(service: RunService, found: MigrationPlan, graph: Graph) -> list[str]:
+async def _foreseen(service: RunAccess, found: MigrationPlan, graph: Graph) -> list[str]:
     _, rows = await service.store.pending(found.row.id)
     mail = [message for row in rows if (message := await message_of(service.store, row)) is not None]
     failed = found.row.status is RunStatus.failed

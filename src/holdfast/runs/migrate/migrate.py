@@ -33,7 +33,7 @@ from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
     from holdfast.model.program import Program
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
     from holdfast.store.protocols import Claim, RunRow
 
 _STAYS = frozenset({RunStatus.waiting, RunStatus.pending_input})
@@ -53,7 +53,7 @@ class MigrationPlan(msgspec.Struct, kw_only=True):
     blobs: list[Blob] = []
 
 
-async def plan(service: RunService, row: RunRow, program: Program, *, force: bool = False) -> MigrationPlan:
+async def plan(service: RunAccess, row: RunRow, program: Program, *, force: bool = False) -> MigrationPlan:
     """The run as it would stand in `program`. Reads only; runs the declared state functions."""
     try:
         old = (await reader_for(service, row.flow, row.version)).graph
@@ -83,7 +83,7 @@ def _state_blockers(pos: Position, moved: RemapResult, paths: Iterable[str]) -> 
     ]
 
 
-async def _fit(service: RunService, found: MigrationPlan, old: Graph, program: Program) -> None:
+async def _fit(service: RunAccess, found: MigrationPlan, old: Graph, program: Program) -> None:
     row, moved = found.row, found.moved
     found.misfits += _state_blockers(found.pos, moved, moved.matches)
     found.misfits += await _taken_places(service, row.id, moved)
@@ -106,7 +106,7 @@ async def _fit(service: RunService, found: MigrationPlan, old: Graph, program: P
         )
 
 
-async def _taken_places(service: RunService, run: RunId, moved: RemapResult) -> list[MigrationBlocker]:
+async def _taken_places(service: RunAccess, run: RunId, moved: RemapResult) -> list[MigrationBlocker]:
     """A hold that takes the name of another node must not take the place of one of its questions (D-28)."""
     if not moved.holds:
         return []
@@ -161,7 +161,7 @@ def _spilled(pos: Position, sealer: RecordCodec) -> list[Blob]:
 # ---------------------------------------------------------------------- writing
 
 
-async def move(service: RunService, row: RunRow, program: Program, *, force: bool = False) -> MigrationPlan:
+async def move(service: RunAccess, row: RunRow, program: Program, *, force: bool = False) -> MigrationPlan:
     """Move one run, if it fits; else it is left alone. Raises RunBusyError where somebody else has it,
     RunReadOnlyError for imported history, LeaseLostError where it was lost on the way."""
     found = await plan(service, row, program, force=force)
@@ -185,7 +185,7 @@ async def move(service: RunService, row: RunRow, program: Program, *, force: boo
     return found
 
 
-async def _write(service: RunService, claim: Claim, found: MigrationPlan) -> None:
+async def _write(service: RunAccess, claim: Claim, found: MigrationPlan) -> None:
     record = found.record
     assert record is not None
     record.term = claim.lease.term
@@ -198,7 +198,7 @@ async def _write(service: RunService, claim: Claim, found: MigrationPlan) -> Non
         await _give_back(service, claim, found.row.status)
 
 
-async def _park(service: RunService, claim: Claim, before: RunStatus) -> Park:
+async def _park(service: RunAccess, claim: Claim, before: RunStatus) -> Park:
     """As it was, if it waits; with mail, or in the middle of its work, for whoever goes on with it."""
     seen, mail = await service.store.pending(claim.run.id)
     if before in _STAYS and not mail:
@@ -206,7 +206,7 @@ async def _park(service: RunService, claim: Claim, before: RunStatus) -> Park:
     return Park(RunStatus.resumable, seen, service.store.now())
 
 
-async def _give_back(service: RunService, claim: Claim, before: RunStatus) -> None:
+async def _give_back(service: RunAccess, claim: Claim, before: RunStatus) -> None:
     """Mail may come while we let go; then there is something to do for a worker."""
     for _ in range(_TRIES):
         park = await _park(service, claim, before)

@@ -31,7 +31,7 @@ from holdfast.types.status import HoldStatus
 from holdfast.types.value import BlobRef
 
 if TYPE_CHECKING:
-    from holdfast.runs.service import RunService
+    from holdfast.runs.access import RunAccess
     from holdfast.store.protocols import RunHistory, RunRow
     from holdfast.types.hold import HoldRow
 
@@ -40,7 +40,7 @@ _MAX_NUMBER = 2**32
 _MAX_INT = 2**63
 
 
-async def export_run(service: RunService, run: str, *, decrypt: bool = False) -> bytes:
+async def export_run(service: RunAccess, run: str, *, decrypt: bool = False) -> bytes:
     """The run as of one moment; the run itself goes on as it did. Of an encrypted store it stays encrypted
     unless `decrypt` says otherwise.
 
@@ -64,7 +64,7 @@ async def export_run(service: RunService, run: str, *, decrypt: bool = False) ->
     return pack(Archive(history, graph, blobs, older=older))
 
 
-async def _graphs(service: RunService, row: RunRow) -> tuple[list[bytes], bytes]:
+async def _graphs(service: RunAccess, row: RunRow) -> tuple[list[bytes], bytes]:
     """Of the versions that the run was on, and of the one that it is on."""
     found: list[bytes] = []
     for span in await spans_of(service, row):
@@ -80,7 +80,7 @@ async def _graphs(service: RunService, row: RunRow) -> tuple[list[bytes], bytes]
 
 
 async def _with_blobs(
-    service: RunService, history: RunHistory, *, opened: bool
+    service: RunAccess, history: RunHistory, *, opened: bool
 ) -> tuple[RunHistory, list[bytes]]:
     """The history and its blobs as they lie in the store, or both by what they hold."""
     desk = service.runtime.desk
@@ -92,7 +92,7 @@ async def _with_blobs(
 
 
 async def import_run(
-    service: RunService, data: bytes, *, as_new_run: bool = False, tenant: str | None = None
+    service: RunAccess, data: bytes, *, as_new_run: bool = False, tenant: str | None = None
 ) -> RunRow:
     """The run as read-only history under its own id, or as a new run that goes on from its last checkpoint;
     of its own tenant, or of another.
@@ -122,7 +122,7 @@ def read_archive(data: bytes) -> Archive:
     return parcel
 
 
-def _decrypted(service: RunService, parcel: Archive) -> Archive:
+def _decrypted(service: RunAccess, parcel: Archive) -> Archive:
     """By the keys that are here. Raises KeyMissingError; a file in the clear needs none."""
     if not parcel.key_ids():
         return parcel
@@ -149,7 +149,7 @@ def _of_tenant(parcel: Archive, tenant: str | None) -> Archive:
     return msgspec.structs.replace(parcel, history=msgspec.structs.replace(history, run=run, holds=holds))
 
 
-async def _existing(service: RunService, history: RunHistory) -> RunRow | None:
+async def _existing(service: RunAccess, history: RunHistory) -> RunRow | None:
     found = await service.store.history(history.run.id)
     if found is None:
         return None
@@ -163,7 +163,7 @@ async def _existing(service: RunService, history: RunHistory) -> RunRow | None:
     return found.run
 
 
-async def _adopt(service: RunService, parcel: Archive) -> RunRow:
+async def _adopt(service: RunAccess, parcel: Archive) -> RunRow:
     history, store = parcel.history, service.store
     run = history.run
     named = zip(history.blobs, parcel.blobs, strict=True)
@@ -177,7 +177,7 @@ async def _adopt(service: RunService, parcel: Archive) -> RunRow:
     return row if fresh else await _existing(service, history) or row
 
 
-async def _fork(service: RunService, source: RunRow, parcel: Archive) -> RunRow:
+async def _fork(service: RunAccess, source: RunRow, parcel: Archive) -> RunRow:
     """Named after what is in the file: importing it twice does not make two runs that live, whoever wrote
     it and under whichever key."""
     run = RunId(derived_id("import", sha256(pack(parcel, form=1)).hexdigest()))

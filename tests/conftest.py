@@ -3,17 +3,19 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
-from tests.minutes import MinutesPerFolder
+from tests.reporting import MinutesPerFolder, PlainNodeIds, receive_interrupts
 
 # The machine may be busy: a slow example is not a wrong one. The per-test timeout still holds.
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("soak", settings.get_profile("default"), max_examples=2000)
 settings.load_profile("default")
+receive_interrupts()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # With xdist the reports of all workers arrive at the controller: count there, and only there.
     if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(PlainNodeIds())
         config.pluginmanager.register(MinutesPerFolder())
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -28,7 +26,6 @@ def few_tokens_at_once():
 
 
 def holds(source: str | bytes, *, strict: bool) -> None:
-    began = time.process_time()
     try:
         pipeline = parse(source, strict=strict).pipeline
     except PipelineSyntaxError as error:
@@ -38,7 +35,6 @@ def holds(source: str | bytes, *, strict: bool) -> None:
     else:
         text = render(pipeline)
         assert meaning(parse(text).pipeline) == meaning(pipeline)
-    assert time.process_time() - began < 5
 
 
 @pytest.mark.covers("ATTRACTOR-PROOF-15")

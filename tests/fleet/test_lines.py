@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import asyncpg
@@ -64,11 +63,9 @@ async def test_thousands_behind_a_shut_gate_cost_nobody_anything(address: str) -
         await connection.execute(FILL.format(s=schema_of(address)), "free", "", 20, 0)
         assert await blocks(connection, address) < 200
         want = ClaimRequest(worker="w", ttl=10**9, limit=5)
-        began = time.perf_counter()
         taken = [claimed.run.flow for _ in range(4) for claimed in await store.claim(want)]
         assert taken == ["free"] * 20
         assert await store.claim(want) == []
-        assert time.perf_counter() - began < 5
     finally:
         await connection.close()
         await store.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import Any
 
 import msgspec
@@ -158,10 +157,8 @@ async def test_flow_is_refused_when_a_pattern_could_take_for_ever() -> None:
     ):
         flow = Flow("asking", effect="pure")
         flow.hold("gate", prompt="Pay?", **asked)
-        begun = time.perf_counter()
         with pytest.raises(FlowInvalidError, match="pattern"):
             flow.compile()
-        assert time.perf_counter() - begun < 1
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -30,9 +30,7 @@ async def test_a_guardrail_that_does_not_answer_has_not_passed(check: Any) -> No
     rails = Guardrails({"slow": check}, timeout=0.05)
     policy = Policy("p", Rule(name="r", decide="approve"))
     async with Holdfast("memory:", policies=policy, guardrails=rails) as hf:
-        started = time.monotonic()
         result = await refund().run(given(5), on=hf)
-        assert time.monotonic() - started < 5
     assert result.state["decision"] == "reject"
     assert "took longer" in result.state["decision_result"]["veto"]["reason"]
 

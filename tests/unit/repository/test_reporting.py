@@ -1,9 +1,17 @@
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from tests.minutes import folder_of
+from tests.reporting import folder_of, plain_id
 from tests.services import absent
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize(
@@ -28,3 +36,64 @@ def test_absent_service_fails_when_it_is_required(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("HOLDFAST_REQUIRE", "mariadb, postgres")
     with pytest.raises(pytest.fail.Exception, match="postgres is required"):
         absent("postgres", "no server")
+
+
+SUITE = """
+import pytest
+
+@pytest.mark.xdist_group("browser")
+def test_grouped():
+    assert False
+
+def test_other():
+    pass
+"""
+CONFTEST = """
+from tests.reporting import PlainNodeIds
+
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(PlainNodeIds())
+"""
+
+
+def test_second_try_runs_only_what_failed_when_it_belongs_to_a_group(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_suite.py").write_text(SUITE)
+
+    def run(*more: str) -> str:
+        command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-p", "no:schemathesis", *more]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True).stdout
+
+    assert "1 failed, 1 passed" in run("-n", "2", "--dist", "loadgroup")
+    again = run("-n", "0", "--dist", "no", "--last-failed", "--last-failed-no-failures", "none")
+    assert "1 failed" in again
+    assert "passed" not in again
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "plain"),
+    [
+        ("tests/a.py::test_it@browser", "tests/a.py::test_it"),
+        ("tests/a.py::test_it[x@y]@browser", "tests/a.py::test_it[x@y]"),
+        ("tests/a.py::test_it[user:dana@acme]", "tests/a.py::test_it[user:dana@acme]"),
+    ],
+)
+def test_group_is_taken_off_and_a_parameter_is_not(nodeid: str, plain: str) -> None:
+    assert plain_id(nodeid) == plain
+
+
+def test_children_can_be_interrupted_when_the_run_is_a_background_job() -> None:
+    """`nohup make test &` starts with SIGINT ignored; a child that Ctrl-C shall end must not inherit that."""
+    child = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    program = (
+        "import subprocess, sys; from tests.reporting import receive_interrupts; receive_interrupts();"
+        f"subprocess.run([sys.executable, '-c', {child!r}])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )  # fmt: skip
+    assert done.stdout == "True\n"

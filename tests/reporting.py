@@ -1,13 +1,34 @@
-"""Prints, after the tests, how long each folder under `tests/` took."""
+"""What the test run reports: minutes per folder, and failures under names that `--last-failed` knows."""
 
 from __future__ import annotations
 
+import re
+import signal
 from collections import Counter, defaultdict
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
+
+# xdist appends the group of a test to its node id. A parameter may hold an @ too, but ends with a bracket.
+_GROUP = re.compile(r"@[^\]\s]+$")
+
+
+def plain_id(nodeid: str) -> str:
+    return _GROUP.sub("", nodeid)
+
+
+class PlainNodeIds:
+    """Reports name a test without its group: the cache of failures is read by runs that have no groups."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        report.nodeid = plain_id(report.nodeid)
+
+
+def receive_interrupts() -> None:
+    """A shell's background job (`nohup make test &`) ignores SIGINT, and every child would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class MinutesPerFolder:

@@ -10,7 +10,9 @@ import msgspec
 from holdfast.agents.agent import Agent
 from holdfast.agents.loop import ConversationResult
 from holdfast.agents.messages import Message, message_from_plain, message_to_plain
+from holdfast.app.extensions import AGENT_NODES
 from holdfast.errors import InputError
+from holdfast.frontends.python import FlowBuilder, NodeHandle
 from holdfast.model.annotations import field_types, is_pydantic
 from holdfast.model.template import TemplateSyntaxError, compile_template
 from holdfast.runs.context.context import Context
@@ -33,6 +35,35 @@ class AgentFields(msgspec.Struct, frozen=True):
     @property
     def are_written(self) -> bool:
         return any((self.output, self.history, self.files))
+
+
+def add_agent_node(
+    flow: FlowBuilder,
+    id: str,  # noqa: A002
+    agent: Agent | None,
+    *,
+    parts: dict[str, Any],
+    prompt: Prompt,
+    turns: Turns,
+    fields: dict[str, str | None],
+    policies: dict[str, Any],
+) -> NodeHandle[..., Any]:
+    """What `Flow.agent` does."""
+    if agent is None:
+        if parts["model"] is None:
+            raise InputError(f"agent node {id!r} has no model.", hint="Give it model=..., or an Agent.")
+        agent = Agent(id, **parts)
+    used = AgentFields(**fields, typed=flow.state is not None)
+    if not used.are_written:
+        policies.setdefault("output_as", id)
+    for message, fix in problems_of(agent, used, prompt, flow.state):
+        flow.wrong("agent", message, node=id, fix=fix)
+    policies["metadata"] = {"agent": agent.name, **(policies.get("metadata") or {})}
+    work = handler_of(agent, used, prompt=prompt, turns=turns)
+    return flow.task(work, {"id": id, **policies}, script=True)
+
+
+AGENT_NODES.register(add_agent_node)
 
 
 def problems_of(agent: Agent, fields: AgentFields, prompt: Prompt, state: Any) -> Iterator[tuple[str, str]]:

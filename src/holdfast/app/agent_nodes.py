@@ -1,28 +1,66 @@
-"""How agents become nodes of a flow."""
+"""How agents become nodes of a flow. The package of agents is loaded with the first of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
-from holdfast.errors import InputError
+from holdfast.app.extensions import AGENT_NODES
 from holdfast.frontends.python import FlowBuilder, NodeHandle
 
-if TYPE_CHECKING:
-    from holdfast.agents.agent import Agent
-    from holdfast.agents.budget import Budget
-    from holdfast.agents.model import Model
-    from holdfast.agents.tools import Approval, When
-    from holdfast.agents.workspace import Sandbox
+# What `Flow.agent` accepts, as protocols: the core does not import the classes of `holdfast.agents`.
+
+
+class AnyAgent(Protocol):
+    """A `holdfast.Agent`."""
+
+    name: str
+    instructions: str
+
+    def code_text(self) -> str: ...
+
+
+class AnyModel(Protocol):
+    """A `holdfast.Model`."""
+
+    name: str
+
+    async def reply(self, request: Any, tell: Any) -> Any: ...
+
+
+class AnyBudget(Protocol):
+    """A `holdfast.Budget`."""
+
+    tokens: int | None
+    ask_at: float
+    at_limit: str
+    assignee: str | None
+
+
+class AnySandbox(Protocol):
+    """A `holdfast.Sandbox`."""
+
+    kind: str
+
+    async def start(self) -> str: ...
+
+    async def connect(self, id: str) -> Any: ...  # noqa: A002
+
+
+class AnyApproval(Protocol):
+    """A `holdfast.Approval`."""
+
+    def is_needed(self, arguments: Mapping[str, Any]) -> bool: ...
+
+
+When = bool | str | Callable[[Mapping[str, Any]], bool]
 
 
 class AgentNodes(FlowBuilder):
-    """The room of agents is entered when a flow has one: others need not load it."""
-
     def agent(
         self,
         id: str,  # noqa: A002
-        agent: Agent | None = None,
+        agent: AnyAgent | None = None,
         *,
         prompt: str | Callable[[Any], str] = "{{prompt}}",
         output: str | None = None,
@@ -30,7 +68,7 @@ class AgentNodes(FlowBuilder):
         uploads: str | None = None,
         files: str | None = None,
         turns: bool | Callable[[Any], bool] = True,
-        model: Model | None = None,
+        model: AnyModel | None = None,
         instructions: str = "",
         tools: Sequence[Any] = (),
         returns: Any = None,
@@ -39,11 +77,11 @@ class AgentNodes(FlowBuilder):
         max_repairs: int = 2,
         max_tokens: int | None = None,
         parallel: bool = True,
-        budget: Budget | None = None,
-        sandbox: Sandbox | None = None,
+        budget: AnyBudget | None = None,
+        sandbox: AnySandbox | None = None,
         skills: Sequence[str] | None = None,
         toolkit: Sequence[Any] = (),
-        approval: When | Approval | None = None,
+        approval: When | AnyApproval | None = None,
         **policies: Any,
     ) -> NodeHandle[..., Any]:
         """A node in which a model works with tools until it has an answer. Each turn is a checkpoint.
@@ -55,22 +93,12 @@ class AgentNodes(FlowBuilder):
         which runs) each turn is listed as a checkpoint. `approval`: who is asked before the answer counts,
         and may change it. Further options are those of a node.
         """
-        from holdfast.agents.agent import Agent
-        from holdfast.agents.node import AgentFields, handler_of, problems_of
-
-        if agent is None:
-            if model is None:
-                raise InputError(f"agent node {id!r} has no model.", hint="Give it model=..., or an Agent.")
-            agent = Agent(
-                id, model=model, instructions=instructions, tools=tools, returns=returns, max_turns=max_turns,
-                on_max_turns=on_max_turns, max_repairs=max_repairs, max_tokens=max_tokens, parallel=parallel,
-                budget=budget, sandbox=sandbox, skills=skills, toolkit=toolkit, approval=approval,
-            )  # fmt: skip
-        fields = AgentFields(output, history, uploads, files, self.state is not None)
-        if not fields.are_written:
-            policies.setdefault("output_as", id)
-        for message, fix in problems_of(agent, fields, prompt, self.state):
-            self.wrong("agent", message, node=id, fix=fix)
-        policies["metadata"] = {"agent": agent.name, **(policies.get("metadata") or {})}
-        work = handler_of(agent, fields, prompt=prompt, turns=turns)
-        return self.task(work, {"id": id, **policies}, script=True)
+        parts: dict[str, Any] = {
+            "model": model, "instructions": instructions, "tools": tools, "returns": returns,
+            "max_turns": max_turns, "on_max_turns": on_max_turns, "max_repairs": max_repairs,
+            "max_tokens": max_tokens, "parallel": parallel, "budget": budget, "sandbox": sandbox,
+            "skills": skills, "toolkit": toolkit, "approval": approval,
+        }  # fmt: skip
+        fields = {"output": output, "history": history, "uploads": uploads, "files": files}
+        add = AGENT_NODES.load()
+        return add(self, id, agent, parts=parts, prompt=prompt, turns=turns, fields=fields, policies=policies)

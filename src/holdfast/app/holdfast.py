@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.app.extensions import POSTMORTEMS, stored_dialects
 from holdfast.checkpoint.keys import KeyRing, keys_from_environment
 from holdfast.errors import StoreUnavailableError
 from holdfast.model.program import Program
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from holdfast.holds.policies.load import PolicySource
     from holdfast.holds.service import HoldService
     from holdfast.model.graph import GraphSpec
-    from holdfast.reports.postmortem import Postmortem
     from holdfast.runs.history.replay import Replay
     from holdfast.runs.limits import LimitService
     from holdfast.runs.schedules.service import ScheduleService
@@ -201,8 +201,8 @@ class Holdfast(StoreServices):
             weakref.WeakKeyDictionary()
         )
         self.programs: dict[str, Program] = {}
-        # How stored documents become programs here; whoever opens the house may say it otherwise.
-        self.dialects: dict[str, Callable[[GraphSpec], Program]] = {"attractor": _pipeline}
+        # How stored documents become programs; the command line replaces an entry to bring its own backends.
+        self.dialects: dict[str, Callable[[GraphSpec], Program]] = stored_dialects()
         self._runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
         self._told: list[Callable[[RunService], None]] = []
 
@@ -298,15 +298,12 @@ class Holdfast(StoreServices):
 
     async def postmortem(self, run: str, form: str = "md") -> str:
         """A run's whole story as a page; `form`: md or html."""
-        from holdfast.reports.formats import render
+        return await POSTMORTEMS.load().render(await self.service(), run, form)
 
-        return await render(await self.service(), run, form)
-
-    async def examine(self, run: str) -> Postmortem:
-        """The same as data: visits, troubles and how they were handled, questions, remarks, the picture."""
-        from holdfast.reports.postmortem import build_postmortem
-
-        return await build_postmortem(await self.service(), run)
+    async def examine(self, run: str) -> Any:
+        """The same as data, a `holdfast.Postmortem`: visits, troubles and how they were handled, questions,
+        remarks, the picture."""
+        return await POSTMORTEMS.load().build(await self.service(), run)
 
     def register(self, program: Program, *, at_work: bool = False) -> None:
         """`at_work`: by the workers too that are at work already; else by those that begin later."""
@@ -327,13 +324,6 @@ class Holdfast(StoreServices):
 
     async def __aexit__(self, *_exc: object) -> None:
         await self.close()
-
-
-def _pipeline(spec: GraphSpec) -> Program:
-    """Loaded with the first one: most houses have none."""
-    from holdfast.attractor.program import program_of
-
-    return program_of(spec)
 
 
 def _make_folder(path: Path) -> None:

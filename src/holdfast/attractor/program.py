@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.app.extensions import PIPELINES
 from holdfast.attractor.backends.base import AnyBackend
 from holdfast.attractor.backends.select import Backends
 from holdfast.attractor.directory_sync import DIRECTORY_SYNCS
@@ -91,6 +92,9 @@ def program_for(pipeline: Pipeline, fittings: PipelineSetup | None = None) -> Pr
 def program_of(spec: GraphSpec, fittings: PipelineSetup | None = None) -> Program:
     """Of a stored graph. Raises VersionMismatchError for one that was made from something else."""
     return _program(spec, pipeline_of(spec), (fittings or PipelineSetup()).whole_registry())
+
+
+PIPELINES.register(program_of)
 
 
 def _program(

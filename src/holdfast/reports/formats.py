@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from holdfast.app.extensions import POSTMORTEMS, PostmortemReports
 from holdfast.errors import InputError
 from holdfast.reports.html import to_html
 from holdfast.reports.markdown import to_markdown
@@ -25,3 +26,6 @@ def renderer(form: str) -> Callable[[Postmortem], str]:
 
 async def render(service: RunService, run: str, form: str, *, chapters: int = MAX_VISITS) -> str:
     return renderer(form)(await build_postmortem(service, run, chapters=chapters))
+
+
+POSTMORTEMS.register(PostmortemReports(render, build_postmortem))

@@ -1,0 +1,95 @@
+"""What packages outside of the core add to `Flow` and `Holdfast`: agents, stored pipelines, post-mortems.
+
+The core imports none of these packages. Each of them registers what it adds when it is imported; an extension
+point names the module to import when its feature is first used and nothing is registered yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+
+from holdfast.errors import InputError
+
+if TYPE_CHECKING:
+    from holdfast.frontends.python import FlowBuilder, NodeHandle
+    from holdfast.model.graph import GraphSpec
+    from holdfast.model.program import Program
+    from holdfast.runs.service import RunService
+
+T = TypeVar("T")
+
+
+class ExtensionPoint(Generic[T]):
+    """One feature. `module`: what registers it, imported only when the feature is used for the first time, so
+    that a program without agents or pipelines does not load them."""
+
+    def __init__(self, feature: str, module: str) -> None:
+        self.feature = feature
+        self.module = module
+        self._registered: T | None = None
+
+    def register(self, implementation: T) -> None:
+        """The last one counts: an application may replace what comes with Holdfast."""
+        self._registered = implementation
+
+    def load(self) -> T:
+        """Raises InputError where no installed package provides the feature."""
+        if self._registered is None:
+            self._import()
+        if self._registered is None:
+            raise InputError(
+                f"{self.feature} are not available: {self.module} registers nothing.",
+                hint=f"Reinstall holdfast; {self.module} belongs to another version of it.",
+            )
+        return self._registered
+
+    def _import(self) -> None:
+        try:
+            import_module(self.module)
+        except ModuleNotFoundError as error:
+            # An import that fails inside of the module is a fault of its own, and says so itself.
+            if error.name is None or not self.module.startswith(error.name):
+                raise
+            raise InputError(
+                f"{self.feature} are not available: this installation has no module {self.module}.",
+                hint="Reinstall holdfast with all of its packages.",
+            ) from error
+
+
+class PostmortemReports(NamedTuple):
+    """`render`: a run's post-mortem as a page in one of its formats. `build`: the same as data."""
+
+    render: Callable[[RunService, str, str], Awaitable[str]]
+    build: Callable[[RunService, str], Awaitable[Any]]
+
+
+class AddAgentNode(Protocol):
+    def __call__(
+        self,
+        flow: FlowBuilder,
+        id: str,  # noqa: A002
+        agent: Any,
+        *,
+        parts: dict[str, Any],
+        prompt: str | Callable[[Any], str],
+        turns: bool | Callable[[Any], bool],
+        fields: dict[str, str | None],
+        policies: dict[str, Any],
+    ) -> NodeHandle[..., Any]:
+        """`parts`: what to make an agent of where `agent` is None. `fields`: those of the state that it reads
+        and writes (`output`, `history`, `uploads`, `files`). `policies`: the options of any node."""
+        ...
+
+
+AGENT_NODES: ExtensionPoint[AddAgentNode] = ExtensionPoint("agent nodes", "holdfast.agents.node")
+PIPELINES: ExtensionPoint[Callable[[GraphSpec], Program]] = ExtensionPoint(
+    "Attractor pipelines", "holdfast.attractor.program"
+)
+POSTMORTEMS: ExtensionPoint[PostmortemReports] = ExtensionPoint("post-mortems", "holdfast.reports.formats")
+
+
+def stored_dialects() -> dict[str, Callable[[GraphSpec], Program]]:
+    """By dialect, how a stored document becomes a program. Pipelines are loaded with the first of them."""
+    return {"attractor": lambda spec: PIPELINES.load()(spec)}

@@ -94,8 +94,8 @@ async def kinds(hf: Holdfast, result: Result | str) -> list[str]:
 
 def as_it_lies(store: Store) -> Store:
     """The store without what decrypts it: these tests run with HOLDFAST_KEYS too."""
-    vaulted = encrypted_store_within(store)
-    return store if vaulted is None else vaulted.inner
+    encrypted = encrypted_store_within(store)
+    return store if encrypted is None else encrypted.inner
 
 
 async def open_holds(hf: Holdfast, result: Result | str) -> list[HoldRow]:

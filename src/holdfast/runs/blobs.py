@@ -91,9 +91,9 @@ def refs_in(value: Any) -> Iterator[BlobRef]:
             yield from refs_in(inner)
 
 
-def _decrypted(vault: FieldCipher, data: bytes, address: bytes, digest: bytes) -> bytes:
+def _decrypted(cipher: FieldCipher, data: bytes, address: bytes, digest: bytes) -> bytes:
     try:
-        return vault.decrypt_blob(data, address)
+        return cipher.decrypt_blob(data, address)
     except CheckpointCorruptError as error:
         raise BlobMissingError(
             f"The blob {digest.hex()} that a checkpoint names is damaged: what lies at {address.hex()} "
@@ -114,15 +114,15 @@ class BlobStore:
             else StoreErrorObjects(objects)
         )
         self.tenant = tenant
-        self.vaulted = encrypted_store_within(store)
+        self.encrypted = encrypted_store_within(store)
 
     def of(self, tenant: str) -> BlobStore:
-        return self if self.vaulted is None else BlobStore(self.store, self.objects, tenant)
+        return self if self.encrypted is None else BlobStore(self.store, self.objects, tenant)
 
     async def of_run(self, run: RunId) -> BlobStore:
-        if self.vaulted is None or self.tenant is not None:
+        if self.encrypted is None or self.tenant is not None:
             return self
-        return self.of(await self.vaulted.tenant_of(run))
+        return self.of(await self.encrypted.tenant_of(run))
 
     async def put_for(self, run: RunId, blobs: list[Blob]) -> None:
         await (await self.of_run(run)).put(blobs)
@@ -140,11 +140,11 @@ class BlobStore:
         await self.store.put_blob(address, len(data), data if inside else None)
 
     def _closed(self, digest: bytes, data: bytes) -> tuple[bytes, bytes]:
-        if self.vaulted is None:
+        if self.encrypted is None:
             return digest, data
-        vault, tenant = self.vaulted.vault, self.tenant or DEFAULT_TENANT
-        address = vault.address(digest, tenant)
-        return address, vault.encrypt_blob(data, address, tenant)
+        cipher, tenant = self.encrypted.cipher, self.tenant or DEFAULT_TENANT
+        address = cipher.address(digest, tenant)
+        return address, cipher.encrypt_blob(data, address, tenant)
 
     async def fetch(self, ref: BlobRef, registry: TypeRegistry) -> Any:
         data = await self._get(ref.digest)
@@ -169,24 +169,24 @@ class BlobStore:
 
     def places(self, digest: bytes) -> list[bytes]:
         """Where a blob of this tenant may lie."""
-        if self.vaulted is None:
+        if self.encrypted is None:
             return [digest]
-        return self.vaulted.vault.places(digest, self.tenant or DEFAULT_TENANT)
+        return self.encrypted.cipher.places(digest, self.tenant or DEFAULT_TENANT)
 
     async def content(self, digest: bytes) -> bytes | None:
         """A blob's own bytes, decrypted; none where it is not there."""
         return await self._get(digest)
 
     async def _get(self, digest: bytes) -> bytes | None:
-        if self.vaulted is None:
+        if self.encrypted is None:
             return await self.raw(digest)
-        vault = self.vaulted.vault
+        cipher = self.encrypted.cipher
         # Whoever knows the digest has read the record that names it; only its tenant has it.
-        tenants = (self.tenant,) if self.tenant is not None else self.vaulted.known_tenants()
-        for address in dict.fromkeys(place for t in tenants for place in vault.places(digest, t)):
+        tenants = (self.tenant,) if self.tenant is not None else self.encrypted.known_tenants()
+        for address in dict.fromkeys(place for t in tenants for place in cipher.places(digest, t)):
             data = await self.raw(address)
             if data is not None:
-                return _decrypted(vault, data, address, digest)
+                return _decrypted(cipher, data, address, digest)
         return None
 
     async def replace(self, address: bytes, data: bytes) -> None:
@@ -207,7 +207,7 @@ class BlobStore:
 
     async def materialise(self, pos: Position, registry: TypeRegistry) -> None:
         """Fetch what the present state still refers to: not every blob that its history ever named."""
-        if self.vaulted is not None and self.tenant is None:
+        if self.encrypted is not None and self.tenant is None:
             await (await self.of_run(RunId(pos.run))).materialise(pos, registry)
             return
         await self.fill_state(pos, registry)

@@ -212,7 +212,7 @@ async def _keys(service: RunService) -> Finding:
     store = service.store
     if not isinstance(store, EncryptedStore):
         return Finding("keys", OK, "what is stored is not encrypted")
-    ring = store.vault.ring
+    ring = store.cipher.ring
     used = await _used_keys(store)
     missing = sorted({key for tenant, key in used if ring is None or ring.find(tenant, key) is None})
     if missing:

@@ -72,8 +72,8 @@ async def status_before(store: Store, row: RunRow) -> RunStatus:
     waited for a person is told as waiting for that person; it can be claimed all the same. One that nobody
     had begun is resumable: no run is pending again once it was claimed.
     """
-    vaulted = encrypted_store_within(store)
-    plain = store if vaulted is None else vaulted.inner
+    encrypted = encrypted_store_within(store)
+    plain = store if encrypted is None else encrypted.inner
     _, mail = await plain.pending(row.id)
     told = {message.kind for message in mail}
     if told & {"answer", "lapse"} or await plain.holds(run=row.id, status=HoldStatus.pending, limit=1):

@@ -1,19 +1,14 @@
-"""What is encrypted of each row, and where it belongs: every ciphertext is bound to its place (D-38).
+"""What is content in each row, and how it is encrypted: every ciphertext is bound to its place (D-38).
 
-Records keep their meaning: the digest that a record is known by (D-8) is that of its plain payload. It is
-encrypted along with the payload, and the column has a keyed digest of it, so that a record that is settled
-twice is still found out, and nobody without the key can try guesses on it.
-
-What is encrypted of a hold's later life: changes, notes, the audit, messages, documents.
-
-Who, when, of whom and until when stay readable, as do the terms and tags: sweeps, lists and routing go by
-them in stores that hold no key. What people say and decide does not.
+Content is what flows compute and what people write. Who, when, of whom and until when stay readable, as do
+terms and tags: sweeps, lists and routing go by them in stores that have no key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -32,13 +27,68 @@ from holdfast.types.hold import HoldChange, HoldClosed, HoldKey, HoldRow, NewHol
 from holdfast.types.memory import Memory
 from holdfast.types.outbox import OutboxMessage, OutboxRow
 from holdfast.types.record import InboxRow, Record, Side
+from holdfast.types.schedule import ScheduleRow
 
-H = TypeVar("H", bound=NewHold)
+R = TypeVar("R", bound=msgspec.Struct)
+Part = str | int | bytes
 _options = msgspec.json.Decoder(tuple[Option, ...])
+_TEXT_MARK = TEXT_PREFIX.encode()
+
+
+class Content(msgspec.Struct, frozen=True):
+    """A field with content. Its ciphertext is bound to a label and to other fields of the row, by name; what
+    the row itself does not have (`run`, `tenant`, `hold`) is known to the caller."""
+
+    field: str
+    label: str
+    bound: tuple[str, ...]
+
+    def place(self, row: Any, known: Mapping[str, Part]) -> tuple[Part, ...]:
+        found = (known[name] if name in known else getattr(row, name) for name in self.bound)
+        return (self.label, *("" if value is None else value for value in found))
+
+
+_ASKED = (
+    Content("prompt", "prompt", ("id",)),
+    Content("options", "options", ("id",)),
+    Content("context", "context", ("id",)),
+    Content("schema", "schema", ("id",)),
+    Content("request_hash", "request", ("id",)),
+)
+_AUDIT = (Content("data", "audit", ("tenant", "hold", "action", "actor", "at")),)
+_MESSAGE = (Content("payload", "outbox", ("tenant", "key")),)
+
+# A record is not here: its digest is encrypted along with its payload (`encrypt_record`).
+ENCRYPTED: dict[type, tuple[Content, ...]] = {
+    RunRow: (Content("error", "error", ("id",)),),
+    EventRow: (Content("payload", "event", ("run", "at", "type")),),
+    InboxRow: (Content("payload", "inbox", ("run", "kind")),),
+    Side: (Content("error", "error", ("run",)), Content("close_all_holds", "closed", ("run",))),
+    HoldClosed: (Content("reason", "closed", ("run",)),),
+    NewHold: _ASKED,
+    HoldRow: (
+        *_ASKED,
+        Content("resolution", "resolution", ("id",)),
+        Content("placed", "placed", ("id",)),
+        Content("closed_reason", "closed", ("run",)),
+    ),
+    # The digest is of what was decided, of which there are few: it could be guessed.
+    HoldKey: (Content("digest", "key", ("hold", "actor", "key")),),
+    Note: (Content("body", "note", ("hold", "kind", "slot")),),
+    # The chain is over the encrypted bytes: it can be verified without keys, and is never encrypted anew.
+    NewAudit: _AUDIT,
+    AuditRow: _AUDIT,
+    OutboxMessage: _MESSAGE,
+    OutboxRow: _MESSAGE,
+    Document: (Content("body", "document", ("tenant", "kind", "name")),),
+    ScheduleRow: (Content("body", "schedule", ("tenant", "name")),),
+    Memory: (Content("content", "memory", ("tenant", "id")),),
+}
 
 
 class FieldCipher:
-    """Encrypts for a tenant, and opens what any key of the ring encrypted; without a ring, nothing."""
+    """Encrypts with the current key of a tenant, and decrypts what any key of the ring encrypted. Without a
+    ring it can do neither."""
 
     def __init__(self, ring: KeyRing | None) -> None:
         self.ring = ring
@@ -47,290 +97,212 @@ class FieldCipher:
     def key(self, tenant: str) -> Key:
         if self.ring is None:
             raise KeyMissingError(
-                f"this store is encrypted, and no key of tenant {tenant!r} is here to write with.",
+                f"this store is encrypted, and there is no key of tenant {tenant!r} to write with.",
                 hint="Name the key file: HOLDFAST_KEYS=path/to/keys.json. Nothing was written.",
                 tenant=tenant,
             )
         return self.ring.current(tenant)
 
-    def close(self, data: bytes, tenant: str, *place: str | int | bytes) -> bytes:
+    def encrypt_bytes(self, data: bytes, tenant: str, *place: Part) -> bytes:
         return encrypt.encrypt(data, self.key(tenant), tenant, place_of(*place))
 
-    def open(self, data: bytes, *place: str | int | bytes) -> bytes:
-        """Plain bytes pass: they were written before there were keys."""
+    def decrypt_bytes(self, data: bytes, *place: Part) -> bytes:
+        """Plain bytes are returned as they are: they were written before there were keys."""
         return encrypt.decrypt(data, self.ring, place_of(*place)) if is_encrypted(data) else data
 
-    def encrypt_text(self, text: str, tenant: str, *place: str | int | bytes) -> str:
+    def encrypt_text(self, text: str, tenant: str, *place: Part) -> str:
         return encrypt.encrypt_text(text, self.key(tenant), tenant, place_of(*place))
 
-    def decrypt_text(self, text: str, *place: str | int | bytes) -> str:
+    def decrypt_text(self, text: str, *place: Part) -> str:
         return encrypt.decrypt_text(text, self.ring, place_of(*place)) if is_encrypted_text(text) else text
+
+    # ------------------------------------------------------------------ rows
+    def encrypt(self, row: R, tenant: str, **known: Part) -> R:
+        return replace(row, **self._encrypted_fields(row, tenant, partial(getattr, row), known))
+
+    def _encrypted_fields(
+        self, row: Any, tenant: str, value_of: Callable[[str], Any], known: dict[str, Part]
+    ) -> dict[str, Any]:
+        """Only the fields that have content."""
+        known["tenant"] = tenant
+        return {
+            content.field: self._encrypted_value(value, tenant, content.place(row, known))
+            for content in ENCRYPTED[type(row)]
+            if (value := value_of(content.field)) is not None
+        }
+
+    def _encrypted_value(self, value: Any, tenant: str, place: tuple[Part, ...]) -> Any:
+        if isinstance(value, str):
+            return self.encrypt_text(value, tenant, *place)
+        if isinstance(value, bytes):
+            return self.encrypt_bytes(value, tenant, *place)
+        return self.encrypt_options(value, tenant, *place)
+
+    def encrypt_options(self, options: tuple[Option, ...], tenant: str, *place: Part) -> tuple[Option, ...]:
+        """All of them as one text, in the place of a first option's id."""
+        return (Option(self.encrypt_text(msgspec.json.encode(options).decode(), tenant, *place), ""),)
+
+    def decrypt(self, row: R, **known: Part) -> R:
+        """Raises KeyMissingError, and CheckpointCorruptError where a value was changed or moved."""
+        opened: dict[str, Any] = {}
+        for content in ENCRYPTED[type(row)]:
+            value = getattr(row, content.field)
+            if isinstance(value, bytes):
+                if is_encrypted(value):
+                    opened[content.field] = self.decrypt_bytes(value, *content.place(row, known))
+            elif isinstance(value, str):
+                if is_encrypted_text(value):
+                    opened[content.field] = self.decrypt_text(value, *content.place(row, known))
+            elif value:
+                opened[content.field] = self.decrypt_options(value, *content.place(row, known))
+        return replace(row, **opened) if opened else row
+
+    def decrypt_options(self, options: tuple[Option, ...], *place: Part) -> tuple[Option, ...]:
+        if not is_encrypted_text(options[0].id):
+            return options
+        return _options.decode(self.decrypt_text(options[0].id, *place))
+
+    def decrypt_or_mark(self, row: R, **known: Part) -> R:
+        """For lists: a row whose key is missing is still in them, and says so where it can."""
+        try:
+            return self.decrypt(row, **known)
+        except KeyMissingError as error:
+            unreadable = _UNREADABLE.get(type(row))
+            if unreadable is None:
+                raise
+            return cast("R", unreadable(row, error))
 
     # ------------------------------------------------------------------ the journal
     def encrypt_record(self, record: Record, tenant: str, run: str) -> Record:
+        """A record keeps its meaning: the digest that it is known by (D-8) is that of its plain payload. It
+        is encrypted along with the payload. The column has a keyed digest of it, so that a record that is
+        settled twice is still recognised, and guesses cannot be checked without the key."""
         plain = bytes([len(record.digest)]) + record.digest + record.payload
-        closed = replace(record, payload=self.close(plain, tenant, "record", run, record.seq))
-        closed.digest = self.mark(record.digest, tenant)
+        closed = replace(record, payload=self.encrypt_bytes(plain, tenant, "record", run, record.seq))
+        closed.digest = self.keyed_digest(record.digest, tenant)
         return closed
 
-    def mark(self, digest: bytes, tenant: str) -> bytes:
-        """The column's digest: the same for the same record, and of no use to whoever has no key."""
+    def keyed_digest(self, digest: bytes, tenant: str) -> bytes:
+        """The column's digest: the same for the same record, and useless without the key."""
         secret = self._addresses(tenant)[0]
         return encrypt.keyed_digest(secret, "record", tenant, digest)[:DIGEST_SIZE]
 
     def decrypt_record(self, record: Record, run: str) -> Record:
         if is_encrypted(record.payload):
             try:
-                plain = self.open(record.payload, "record", run, record.seq)
+                plain = self.decrypt_bytes(record.payload, "record", run, record.seq)
             except CheckpointCorruptError:
-                return record  # its digest does not fit: whoever opens it finds out
+                return record  # its digest does not match: the codec reports it, with the record's number
             end = 1 + plain[0]
             record.digest, record.payload, record.size = plain[1:end], plain[end:], len(plain) - end
         return record
 
-    def encrypt_event(self, event: EventRow, tenant: str, run: str) -> EventRow:
-        return replace(event, payload=self.close(event.payload, tenant, "event", run, event.at, event.type))
-
-    def decrypt_event(self, event: EventRow, run: str) -> EventRow:
-        if not is_encrypted(event.payload):
-            return event
-        return replace(event, payload=self.open(event.payload, "event", run, event.at, event.type))
-
-    def decrypt_record_or_event(self, told: Record | EventRow, run: str) -> Record | EventRow:
-        return self.decrypt_record(told, run) if isinstance(told, Record) else self.decrypt_event(told, run)
-
-    def decrypt_inbox_row(self, mail: InboxRow, run: str) -> InboxRow:
-        if not is_encrypted(mail.payload):
-            return mail
-        return replace(mail, payload=self.open(mail.payload, "inbox", run, mail.kind))
-
-    # ------------------------------------------------------------------ what a record brings along
     def encrypt_side(self, side: Side, tenant: str, run: str, blobs: list[bytes]) -> Side:
-        reason = side.close_all_holds
         return replace(
-            side,
-            error=None if side.error is None else self.encrypt_text(side.error, tenant, "error", run),
-            holds=[self.encrypt_hold(hold, tenant) for hold in side.holds],
-            close_holds=[self._closed(closed, tenant, run) for closed in side.close_holds],
-            close_all_holds=None if reason is None else self.encrypt_text(reason, tenant, "closed", run),
-            outbox=[self.encrypt_message(message, tenant) for message in side.outbox],
-            memories=[self.encrypt_memory(memory) for memory in side.memories],
+            self.encrypt(side, tenant, run=run),
+            holds=[self.encrypt(hold, tenant) for hold in side.holds],
+            close_holds=[self.encrypt(closed, tenant, run=run) for closed in side.close_holds],
+            outbox=[self.encrypt(message, tenant) for message in side.outbox],
+            memories=[self.encrypt(memory, memory.tenant) for memory in side.memories],
             blobs=blobs,
         )
 
-    def _closed(self, closed: HoldClosed, tenant: str, run: str) -> HoldClosed:
-        return replace(closed, reason=self.encrypt_text(closed.reason, tenant, "closed", run))
-
-    def encrypt_message(self, message: OutboxMessage, tenant: str) -> OutboxMessage:
-        return replace(message, payload=self.close(message.payload, tenant, "outbox", tenant, message.key))
-
-    # ------------------------------------------------------------------ holds
-    def encrypt_hold(self, hold: H, tenant: str) -> H:
-        """What was asked. The row's plain columns say where and when, of whom, and until when."""
-        asked: dict[str, Any] = {
-            "prompt": self.encrypt_text(hold.prompt, tenant, "prompt", hold.id),
-            "context": self.close(hold.context, tenant, "context", hold.id),
-            "request_hash": self.encrypt_text(hold.request_hash, tenant, "request", hold.id),
-        }
-        if hold.options is not None:
-            asked["options"] = (Option(self.encrypt_options(hold.options, tenant, hold.id), ""),)
-        if hold.schema is not None:
-            asked["schema"] = self.close(hold.schema, tenant, "schema", hold.id)
-        if isinstance(hold, HoldRow):
-            asked |= self._encrypt_outcome(hold, tenant)
-        return replace(hold, **asked)
-
-    def _encrypt_outcome(self, hold: HoldRow, tenant: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        if hold.resolution is not None:
-            found["resolution"] = self.close(hold.resolution, tenant, "resolution", hold.id)
-        if hold.placed is not None:
-            found["placed"] = self.close(hold.placed, tenant, "placed", hold.id)
-        if hold.closed_reason is not None:
-            found["closed_reason"] = self.encrypt_text(hold.closed_reason, tenant, "closed", hold.run)
-        return found
-
-    def encrypt_options(self, options: tuple[Option, ...], tenant: str, hold: str) -> str:
-        return self.encrypt_text(msgspec.json.encode(options).decode(), tenant, "options", hold)
-
-    def decrypt_hold(self, hold: HoldRow) -> HoldRow:
-        opened: dict[str, Any] = {
-            "prompt": self.decrypt_text(hold.prompt, "prompt", hold.id),
-            "context": self.open(hold.context, "context", hold.id),
-            "request_hash": self.decrypt_text(hold.request_hash, "request", hold.id),
-            "options": self._decrypt_options(hold),
-        }
-        for name in ("schema", "resolution", "placed"):
-            value = getattr(hold, name)
-            if value is not None:
-                opened[name] = self.open(value, name, hold.id)
-        if hold.closed_reason is not None:
-            opened["closed_reason"] = self.decrypt_text(hold.closed_reason, "closed", hold.run)
-        return replace(hold, **opened)
-
-    def _decrypt_options(self, hold: HoldRow) -> tuple[Option, ...] | None:
-        if not hold.options or not is_encrypted_text(hold.options[0].id):
-            return hold.options
-        return _options.decode(self.decrypt_text(hold.options[0].id, "options", hold.id))
-
-    # ------------------------------------------------------------------ runs and memories
-    def decrypt_row(self, row: RunRow) -> RunRow:
-        """A list of runs can be read without a key; then it says that there is an error, and not which."""
-        if not is_encrypted_text(row.error):
-            return row
-        return replace(
-            row, error=text_or_key_notice(lambda: self.decrypt_text(row.error or "", "error", row.id))
-        )
-
-    def encrypt_memory(self, memory: Memory) -> Memory:
-        closed = self.encrypt_text(memory.content, memory.tenant, "memory", memory.tenant, memory.id)
-        return replace(memory, content=closed)
-
-    def decrypt_memory(self, memory: Memory) -> Memory:
-        return replace(memory, content=self.decrypt_text(memory.content, "memory", memory.tenant, memory.id))
-
     def decrypt_history(self, found: RunHistory) -> RunHistory:
-        """As plain as without keys, but for its blobs: their addresses stay those of the store it lay in."""
+        """As plain as without keys, but for its blobs: their addresses are those of the store they are in."""
         run = found.run.id
         return replace(
             found,
-            run=self.decrypt_row(found.run),
+            run=self.decrypt_or_mark(found.run),
             records=[self.decrypt_record(record, run) for record in found.records],
-            events=[self.decrypt_event(event, run) for event in found.events],
-            holds=[self.decrypt_hold(hold) for hold in found.holds],
-            late=[(seq, self.open(data, "late", run, seq)) for seq, data in found.late],
+            events=[self.decrypt(event, run=run) for event in found.events],
+            holds=[self.decrypt(hold) for hold in found.holds],
+            late=[(seq, self.decrypt_bytes(data, "late", run, seq)) for seq, data in found.late],
         )
+
+    # ------------------------------------------------------------------ holds and the audit
+    def encrypt_change(self, change: HoldChange, row: HoldRow, blobs: tuple[bytes, ...]) -> HoldChange:
+        tenant, run, mail = row.tenant, row.run, change.mail
+        return replace(
+            change,
+            fields=change.fields | self._encrypted_fields(row, tenant, change.fields.get, {}),
+            audit=tuple(self.encrypt(entry, tenant) for entry in change.audit),
+            notes=tuple(self.encrypt(note, tenant) for note in change.notes),
+            outbox=tuple(self.encrypt(message, tenant) for message in change.outbox),
+            mail=mail and (mail[0], self.encrypt_bytes(mail[1], tenant, "inbox", run, mail[0])),
+            event=change.event and self.encrypt(change.event, tenant, run=run),
+            more_events=tuple(self.encrypt(each, tenant, run=run) for each in change.more_events),
+            key=change.key and self.encrypt(change.key, tenant, hold=row.id),
+            let_go=tuple(place for digest in change.let_go for place in self.places(digest, tenant)),
+            blobs=blobs,
+        )
+
+    def decrypt_audit(self, row: AuditRow) -> AuditRow:
+        """An entry whose key is gone stays in the chain, and says so."""
+        try:
+            data = self.decrypt(row).data if is_encrypted(row.data) else self._decrypted_within(row)
+        except KeyMissingError as error:
+            data = canonical({"encrypted_under": error.facts.get("key")})
+        return row if data == row.data else replace(row, data=data, sealed=row.data)
+
+    def _decrypted_within(self, row: AuditRow) -> bytes:
+        """An entry that the store wrote has two texts of the hold's row, encrypted as they are there."""
+        if _TEXT_MARK not in row.data:
+            return row.data
+        places = {"request_hash": ("request", row.hold or ""), "reason": ("closed", row.run or "")}
+        data = msgspec.json.decode(row.data)
+        for name, place in places.items():
+            if is_encrypted_text(data.get(name)):
+                data[name] = self.decrypt_text(data[name], *place)
+        return canonical(data)
 
     # ------------------------------------------------------------------ blobs
     def address(self, digest: bytes, tenant: str) -> bytes:
-        """Where a new blob of this tenant lies."""
+        """Where a new blob of this tenant is stored."""
         return encrypt.keyed_digest(self._addresses(tenant)[0], "blob", tenant, digest)
 
     def places(self, digest: bytes, tenant: str) -> list[bytes]:
-        """Where a blob may lie: under the scope of its tenant, or plain from before there were keys."""
+        """Where a blob may be: at an address of its tenant, or at its digest from before there were keys."""
         secrets: Sequence[bytes] = () if self.ring is None else self.ring.addresses(tenant)
         return [*(encrypt.keyed_digest(secret, "blob", tenant, digest) for secret in secrets), digest]
 
     def encrypt_blob(self, data: bytes, address: bytes, tenant: str) -> bytes:
-        return self.close(data, tenant, "blob", address)
+        return self.encrypt_bytes(data, tenant, "blob", address)
 
     def decrypt_blob(self, data: bytes, address: bytes) -> bytes:
-        return self.open(data, "blob", address)
+        return self.decrypt_bytes(data, "blob", address)
 
     def _addresses(self, tenant: str) -> Sequence[bytes]:
         self.key(tenant)
         return () if self.ring is None else self.ring.addresses(tenant)
 
 
-def text_or_key_notice(read: Callable[[], str]) -> str:
-    try:
-        return read()
-    except KeyMissingError as error:
-        return f"(encrypted under key {error.facts.get('key')}, which is not here)"
+# ---------------------------------------------------------------------- rows whose key is missing
 
 
-_MARK = TEXT_PREFIX.encode()
+def _notice(error: KeyMissingError) -> str:
+    return f"(encrypted under key {error.facts.get('key')}, which is not here)"
 
 
-# ---------------------------------------------------------------------- changes
+def _unreadable_run(row: RunRow, error: KeyMissingError) -> RunRow:
+    return replace(row, error=_notice(error))
 
 
-def encrypt_change(vault: FieldCipher, change: HoldChange, row: HoldRow) -> HoldChange:
-    tenant, run = row.tenant, row.run
-    mail, event = change.mail, change.event
-    return replace(
-        change,
-        fields=_encrypt_fields(vault, change.fields, row),
-        audit=tuple(encrypt_audit(vault, entry, tenant) for entry in change.audit),
-        notes=tuple(_encrypt_note(vault, note, tenant) for note in change.notes),
-        outbox=tuple(vault.encrypt_message(message, tenant) for message in change.outbox),
-        mail=None if mail is None else (mail[0], vault.close(mail[1], tenant, "inbox", run, mail[0])),
-        event=None if event is None else vault.encrypt_event(event, tenant, run),
-        more_events=tuple(vault.encrypt_event(each, tenant, run) for each in change.more_events),
-        key=None if change.key is None else _encrypt_key(vault, change.key, row),
-        let_go=tuple(place for digest in change.let_go for place in vault.places(digest, tenant)),
-    )
+def _unreadable_hold(row: HoldRow, error: KeyMissingError) -> HoldRow:
+    hidden: dict[str, Any] = {"options": None, "schema": None, "resolution": None, "placed": None}
+    return replace(row, prompt=_notice(error), context=b"{}", **hidden)
 
 
-def _encrypt_fields(vault: FieldCipher, fields: dict[str, Any], row: HoldRow) -> dict[str, Any]:
-    closed = dict(fields)
-    for name in ("resolution", "placed"):
-        if closed.get(name) is not None:
-            closed[name] = vault.close(closed[name], row.tenant, name, row.id)
-    reason = closed.get("closed_reason")
-    if reason is not None:
-        closed["closed_reason"] = vault.encrypt_text(reason, row.tenant, "closed", row.run)
-    return closed
+def _unreadable_message(row: OutboxRow, error: KeyMissingError) -> OutboxRow:
+    return replace(row, payload=b"{}", error=str(error))
 
 
-def _encrypt_key(vault: FieldCipher, key: HoldKey, row: HoldRow) -> HoldKey:
-    """The digest is of what was decided, of which there are few: it could be guessed."""
-    return replace(key, digest=vault.encrypt_text(key.digest, row.tenant, "key", row.id, key.actor, key.key))
+def _unreadable_schedule(row: ScheduleRow, _error: KeyMissingError) -> ScheduleRow:
+    return row  # still encrypted; the scheduler passes it over, so that the others need not wait for its key
 
 
-def decrypt_key(vault: FieldCipher, key: HoldKey, hold: str) -> HoldKey:
-    return replace(key, digest=vault.decrypt_text(key.digest, "key", hold, key.actor, key.key))
-
-
-def _encrypt_note(vault: FieldCipher, note: Note, tenant: str) -> Note:
-    return replace(note, body=vault.close(note.body, tenant, "note", note.hold, note.kind, note.slot))
-
-
-def decrypt_note(vault: FieldCipher, note: Note) -> Note:
-    return replace(note, body=vault.open(note.body, "note", note.hold, note.kind, note.slot))
-
-
-# ---------------------------------------------------------------------- the audit
-
-
-def encrypt_audit(vault: FieldCipher, entry: NewAudit, tenant: str) -> NewAudit:
-    """Its chain is over the encrypted bytes: it can be verified without keys, and is never encrypted anew."""
-    return replace(entry, data=vault.close(entry.data, tenant, *_place(tenant, entry)))
-
-
-def decrypt_audit(vault: FieldCipher, row: AuditRow) -> AuditRow:
-    """An entry whose key is gone still stands in the chain, and says so."""
-    try:
-        data = _decrypted(vault, row)
-    except KeyMissingError as error:
-        data = canonical({"encrypted_under": error.facts.get("key")})
-    return row if data == row.data else replace(row, data=data, sealed=row.data)
-
-
-def _decrypted(vault: FieldCipher, row: AuditRow) -> bytes:
-    if is_encrypted(row.data):
-        return vault.open(row.data, *_place(row.tenant, row))
-    return _decrypted_within(vault, row) if _MARK in row.data else row.data
-
-
-def _decrypted_within(vault: FieldCipher, row: AuditRow) -> bytes:
-    """What the store itself wrote has two texts from the hold's row, encrypted as they are there."""
-    places = {"request_hash": ("request", row.hold or ""), "reason": ("closed", row.run or "")}
-    data = msgspec.json.decode(row.data)
-    for name, place in places.items():
-        if is_encrypted_text(data.get(name)):
-            data[name] = vault.decrypt_text(data[name], *place)
-    return canonical(data)
-
-
-def _place(tenant: str, entry: NewAudit | AuditRow) -> tuple[str | int, ...]:
-    return ("audit", tenant, entry.hold or "", entry.action, entry.actor, entry.at)
-
-
-# ---------------------------------------------------------------------- messages and documents
-
-
-def decrypt_message(vault: FieldCipher, row: OutboxRow) -> OutboxRow:
-    return replace(row, payload=vault.open(row.payload, "outbox", row.tenant, row.key))
-
-
-def encrypt_document(vault: FieldCipher, document: Document) -> Document:
-    return replace(document, body=vault.close(document.body, document.tenant, *_place_of(document)))
-
-
-def decrypt_document(vault: FieldCipher, document: Document) -> Document:
-    return replace(document, body=vault.open(document.body, *_place_of(document)))
-
-
-def _place_of(document: Document) -> tuple[str, ...]:
-    return ("document", document.tenant, document.kind, document.name)
+_UNREADABLE: dict[type, Any] = {
+    RunRow: _unreadable_run,
+    HoldRow: _unreadable_hold,
+    OutboxRow: _unreadable_message,
+    ScheduleRow: _unreadable_schedule,
+}

@@ -16,10 +16,16 @@ import msgspec
 from holdfast.checkpoint.encrypt import bytes_of_text, header_of
 from holdfast.checkpoint.spill import Blob
 from holdfast.errors import CheckpointCorruptError, KeyMissingError, SettingsError
-from holdfast.runs.encryption.cipher import FieldCipher
-from holdfast.store.protocols import RunFilter
+from holdfast.runs.encryption.cipher import ENCRYPTED, Content, FieldCipher
+from holdfast.store.protocols import RunFilter, RunRow
 from holdfast.types.ciphertext import StoredRow, is_encrypted, is_encrypted_text
-from holdfast.types.hold import Option
+from holdfast.types.document import Document
+from holdfast.types.event import EventRow
+from holdfast.types.hold import HoldKey, HoldRow, Note, Option
+from holdfast.types.memory import Memory
+from holdfast.types.outbox import OutboxRow
+from holdfast.types.record import InboxRow
+from holdfast.types.schedule import ScheduleRow
 from holdfast.types.value import BlobRef
 
 if TYPE_CHECKING:
@@ -27,20 +33,21 @@ if TYPE_CHECKING:
     from holdfast.runs.encryption.store import EncryptedStore
 
 BATCH = 200
-TABLES = (
-    "journal",
-    "events",
-    "inbox",
-    "holds",
-    "late_reports",
-    "outbox",
-    "hold_notes",
-    "hold_keys",
-    "documents",
-    "schedules",
-    "runs",
-    "memories",
-)
+# Table -> the row whose content it keeps. The journal and the late reports have no such row.
+TABLES: dict[str, type | None] = {
+    "journal": None,
+    "events": EventRow,
+    "inbox": InboxRow,
+    "holds": HoldRow,
+    "late_reports": None,
+    "outbox": OutboxRow,
+    "hold_notes": Note,
+    "hold_keys": HoldKey,
+    "documents": Document,
+    "schedules": ScheduleRow,
+    "runs": RunRow,
+    "memories": Memory,
+}
 _options = msgspec.json.Decoder(tuple[Option, ...])
 
 Progress = Callable[[str, int], None]
@@ -60,37 +67,37 @@ class ReencryptResult(msgspec.Struct):
 
 async def reencrypt(service: RunAccess, progress: Progress | None = None) -> ReencryptResult:
     """Raises SettingsError where the store is opened without keys."""
-    vaulted = service.runtime.desk.vaulted
-    if vaulted is None or vaulted.vault.ring is None:
+    encrypted = service.runtime.desk.encrypted
+    if encrypted is None or encrypted.cipher.ring is None:
         raise SettingsError(
             "there are no keys to encrypt with.", hint="Name the key file: HOLDFAST_KEYS=keys.json."
         )
     done = ReencryptResult()
     # What was written for SQL before there were keys.
-    await vaulted.inner.blank_projections()
+    await encrypted.inner.blank_projections()
     for table in TABLES:
-        await _table(vaulted, table, done)
+        await _table(encrypted, table, done)
         if progress is not None:
             progress(table, done.looked_at)
-    await _plain_blobs(service, vaulted, done)
-    await _blobs(service, vaulted, done)
+    await _plain_blobs(service, encrypted, done)
+    await _blobs(service, encrypted, done)
     return done
 
 
-async def _table(vaulted: EncryptedStore, table: str, done: ReencryptResult) -> None:
+async def _table(encrypted: EncryptedStore, table: str, done: ReencryptResult) -> None:
     after = -1
-    while rows := await vaulted.inner.kept(table, after=after, limit=BATCH):
+    while rows := await encrypted.inner.kept(table, after=after, limit=BATCH):
         after = rows[-1].row
         done.looked_at += len(rows)
-        changes = [(row, new) for row in rows if (new := _renewed(vaulted.vault, table, row, done))]
+        changes = [(row, new) for row in rows if (new := _renewed(encrypted.cipher, table, row, done))]
         if changes:
-            done.rows += await vaulted.inner.rewrite(table, changes)
+            done.rows += await encrypted.inner.rewrite(table, changes)
 
 
-def _renewed(vault: FieldCipher, table: str, row: StoredRow, done: ReencryptResult) -> dict[str, Any] | None:
-    """Other values for a row; None where it is as it should be, or cannot be read."""
+def _renewed(cipher: FieldCipher, table: str, row: StoredRow, done: ReencryptResult) -> dict[str, Any] | None:
+    """New values for a row; None where it is under the current key already, or cannot be read."""
     try:
-        new = _RENEW.get(table, _payload(table))(vault, row)
+        new = _new_values(cipher, table, row)
     except KeyMissingError as error:
         done.miss(f"key {error.facts.get('key')}")
         return None
@@ -103,132 +110,90 @@ def _renewed(vault: FieldCipher, table: str, row: StoredRow, done: ReencryptResu
 # ---------------------------------------------------------------------- values
 
 
-def _bytes(vault: FieldCipher, data: bytes | None, tenant: str, *place: Any) -> bytes | None:
-    if data is None or (is_encrypted(data) and _is_current(vault, data)):
-        return data
-    return vault.close(vault.open(data, *place), tenant, *place)
+def _new_values(cipher: FieldCipher, table: str, row: StoredRow) -> dict[str, Any]:
+    old, rows = row.values, TABLES[table]
+    if table == "journal":
+        return _record(cipher, row)
+    if rows is None:
+        return {"payload": _value(cipher, old["payload"], row.tenant, ("late", row.run, *row.place))}
+    new = old | {
+        content.field: _value(cipher, old[content.field], row.tenant, _place(content, row))
+        for content in ENCRYPTED[rows]
+    }
+    if table == "memories" and new["content"] != old["content"]:
+        new["folded"] = new["content"].casefold()  # the column that plain stores search
+    return new
 
 
-def _text(vault: FieldCipher, text: str | None, tenant: str, *place: Any) -> str | None:
-    if text is None or (is_encrypted_text(text) and _is_current(vault, bytes_of_text(text))):
-        return text
-    return vault.encrypt_text(vault.decrypt_text(text, *place), tenant, *place)
+def _place(content: Content, row: StoredRow) -> tuple[Any, ...]:
+    """As in `Content.place`: a stored row has its run, its tenant, and in order what else it is known by."""
+    rest = iter(row.place)
+    known = {"run": row.run, "tenant": row.tenant}
+    # The row of a run itself is known by nothing but its id.
+    return (content.label, *(known[name] if name in known else next(rest, row.run) for name in content.bound))
 
 
-def _is_current(vault: FieldCipher, data: bytes) -> bool:
+def _value(cipher: FieldCipher, value: Any, tenant: str, place: tuple[Any, ...]) -> Any:
+    if value is None:
+        return None
+    if place[0] == "options":
+        return _hold_options(cipher, value, tenant, place)
+    if isinstance(value, str):
+        if is_encrypted_text(value) and _is_current(cipher, bytes_of_text(value)):
+            return value
+        return cipher.encrypt_text(cipher.decrypt_text(value, *place), tenant, *place)
+    if is_encrypted(value) and _is_current(cipher, value):
+        return value
+    return cipher.encrypt_bytes(cipher.decrypt_bytes(value, *place), tenant, *place)
+
+
+def _is_current(cipher: FieldCipher, data: bytes) -> bool:
     head = header_of(data)
-    return head.key == vault.key(head.tenant).id
+    return head.key == cipher.key(head.tenant).id
 
 
-# ---------------------------------------------------------------------- tables
-
-_PLACES = {"late_reports": "late", "events": "event"}
-
-
-def _payload(table: str) -> Callable[[FieldCipher, StoredRow], dict[str, Any]]:
-    def renew(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
-        place = (_PLACES.get(table, table), row.run, *row.place)
-        return {"payload": _bytes(vault, row.values["payload"], row.tenant, *place)}
-
-    return renew
-
-
-def _record(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
+def _record(cipher: FieldCipher, row: StoredRow) -> dict[str, Any]:
     payload, digest = row.values["payload"], row.values["digest"]
     place = ("record", row.run, *row.place)
     if is_encrypted(payload):
-        return {"payload": _bytes(vault, payload, row.tenant, *place), "digest": digest}
+        return {"payload": _value(cipher, payload, row.tenant, place), "digest": digest}
     plain = bytes([len(digest)]) + digest + payload
-    return {"payload": vault.close(plain, row.tenant, *place), "digest": vault.mark(digest, row.tenant)}
-
-
-def _hold(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
-    old, tenant, (hold,) = row.values, row.tenant, row.place
     return {
-        "prompt": _text(vault, old["prompt"], tenant, "prompt", hold),
-        "options": _hold_options(vault, old["options"], tenant, hold),
-        "context": _bytes(vault, old["context"], tenant, "context", hold),
-        "schema": _bytes(vault, old["schema"], tenant, "schema", hold),
-        "request_hash": _text(vault, old["request_hash"], tenant, "request", hold),
-        "resolution": _bytes(vault, old["resolution"], tenant, "resolution", hold),
-        "closed_reason": _text(vault, old["closed_reason"], tenant, "closed", row.run),
-        "placed": _bytes(vault, old["placed"], tenant, "placed", hold),
+        "payload": cipher.encrypt_bytes(plain, row.tenant, *place),
+        "digest": cipher.keyed_digest(digest, row.tenant),
     }
 
 
-def _hold_options(vault: FieldCipher, data: bytes | None, tenant: str, hold: str) -> bytes | None:
-    options = None if data is None else _options.decode(data)
+def _hold_options(cipher: FieldCipher, data: bytes, tenant: str, place: tuple[Any, ...]) -> bytes:
+    options = _options.decode(data)
     if not options:
         return data
     first = options[0].id
-    if is_encrypted_text(first) and _is_current(vault, bytes_of_text(first)):
+    if is_encrypted_text(first) and _is_current(cipher, bytes_of_text(first)):
         return data
-    plain = (
-        _options.decode(vault.decrypt_text(first, "options", hold)) if is_encrypted_text(first) else options
-    )
-    return msgspec.json.encode((Option(vault.encrypt_options(plain, tenant, hold), ""),))
-
-
-def _message(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
-    return {"payload": _bytes(vault, row.values["payload"], row.tenant, "outbox", row.tenant, *row.place)}
-
-
-def _note(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
-    return {"body": _bytes(vault, row.values["body"], row.tenant, "note", *row.place)}
-
-
-def _key(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
-    return {"digest": _text(vault, row.values["digest"], row.tenant, "key", *row.place)}
-
-
-def _document(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
-    return {"body": _bytes(vault, row.values["body"], row.tenant, "document", row.tenant, *row.place)}
-
-
-def _schedule(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
-    return {"body": _bytes(vault, row.values["body"], row.tenant, "schedule", row.tenant, *row.place)}
-
-
-def _run(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
-    return {"error": _text(vault, row.values["error"], row.tenant, "error", row.run)}
-
-
-def _memory(vault: FieldCipher, row: StoredRow) -> dict[str, Any]:
-    old = row.values["content"]
-    content = _text(vault, old, row.tenant, "memory", row.tenant, *row.place)
-    return (
-        row.values
-        if content == old or content is None
-        else {"content": content, "folded": content.casefold()}
-    )
-
-
-_RENEW: dict[str, Callable[[FieldCipher, StoredRow], dict[str, Any]]] = {
-    "journal": _record, "holds": _hold, "runs": _run, "memories": _memory,
-    "outbox": _message, "hold_notes": _note, "hold_keys": _key, "documents": _document,
-    "schedules": _schedule,
-}  # fmt: skip
+    plain = cipher.decrypt_options(options, *place)
+    return msgspec.json.encode(cipher.encrypt_options(plain, tenant, *place))
 
 
 # ---------------------------------------------------------------------- blobs
 
 
-async def _blobs(service: RunAccess, vaulted: EncryptedStore, done: ReencryptResult) -> None:
+async def _blobs(service: RunAccess, encrypted: EncryptedStore, done: ReencryptResult) -> None:
     desk, after = service.runtime.desk, -1
-    while rows := await vaulted.inner.kept("blobs", after=after, limit=BATCH):
+    while rows := await encrypted.inner.kept("blobs", after=after, limit=BATCH):
         after = rows[-1].row
         for row in rows:
             (address,) = row.place
             data = await desk.raw(address)
             if data is not None and is_encrypted(data):
-                await _blob(service, vaulted, address, data, done)
+                await _blob(service, encrypted, address, data, done)
 
 
 async def _blob(
-    service: RunAccess, vaulted: EncryptedStore, address: bytes, data: bytes, done: ReencryptResult
+    service: RunAccess, encrypted: EncryptedStore, address: bytes, data: bytes, done: ReencryptResult
 ) -> None:
     try:
-        new = _bytes(vaulted.vault, data, header_of(data).tenant, "blob", address)
+        new = _value(encrypted.cipher, data, header_of(data).tenant, ("blob", address))
     except KeyMissingError as error:
         done.miss(f"key {error.facts.get('key')}")
         return
@@ -240,18 +205,18 @@ async def _blob(
         done.blobs += 1
 
 
-async def _plain_blobs(service: RunAccess, vaulted: EncryptedStore, done: ReencryptResult) -> None:
+async def _plain_blobs(service: RunAccess, encrypted: EncryptedStore, done: ReencryptResult) -> None:
     """Those from before there were keys go to their tenants' addresses; the collector takes what is left."""
     after: tuple[int, int] | None = None
-    while rows := await vaulted.list_runs(RunFilter(), after=after, limit=BATCH):
+    while rows := await encrypted.inner.list_runs(RunFilter(), after=after, limit=BATCH):
         after = (rows[-1].created_at, rows[-1].key)
         for row in rows:
             desk = service.runtime.desk.of(row.tenant)
-            for digest in await vaulted.inner.blobs_of(row.id):
+            for digest in await encrypted.inner.blobs_of(row.id):
                 data = await desk.raw(digest)
                 if data is not None and not is_encrypted(data):
                     await desk.put([Blob(BlobRef(digest, len(data)), data)])
-                    await vaulted.inner.replace_blob_reference(
-                        row.id, digest, vaulted.vault.address(digest, row.tenant)
+                    await encrypted.inner.replace_blob_reference(
+                        row.id, digest, encrypted.cipher.address(digest, row.tenant)
                     )
                     done.blobs += 1

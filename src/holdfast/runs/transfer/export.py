@@ -48,8 +48,8 @@ async def export_run(service: RunAccess, run: str, *, decrypt: bool = False) -> 
     CheckpointCorruptError where a record is damaged: nobody could take the file in.
     """
     row = await service.get(run)
-    vaulted = service.runtime.desk.vaulted
-    store = service.store if vaulted is None or decrypt else vaulted.inner
+    encrypted = service.runtime.desk.encrypted
+    store = service.store if encrypted is None or decrypt else encrypted.inner
     found = await store.history(row.id)
     if found is None:
         raise RunNotFoundError(f"run {row.id} was deleted meanwhile.", run=row.id)
@@ -85,8 +85,8 @@ async def _with_blobs(
     """The history and its blobs as they lie in the store, or both by what they hold."""
     desk = service.runtime.desk
     found = {address: await desk.data_at(address) for address in history.blobs}
-    if opened and desk.vaulted is not None:
-        plain_blobs = (desk.vaulted.vault.decrypt_blob(data, address) for address, data in found.items())
+    if opened and desk.encrypted is not None:
+        plain_blobs = (desk.encrypted.cipher.decrypt_blob(data, address) for address, data in found.items())
         found = dict(sorted((sha256(data).digest(), data) for data in plain_blobs))
     return msgspec.structs.replace(history, blobs=list(found)), list(found.values())
 
@@ -126,15 +126,15 @@ def _decrypted(service: RunAccess, parcel: Archive) -> Archive:
     """By the keys that are here. Raises KeyMissingError; a file in the clear needs none."""
     if not parcel.key_ids():
         return parcel
-    vaulted = service.runtime.desk.vaulted
-    vault = FieldCipher(None) if vaulted is None else vaulted.vault
-    history = portable_history(vault.decrypt_history(parcel.history))
+    encrypted = service.runtime.desk.encrypted
+    cipher = FieldCipher(None) if encrypted is None else encrypted.cipher
+    history = portable_history(cipher.decrypt_history(parcel.history))
     if any(is_encrypted(record.payload) for record in history.records):
         raise damaged_error("a record does not open under its key")
     _check_digests(history)
     named = zip(history.blobs, parcel.blobs, strict=True)
     blobs = dict(
-        sorted((sha256(b).digest(), b) for b in (vault.decrypt_blob(data, at) for at, data in named))
+        sorted((sha256(b).digest(), b) for b in (cipher.decrypt_blob(data, at) for at, data in named))
     )
     history = msgspec.structs.replace(history, blobs=list(blobs))
     return msgspec.structs.replace(parcel, history=history, blobs=list(blobs.values()))

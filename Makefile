@@ -23,7 +23,7 @@ demo: setup-runtime  ## a flow is killed, resumes, asks you and finishes; then a
 test: setup-dev  ## all tests but the soak, with the minutes of each folder
 	@$(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
 
-check: setup-dev  ## format, lint, types and imports; changes nothing
+check: setup-dev  ## format, lint, types, imports and names; changes nothing
 	@$(PY) tools/check.py
 
 soak: setup-dev  ## hundreds of crashes at random moments, and long property tests

@@ -16,6 +16,7 @@ CHECKS = {
     "lint": [BIN / "ruff", "check", "--quiet", "."],
     "types": [BIN / "python", "-m", "pyright"],
     "client": [BIN / "python", "tools/client.py", "check"],
+    "names": [BIN / "python", "tools/names.py"],
     "imports": [BIN / "lint-imports", "--no-logo", "--no-cache"],
 }
 

@@ -157,7 +157,7 @@ class Holdfast(StoreServices):
     `scan`: looks into each file that people attach, and says what is wrong with it, or nothing.
     `pace`: how often somebody may act on holds; without, as often as they like.
 
-    Close it with `await holdfast.close()` or use it in `async with`.
+    Close it with `await hf.close()` or use it in `async with`.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ class Severity(StrEnum):
     hint = "hint"
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class GraphProblem(msgspec.Struct, frozen=True, kw_only=True):
     """`rule` is stable and can be tested for; `fix` says what to write instead."""
 
     rule: str
@@ -34,11 +34,11 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         return f"{place}{self.message}{advice} [{self.rule}]"
 
 
-def errors_in(problems: Iterable[Problem]) -> list[Problem]:
+def errors_in(problems: Iterable[GraphProblem]) -> list[GraphProblem]:
     return [problem for problem in problems if problem.severity is Severity.error]
 
 
-def require_valid(flow: str, problems: list[Problem]) -> None:
+def require_valid(flow: str, problems: list[GraphProblem]) -> None:
     """Raises FlowInvalidError that lists every error; `facts["problems"]` has warnings and hints too."""
     errors = errors_in(problems)
     if not errors:

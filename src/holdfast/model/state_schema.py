@@ -23,7 +23,7 @@ from holdfast.model.annotations import (
     split_annotation,
     type_text,
 )
-from holdfast.model.diagnostics import Problem
+from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.reducers import ReducerMark
 from holdfast.model.state_types import Shape, shape_of
 from holdfast.types.record import Op
@@ -150,12 +150,12 @@ class StateSchema:
                 found[name] = value
         return found
 
-    def problems(self) -> list[Problem]:
-        found: list[Problem] = []
+    def problems(self) -> list[GraphProblem]:
+        found: list[GraphProblem] = []
         for name in self.declared:
             field = self.fields[name]
             found += [
-                Problem(
+                GraphProblem(
                     rule="state-type",
                     message=f"the state's field {name!r} holds a {cls.__qualname__}, which is not frozen",
                     fix=f"declare {cls.__qualname__} frozen, or use plain data",
@@ -168,7 +168,7 @@ class StateSchema:
                     self._frozen(field, field.default())
                 except InputError as error:
                     found.append(
-                        Problem(
+                        GraphProblem(
                             rule="state-default", message=f"the default of {name!r} does not fit: {error}"
                         )
                     )

@@ -15,10 +15,10 @@ from holdfast.model.checks.graph_view import ValidationView, bound_names
 from holdfast.model.checks.node_kinds import check_conditions, check_kinds
 from holdfast.model.checks.policies import check_flow, check_policies
 from holdfast.model.checks.structure import check_structure
-from holdfast.model.diagnostics import Problem, Severity
+from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.graph import GraphSpec
 
-__all__ = ["Problem", "Severity", "bound_names", "validate"]
+__all__ = ["GraphProblem", "Severity", "bound_names", "validate"]
 
 _RULES = (
     check_structure,
@@ -33,7 +33,7 @@ _RULES = (
 
 def validate(
     spec: GraphSpec, *, writes: Mapping[str, frozenset[str]] | None = None, deep: bool = True
-) -> list[Problem]:
+) -> list[GraphProblem]:
     """`writes`: which fields a node's code is known to set. `deep`: look into sub-flows too."""
     view = ValidationView(spec, writes or {})
     for rule in _RULES:
@@ -45,7 +45,7 @@ def validate(
     return problems
 
 
-def within_subflow(name: str, problems: list[Problem]) -> list[Problem]:
+def within_subflow(name: str, problems: list[GraphProblem]) -> list[GraphProblem]:
     """The same problems, said of a sub-flow."""
     return [
         msgspec.structs.replace(problem, message=f"(in sub-flow {name!r}) {problem.message}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.model.diagnostics import Problem, Severity
+from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.graph import END, Edge, EdgeKind, GraphSpec, Node, WalkSpec
 from holdfast.model.validate import validate
 from tests.operations import operations
@@ -26,7 +26,7 @@ def found(spec: GraphSpec, severity: Severity = Severity.error) -> list[tuple[st
     return [(p.rule, p.node or p.edge) for p in validate(spec) if p.severity is severity]
 
 
-def only(spec: GraphSpec, rule: str) -> Problem:
+def only(spec: GraphSpec, rule: str) -> GraphProblem:
     (problem,) = [p for p in validate(spec) if p.rule == rule]
     return problem
 

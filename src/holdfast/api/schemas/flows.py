@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.api.schemas.common import Name, moment
-from holdfast.model.diagnostics import Problem as Diagnosis
+from holdfast.model.diagnostics import GraphProblem as Diagnosis
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.runs.migrate.check import MigrationReport

@@ -18,7 +18,7 @@ from holdfast.frontends.python.lower import lower
 from holdfast.frontends.python.migrations import Migrations
 from holdfast.frontends.python.nodes import Nodes
 from holdfast.frontends.python.policies import Join
-from holdfast.model.diagnostics import Problem, require_valid
+from holdfast.model.diagnostics import GraphProblem, require_valid
 from holdfast.model.graph import MapSpec, Node, NodeKind, SubflowSpec
 from holdfast.model.program import Program
 from holdfast.types.status import Effect
@@ -111,7 +111,7 @@ class FlowBuilder(Nodes, Edges, Migrations):
                 fix="give each flow a name of its own",
             )
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[GraphProblem]:
         """Everything that validation says, warnings and hints included."""
         return lower(self).problems
 

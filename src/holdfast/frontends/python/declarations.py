@@ -11,7 +11,7 @@ from holdfast.frontends.python.functions import SignatureProblem, takes_of
 from holdfast.frontends.python.guard import GuardPlan
 from holdfast.frontends.python.handle import node_id
 from holdfast.frontends.python.policies import DeclarationReader
-from holdfast.model.diagnostics import Problem
+from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.graph import Edge, InDoubt, Node
 from holdfast.model.migration import Migration
 from holdfast.model.program import NodeHandler, Router
@@ -60,7 +60,7 @@ class Collector:
     ) -> None:
         self.name = name
         self.state = state
-        self.found: list[Problem] = []
+        self.found: list[GraphProblem] = []
         self.label = self._label(version)
         read = DeclarationReader(self.found.append)
         self.default_effect = read.choice(Effect, effect, "effect", Effect.external)
@@ -123,7 +123,7 @@ class Collector:
             return (first,)
 
     def wrong(self, rule: str, message: str, *, node: str | None = None, fix: str | None = None) -> None:
-        self.found.append(Problem(rule=rule, message=message, node=node, fix=fix))
+        self.found.append(GraphProblem(rule=rule, message=message, node=node, fix=fix))
 
     def free_id(self, source: str, target: str, what: str = "") -> str:
         base = f"{node_id(source)}->{node_id(target)}{what}"

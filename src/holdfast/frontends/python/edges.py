@@ -12,7 +12,7 @@ from holdfast.frontends.python.declarations import Collector
 from holdfast.frontends.python.functions import is_coroutine
 from holdfast.frontends.python.guard import Guard, guard_edge
 from holdfast.frontends.python.handle import node_id
-from holdfast.model.diagnostics import Problem
+from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.graph import START, Edge, EdgeKind
 from holdfast.model.program import Router
 
@@ -81,7 +81,7 @@ class Edges(Collector):
         )
         if when is not None and otherwise:
             self.found.append(
-                Problem(rule="otherwise", message="it has both `when` and `otherwise`", edge=edge.id)
+                GraphProblem(rule="otherwise", message="it has both `when` and `otherwise`", edge=edge.id)
             )
         return edge
 

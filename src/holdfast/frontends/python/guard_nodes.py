@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from holdfast.frontends.python.declarations import Collector
 from holdfast.frontends.python.guard import GuardPlan
-from holdfast.model.diagnostics import Problem
+from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.expr import ExprSyntaxError, compile_expr
 from holdfast.model.graph import Edge, GuardSpec, JoinPolicy, Node, NodeKind
 from holdfast.model.program import NodeHandler, Router
@@ -32,7 +32,7 @@ class Parts(msgspec.Struct, kw_only=True):
     handlers: dict[str, NodeHandler]
     routers: dict[str, list[Router]]
     first: list[str] | None
-    problems: list[Problem] = []
+    problems: list[GraphProblem] = []
 
 
 def parts_of(flow: Collector) -> Parts:
@@ -47,8 +47,8 @@ def parts_of(flow: Collector) -> Parts:
     return _Guarding(flow).parts()
 
 
-def _no_walk() -> Problem:
-    return Problem(
+def _no_walk() -> GraphProblem:
+    return GraphProblem(
         rule="guard-walk",
         message="a walk follows outcomes, labels and suggested nodes, which a guard would come between",
         fix="declare the check as a node with @flow.guardrail",
@@ -59,7 +59,7 @@ class _Guarding:
     def __init__(self, flow: Collector) -> None:
         self.flow = flow
         self.taken = {node.id for node in flow.nodes}
-        self.problems: list[Problem] = []
+        self.problems: list[GraphProblem] = []
         self.handlers = dict(flow.handlers)
         self.before = {
             name: self._row(f"{name}__guard_input", g, g.before) for name, g in flow.guards.items()
@@ -159,7 +159,7 @@ class _Guarding:
         except ExprSyntaxError:
             return  # validation says so
         self.problems += [
-            Problem(
+            GraphProblem(
                 rule="guard-condition",
                 message=f"it reads {name!r} of {edge.source!r}, but leaves from the guard behind it",
                 edge=edge.id,
@@ -169,8 +169,8 @@ class _Guarding:
         ]
 
 
-def _clash(name: str) -> Problem:
-    return Problem(
+def _clash(name: str) -> GraphProblem:
+    return GraphProblem(
         rule="guard-id",
         message="a guard needs this id for its checks, and it is taken",
         node=name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.frontends.python.declarations import Collector
-from holdfast.model.diagnostics import Problem, Severity
+from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.expr import PARTITIONS, Path
 from holdfast.model.secrets import ANY, Paths
 from holdfast.model.state_schema import StateSchema
@@ -14,17 +14,19 @@ _OWN = ("tenant", "thread", "instance_key")
 _EXAMPLE = 'write limits=Limits(concurrency=20, key="{{customer}}", per_key=1)'
 
 
-def limit_problems(builder: Collector, schema: StateSchema, secrets: Paths, *, child: bool) -> list[Problem]:
+def limit_problems(
+    builder: Collector, schema: StateSchema, secrets: Paths, *, child: bool
+) -> list[GraphProblem]:
     """`child`: the flow is a part of another one here."""
     limits = builder.limits
     if limits is None:
         return []
     if not isinstance(limits, Limits):  # pyright: ignore[reportUnnecessaryIsInstance]
         return [_wrong(f"limits={limits!r} is not Limits", _EXAMPLE)]
-    found: list[Problem] = []
+    found: list[GraphProblem] = []
     if child:
         message = "its limits count nothing here: a sub-flow is a part of its parent's run"
-        found.append(Problem(rule="limits", severity=Severity.warning, message=message))
+        found.append(GraphProblem(rule="limits", severity=Severity.warning, message=message))
     if limits.key is None:
         return found
     try:
@@ -34,11 +36,11 @@ def limit_problems(builder: Collector, schema: StateSchema, secrets: Paths, *, c
     return found + _key_problems(template, schema, secrets)
 
 
-def _key_problems(template: Template, schema: StateSchema, secrets: Paths) -> list[Problem]:
+def _key_problems(template: Template, schema: StateSchema, secrets: Paths) -> list[GraphProblem]:
     if not template.names:
         fix = "name a field of the input, such as {{customer}}"
         return [_wrong(f"the key {template.text!r} of its limits is the same for every run", fix)]
-    found: list[Problem] = []
+    found: list[GraphProblem] = []
     for path in sorted(template.names):
         name = _from_state(path)
         shown = ".".join(path)
@@ -62,5 +64,5 @@ def _meets(path: Path, secret: Path) -> bool:
     return all(a == b or b == ANY for a, b in pairs)
 
 
-def _wrong(message: str, fix: str | None) -> Problem:
-    return Problem(rule="limits", message=message, fix=fix)
+def _wrong(message: str, fix: str | None) -> GraphProblem:
+    return GraphProblem(rule="limits", message=message, fix=fix)

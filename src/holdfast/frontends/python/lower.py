@@ -9,7 +9,7 @@ from holdfast.frontends.python.code import code_fingerprint, visible_substeps, v
 from holdfast.frontends.python.declarations import Collector
 from holdfast.frontends.python.guard_nodes import Parts, parts_of
 from holdfast.frontends.python.limits import limit_problems
-from holdfast.model.diagnostics import Problem, Severity
+from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Edge, EdgeKind, Graph, GraphSpec, InDoubt, Node
 from holdfast.model.migration import Migration
@@ -25,7 +25,7 @@ class LoweredFlow(msgspec.Struct, frozen=True, kw_only=True):
     parts: Parts
     spec: GraphSpec
     schema: StateSchema
-    problems: list[Problem]
+    problems: list[GraphProblem]
     children: dict[str, LoweredFlow]
 
     def program(self) -> Program:
@@ -118,9 +118,9 @@ def lower(builder: Collector, within: tuple[Collector, ...] = ()) -> LoweredFlow
     )
 
 
-def _circles(builder: Collector, around: tuple[Collector, ...]) -> list[Problem]:
+def _circles(builder: Collector, around: tuple[Collector, ...]) -> list[GraphProblem]:
     return [
-        Problem(
+        GraphProblem(
             rule="subflow-cycle",
             message=f"the sub-flow {name!r} contains itself: {' > '.join([*(f.name for f in around), name])}",
             fix="use a loop inside one flow",
@@ -130,12 +130,12 @@ def _circles(builder: Collector, around: tuple[Collector, ...]) -> list[Problem]
     ]
 
 
-def _schema(builder: Collector, problems: list[Problem]) -> StateSchema:
+def _schema(builder: Collector, problems: list[GraphProblem]) -> StateSchema:
     bound = bound_names(builder.nodes)
     try:
         return StateSchema(builder.state, types=builder.types, extra=bound, reducers=builder.reducers)
     except StateError as error:
-        problems.append(Problem(rule="state-type", message=str(error)))
+        problems.append(GraphProblem(rule="state-type", message=str(error)))
         return StateSchema(None, types=builder.types, extra=bound, reducers=builder.reducers)
 
 
@@ -170,8 +170,8 @@ def _starts(parts: Parts, edges: tuple[Edge, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.id for node in parts.nodes if node.id not in reached))
 
 
-def _handler_problems(builder: Collector) -> list[Problem]:
-    problems: list[Problem] = []
+def _handler_problems(builder: Collector) -> list[GraphProblem]:
+    problems: list[GraphProblem] = []
     undeclared = set(builder.undeclared)
     for node in builder.nodes:
         handler = builder.handlers.get(node.id)
@@ -180,7 +180,7 @@ def _handler_problems(builder: Collector) -> list[Problem]:
         problems += _substep_problems(node, handler)
         if node.in_doubt is InDoubt.probe and handler.probe is None:
             problems.append(
-                Problem(rule="probe", message="in_doubt='probe' without a probe", node=node.id,
+                GraphProblem(rule="probe", message="in_doubt='probe' without a probe", node=node.id,
                         fix="pass probe=fn, which finds out whether the effect happened")
             )  # fmt: skip
         if node.id in undeclared and node.effect not in REPEATABLE:
@@ -188,12 +188,12 @@ def _handler_problems(builder: Collector) -> list[Problem]:
     return problems
 
 
-def _migration_problems(builder: Collector, spec: GraphSpec) -> list[Problem]:
+def _migration_problems(builder: Collector, spec: GraphSpec) -> list[GraphProblem]:
     """Renamed to a node that is not there: said when the flow is compiled, not when a run is moved."""
     known = {node.id for node in spec.nodes}
     final = [d.migration for d in builder.migrations if not d.migration.target]
     return [
-        Problem(
+        GraphProblem(
             rule="migration",
             message=f"a migration renames {old!r} to {new!r}, and there is no such node",
             fix="name a node of this version",
@@ -204,8 +204,8 @@ def _migration_problems(builder: Collector, spec: GraphSpec) -> list[Problem]:
     ]
 
 
-def _effect_hint(node: Node) -> Problem:
-    return Problem(
+def _effect_hint(node: Node) -> GraphProblem:
+    return GraphProblem(
         rule="effect-undeclared",
         severity=Severity.hint,
         node=node.id,
@@ -214,11 +214,11 @@ def _effect_hint(node: Node) -> Problem:
     )
 
 
-def _substep_problems(node: Node, handler: NodeHandler) -> list[Problem]:
+def _substep_problems(node: Node, handler: NodeHandler) -> list[GraphProblem]:
     if node.script or node.effect in REPEATABLE:
         return []
     return [
-        Problem(
+        GraphProblem(
             rule="substep-in-effect",
             node=node.id,
             message=f"its class is {node.effect}, but it calls {call}, and code around sub-steps runs again",

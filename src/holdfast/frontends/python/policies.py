@@ -9,7 +9,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
-from holdfast.model.diagnostics import Problem
+from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.graph import Backoff, JoinKind, JoinPolicy, RetryPolicy
 from holdfast.types.duration import DurationError, parse_duration
 
@@ -61,12 +61,12 @@ _E = TypeVar("_E", bound=StrEnum)
 class DeclarationReader:
     """Reads what one node or edge declares, and keeps what is wrong with it."""
 
-    def __init__(self, report: Callable[[Problem], None], *, node: str | None = None) -> None:
+    def __init__(self, report: Callable[[GraphProblem], None], *, node: str | None = None) -> None:
         self._report = report
         self._node = node
 
     def wrong(self, rule: str, message: str, fix: str | None = None) -> None:
-        self._report(Problem(rule=rule, message=message, node=self._node, fix=fix))
+        self._report(GraphProblem(rule=rule, message=message, node=self._node, fix=fix))
 
     def duration(self, value: Duration | None, what: str, *, zero: bool = False) -> int | None:
         """Microseconds."""

@@ -30,7 +30,7 @@ from holdfast.integrations.mcp.tool_schemas import (
     ReplyInput,
     WithdrawQuestionInput,
 )
-from holdfast.model.diagnostics import Problem, errors_in
+from holdfast.model.diagnostics import GraphProblem, errors_in
 from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import ENDED, HoldStatus
@@ -93,7 +93,7 @@ def _require_askable(given: AskPeopleInput, choices: list[Any], manner: dict[str
         trial.hold("ask", prompt=given.question, options=choices or None, form=given.form, **declared)
         trial.program()
     except FlowInvalidError as error:
-        found = cast("list[Problem]", error.facts.get("problems", []))
+        found = cast("list[GraphProblem]", error.facts.get("problems", []))
         raise _not_askable("; ".join(each.message for each in errors_in(found)) or str(error)) from error
     except (InputError, ValueError, TypeError) as error:
         raise _not_askable(str(error)) from error

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Final
 
-from holdfast.model.diagnostics import Problem, Severity
+from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.expr import PARTITIONS, Expr, ExprSyntaxError, Path, compile_expr
 from holdfast.model.graph import END, Edge, GraphSpec, Node
 from holdfast.model.template import Template, TemplateSyntaxError, compile_template
@@ -21,7 +21,7 @@ class ValidationView:
         self.spec = spec
         self.writes = writes
         self.walk = spec.traversal == "walk"
-        self.problems: list[Problem] = []
+        self.problems: list[GraphProblem] = []
         self.nodes: dict[str, Node] = {}
         for node in spec.nodes:
             self.nodes.setdefault(node.id, node)
@@ -36,7 +36,7 @@ class ValidationView:
         edge: str | None = None,
         fix: str | None = None,
     ) -> None:
-        self.problems.append(Problem(rule=rule, message=message, node=node, edge=edge, fix=fix))
+        self.problems.append(GraphProblem(rule=rule, message=message, node=node, edge=edge, fix=fix))
 
     def warn(
         self,
@@ -48,7 +48,7 @@ class ValidationView:
         fix: str | None = None,
     ) -> None:
         self.problems.append(
-            Problem(rule=rule, severity=Severity.warning, message=message, node=node, edge=edge, fix=fix)
+            GraphProblem(rule=rule, severity=Severity.warning, message=message, node=node, edge=edge, fix=fix)
         )
 
     def one_of(self, rule: str, value: str, allowed: tuple[str, ...], *, node: str | None = None) -> None:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.testing.conformance.moving import MovingSuite
+from holdfast.testing.conformance.transfer import TransferSuite
 
 
 @pytest.mark.covers("CORE-STORE-02", "CORE-STORE-03", "D-36")
-class TestMoving(MovingSuite):
+class TestMoving(TransferSuite):
     pass

@@ -52,7 +52,7 @@ async def moved(kit: StoreKit) -> RunHistory:
 
 @pytest.mark.anyio
 @pytest.mark.covers("D-36")
-class MovingSuite:
+class TransferSuite:
     async def test_history_is_whole(self, kit: StoreKit) -> None:
         run = await parked(kit)
         history = await kit.store.history(run)

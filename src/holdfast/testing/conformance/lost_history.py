@@ -36,7 +36,7 @@ def known(kit: StoreKit, lease: Lease, record: Record, **more: Any) -> Acknowled
 
 @pytest.mark.anyio
 @pytest.mark.covers("FLEET-PG-08")
-class LosingSuite:
+class LostHistorySuite:
     async def test_run_goes_on_when_the_store_has_all_that_was_acknowledged(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         await kit.written(lease, kit.record(1), kit.record(2))

@@ -1,7 +1,0 @@
-from __future__ import annotations
-
-from holdfast.testing.conformance.losing import LosingSuite
-
-
-class TestLosing(LosingSuite):
-    pass

@@ -240,7 +240,7 @@ def test_client_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpx2", None)
     with pytest.raises(SettingsError, match="httpx2") as found, Client("http://127.0.0.1:1") as client:
         client.flows.list()
-    assert "pip install '.[client]'" in (found.value.hint or "")
+    assert "pip install 'holdfast-flow[client]'" in (found.value.hint or "")
 
 
 @pytest.mark.covers("SERVER-SDK-02", "SERVER-SDK-04")

@@ -192,7 +192,7 @@ def _library() -> tuple[Callable[[float, float], httpx2.AsyncClient], Any]:
     except ImportError:
         raise ModelError(
             "model endpoints need the package httpx2, which is not installed.",
-            hint="It belongs to the extra `llm`: in a clone of Holdfast, pip install '.[llm]'.",
+            hint="Install the extra `llm`: pip install 'holdfast-flow[llm]'.",
         ) from None
 
     def client(timeout: float, connect: float) -> httpx2.AsyncClient:

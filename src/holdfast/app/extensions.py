@@ -41,7 +41,7 @@ class ExtensionPoint(Generic[T]):
         if self._registered is None:
             raise InputError(
                 f"{self.feature} are not available: {self.module} registers nothing.",
-                hint=f"Reinstall holdfast; {self.module} belongs to another version of it.",
+                hint=f"Reinstall holdfast-flow; {self.module} belongs to another version of it.",
             )
         return self._registered
 
@@ -54,7 +54,7 @@ class ExtensionPoint(Generic[T]):
                 raise
             raise InputError(
                 f"{self.feature} are not available: this installation has no module {self.module}.",
-                hint="Reinstall holdfast with all of its packages.",
+                hint="Reinstall holdfast-flow with all of its packages.",
             ) from error
 
 

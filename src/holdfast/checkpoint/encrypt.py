@@ -142,7 +142,7 @@ def _aead(data_key: bytes) -> Any:
     except ImportError:
         raise SettingsError(
             "keys are given, but the library that encrypts is not installed.",
-            hint="It belongs to the extra `encryption`: in a clone of Holdfast, pip install '.[encryption]'.",
+            hint="Install the extra `encryption`: pip install 'holdfast-flow[encryption]'.",
         ) from None
     return AESGCM(data_key)
 

@@ -25,7 +25,7 @@ def library() -> Any:
     except ImportError:
         raise SettingsError(
             "the client needs the package httpx2, which is not installed.",
-            hint="It belongs to the extra `client`: in a clone of Holdfast, pip install '.[client]'.",
+            hint="Install the extra `client`: pip install 'holdfast-flow[client]'.",
         ) from None
     return httpx2
 

@@ -82,7 +82,7 @@ def _require_driver() -> None:
     except ModuleNotFoundError as error:
         raise SettingsError(
             "A store on PostgreSQL needs the driver asyncpg, which is not installed.",
-            hint="Install the extra `postgres`: pip install '.[postgres]' in a clone of Holdfast.",
+            hint="Install the extra `postgres`: pip install 'holdfast-flow[postgres]'.",
         ) from error
 
 

@@ -25,7 +25,7 @@ async def serve_mcp(
     if find_spec("mcp") is None:
         raise SettingsError(
             "`holdfast mcp` needs mcp, which is not installed.",
-            hint="Install the extra `mcp` (in a clone: pip install '.[mcp]').",
+            hint="Install the extra `mcp` (pip install 'holdfast-flow[mcp]').",
         )
     place = url or (None if store else os.environ.get("HOLDFAST_URL"))
     with start_logging("text"):

@@ -75,7 +75,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         except ModuleNotFoundError as error:
             raise SettingsError(
                 f"--metrics needs {error.name}, which is not installed.",
-                hint="Install the extra `metrics` (in a clone: pip install '.[metrics]'); "
+                hint="Install the extra `metrics` (pip install 'holdfast-flow[metrics]'); "
                 "--health needs nothing.",
             ) from error
         return metrics_of_process(self.metrics)

@@ -40,6 +40,6 @@ def _trace(hf: Holdfast) -> None:
     except ModuleNotFoundError as error:
         raise SettingsError(
             f"HOLDFAST_OTEL is set, and {error.name} is not installed.",
-            hint="Install the extra `otel` (in a clone: pip install '.[otel]'), or unset HOLDFAST_OTEL.",
+            hint="Install the extra `otel` (pip install 'holdfast-flow[otel]'), or unset HOLDFAST_OTEL.",
         ) from error
     instrument_from_environment(hf)

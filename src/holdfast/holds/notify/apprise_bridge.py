@@ -65,6 +65,6 @@ def _library() -> Any:
     except ImportError:
         raise SettingsError(
             "a channel of the kind apprise needs the package apprise, which is not installed.",
-            hint="It belongs to the extra `notify`: in a clone of Holdfast, pip install '.[notify]'.",
+            hint="Install the extra `notify`: pip install 'holdfast-flow[notify]'.",
         ) from None
     return apprise

@@ -31,7 +31,7 @@ async def speak_mcp(call: ApiCall) -> Response:
     if find_spec("mcp") is None:
         raise HttpError(
             501, "This server does not speak MCP.", code="not_installed",
-            hint="Whoever runs it installs the extra `mcp` (in a clone: pip install '.[mcp]').",
+            hint="On the server, install the extra `mcp`: pip install 'holdfast-flow[mcp]'.",
         )  # fmt: skip
     if call.who.method == "session":
         raise HttpError(

@@ -234,5 +234,5 @@ def require_libraries() -> None:
     except ImportError as error:
         raise SettingsError(
             f"signing in at a provider needs what is not installed: {error}.",
-            hint="Install the extra `oidc`: pip install '.[oidc]' in a clone.",
+            hint="Install the extra `oidc`: pip install 'holdfast-flow[oidc]'.",
         ) from error

@@ -54,6 +54,7 @@ def _content_types(method: Any) -> set[type]:
 
 
 @pytest.mark.parametrize("name", sorted(_protocol_methods()))
+@pytest.mark.covers("PLAIN-SAME-03")
 def test_a_method_of_the_store_is_in_exactly_one_table(name: str) -> None:
     places = [name in METHODS, name in PLAIN, name in _written_out()]
     assert places.count(True) == 1, (
@@ -87,6 +88,7 @@ def test_a_made_method_that_takes_rows_encrypts_them() -> None:
         assert bool(takes) == (method.argument is not None), name
 
 
+@pytest.mark.covers("PLAIN-SAME-03")
 def test_a_method_in_no_table_does_not_exist() -> None:
     inner: Any = SimpleNamespace(capabilities=Capability(0), put_secret=lambda secret: secret)
     store: Any = encryption.with_encryption(inner, FieldCipher(None))

@@ -46,6 +46,7 @@ def test_a_fault_inside_of_a_package_is_not_taken_for_its_absence(tmp_path: Any,
         ExtensionPoint("things", "faulty_extension").load()
 
 
+@pytest.mark.covers("PLAIN-CORE-01")
 def test_declaring_and_running_a_flow_loads_no_package_outside_of_the_core(tmp_path: Any) -> None:
     """`stored_dialects` is part of every `Holdfast`: it loads pipelines only for a stored pipeline."""
     program = tmp_path / "program.py"

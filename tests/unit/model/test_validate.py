@@ -178,6 +178,7 @@ def long_chain(count: int) -> GraphSpec:
     )
 
 
+@pytest.mark.covers("PLAIN-TEST-02")
 def test_validation_is_linear_in_the_nodes():
     """Ten times the nodes take about ten times the calls, far from the hundred of a quadratic rule."""
     small, large = long_chain(300), long_chain(3_000)

@@ -57,6 +57,7 @@ def pytest_configure(config):
 """
 
 
+@pytest.mark.covers("PLAIN-TEST-01")
 def test_second_try_runs_only_what_failed_when_it_belongs_to_a_group(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "conftest.py").write_text(CONFTEST)
@@ -85,6 +86,7 @@ def test_group_is_taken_off_and_a_parameter_is_not(nodeid: str, plain: str) -> N
     assert plain_id(nodeid) == plain
 
 
+@pytest.mark.covers("PLAIN-TEST-03")
 def test_children_can_be_interrupted_when_the_run_is_a_background_job() -> None:
     """`nohup make test &` starts with SIGINT ignored; a child that Ctrl-C shall end must not inherit that."""
     child = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Holdfast
+from holdfast.api.aliases import alias_of
+from holdfast.client import AsyncClient
 from tests.server.crowd import Hall, hall_of
 
 pytestmark = pytest.mark.anyio
@@ -80,6 +82,16 @@ async def test_proxy_needs_manage_and_module_needs_the_right_to_resolve(hall: Ha
                 assert answer.json()["right"] == named
             else:
                 assert answer.json()["resolution"]["authority"] == "permission"
+
+
+@pytest.mark.covers("SERVER-SEED-03")
+async def test_other_prefixes_are_in_no_description_and_in_no_client(hall: Hall) -> None:
+    paths = (await hall.ask("ada", "GET", "/openapi.json"))["paths"]
+    assert [path for path in paths if not path.startswith("/v1/")] == []
+    assert [path for path in paths if alias_of(path) is not None] == []
+    client = AsyncClient("http://x", token="x")
+    assert not hasattr(client, "scaicore")
+    assert client.checkpoints is not None
 
 
 @pytest.mark.covers("SERVER-SEED-03")

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import re
 
-_CHECKPOINTS = {
-    f"{prefix}{operation}": (group, method)
-    for prefix, group in (("", "checkpoints"), ("proxy_", "scaicore"), ("module_", "scaicore_module"))
-    for operation, method in (
-        ("list_checkpoints", "list"),
-        ("get_checkpoint", "get"),
-        ("checkpoint_history", "history"),
-        ("resolve_checkpoint", "resolve"),
-        ("cancel_checkpoint", "cancel"),
-        ("reassign_checkpoint", "reassign"),
-    )
-}
 NAMES: dict[str, tuple[str, str]] = {
-    **_CHECKPOINTS,
+    "list_checkpoints": ("checkpoints", "list"),
+    "get_checkpoint": ("checkpoints", "get"),
+    "checkpoint_history": ("checkpoints", "history"),
+    "resolve_checkpoint": ("checkpoints", "resolve"),
+    "cancel_checkpoint": ("checkpoints", "cancel"),
+    "reassign_checkpoint": ("checkpoints", "reassign"),
     "list_pending_runs": ("runs", "pending"),
     "get_run_result": ("runs", "result"),
     "give_input": ("runs", "input"),
@@ -105,8 +98,6 @@ POSITIONAL: dict[str, tuple[str, ...]] = {
     "holds.reassign": ("assignee",),
     "checkpoints.resolve": ("decision",),
     "checkpoints.reassign": ("assignee",),
-    "scaicore.resolve": ("decision",),
-    "scaicore_module.resolve": ("decision",),
 }
 """Fields that need not be given and may be without their names."""
 

@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute, Mount, Router
 from starlette.routing import Route as Place
 
 from holdfast.api import problems
+from holdfast.api.aliases import ROOT, AliasPaths, alias_in
 from holdfast.api.auth.host_guard import HostGuard
 from holdfast.api.auth.principal import Access, Principal, Right
 from holdfast.api.compression import compress
@@ -84,9 +85,9 @@ def build(
     shown = [page_route(route, _endpoint(route, hf, authenticator, settings, paces)) for route in pages]
     below = Router([RouteIndex(places)], redirect_slashes=False)
     app = Starlette(
-        routes=[RouteIndex([*shown, *places]), Mount("/api", app=below)],
+        routes=[RouteIndex([*shown, *places]), Mount(ROOT, app=below)],
         exception_handlers={HTTPException: _not_found, Exception: _internal_error},
-        middleware=_middleware(settings),
+        middleware=[*_middleware(settings), Middleware(AliasPaths, pages=RouteIndex(shown))],
         lifespan=living,
     )
     app.state.authenticator = authenticator
@@ -205,8 +206,10 @@ def require(route: Route, request: Request, principal: Principal | None) -> None
         return
     if principal is None:
         raise HttpError(401, "This needs a credential.", code="unauthenticated", hint=SIGN_IN)
-    if isinstance(route.needs, Right) and not principal.may(route.needs):
-        raise no_right(str(route.needs))
+    alias = alias_in(request.scope)
+    needs = route.needs if alias is None or alias.needs is None else alias.needs
+    if isinstance(needs, Right) and not principal.may(needs):
+        raise no_right(str(needs))
 
 
 def _request_id(request: Request) -> str:

@@ -25,7 +25,7 @@ ALWAYS = (400, 401, 403, 429, 500, 503)
 
 
 def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, Any]:
-    shown = [route for route in routes if not route.hidden]
+    shown = list(routes)
     types = [each for route in shown for each in (route.body, route.answer, route.query) if _is_json(each)]
     found, components = msgspec.json.schema_components([Problem, *types], ref_template=_REF)
     schemas = dict(zip([Problem, *types], found, strict=True))

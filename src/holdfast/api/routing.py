@@ -145,16 +145,14 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     makes: str = ""  # the path parameter of other routes that its answer's `id` fills
     keyed: bool = False  # once under one `Idempotency-Key`
     guarded: bool = False  # only over the version that `If-Match` names
-    hidden: bool = False  # another name of a route that is described already
 
 
 class Routes:
-    """The routes of one theme. `aliases`: further prefixes under which all of them answer."""
+    """The routes of one theme. Other paths of the same routes are in `api.aliases`."""
 
-    def __init__(self, tag: str, prefix: str = "/v1", aliases: tuple[str, ...] = ()) -> None:
+    def __init__(self, tag: str, prefix: str = "/v1") -> None:
         self.tag = tag
         self.prefix = prefix
-        self.aliases = aliases
         self.found: list[Route] = []
 
     def get(self, path: str, **options: Any) -> Callable[[Handler], Handler]:
@@ -185,23 +183,20 @@ class Routes:
         makes: str = "",
         keyed: bool = False,
         guarded: bool = False,
-        also: tuple[str, ...] = (),
     ) -> Callable[[Handler], Handler]:
-        """`also`: further paths that answer the same, whole ones, which the OpenAPI document leaves out.
-        `more`: statuses beside `status` that it answers with when all is well. `media`: what a file is.
+        """`more`: statuses beside `status` that it answers with when all is well. `media`: what a file is.
         `makes`: what it makes, by the name that paths have for it: the OpenAPI document links to those.
         `keyed`: the handler reads `call.key`, and does the same request under the same key only once.
         `guarded`: the handler asks `call.require_match` or a like of it before it changes anything."""
 
         def declare(handler: Handler) -> Handler:
             whole = f"{self.prefix}{path}"
-            first = _declare(method, whole, self.tag, needs, status, raises, handler)
-            first = msgspec.structs.replace(
-                first, more=more, media=media, makes=makes, keyed=keyed, guarded=guarded
+            declared = _declare(method, whole, self.tag, needs, status, raises, handler)
+            self.found.append(
+                msgspec.structs.replace(
+                    declared, more=more, media=media, makes=makes, keyed=keyed, guarded=guarded
+                )
             )
-            self.found.append(first)
-            for place in (*(f"{alias}{path}" for alias in self.aliases), *also):
-                self.found.append(msgspec.structs.replace(first, path=place, hidden=True))
             return handler
 
         return declare

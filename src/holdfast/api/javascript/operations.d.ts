@@ -237,36 +237,12 @@ export interface Operations {
   makeLink(hold: string, body: NewLink, options?: Options): Promise<LinkWire>;
   /** That you have looked at it; the first time is in the audit, and counts in the figures. */
   markSeen(hold: string, options?: Options): Promise<void>;
-  /** Withdraw it without a decision. */
-  moduleCancelCheckpoint(checkpoint: string, body?: Reason, options?: Options): Promise<HoldWire>;
-  /** Created, notification sent, resolved, and what else happened, oldest first. */
-  moduleCheckpointHistory(checkpoint: string, options?: Options): Promise<Page<EntryWire>>;
-  /** One checkpoint. */
-  moduleGetCheckpoint(checkpoint: string, options?: Options): Promise<HoldWire>;
-  /** Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints. */
-  moduleListCheckpoints(query?: ModuleListCheckpointsQuery, options?: Options): Promise<Page<HoldWire>>;
-  /** Give it to somebody else, who is told. */
-  moduleReassignCheckpoint(checkpoint: string, body?: ReassignHold, options?: Options): Promise<HoldWire>;
-  /** Decide it: `{"decision": ...}` or `{"resolution": ...}`. A breakpoint takes `continue`. */
-  moduleResolveCheckpoint(checkpoint: string, body?: HoldAnswer, options?: Options): Promise<HoldWire>;
   /** When it would fire, if it is not paused. */
   nextOfSchedule(name: string, query?: NextOfScheduleQuery, options?: Options): Promise<Instants>;
   /** It fires no more until it is resumed. */
   pauseSchedule(name: string, body?: PauseSchedule, options?: Options): Promise<ScheduleWire>;
   /** Decide it in a few seconds, unless you take it back before. */
   placeDecision(hold: string, body?: PlaceDecision, options?: Options): Promise<HoldWire>;
-  /** Withdraw it without a decision. */
-  proxyCancelCheckpoint(checkpoint: string, body?: Reason, options?: Options): Promise<HoldWire>;
-  /** Created, notification sent, resolved, and what else happened, oldest first. */
-  proxyCheckpointHistory(checkpoint: string, options?: Options): Promise<Page<EntryWire>>;
-  /** One checkpoint. */
-  proxyGetCheckpoint(checkpoint: string, options?: Options): Promise<HoldWire>;
-  /** Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints. */
-  proxyListCheckpoints(query?: ProxyListCheckpointsQuery, options?: Options): Promise<Page<HoldWire>>;
-  /** Give it to somebody else, who is told. */
-  proxyReassignCheckpoint(checkpoint: string, body?: ReassignHold, options?: Options): Promise<HoldWire>;
-  /** Decide it: `{"decision": ...}` or `{"resolution": ...}`. A breakpoint takes `continue`. */
-  proxyResolveCheckpoint(checkpoint: string, body?: HoldAnswer, options?: Options): Promise<HoldWire>;
   /** A version, for good: the same content again is no change, other content is refused. */
   publishSkill(name: string, version: string, body?: PublishSkill, options?: Options): Promise<SkillWire>;
   /** Out of office; somebody else acts for them. */
@@ -425,8 +401,6 @@ export interface Each {
   listSchedules(query?: ListSchedulesQuery, options?: Options): AsyncGenerator<ScheduleWire, void, undefined>;
   listThreadRuns(thread: string, query?: ListThreadRunsQuery, options?: Options): AsyncGenerator<RunWire, void, undefined>;
   listView(view: string, query?: ListViewQuery, options?: Options): AsyncGenerator<HoldWire, void, undefined>;
-  moduleListCheckpoints(query?: ModuleListCheckpointsQuery, options?: Options): AsyncGenerator<HoldWire, void, undefined>;
-  proxyListCheckpoints(query?: ProxyListCheckpointsQuery, options?: Options): AsyncGenerator<HoldWire, void, undefined>;
 }
 
 export interface CountHoldsQuery {
@@ -634,62 +608,8 @@ export interface ListViewsQuery {
   counts?: boolean;
 }
 
-export interface ModuleListCheckpointsQuery {
-  view?: HoldView;
-  q?: string | null;
-  status?: HoldStatus[];
-  type?: string[];
-  checkpoint_type?: string[];
-  assignee?: string[];
-  group?: string[];
-  role?: string[];
-  priority?: string[];
-  core?: string[];
-  flow?: string[];
-  execution?: string[];
-  instance_key?: string[];
-  tag?: string[];
-  text?: string | null;
-  created_from?: string | Date | null;
-  created_to?: string | Date | null;
-  expires_from?: string | Date | null;
-  expires_to?: string | Date | null;
-  resolved_by?: string[];
-  order?: HoldOrder | null;
-  /** How many at most. */
-  limit?: number;
-  cursor?: string | null;
-}
-
 export interface NextOfScheduleQuery {
   count?: number;
-}
-
-export interface ProxyListCheckpointsQuery {
-  view?: HoldView;
-  q?: string | null;
-  status?: HoldStatus[];
-  type?: string[];
-  checkpoint_type?: string[];
-  assignee?: string[];
-  group?: string[];
-  role?: string[];
-  priority?: string[];
-  core?: string[];
-  flow?: string[];
-  execution?: string[];
-  instance_key?: string[];
-  tag?: string[];
-  text?: string | null;
-  created_from?: string | Date | null;
-  created_to?: string | Date | null;
-  expires_from?: string | Date | null;
-  expires_to?: string | Date | null;
-  resolved_by?: string[];
-  order?: HoldOrder | null;
-  /** How many at most. */
-  limit?: number;
-  cursor?: string | null;
 }
 
 export interface ResumeRunQuery {

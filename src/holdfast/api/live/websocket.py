@@ -24,6 +24,7 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from holdfast.api import problems
+from holdfast.api.aliases import alias_in
 from holdfast.api.auth.principal import Principal, Right
 from holdfast.api.live.follower import StreamTimeouts, follow_run
 from holdfast.api.live.hub import Hub, hub_of
@@ -44,12 +45,7 @@ if TYPE_CHECKING:
     from holdfast.api.settings import ApiSettings
     from holdfast.app.holdfast import Holdfast
 
-PATHS: Final = (
-    "/v1/runs/{run}/stream/ws",
-    "/runs/{run}/stream/ws",
-    "/v2/runs/{run}/stream/ws",
-    "/v1/stream/ws",
-)
+PATHS: Final = ("/v1/runs/{run}/stream/ws", "/v1/stream/ws")
 PACE: Final = 20.0
 """Messages a second that one socket may send."""
 MOST_RUNS: Final = 100
@@ -62,7 +58,7 @@ def sockets(
     hf: Holdfast, authenticator: RequestAuthenticator, settings: ApiSettings, routes: Iterable[Route]
 ) -> list[WebSocketRoute]:
     """`routes`: all of them; what sockets ask is done by theirs."""
-    known = {route.name: route for route in routes if not route.hidden}
+    known = {route.name: route for route in routes}
 
     async def endpoint(socket: WebSocket) -> None:
         await Socket(socket, hf, authenticator, settings, known).serve()
@@ -88,7 +84,7 @@ class Socket:
         self._following: dict[str, asyncio.Task[None]] = {}
         self._writing = asyncio.Lock()
         self._pace = TokenBuckets(PACE, 2.0, "by one socket")
-        self._seed = not socket.scope["path"].startswith("/v1/")
+        self._seed = alias_in(socket.scope) is not None
 
     async def serve(self) -> None:
         try:

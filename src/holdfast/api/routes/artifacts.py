@@ -23,7 +23,7 @@ from holdfast.errors import (
 )
 from holdfast.runs.transfer.export import read_archive
 
-routes = Routes("runs", aliases=("", "/v2"))
+routes = Routes("runs")
 
 
 class ImportRun(msgspec.Struct, kw_only=True):

@@ -39,7 +39,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId, is_id
 from holdfast.types.status import ENDED, CheckpointStatus
 
-routes = Routes("runs", aliases=("", "/v2"))
+routes = Routes("runs")
 
 _MISSING = (RunNotFoundError,)
 

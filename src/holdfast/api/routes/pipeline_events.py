@@ -27,7 +27,7 @@ from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 from holdfast.types.status import ENDED
 
-routes = Routes("pipelines", aliases=("",))
+routes = Routes("pipelines")
 
 PARTS: Final = 1000
 """Events of a pipeline that one stored event may come to; their ids are whole numbers, as everywhere."""

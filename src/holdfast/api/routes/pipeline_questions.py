@@ -24,7 +24,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.text import clean_text
 
-routes = Routes("pipelines", aliases=("",))
+routes = Routes("pipelines")
 
 _MISSING = (RunNotFoundError,)
 

@@ -40,7 +40,7 @@ from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 from holdfast.types.status import ENDED
 
-routes = Routes("pipelines", aliases=("",))
+routes = Routes("pipelines")
 
 _MISSING = (RunNotFoundError,)
 

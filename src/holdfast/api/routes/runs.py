@@ -75,7 +75,7 @@ async def require_undecided(who: Principal, service: RunService, row: RunRow, se
             )
 
 
-routes = Routes("runs", aliases=("", "/v2"))
+routes = Routes("runs")
 
 _MISSING = (RunNotFoundError,)
 _BRANCHING = (

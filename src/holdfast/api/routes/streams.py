@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import msgspec
 from starlette.responses import Response
 
+from holdfast.api.aliases import alias_in
 from holdfast.api.auth.principal import Right
 from holdfast.api.live.follower import StreamTimeouts, follow_holds, follow_run
 from holdfast.api.live.hub import hub_of
@@ -44,7 +45,6 @@ class FollowHolds(msgspec.Struct, kw_only=True):
     raises=(RunNotFoundError,),
     more=(204,),
     media=(MEDIA,),
-    also=("/runs/{run}/stream", "/v2/runs/{run}/stream"),
 )
 async def stream_run(call: ApiCall, run: str, query: FollowRun) -> Response:
     """A run's events as server-sent events, from its stored log.
@@ -60,8 +60,7 @@ async def stream_run(call: ApiCall, run: str, query: FollowRun) -> Response:
         return Response(status_code=204)
     if call.request.method == "HEAD":
         return Response(media_type=MEDIA, headers=HEADERS)
-    own = call.route.path.startswith("/v1/")
-    names = query.names or (EventNames.own if own else EventNames.seed)
+    names = query.names or (EventNames.own if alias_in(call.request.scope) is None else EventNames.seed)
     hub = hub_of(call.hf)
     hub.require_room(call.settings.most_streams)
     source = follow_run(hub, service, row, after, stream_timeouts(call))

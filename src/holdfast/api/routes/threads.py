@@ -24,7 +24,7 @@ from holdfast.runs.text_answers import answered_under_key
 from holdfast.store.protocols import RunFilter, RunRow
 from holdfast.types.status import RunStatus
 
-routes = Routes("threads", aliases=("", "/v2"))
+routes = Routes("threads")
 
 RECENT = 50
 """Runs of a thread among which a message that comes again is looked for."""

@@ -18,8 +18,6 @@ from holdfast.client.aio.groups.notices import AsyncNotices
 from holdfast.client.aio.groups.pipelines import AsyncPipelines
 from holdfast.client.aio.groups.policies import AsyncPolicies
 from holdfast.client.aio.groups.runs import AsyncRuns
-from holdfast.client.aio.groups.scaicore import AsyncScaicore
-from holdfast.client.aio.groups.scaicore_module import AsyncScaicoreModule
 from holdfast.client.aio.groups.schedules import AsyncSchedules
 from holdfast.client.aio.groups.session import AsyncSession
 from holdfast.client.aio.groups.skills import AsyncSkills
@@ -48,8 +46,6 @@ class AsyncGroups:
         self.pipelines = AsyncPipelines(transport)
         self.policies = AsyncPolicies(transport)
         self.runs = AsyncRuns(transport)
-        self.scaicore = AsyncScaicore(transport)
-        self.scaicore_module = AsyncScaicoreModule(transport)
         self.schedules = AsyncSchedules(transport)
         self.session = AsyncSession(transport)
         self.skills = AsyncSkills(transport)

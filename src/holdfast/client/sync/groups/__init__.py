@@ -19,8 +19,6 @@ from holdfast.client.sync.groups.notices import Notices
 from holdfast.client.sync.groups.pipelines import Pipelines
 from holdfast.client.sync.groups.policies import Policies
 from holdfast.client.sync.groups.runs import Runs
-from holdfast.client.sync.groups.scaicore import Scaicore
-from holdfast.client.sync.groups.scaicore_module import ScaicoreModule
 from holdfast.client.sync.groups.schedules import Schedules
 from holdfast.client.sync.groups.session import Session
 from holdfast.client.sync.groups.skills import Skills
@@ -49,8 +47,6 @@ class Groups:
         self.pipelines = Pipelines(transport)
         self.policies = Policies(transport)
         self.runs = Runs(transport)
-        self.scaicore = Scaicore(transport)
-        self.scaicore_module = ScaicoreModule(transport)
         self.schedules = Schedules(transport)
         self.session = Session(transport)
         self.skills = Skills(transport)

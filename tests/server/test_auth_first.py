@@ -54,7 +54,7 @@ async def test_code_signs_in_once_as_an_admin(server: Server) -> None:
         answer = await client.get(where)
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         said = (await client.get("/v1/session")).json()
-        assert (said["subject"], "admin" in said["rights"]) == ("user:local", True)
+        assert (said["subject"], "admin:manage" in said["rights"]) == ("user:local", True)
     async with browser(server) as late:
         answer = await late.get(where)
         assert (answer.status_code, "holdfast_session" in late.cookies) == (401, False)
@@ -176,7 +176,11 @@ async def test_refusals_are_audited_where_they_belong(server: Server) -> None:
     (row,) = await audited(server, "access_refused", "acme")
     said = json.loads(row.data)
     assert row.actor == "user:dana"
-    assert (said["right"], said["path"], said["credential"]) == ("admin", "/v1/tokens", text.split("_")[1])
+    assert (said["right"], said["path"], said["credential"]) == (
+        "admin:manage",
+        "/v1/tokens",
+        text.split("_")[1],
+    )
     await server.json("GET", "/v1/runs", 401, headers=bearer(f"{text}x"))
     async with browser(server) as client:
         await client.get("/v1/runs")

@@ -76,7 +76,7 @@ async def test_person_signs_in_at_a_real_provider(hall: Server) -> None:
         said = (await client.get(f"{hall.serving.address}/v1/session")).json()
         assert (said["subject"], said["tenant"]) == ("user:dana@acme.example", "acme")
         assert said["groups"] == ["everybody", "platform"]
-        assert "admin" in said["rights"]
+        assert "admin:manage" in said["rights"]
         again = await client.get(back)  # the same address from the browser's history
         assert again.status_code == 401
     (row,) = await audited(hall, "signed_in", "acme")

@@ -4,6 +4,7 @@ import json
 import logging
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast import Holdfast
@@ -13,6 +14,7 @@ from holdfast.api.auth.principal import ROLES
 from holdfast.api.auth.tokens import KIND, ApiTokens
 from holdfast.cli.main import run
 from holdfast.errors import ForbiddenError
+from holdfast.types.terms import MANAGE, Actor
 from tests.server.conftest import Server, serving
 from tests.server.signing import audited, bearer, token
 from tests.services import postgres
@@ -27,6 +29,32 @@ async def test_token_says_who_asks_and_what_they_may(server: Server) -> None:
     assert (said["subject"], said["tenant"], said["method"]) == ("user:dana", "acme", "token")
     assert set(said["rights"]) == ROLES["viewer"]
     assert said["csrf"] is None
+
+
+@pytest.mark.covers("SERVER-AUTH-01", "SERVER-SEED-04")
+async def test_stored_token_with_the_older_names_of_rights_keeps_them(server: Server) -> None:
+    text = await token(server, "user:dana", rights=("holds:manage", "holds:override", "admin:manage"))
+    store = await server.hf.open()
+    (kept,) = await store.documents(SERVER, KIND)
+    older = kept.body.replace(b"holds:manage", b"scaicore:manage").replace(b"admin:manage", b"admin")
+    older = older.replace(b"holds:override", b"scaicore:checkpoint_override")
+    assert older != kept.body
+    await store.put_document(msgspec.structs.replace(kept, body=older))
+    said = await server.json("GET", "/v1/session", headers=bearer(text))
+    assert {"holds:manage", "holds:resolve", "holds:override", "admin:manage"} <= set(said["rights"])
+    assert not [right for right in said["rights"] if right.startswith("scaicore")]
+    made = await server.json(
+        "POST",
+        "/v1/tokens",
+        201,
+        headers=bearer(text),
+        json={"subject": "user:sam", "rights": ["scaicore:manage"]},
+    )
+    assert made["rights"] == ["holds:manage", "holds:read", "holds:resolve", "holds:write", "runs:read"]
+
+
+def test_actor_in_python_may_have_a_right_by_its_older_name() -> None:
+    assert Actor(id="user:ada", rights=frozenset({"scaicore:manage", "x"})).rights == {MANAGE, "x"}
 
 
 @pytest.mark.covers("SERVER-AUTH-01")
@@ -89,7 +117,7 @@ async def test_nobody_gives_more_than_they_have(server: Server) -> None:
     mine = bearer(await token(server, "user:dana", "admin"))
     more = {"subject": "user:eve", "rights": ["scaicore:checkpoint_override"]}
     said = await server.json("POST", "/v1/tokens", 403, headers=mine, json=more)
-    assert "checkpoint_override" in said["detail"]
+    assert "holds:override" in said["detail"]
     await server.json("POST", "/v1/tokens", 422, headers=mine, json={"subject": "system:expiry"})
     await server.json("POST", "/v1/tokens", 422, headers=mine, json={"subject": "user:eve", "roles": ["god"]})
     assert (await server.json("GET", "/v1/tokens", headers=mine))["items"][0]["subject"] == "user:dana"

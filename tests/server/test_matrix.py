@@ -253,9 +253,7 @@ def _sent(route: Route, ids: dict[str, str]) -> dict[str, Any]:
 @pytest.mark.covers("SERVER-AUTH-04", "SERVER-BAD-02")
 async def test_another_tenant_finds_and_changes_nothing(hall: Server) -> None:
     ids, before = await _acme(hall)
-    eve = bearer(
-        await token(hall, "user:eve", "admin", tenant="other", rights=("scaicore:checkpoint_override",))
-    )
+    eve = bearer(await token(hall, "user:eve", "admin", tenant="other", rights=("holds:override",)))
     wrong: list[str] = []
     async with httpx2.AsyncClient(base_url=hall.serving.address, timeout=20) as client:
         for route in ROUTES:

@@ -22,7 +22,7 @@ from starlette.routing import Route as Place
 from holdfast.api import problems
 from holdfast.api.aliases import ROOT, AliasPaths, alias_in
 from holdfast.api.auth.host_guard import HostGuard
-from holdfast.api.auth.principal import Access, Principal, Right
+from holdfast.api.auth.principal import DOCUMENT_NAMES, Access, Principal, Right
 from holdfast.api.compression import compress
 from holdfast.api.live.websocket import sockets
 from holdfast.api.openapi import document
@@ -207,9 +207,11 @@ def require(route: Route, request: Request, principal: Principal | None) -> None
     if principal is None:
         raise HttpError(401, "This needs a credential.", code="unauthenticated", hint=SIGN_IN)
     alias = alias_in(request.scope)
-    needs = route.needs if alias is None or alias.needs is None else alias.needs
-    if isinstance(needs, Right) and not principal.may(needs):
-        raise no_right(str(needs))
+    if alias is not None and alias.needs is not None:
+        if not principal.may(alias.needs):
+            raise no_right(DOCUMENT_NAMES[alias.needs])
+    elif isinstance(route.needs, Right) and not principal.may(route.needs):
+        raise no_right(str(route.needs))
 
 
 def _request_id(request: Request) -> str:

@@ -705,17 +705,17 @@ class Replayed(Model, kw_only=True):
 
 
 Right = Literal[
-    "admin",
+    "admin:manage",
     "audit:read",
     "flows:read",
     "flows:write",
+    "holds:manage",
+    "holds:override",
     "holds:read",
+    "holds:resolve",
     "holds:write",
     "runs:read",
     "runs:write",
-    "scaicore:checkpoint_override",
-    "scaicore:checkpoint_resolve",
-    "scaicore:manage",
     "schedules:read",
     "schedules:write",
 ]

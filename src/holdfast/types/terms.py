@@ -8,10 +8,24 @@ import msgspec
 
 from holdfast.types.ids import DEFAULT_TENANT
 
-# The rights of a credential. The first two are named by the seeds; `manage` implies `resolve`.
-RESOLVE = "scaicore:checkpoint_resolve"
-MANAGE = "scaicore:manage"
-OVERRIDE = "scaicore:checkpoint_override"
+# The rights of a credential over holds; `manage` implies `resolve`.
+RESOLVE = "holds:resolve"
+MANAGE = "holds:manage"
+OVERRIDE = "holds:override"
+
+RIGHT_ALIASES = {
+    "scaicore:checkpoint_resolve": RESOLVE,
+    "scaicore:manage": MANAGE,
+    "scaicore:checkpoint_override": OVERRIDE,
+    "admin": "admin:manage",
+}
+"""Older names of rights, which stored credentials, settings and callers may still use."""
+
+
+def right_name(name: str) -> str:
+    """The name that a right has now."""
+    return RIGHT_ALIASES.get(name, name)
+
 
 ASSIGNEE_TYPES = ("user", "group", "role", "delegated_user", "unrouted")
 PRIORITIES = ("low", "normal", "high", "critical")
@@ -40,6 +54,11 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     channel: str = "api"  # inbox, api, cli, link, mail, slack, teams, queue, system
     auth_method: str = "local"
     on_behalf_of: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.rights.isdisjoint(RIGHT_ALIASES):
+            # Every check compares names, so an older name is replaced once, here.
+            msgspec.structs.force_setattr(self, "rights", frozenset(map(right_name, self.rights)))
 
     @property
     def is_service(self) -> bool:

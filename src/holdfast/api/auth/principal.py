@@ -6,11 +6,14 @@ from enum import StrEnum
 
 import msgspec
 
-from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Actor
+from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, RIGHT_ALIASES, Actor
 
 
 class Right(StrEnum):
-    """What a credential may do. A route names the one that it needs; `holds.permitting` asks further."""
+    """What a credential may do. A route names the one that it needs; `holds.permissions.check` asks further.
+
+    Older names (`scaicore:manage`) are read as the ones that replaced them, so that stored tokens keep
+    their rights."""
 
     runs_read = "runs:read"
     runs_write = "runs:write"
@@ -24,7 +27,16 @@ class Right(StrEnum):
     schedules_read = "schedules:read"
     schedules_write = "schedules:write"
     audit_read = "audit:read"
-    admin = "admin"
+    admin = "admin:manage"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Right | None:
+        replaced = RIGHT_ALIASES.get(value) if isinstance(value, str) else None
+        return None if replaced is None else cls(replaced)
+
+
+DOCUMENT_NAMES = {Right.resolve: "scaicore:checkpoint_resolve", Right.manage: "scaicore:manage"}
+"""What the documents call the rights that their own paths require."""
 
 
 class Access(StrEnum):

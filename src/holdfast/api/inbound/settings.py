@@ -12,7 +12,7 @@ address, and a tenant: what comes in never says itself whose it is.
     kind = "webhook"                                # POST /v1/inbound/webhooks/erp
     secrets = ["${ERP_WEBHOOK_SECRET}"]
     actor = "service:erp"
-    rights = ["scaicore:checkpoint_resolve"]
+    rights = ["holds:resolve"]
 
     [[way]]
     name = "mail"
@@ -39,7 +39,7 @@ from holdfast.holds.notify.webhook import secret_of
 from holdfast.holds.permissions.assignees import looks_like_email, parse_assignee
 from holdfast.types.ids import DEFAULT_TENANT
 from holdfast.types.redaction import redactor
-from holdfast.types.terms import MANAGE, RESOLVE
+from holdfast.types.terms import MANAGE, RESOLVE, right_name
 
 VARIABLE: Final = "HOLDFAST_INBOUND"
 SHORTEST: Final = 16
@@ -155,6 +155,6 @@ def _check_people(way: SlackSource, where: str) -> None:
 def _check_actor(way: WebhookSource, where: str) -> None:
     if not way.actor.startswith(("service:", "user:")) or way.actor.endswith(":"):
         raise SettingsError(f"{where}: actor {way.actor!r} names nobody.", hint="Write service:NAME.")
-    wrong = [right for right in way.rights if right not in RIGHTS]
+    wrong = [right for right in way.rights if right_name(right) not in RIGHTS]
     if wrong:
         raise SettingsError(f"{where}: rights has {wrong[0]!r}.", hint=f"There are {', '.join(RIGHTS)}.")

@@ -1576,8 +1576,13 @@ export interface ResumeRun {
   accept_loss?: boolean;
 }
 
-/** What a credential may do. A route names the one that it needs; `holds.permitting` asks further. */
-export type Right = "admin" | "audit:read" | "flows:read" | "flows:write" | "holds:read" | "holds:write" | "runs:read" | "runs:write" | "scaicore:checkpoint_override" | "scaicore:checkpoint_resolve" | "scaicore:manage" | "schedules:read" | "schedules:write";
+/**
+ * What a credential may do. A route names the one that it needs; `holds.permissions.check` asks further.
+ *
+ * Older names (`scaicore:manage`) are read as the ones that replaced them, so that stored tokens keep
+ * their rights.
+ */
+export type Right = "admin:manage" | "audit:read" | "flows:read" | "flows:write" | "holds:manage" | "holds:override" | "holds:read" | "holds:resolve" | "holds:write" | "runs:read" | "runs:write" | "schedules:read" | "schedules:write";
 
 export interface RunDetail {
   id: string;

@@ -28,7 +28,7 @@ Tenant = Annotated[str, typer.Option(help="Whose runs and holds it is for")]
 @tokens.command(
     epilog="Examples:  holdfast tokens create user:dana@acme.com --role operator"
     "   ·   holdfast tokens create service:reports --right runs:read --right audit:read --expires 30d"
-    "   ·   holdfast tokens create user:root --role admin --right scaicore:checkpoint_override"
+    "   ·   holdfast tokens create user:root --role admin --right holds:override"
 )
 def create(
     subject: Annotated[

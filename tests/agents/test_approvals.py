@@ -248,7 +248,7 @@ async def test_a_timeout_does_not_run_while_several_approvals_are_open(place: Pl
     opened: list[str] = []
     async for event in flow.stream({"prompt": "Go"}, on=hf):
         if event.type == "hold.opened":
-            opened.append(event.data["checkpoint_id"])
+            opened.append(event.data["hold_id"])
         if event.type == "hold.opened" and len(opened) == 2:
             for hold in opened:
                 await (await hf.service()).answer(hold, "approve")

@@ -152,7 +152,7 @@ async def test_the_waiting_checkpoint_has_the_id_of_its_hold_and_is_written_befo
     result = await flow.run(on=hf)
     (opened,) = await told(hf, result, "hold.opened")
     (hold,) = result.holds
-    assert opened.data["checkpoint_id"] == hold.id
+    assert opened.data["hold_id"] == hold.id
     created = [e for e in await told(hf, result, "checkpoint.created") if e.data["checkpoint_id"] == hold.id]
     assert [e.data["status"] for e in created] == ["pending_input"]
     (record,) = [r for r in await (await hf.open()).read(result.run_id) if r.kind == Kind.asked]

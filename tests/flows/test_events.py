@@ -53,7 +53,7 @@ async def test_pause_is_told_once_when_it_is_looked_at_often(hf: Holdfast) -> No
         assert (await flow.resume(result.run_id, on=hf)).waiting
     events = await told(hf, result.run_id)
     (opened,) = [e for e in events if e.type == "hold.opened"]
-    assert opened.data["checkpoint_id"] == result.holds[0].id
+    assert opened.data["hold_id"] == result.holds[0].id
     assert opened.data["prompt"] == "Refund 250 to c-9?"
 
 

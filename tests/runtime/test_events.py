@@ -74,7 +74,7 @@ async def test_a_resume_is_announced_before_anything_else(place: Place) -> None:
 
     first = (await told(hf, waiting))[before]
     assert first.type == "run.resumed"
-    assert first.data["checkpoint_id"] == waiting.holds[0].id
+    assert first.data["hold_id"] == waiting.holds[0].id
     assert first.data["skipped_nodes"] == ["before"]
     assert "run.resumed" not in (await kinds(hf, waiting))[:before]
 
@@ -109,7 +109,7 @@ async def test_an_open_question_is_told_again_and_otherwise_equal_when_its_run_i
     (opened,) = await told(hf, waiting, "hold.opened")
     (repeated,) = await told(hf, waiting, "hold.asked_again")
     assert (opened.data["entity_id"], opened.data["prompt"]) == ("gate", "Pay 3?")
-    assert opened.data["checkpoint_id"] == waiting.holds[0].id
+    assert opened.data["hold_id"] == waiting.holds[0].id
     assert opened.data["is_resumed"] is False
     assert repeated.data == {**opened.data, "is_resumed": True}
 

@@ -319,7 +319,7 @@ async def test_who_resumes_is_asked_again_when_the_wait_is_hot_or_cold(place: Pl
         await until(lambda: _told(hf, row.id, "hold.asked_again"))
         assert (await kinds(hf, row.id))[before:] == ["run.resumed", "hold.asked_again"]
         (again,) = await told(hf, row.id, "hold.asked_again")
-        assert (again.data["is_resumed"], again.data["checkpoint_id"]) == (True, waiting.checkpoint)
+        assert (again.data["is_resumed"], again.data["hold_id"]) == (True, waiting.checkpoint)
         await until(lambda: has_status(service, row.id, "pending_input"))
         await service.answer(waiting.checkpoint, "approve")
         await until(lambda: has_status(service, row.id, "completed"))

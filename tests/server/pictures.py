@@ -38,7 +38,7 @@ def main(folder: Path) -> int:
 
 def take(tab: Tab, server: serving.DemoServer, folder: Path) -> None:
     runs = {run["flow"]: run["id"] for run in server.api("GET", "/v1/runs")["items"]}
-    holds = {hold["flow_name"]: hold["id"] for hold in server.api("GET", "/v1/holds?view=all")["items"]}
+    holds = {hold["flow"]: hold["id"] for hold in server.api("GET", "/v1/holds?view=all")["items"]}
     address = server.told["address"]
     tab.look(width=1000, height=700)
     tab.open(server.told["sign_in"])

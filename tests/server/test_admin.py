@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 async def test_whoever_looks_after_it_sees_workers_figures_and_the_store(shop: Server) -> None:
     workers = (await shop.json("GET", "/v1/workers"))["items"]
     assert [(each["alive"], each["flows"]) for each in workers] == [(True, ["both", "refund"])]
-    body = {"workflow_uri": "refund", "input": {"order": "A", "amount": 1}, "wait": 20}
+    body = {"flow": "refund", "input": {"order": "A", "amount": 1}, "wait": 20}
     await shop.json("POST", "/v1/runs", 201, json=body)
     figures = await shop.json("GET", "/v1/figures")
     assert figures["pending_holds"] == 1
@@ -41,7 +41,7 @@ async def test_limit_is_set_and_cleared(shop: Server) -> None:
 @pytest.mark.covers("SERVER-API-11")
 async def test_dead_letters_are_listed_and_a_living_run_is_none(shop: Server) -> None:
     assert (await shop.json("GET", "/v1/dead"))["items"] == []
-    body = {"workflow_uri": "refund", "input": {"order": "A", "amount": 1}, "wait": 20}
+    body = {"flow": "refund", "input": {"order": "A", "amount": 1}, "wait": 20}
     run = (await shop.json("POST", "/v1/runs", 201, json=body))["id"]
     assert (await shop.json("GET", f"/v1/dead/{run}"))["deaths"] == []
     for act in ("retry", "discard"):

@@ -72,20 +72,20 @@ async def test_files_are_loaded_only_from_folders_that_the_operator_allows(tmp_p
     (root / "link.py").symlink_to(tmp_path / "outside.py")
     store = f"sqlite:{tmp_path / 's.db'}"
     async with Holdfast(store) as hf, serving(hf) as closed:
-        body = {"workflow_uri": "small_of_server.py"}
+        body = {"flow": "small_of_server.py"}
         assert (await closed.json("POST", "/v1/runs", 403, json=body))["code"] == "forbidden"
         assert (await closed.json("POST", "/v1/flows", 403, json=body))["code"] == "forbidden"
     async with Holdfast(store) as hf, serving(hf, ApiSettings(roots=(root,))) as server:
         made = await server.json("POST", "/v1/runs", 201, json=body)
         assert made["flow"] == "small"
-        broken = {"workflow_uri": "broken_of_server.py"}
+        broken = {"flow": "broken_of_server.py"}
         told = (await server.json("POST", "/v1/flows/validate", 422, json=broken))["detail"]
         assert "KeyError: 'mend me'" in told
         assert str(tmp_path) not in told
         (root / "small.dot").write_text("digraph {}")
-        await server.json("POST", "/v1/runs", 422, json={"workflow_uri": "small.dot"})
+        await server.json("POST", "/v1/runs", 422, json={"flow": "small.dot"})
         for outside in ("../outside.py", "link.py", str(tmp_path / "outside.py"), "/etc/passwd", "none.py"):
-            problem = await server.json("POST", "/v1/runs", 404, json={"workflow_uri": outside})
+            problem = await server.json("POST", "/v1/runs", 404, json={"flow": outside})
             assert problem["code"] == "flow_not_found"
 
 
@@ -97,7 +97,7 @@ async def test_server_without_the_code_starts_runs_that_workers_have_run_before(
     async with Holdfast(store) as hf:
         done = await greeting.run({"name": "you"}, on=hf)
     async with Holdfast(store) as hf, serving(hf) as server:
-        body = {"workflow_uri": "greeting", "input": {"name": "me"}}
+        body = {"flow": "greeting", "input": {"name": "me"}}
         run = await server.json("POST", "/v1/runs", 201, json=body)
         assert run["version"] == (await server.json("GET", f"/v1/runs/{done.run_id}"))["version"]
     async with Holdfast(store) as hf:

@@ -150,8 +150,8 @@ async def test_lists_have_what_one_may_see_in_pages_that_hang_together(hall: Hal
     assert await found("ada", priority=["low", "critical"]) == {mine[0], mine[1]}
     assert await found("ada", text="quarter") == {theirs}
     assert await found("ada", q="priority>=high") == {mine[1]}
-    assert await found("dana", assignee="me", checkpoint_type="approval") == {*mine}
-    assert await found("ada", core="flow:refund") == everything
+    assert await found("dana", assignee="me", type="approval") == {*mine}
+    assert await found("ada", flow="refund") == everything
     assert await found("ada", created_from=at(hours=1)) == set()
     assert await found("ada", created_to=at(hours=1), status="pending") == everything
     assert await found("eve") == set()

@@ -41,7 +41,7 @@ SOCKET = """
 (async () => {
   const { Holdfast } = await import(%(module)s);
   const client = new Holdfast(%(options)s);
-  const run = await client.createRun({ workflow_uri: "asking", input: {} });
+  const run = await client.createRun({ flow: "asking", input: {} });
   const socket = client.socket();
   const seen = [];
   for await (const { id, type } of socket.follow(run.id)) {

@@ -146,15 +146,27 @@ async def test_old_paths_answer_like_ours(server: Server, greeting: Flow) -> Non
         assert same == points, prefix
 
 
+@pytest.mark.covers("R-66-http")
+async def test_run_is_started_by_the_name_of_the_document_under_every_prefix(
+    server: Server, greeting: Flow
+) -> None:
+    server.hf.register(greeting.program())
+    for prefix in ("", "/v1", "/v2", "/api", "/api/v1", "/api/v2"):
+        for name in ("workflow_uri", "flow"):
+            body = {name: greeting.name, "input": {"name": "you"}}
+            run = await server.json("POST", f"{prefix}/runs", 201, json=body)
+            assert run["flow"] == greeting.name
+
+
 MALFORMED = [
     (b"{", 400, "not_json"),
     (b"\xff\xfe", 400, "not_json"),
     (b"[]", 422, "invalid_input"),
     (b'"x"', 422, "invalid_input"),
-    (b'{"workflow_uri": 3}', 422, "invalid_input"),
-    (b'{"workflow_uri": "a", "priority": 1e999}', 422, "invalid_input"),
-    (b'{"workflow_uri": "' + b"x" * 300 + b'"}', 422, "invalid_input"),
-    (b'{"workflow_uri": "a", "input": ' + b"[" * 5000 + b"]" * 5000 + b"}", 422, "invalid_input"),
+    (b'{"flow": 3}', 422, "invalid_input"),
+    (b'{"flow": "a", "priority": 1e999}', 422, "invalid_input"),
+    (b'{"flow": "' + b"x" * 300 + b'"}', 422, "invalid_input"),
+    (b'{"flow": "a", "input": ' + b"[" * 5000 + b"]" * 5000 + b"}", 422, "invalid_input"),
 ]
 
 

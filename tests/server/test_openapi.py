@@ -70,11 +70,11 @@ async def test_every_route_is_described_once(described: Described) -> None:
 @pytest.mark.covers("SERVER-API-12", "SERVER-BAD-01")
 async def test_answers_about_runs_fit_their_schemas(described: Described) -> None:
     send = described.send
-    body = {"workflow_uri": "refund", "input": ORDER, "thread": "t", "wait": 20}
+    body = {"flow": "refund", "input": ORDER, "thread": "t", "wait": 20}
     run = await send("POST", "/v1/runs", 201, json=body)
     of = {"run": run["id"], "thread": "t", "checkpoint": "latest", "name": "receipt.txt"}
-    await send("POST", "/v1/runs", 404, json={"workflow_uri": "nothing"})
-    await send("POST", "/v1/runs", 422, json={"workflow_uri": "refund", "input": {"amount": "x"}})
+    await send("POST", "/v1/runs", 404, json={"flow": "nothing"})
+    await send("POST", "/v1/runs", 422, json={"flow": "refund", "input": {"amount": "x"}})
     await send("POST", "/v1/runs/{run}/input", 422, fills=of, json={"content": "perhaps"})
     await send("GET", "/v1/runs/pending", 200)
     await send("POST", "/v1/runs/{run}/fork", 201, fills=of, json={"seq": 1})
@@ -103,7 +103,7 @@ async def test_answers_about_runs_fit_their_schemas(described: Described) -> Non
 @pytest.mark.covers("SERVER-API-12")
 async def test_answers_about_the_rest_fit_their_schemas(described: Described) -> None:
     send = described.send
-    body = {"workflow_uri": "refund", "input": ORDER, "wait": 20}
+    body = {"flow": "refund", "input": ORDER, "wait": 20}
     run = await send("POST", "/v1/runs", 201, json=body)
     of = {"flow": "refund", "version": "latest", "name": "flow:refund", "run": run["id"]}
     await send("GET", "/v1/flows", 200)

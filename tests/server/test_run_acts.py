@@ -16,7 +16,7 @@ ORDER = {"order": "A1", "amount": 7}
 
 async def asked(shop: Server, **more: Any) -> dict[str, Any]:
     """A run that waits for its approval."""
-    body = {"workflow_uri": "refund", "input": ORDER, "wait": 20, **more}
+    body = {"flow": "refund", "input": ORDER, "wait": 20, **more}
     run = await shop.json("POST", "/v1/runs", 201, json=body)
     assert run["status"] == "pending_input", run
     return run
@@ -28,13 +28,15 @@ async def ended(shop: Server, run: str) -> dict[str, Any]:
 
 @pytest.mark.covers("SERVER-API-03", "SERVER-SEED-05", "R-67-http", "R-67")
 async def test_run_is_created_where_its_location_says(shop: Server) -> None:
-    answer = await shop.client.post("/v1/runs", json={"workflow_uri": "refund", "input": ORDER})
+    answer = await shop.client.post("/v1/runs", json={"flow": "refund", "input": ORDER})
     assert answer.status_code == 201, answer.text
     made = answer.json()
     assert answer.headers["location"] == f"/v1/runs/{made['id']}"
     shown = await shop.json("GET", answer.headers["location"])
     assert (shown["flow"], shown["started_by"]) == ("refund", "user:local")
-    again = await shop.client.post("/v1/runs", json={"workflow_uri": made["workflow_uri"], "input": ORDER})
+    again = await shop.client.post(
+        "/v1/runs", json={"flow": f"{made['flow']}@{made['version']}", "input": ORDER}
+    )
     assert again.status_code == 201
     assert again.json()["version"] == made["version"]
 
@@ -42,7 +44,7 @@ async def test_run_is_created_where_its_location_says(shop: Server) -> None:
 @pytest.mark.covers("SERVER-API-03")
 async def test_same_key_gives_the_same_run_and_another_input_is_refused(shop: Server) -> None:
     headers = {"Idempotency-Key": "order-1"}
-    body = {"workflow_uri": "refund", "input": ORDER}
+    body = {"flow": "refund", "input": ORDER}
     first = await shop.json("POST", "/v1/runs", 201, json=body, headers=headers)
     again = await shop.json("POST", "/v1/runs", 200, json=body, headers=headers)
     in_body = await shop.json("POST", "/v1/runs", 200, json={**body, "idempotency_key": "order-1"})
@@ -53,13 +55,13 @@ async def test_same_key_gives_the_same_run_and_another_input_is_refused(shop: Se
 
 
 REFUSED: list[tuple[dict[str, Any], int, str]] = [
-    ({"workflow_uri": "nothing"}, 404, "flow_not_found"),
-    ({"workflow_uri": "refund@nothing"}, 404, "flow_not_found"),
-    ({"workflow_uri": "../etc/passwd"}, 403, "forbidden"),
-    ({"workflow_uri": "refund", "input": {"amount": "many"}}, 422, "state_mismatch"),
-    ({"workflow_uri": "refund", "input": []}, 422, "invalid_input"),
-    ({"workflow_uri": "refund", "colour": 1}, 422, "invalid_input"),
-    ({"workflow_uri": "refund", "thread": "a\0b"}, 422, "invalid_input"),
+    ({"flow": "nothing"}, 404, "flow_not_found"),
+    ({"flow": "refund@nothing"}, 404, "flow_not_found"),
+    ({"flow": "../etc/passwd"}, 403, "forbidden"),
+    ({"flow": "refund", "input": {"amount": "many"}}, 422, "state_mismatch"),
+    ({"flow": "refund", "input": []}, 422, "invalid_input"),
+    ({"flow": "refund", "colour": 1}, 422, "invalid_input"),
+    ({"flow": "refund", "thread": "a\0b"}, 422, "invalid_input"),
     ({}, 422, "invalid_input"),
 ]
 

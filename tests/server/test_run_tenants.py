@@ -16,7 +16,7 @@ from tests.services import postgres
 pytestmark = pytest.mark.anyio
 
 SCHEMA = "server_runs"
-BODY = {"workflow_uri": "refund", "input": {"order": "A1", "amount": 7}, "wait": 20}
+BODY = {"flow": "refund", "input": {"order": "A1", "amount": 7}, "wait": 20}
 
 
 @pytest.fixture

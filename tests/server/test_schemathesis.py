@@ -41,7 +41,7 @@ async def shop_on(address: str) -> AsyncIterator[Server]:
 
 async def fuzz(server: Server, folder: Path, *options: str) -> str:
     """What it prints at the end, having found nothing."""
-    body = {"workflow_uri": "refund", "input": {"order": "A1", "amount": 7}, "wait": 20}
+    body = {"flow": "refund", "input": {"order": "A1", "amount": 7}, "wait": 20}
     run = await server.json("POST", "/v1/runs", 201, json=body)
     asked = run["metadata"]["checkpoint_id"]
     known = {"run": run["id"], "hold": asked, "checkpoint": asked, "flow": "refund", "version": "latest"}

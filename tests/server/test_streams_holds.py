@@ -33,7 +33,7 @@ def followed(
 
 
 def told(sent: list[Sent]) -> list[tuple[str, str]]:
-    return [(each.type, each.data["checkpoint_id"]) for each in sent]
+    return [(each.type, each.data["hold_id"]) for each in sent]
 
 
 @pytest.mark.covers("LI-4")

@@ -50,7 +50,7 @@ class Shop:
             pass
 
     async def started(self, thread: str = "t-1") -> str:
-        body = {"workflow_uri": "refund", "input": {"order": "o\0-1", "amount": 30}, "thread": thread}
+        body = {"flow": "refund", "input": {"order": "o\0-1", "amount": 30}, "thread": thread}
         return str((await self.server.json("POST", "/v1/runs", 201, json=body))["id"])
 
     async def waits(self, run: str) -> str:

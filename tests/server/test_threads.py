@@ -6,7 +6,7 @@ from tests.server.conftest import Server
 
 pytestmark = pytest.mark.anyio
 
-START = {"workflow_uri": "refund", "input": {"order": "A1", "amount": 7}, "wait": 20}
+START = {"flow": "refund", "input": {"order": "A1", "amount": 7}, "wait": 20}
 
 
 @pytest.mark.covers("SERVER-API-06", "R-8")

@@ -90,7 +90,7 @@ NAMES: dict[str, tuple[str, str]] = {
     "answer_question": ("pipelines", "answer"),
 }
 POSITIONAL: dict[str, tuple[str, ...]] = {
-    "runs.create": ("workflow_uri", "input"),
+    "runs.create": ("flow", "input"),
     "threads.say": ("content",),
     "holds.resolve": ("decision",),
     "holds.vote": ("decision",),

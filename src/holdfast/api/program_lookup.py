@@ -1,4 +1,4 @@
-"""What `workflow_uri` names: a flow that is loaded here, one that the store knows, or a file that the
+"""What the `flow` of a request names: a flow that is loaded here, one in the store, or a file that the
 operator allows (R-67)."""
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _allowed(roots: tuple[Path, ...], place: str) -> Path:
     whether it is, is told to nobody."""
     if not roots:
         raise ForbiddenError(
-            "this server starts no flows from files.",
+            "Starting flows from files is disabled on this server.",
             hint="Name a flow that it has (GET /v1/flows); an operator may allow a folder.",
         )
     for root in roots:

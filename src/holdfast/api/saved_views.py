@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.api.schemas.hold_query import Filters
+from holdfast.api.schemas.hold_query import Filters, OldFilters
 from holdfast.errors import DocumentChangedError, ForbiddenError, InputError, NotFoundError
 from holdfast.holds.permissions.assignees import same_person
 from holdfast.store.protocols import Documents
@@ -85,8 +85,17 @@ class SavedViews:
         return _stored_view(kept)
 
 
+class _OldView(SavedView, frozen=True, kw_only=True, omit_defaults=True):
+    filters: OldFilters
+
+
 def _stored_view(document: Document) -> StoredView:
-    return StoredView(document.name, document.revision, msgspec.json.decode(document.body, type=SavedView))
+    kept = msgspec.json.decode(document.body, type=_OldView)
+    filters = kept.filters.native()
+    view = SavedView(
+        title=kept.title, owner=kept.owner, filters=filters, order=kept.order, shared=kept.shared
+    )
+    return StoredView(document.name, document.revision, view)
 
 
 def _may_see(actor: Actor, view: SavedView) -> bool:

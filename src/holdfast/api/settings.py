@@ -22,7 +22,7 @@ class ApiSettings(msgspec.Struct, kw_only=True):
     hosts: tuple[str, ...] = ()
     """names that it answers to; none: any"""
     roots: tuple[Path, ...] = ()
-    """folders whose files may be named as a workflow (`workflow_uri`); they are loaded, which runs them"""
+    """folders whose files may be named as a flow; they are loaded, which runs them"""
     allow_code: bool = False
     """pipelines that are handed in may bring commands, and files out of the first of `roots`"""
     pace: float = 1000.0

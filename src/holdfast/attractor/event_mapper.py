@@ -206,12 +206,12 @@ class EventMapper:
 
     # ------------------------------------------------------------------ people
     def asked(self, event: Event) -> Iterator[PipelineEvent]:
-        hold = str(event.data.get("checkpoint_id", ""))
+        hold = str(event.data.get("hold_id", ""))
         question = self._asked[hold] = _Question(str(event.data.get("prompt", "")), event.node, event.at)
         yield InterviewStarted(**_at(event), question=question.text, stage=question.stage, hold=hold)
 
     def answered(self, event: Event) -> Iterator[PipelineEvent]:
-        hold = str(event.data.get("hold", ""))
+        hold = str(event.data.get("hold_id", ""))
         question = self._asked.pop(hold, None)
         if question is not None:
             yield InterviewCompleted(
@@ -224,7 +224,7 @@ class EventMapper:
             )
 
     def expired(self, event: Event) -> Iterator[PipelineEvent]:
-        hold = str(event.data.get("hold", ""))
+        hold = str(event.data.get("hold_id", ""))
         question = self._asked.pop(hold, None)
         if question is not None:
             took = _seconds(event.at - question.since)

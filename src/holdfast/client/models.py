@@ -104,6 +104,64 @@ class BulkItem(Model, kw_only=True):
     version: int | None = None
 
 
+class Checkpoint(Model, kw_only=True):
+    """A hold under the names of the documents, on the paths that they name. `core_id`: its deployment, or
+    `flow:NAME` where it was started without one."""
+
+    id: str
+    block_index: int
+    instance_key: str | None
+    prompt: str
+    options: list[Option] | None
+    assignee_type: str
+    assignee_resolved: Assignee
+    context: Any
+    schema: Any
+    priority: str
+    tags: list[str]
+    status: str
+    expires_at: str | None
+    expiry_action: str | None
+    escalation_target: str | None
+    notification_sent: bool
+    reminder_count: int
+    reminder_interval_m: int | None
+    resolution: dict[str, Any] | None
+    resolved_by: str | None
+    resolved_at: str | None
+    created_at: str
+    updated_at: str
+    version: int
+    assignment_epoch: int
+    last_notified_at: str | None
+    claimed_by: str | None
+    claim_until: str | None
+    resumed_at: str | None
+    request_hash: str
+    escalation_count: int
+    original_timeout_s: float | None
+    cancelled_by: str | None
+    cancelled_at: str | None
+    cancel_reason: str | None
+    placed_by: str | None
+    placed_until: str | None
+    paused_at: str | None
+    started_by: str | None
+    terms: dict[str, Any]
+    title: str = ""
+    why: str = ""
+    due: str = ""
+    idempotent_replay: bool | None = None
+    core_id: str
+    tenant_id: str
+    execution_id: str
+    flow_name: str
+    node_id: str
+    checkpoint_type: str
+    assignee_raw: str | None
+    hitl_message_id: str | None
+
+
 class CheckpointDetail(Model, kw_only=True):
     """The whole picture. What is declared secret is hidden."""
 
@@ -174,7 +232,7 @@ class DeadNotice(Model, kw_only=True):
     id: int
     at: str | None
     topic: str
-    checkpoint_id: str | None
+    hold_id: str | None
     attempts: int
     error: str | None
 
@@ -269,13 +327,25 @@ class Entry(Model, kw_only=True):
     data: dict[str, Any]
 
 
+class Event(Model, kw_only=True):
+    """`number` grows by one with each event of a run; it is the id of the stream's event."""
+
+    run: str
+    number: int
+    at: str | None
+    type: str
+    node: str
+    scope: str
+    data: dict[str, Any]
+
+
 EventNames = Literal["own", "seed"]
 
 
 class EventPage(Model, kw_only=True):
     """`last`: the number to go on after. `ended`: nothing more will come."""
 
-    items: list[StoredEvent]
+    items: list[Event]
     last: int
     ended: bool
 
@@ -310,14 +380,13 @@ class Filters(Model, kw_only=True):
     q: str | None = None
     status: list[str] = []
     type: list[str] = []
-    checkpoint_type: list[str] = []
     assignee: list[str] = []
     group: list[str] = []
     role: list[str] = []
     priority: list[str] = []
-    core: list[str] = []
+    deployment: list[str] = []
     flow: list[str] = []
-    execution: list[str] = []
+    run: list[str] = []
     instance_key: list[str] = []
     tag: list[str] = []
     text: str | None = None
@@ -392,20 +461,14 @@ class FlowVersion(Model, kw_only=True):
 
 
 class Hold(Model, kw_only=True):
-    """A hold. `title`, `why` and `due` are in words; `version` is its ETag."""
+    """A hold. `assignee`: as the flow names it; `assignee_resolved`: who that is. `title`, `why` and `due`
+    are in words; `version` is its ETag."""
 
     id: str
-    core_id: str
-    tenant_id: str
-    execution_id: str
-    flow_name: str
     block_index: int
-    node_id: str
     instance_key: str | None
-    checkpoint_type: str
     prompt: str
     options: list[Option] | None
-    assignee_raw: str | None
     assignee_type: str
     assignee_resolved: Assignee
     context: Any
@@ -433,7 +496,6 @@ class Hold(Model, kw_only=True):
     request_hash: str
     escalation_count: int
     original_timeout_s: float | None
-    hitl_message_id: str | None
     cancelled_by: str | None
     cancelled_at: str | None
     cancel_reason: str | None
@@ -446,6 +508,14 @@ class Hold(Model, kw_only=True):
     why: str = ""
     due: str = ""
     idempotent_replay: bool | None = None
+    run: str
+    flow: str
+    node: str
+    tenant: str
+    deployment: str | None
+    type: str
+    assignee: str | None
+    message_id: str | None
 
 
 class HoldMetrics(Model, kw_only=True):
@@ -607,10 +677,10 @@ class Option(Model, kw_only=True):
 class Pending(Model, kw_only=True):
     """A run that waits for a person, and what it asks."""
 
-    run_id: str
+    run: str
     flow: str
     thread: str | None
-    checkpoint_id: str
+    hold_id: str
     node: str
     prompt: str
     assignee: str | None
@@ -727,7 +797,6 @@ class Run(Model, kw_only=True):
     id: str
     flow: str
     version: str
-    workflow_uri: str
     status: str
     lane: str
     priority: int
@@ -753,7 +822,6 @@ class RunDetail(Model, kw_only=True):
     id: str
     flow: str
     version: str
-    workflow_uri: str
     status: str
     lane: str
     priority: int
@@ -936,23 +1004,11 @@ class Status(Model, kw_only=True):
     flows: dict[str, str]
 
 
-class StoredEvent(Model, kw_only=True):
-    """An event of the stored log; `number` grows by one."""
-
-    run_id: str
-    number: int
-    at: str
-    type: str
-    node: str
-    scope: str
-    data: dict[str, Any]
-
-
 class Timeline(Model, kw_only=True):
     """Visits in the order in which they began. `left_out`: older ones that are not shown. `damage`: why
     the run's journal cannot be folded, where that is so."""
 
-    run_id: str
+    run: str
     items: list[Visit]
     nodes: dict[str, NodeTotals]
     edges: dict[str, int]
@@ -997,7 +1053,7 @@ class Visit(Model, kw_only=True):
     cost: float
     said: str
     progress: float | None
-    run_id: str
+    run: str
 
 
 class Wait(Model, kw_only=True):

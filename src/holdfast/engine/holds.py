@@ -29,7 +29,7 @@ from holdfast.model.record_bodies import AskedBody, ErrorInfo
 from holdfast.model.template import as_text, compile_template, json_bytes
 from holdfast.types.clock import micros
 from holdfast.types.duration import BusinessDuration, parse_length
-from holdfast.types.hold import HoldClosed, NewHold, Option
+from holdfast.types.hold import HoldClosed, NewHold, Option, option_from_list
 from holdfast.types.ids import HoldId, derived_id
 from holdfast.types.record import Kind, Side
 from holdfast.types.status import HoldStatus
@@ -115,11 +115,6 @@ def _listed(option: Option) -> list[Any]:
     return found
 
 
-def _option(listed: Sequence[Any]) -> Option:
-    flags = dict(zip(("default", "requires_comment"), listed[3:], strict=False))
-    return Option(*listed[:3], **{name: True for name, flag in flags.items() if flag})
-
-
 def _more(spec: HoldSpec) -> Any:
     found: dict[str, Any] = {
         name: value
@@ -138,7 +133,7 @@ def spec_from_asked(asked: dict[str, Any]) -> HoldSpec:
         prompt=asked["prompt"],
         assignee=asked["assignee"],
         priority=asked["priority"],
-        options=tuple(_option(option) for option in asked["options"]) if asked["options"] else None,
+        options=tuple(option_from_list(option) for option in asked["options"]) if asked["options"] else None,
         timeout=None if expires is None else max(0, expires - asked["at"]),
         on_timeout=asked["on_timeout"],
         schema=None if asked["schema"] is None else dict(asked["schema"]),

@@ -23,6 +23,7 @@ from holdfast.model.record_bodies import (
     StepBody,
     SubstepBody,
 )
+from holdfast.types.hold import options_json
 from holdfast.types.ids import RunId, checkpoint_id
 from holdfast.types.record import Kind, Move, Record, turn_of
 
@@ -198,7 +199,7 @@ def _step(graph: Graph, _run: RunId, record: Record, body: StepBody) -> Iterator
 def _loaded(record: Record, body: AttemptBody) -> Iterator[DerivedEvent]:
     yield ("run.resumed", "", "", {"seq": record.seq})
     for hold in open_questions(body):
-        yield ("hold.asked_again", "", "", {"checkpoint_id": hold, "is_resumed": True})
+        yield ("hold.asked_again", "", "", {"hold_id": hold, "is_resumed": True})
 
 
 def _attempt(graph: Graph, _run: RunId, record: Record, body: AttemptBody) -> Iterator[DerivedEvent]:
@@ -222,7 +223,7 @@ def _attempt(graph: Graph, _run: RunId, record: Record, body: AttemptBody) -> It
 def _substep(_graph: Graph, _run: RunId, record: Record, body: SubstepBody) -> Iterator[DerivedEvent]:
     failed = "node.step_failed" if body.error is not None else "node.step_done"
     kind = "hold.answered" if body.hold else failed
-    data: dict[str, Any] = {"step": body.name, "ordinal": body.ordinal, "hold": body.hold}
+    data: dict[str, Any] = {"step": body.name, "ordinal": body.ordinal, "hold_id": body.hold}
     if body.usage is not None:
         data["usage"] = {"tokens": body.usage.tokens, "cost": body.usage.cost}
     yield (kind, record.node, record.scope, data)
@@ -236,11 +237,11 @@ def entity_of(context: Any, node: str) -> str:
 
 def _asked(_graph: Graph, _run: RunId, record: Record, body: AskedBody) -> Iterator[DerivedEvent]:
     data = {
-        "checkpoint_id": body.hold,
+        "hold_id": body.hold,
         "entity_id": entity_of(body.context, record.node),
         "type": body.type,
         "prompt": body.prompt,
-        "options": body.options,
+        "options": options_json(body.options),
         "assignee": body.assignee,
         "is_resumed": False,
     }

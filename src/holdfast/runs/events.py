@@ -67,6 +67,9 @@ def _events_for(readers: RunReader | RunReaders, row: RunRow, stored: Record | E
     if isinstance(stored, EventRow):
         data: dict[str, Any] = msgspec.json.decode(stored.payload) if stored.payload else {}
         node = str(data.get("node", ""))
+        if stored.type.startswith("hold.") and "hold" in data:
+            # Stored events keep the older name of the hold's id.
+            data = {"hold_id" if name == "hold" else name: value for name, value in data.items()}
         return [Event(run=row.id, number=stored.number, at=stored.at, type=stored.type, node=node, data=data)]
     reader = readers.at(stored.seq)
     try:

@@ -12,6 +12,7 @@ from holdfast.model.events import entity_of
 from holdfast.model.migration import MIGRATED
 from holdfast.runs.driver.load import load
 from holdfast.runs.history.versions import migration_note
+from holdfast.types.hold import options_json
 from holdfast.types.ids import CheckpointId, HoldId, RunId, checkpoint_id
 from holdfast.types.record import Kind, Record
 
@@ -117,13 +118,12 @@ async def _newest(service: RunAccess, run: RunId, before: int) -> CheckpointId |
 
 
 async def _fill_question(service: RunAccess, event: Event) -> None:
-    hold = await service.store.hold(HoldId(event.data["checkpoint_id"]))
+    hold = await service.store.hold(HoldId(event.data["hold_id"]))
     if hold is not None:
-        options = None if hold.options is None else [[o.id, o.label, o.variant] for o in hold.options]
         event.data.update(
             entity_id=entity_of(msgspec.json.decode(hold.context), hold.node),
             type=hold.type,
             prompt=hold.prompt,
-            options=options,
+            options=options_json(hold.options),
             assignee=hold.assignee,
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -25,6 +26,25 @@ class Option(msgspec.Struct, frozen=True):
     # Unset rather than false: options of older graphs keep their identity.
     default: bool | msgspec.UnsetType = msgspec.UNSET  # what `default_option` means by the default
     requires_comment: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+def options_json(options: Any) -> list[dict[str, Any]] | None:
+    """Options as objects. Records have them as [id, label, variant], rows as `Option`."""
+    return None if options is None else [_option_json(each) for each in options]
+
+
+def _option_json(option: Any) -> dict[str, Any]:
+    if isinstance(option, Option):
+        return msgspec.to_builtins(option)
+    if isinstance(option, Mapping):
+        return dict(cast("Mapping[str, Any]", option))
+    return msgspec.to_builtins(option_from_list(option))
+
+
+def option_from_list(listed: Sequence[Any]) -> Option:
+    """As a record has it: [id, label, variant], and two flags where one of them is set."""
+    flags = dict(zip(("default", "requires_comment"), listed[3:], strict=False))
+    return Option(*listed[:3], **{name: True for name, flag in flags.items() if flag})
 
 
 class NewHold(msgspec.Struct, frozen=True, kw_only=True):

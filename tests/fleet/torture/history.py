@@ -129,7 +129,7 @@ async def _ran(service: RunService, row: RunRow, lines: list[Line]) -> Ran:
         if event.type == "node.restarted" and event.data.get("reason") == "in_doubt":
             restarts[event.node] = restarts.get(event.node, 0) + 1
         if event.type == "hold.resolved":
-            resolved[event.data["hold"]] = resolved.get(event.data["hold"], 0) + 1
+            resolved[event.data["hold_id"]] = resolved.get(event.data["hold_id"], 0) + 1
     holds = await service.holds(row.id, open_only=False)
     return Ran(
         id=row.id, flow=row.flow, status=str(row.status), error=row.error, state=_plain(state),

@@ -186,7 +186,7 @@ def test_as_has_the_rights_of_that_person_only_when_there_is_a_directory(
 def test_a_hold_is_handed_on_claimed_and_freed(hands: Hands) -> None:
     hold = hands.asks()
 
-    assert hands("reassign", hold, "user:sam@acme", "--due", "5d")["assignee_raw"] == "user:sam@acme"
+    assert hands("reassign", hold, "user:sam@acme", "--due", "5d")["assignee"] == "user:sam@acme"
     assert "waits for nobody now" in hands.cli("holds", "reassign", hold, "").out
     hands("reassign", hold, "user:sam@acme")
     assert hands("claim", hold, "--for", "1h", "--as", "user:sam@acme")["claimed_by"] == "user:sam@acme"

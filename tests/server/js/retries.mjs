@@ -15,7 +15,7 @@ function losing(times) {
 }
 
 const starting = losing(2);
-const run = await client({ fetch: starting.fetch }).createRun({ workflow_uri: "refund", input: { order: "A-1", amount: 4 } });
+const run = await client({ fetch: starting.fetch }).createRun({ flow: "refund", input: { order: "A-1", amount: 4 } });
 say({ asked: starting.asked, run: run.id });
 const waiting = losing(7);
 const hold = (await client({ fetch: waiting.fetch }).waitFor(run.id)).open_holds[0];

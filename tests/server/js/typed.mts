@@ -12,7 +12,7 @@ import {
 const client = new Holdfast({ url: "http://127.0.0.1:8420", token: async () => "hf_…", backoff: { first: 100 } });
 
 export async function operations(): Promise<void> {
-  const run: Run = await client.createRun({ workflow_uri: "refund", input: { order: "A-17" } }, { key: "order-17" });
+  const run: Run = await client.createRun({ flow: "refund", input: { order: "A-17" } }, { key: "order-17" });
   const status: "completed" | "failed" | "cancelled" | "pending" | "pending_input" | "resumable" | "running" | "waiting" =
     run.status;
   const seen = await client.request("getRun", run.id, { ifNoneMatch: "3" });

@@ -2,8 +2,8 @@
 import { HoldfastError, ProblemError, client, end, given, say, thrown } from "./stage.mjs";
 
 const us = client();
-const made = await us.request("createRun", { workflow_uri: "refund", input: { order: "A-17", amount: 40 } }, { key: "order-A-17" });
-const again = await us.createRun({ workflow_uri: "refund", input: { order: "A-17", amount: 40 } }, { key: "order-A-17" });
+const made = await us.request("createRun", { flow: "refund", input: { order: "A-17", amount: 40 } }, { key: "order-A-17" });
+const again = await us.createRun({ flow: "refund", input: { order: "A-17", amount: 40 } }, { key: "order-A-17" });
 say({ made: made.status, location: made.location, same: again.id === made.body.id });
 
 const run = made.body.id;
@@ -24,7 +24,7 @@ say({ unchanged: unchanged.status, body: unchanged.body ?? null });
 say({ receipt: await (await us.getArtifact(run, "receipt.txt")).text() });
 say({ raw: [...new Uint8Array(await (await us.getArtifact(run, "raw")).arrayBuffer())] });
 
-for (let number = 0; number < 5; number += 1) await us.createRun({ workflow_uri: "both", input: {} });
+for (let number = 0; number < 5; number += 1) await us.createRun({ flow: "both", input: {} });
 const listed = [];
 for await (const each of us.each.listRuns({ limit: 2 })) listed.push(each.id);
 say({ listed: listed.length, distinct: new Set(listed).size, last: listed.at(-1) === run });

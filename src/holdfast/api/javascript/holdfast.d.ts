@@ -106,8 +106,8 @@ export interface HoldEvent {
   seq: number;
   type: string;
   tenant: string;
-  checkpoint_id: string;
-  run_id: string | null;
+  hold_id: string;
+  run: string | null;
   at: string;
   actor: string;
   status: string;

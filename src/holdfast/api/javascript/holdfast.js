@@ -2,7 +2,7 @@
 //
 //     import { Holdfast } from "./holdfast.js";
 //     const client = new Holdfast({ url: "http://127.0.0.1:8420", token });
-//     const run = await client.createRun({ workflow_uri: "refund", input: { order: "A-17" } });
+//     const run = await client.createRun({ flow: "refund", input: { order: "A-17" } });
 //     for await (const event of client.streamRun(run.id)) console.log(event.type);
 //
 // Each operation of the server's OpenAPI document is a method (operations.js is made of it): first what stands in the

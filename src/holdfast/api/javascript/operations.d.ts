@@ -22,7 +22,7 @@ export interface Operations {
   /** Sign in with a token, in a browser: it becomes a session, and ends with the token. */
   beginSession(body: BeginSession, options?: Options): Promise<void>;
   /** Withdraw it without a decision. */
-  cancelCheckpoint(checkpoint: string, body?: Reason, options?: Options): Promise<HoldWire>;
+  cancelCheckpoint(checkpoint: string, body?: Reason, options?: Options): Promise<CheckpointWire>;
   /** Withdraw it without a decision. */
   cancelHold(hold: string, body?: Reason, options?: Options): Promise<HoldWire>;
   /** Ask a pipeline to stop. Whoever has it does so at the next moment; its open questions are withdrawn. */
@@ -55,7 +55,7 @@ export interface Operations {
    *
    * Where a run of it waits for a person, that is its answer: 200 and that run, which goes on (409 where
    * several questions are open and none is named). Otherwise, and with `auto_resume_pending=false`, it starts
-   * a run of `workflow_uri` in the thread: 201.
+   * a run of `flow` in the thread: 201.
    */
   createThreadRun(thread: string, body?: ThreadRun, query?: CreateThreadRunQuery, options?: Options): Promise<RunDetail>;
   /** Make a token of this tenant, with no more rights than your own. Its text is told only now. */
@@ -105,7 +105,7 @@ export interface Operations {
   /** One of them as a file: bytes as they are, text as text, all else as JSON. */
   getArtifact(run: string, name: string, options?: Options): Promise<Response>;
   /** One checkpoint. */
-  getCheckpoint(checkpoint: string, options?: Options): Promise<HoldWire>;
+  getCheckpoint(checkpoint: string, options?: Options): Promise<CheckpointWire>;
   /** Every death of a worker that had this run, with the nodes that were under way. */
   getDeadRun(run: string, options?: Options): Promise<DeadRunWire>;
   /** By name or id. */
@@ -178,14 +178,14 @@ export interface Operations {
   /** Those that business time is counted by; `default` is that of holds that name none. */
   listCalendars(options?: Options): Promise<Page<HoldSetting>>;
   /** Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints. */
-  listCheckpoints(query?: ListCheckpointsQuery, options?: Options): Promise<Page<HoldWire>>;
+  listCheckpoints(query?: ListCheckpointsQuery, options?: Options): Promise<Page<CheckpointWire>>;
   /** Comments, questions back and their answers, oldest first. */
   listComments(hold: string, options?: Options): Promise<Page<NoteWire>>;
   /** Messages to people that were given up, at most 200. */
   listDeadNotices(options?: Options): Promise<Page<DeadNotice>>;
   /** Runs that were given up because their workers fell silent again and again, newest first. */
   listDeadRuns(query?: ListDeadRunsQuery, options?: Options): Promise<Page<RunWire>>;
-  /** Flows put to work under a name; a hold's `core_id` is the deployment's id. */
+  /** Flows put to work under a name; a hold's `deployment` is its id. */
   listDeployments(options?: Options): Promise<Page<DeploymentWire>>;
   /** The stored log after a number, oldest first: nothing twice, nothing missing. */
   listEvents(run: string, query?: ListEventsQuery, options?: Options): Promise<EventPage>;
@@ -263,8 +263,8 @@ export interface Operations {
   putSchedule(name: string, body: PutSchedule, options?: Options): Promise<ScheduleWire>;
   /** The content of a file, to be saved: no browser opens it here. Who read it is in the audit. */
   readFile(hold: string, digest: string, options?: Options): Promise<Response>;
-  /** Give it to somebody else, who is told. */
-  reassignCheckpoint(checkpoint: string, body?: ReassignHold, options?: Options): Promise<HoldWire>;
+  /** Reassign it; the new assignee is notified. */
+  reassignCheckpoint(checkpoint: string, body?: ReassignHold, options?: Options): Promise<CheckpointWire>;
   /** Give it to somebody else, who is told. Its older links are void. */
   reassignHold(hold: string, body?: ReassignHold, options?: Options): Promise<HoldWire>;
   /**
@@ -275,12 +275,12 @@ export interface Operations {
   registerFlow(body?: RegisterFlow, options?: Options): Promise<FlowGraph>;
   /** Let it go again. */
   releaseHold(hold: string, options?: Options): Promise<HoldWire>;
-  /** Try it again, once its cause is mended. */
+  /** Try it again, once its cause is fixed. */
   replayNotice(message: string, options?: Options): Promise<DeadNotice>;
   /** Answer what you were asked back. */
   replyToQuestion(hold: string, body: ReplyToQuestion, options?: Options): Promise<HoldWire>;
   /** Decide it: `{"decision": ...}` or `{"resolution": ...}`. A breakpoint takes `continue`. */
-  resolveCheckpoint(checkpoint: string, body?: HoldAnswer, options?: Options): Promise<HoldWire>;
+  resolveCheckpoint(checkpoint: string, body?: HoldAnswer, options?: Options): Promise<CheckpointWire>;
   /**
    * Decide it, once; where several have to agree, give your vote.
    *
@@ -377,7 +377,7 @@ export interface Operations {
   unsnoozeHold(hold: string, options?: Options): Promise<void>;
   /** No longer among those that you watch. */
   unwatchHold(hold: string, options?: Options): Promise<void>;
-  /** Every problem of a flow at once, each with its place and how to mend it. Nothing is stored or run. */
+  /** Every problem of a flow at once, each with its place and how to fix it. Nothing is stored or run. */
   validateFlow(body?: ValidateFlow, options?: Options): Promise<FlowValidation>;
   /** Walk the chain from the first record to the head. `against`: a head that you kept before. */
   verifyAudit(body?: VerifyAudit, options?: Options): Promise<AuditVerification>;
@@ -392,8 +392,8 @@ export interface Operations {
 /** Lists of many pages as one. */
 export interface Each {
   listAudit(query?: ListAuditQuery, options?: Options): AsyncGenerator<AuditWire, void, undefined>;
-  listCheckpoints(query?: ListCheckpointsQuery, options?: Options): AsyncGenerator<HoldWire, void, undefined>;
-  listEvents(run: string, query?: ListEventsQuery, options?: Options): AsyncGenerator<StoredEvent, void, undefined>;
+  listCheckpoints(query?: ListCheckpointsQuery, options?: Options): AsyncGenerator<CheckpointWire, void, undefined>;
+  listEvents(run: string, query?: ListEventsQuery, options?: Options): AsyncGenerator<EventWire, void, undefined>;
   listHolds(query?: ListHoldsQuery, options?: Options): AsyncGenerator<HoldWire, void, undefined>;
   listPendingRuns(query?: ListPendingRunsQuery, options?: Options): AsyncGenerator<PendingWire, void, undefined>;
   listRunCheckpoints(run: string, query?: ListRunCheckpointsQuery, options?: Options): AsyncGenerator<CheckpointSummary, void, undefined>;
@@ -408,14 +408,13 @@ export interface CountHoldsQuery {
   q?: string | null;
   status?: HoldStatus[];
   type?: string[];
-  checkpoint_type?: string[];
   assignee?: string[];
   group?: string[];
   role?: string[];
   priority?: string[];
-  core?: string[];
+  deployment?: string[];
   flow?: string[];
-  execution?: string[];
+  run?: string[];
   instance_key?: string[];
   tag?: string[];
   text?: string | null;
@@ -451,14 +450,13 @@ export interface HoldMetricsQuery {
   q?: string | null;
   status?: HoldStatus[];
   type?: string[];
-  checkpoint_type?: string[];
   assignee?: string[];
   group?: string[];
   role?: string[];
   priority?: string[];
-  core?: string[];
+  deployment?: string[];
   flow?: string[];
-  execution?: string[];
+  run?: string[];
   instance_key?: string[];
   tag?: string[];
   text?: string | null;
@@ -492,14 +490,13 @@ export interface ListCheckpointsQuery {
   q?: string | null;
   status?: HoldStatus[];
   type?: string[];
-  checkpoint_type?: string[];
   assignee?: string[];
   group?: string[];
   role?: string[];
   priority?: string[];
-  core?: string[];
+  deployment?: string[];
   flow?: string[];
-  execution?: string[];
+  run?: string[];
   instance_key?: string[];
   tag?: string[];
   text?: string | null;
@@ -512,6 +509,9 @@ export interface ListCheckpointsQuery {
   /** How many at most. */
   limit?: number;
   cursor?: string | null;
+  checkpoint_type?: string[];
+  core?: string[];
+  execution?: string[];
 }
 
 export interface ListDeadRunsQuery {
@@ -529,14 +529,13 @@ export interface ListHoldsQuery {
   q?: string | null;
   status?: HoldStatus[];
   type?: string[];
-  checkpoint_type?: string[];
   assignee?: string[];
   group?: string[];
   role?: string[];
   priority?: string[];
-  core?: string[];
+  deployment?: string[];
   flow?: string[];
-  execution?: string[];
+  run?: string[];
   instance_key?: string[];
   tag?: string[];
   text?: string | null;
@@ -823,6 +822,65 @@ export interface CheckpointSummary {
   pending_input_context?: PendingContext | null;
 }
 
+/**
+ * A hold under the names of the documents, on the paths that they name. `core_id`: its deployment, or
+ * `flow:NAME` where it was started without one.
+ */
+export interface CheckpointWire {
+  id: string;
+  block_index: number;
+  instance_key: string | null;
+  prompt: string;
+  options: OptionWire[] | null;
+  assignee_type: string;
+  assignee_resolved: AssigneeWire;
+  context: unknown;
+  schema: unknown;
+  priority: string;
+  tags: string[];
+  status: string;
+  expires_at: string | null;
+  expiry_action: string | null;
+  escalation_target: string | null;
+  notification_sent: boolean;
+  reminder_count: number;
+  reminder_interval_m: number | null;
+  resolution: Record<string, unknown> | null;
+  resolved_by: string | null;
+  resolved_at: string | null;
+  created_at: string;
+  updated_at: string;
+  version: number;
+  assignment_epoch: number;
+  last_notified_at: string | null;
+  claimed_by: string | null;
+  claim_until: string | null;
+  resumed_at: string | null;
+  request_hash: string;
+  escalation_count: number;
+  original_timeout_s: number | null;
+  cancelled_by: string | null;
+  cancelled_at: string | null;
+  cancel_reason: string | null;
+  placed_by: string | null;
+  placed_until: string | null;
+  paused_at: string | null;
+  started_by: string | null;
+  terms: Record<string, unknown>;
+  title?: string;
+  why?: string;
+  due?: string;
+  idempotent_replay?: boolean;
+  core_id: string;
+  tenant_id: string;
+  execution_id: string;
+  flow_name: string;
+  node_id: string;
+  checkpoint_type: string;
+  assignee_raw: string | null;
+  hitl_message_id: string | null;
+}
+
 export interface CircleWire {
   key: string;
   name: string;
@@ -841,12 +899,12 @@ export interface Count {
 }
 
 /**
- * `workflow_uri` (or `flow`): a name, `name@version`, or a file that the operator allows. `wait`: so many
- * seconds, until the run has ended or waits for a person.
+ * `flow`: a name, `name@version`, or a file that the operator allows; `workflow_uri` is the same.
+ * `wait`: at most this many seconds, until the run has ended or waits for a person.
  */
 export interface CreateRun {
-  workflow_uri?: string | null;
   flow?: string | null;
+  workflow_uri?: string | null;
   version?: string | null;
   input?: Record<string, unknown>;
   thread?: string | null;
@@ -874,7 +932,7 @@ export interface DeadNotice {
   id: number;
   at: string | null;
   topic: string;
-  checkpoint_id: string | null;
+  hold_id: string | null;
   attempts: number;
   error: string | null;
 }
@@ -984,9 +1042,20 @@ export type EventNames = "own" | "seed";
 
 /** `last`: the number to go on after. `ended`: nothing more will come. */
 export interface EventPage {
-  items: StoredEvent[];
+  items: EventWire[];
   last: number;
   ended: boolean;
+}
+
+/** `number` grows by one with each event of a run; it is the id of the stream's event. */
+export interface EventWire {
+  run: string;
+  number: number;
+  at: string | null;
+  type: string;
+  node: string;
+  scope: string;
+  data: Record<string, unknown>;
 }
 
 export interface ExtendHold {
@@ -1022,14 +1091,13 @@ export interface Filters {
   q?: string | null;
   status?: HoldStatus[];
   type?: string[];
-  checkpoint_type?: string[];
   assignee?: string[];
   group?: string[];
   role?: string[];
   priority?: string[];
-  core?: string[];
+  deployment?: string[];
   flow?: string[];
-  execution?: string[];
+  run?: string[];
   instance_key?: string[];
   tag?: string[];
   text?: string | null;
@@ -1165,20 +1233,16 @@ export interface HoldViewerWire {
   editing: boolean;
 }
 
-/** A hold. `title`, `why` and `due` are in words; `version` is its ETag. */
+/**
+ * A hold. `assignee`: as the flow names it; `assignee_resolved`: who that is. `title`, `why` and `due`
+ * are in words; `version` is its ETag.
+ */
 export interface HoldWire {
   id: string;
-  core_id: string;
-  tenant_id: string;
-  execution_id: string;
-  flow_name: string;
   block_index: number;
-  node_id: string;
   instance_key: string | null;
-  checkpoint_type: string;
   prompt: string;
   options: OptionWire[] | null;
-  assignee_raw: string | null;
   assignee_type: string;
   assignee_resolved: AssigneeWire;
   context: unknown;
@@ -1206,7 +1270,6 @@ export interface HoldWire {
   request_hash: string;
   escalation_count: number;
   original_timeout_s: number | null;
-  hitl_message_id: string | null;
   cancelled_by: string | null;
   cancelled_at: string | null;
   cancel_reason: string | null;
@@ -1219,6 +1282,14 @@ export interface HoldWire {
   why?: string;
   due?: string;
   idempotent_replay?: boolean;
+  run: string;
+  flow: string;
+  node: string;
+  tenant: string;
+  deployment: string | null;
+  type: string;
+  assignee: string | null;
+  message_id: string | null;
 }
 
 /** The question that was answered, and how. */
@@ -1371,10 +1442,10 @@ export interface PendingContext {
 
 /** A run that waits for a person, and what it asks. */
 export interface PendingWire {
-  run_id: string;
+  run: string;
   flow: string;
   thread: string | null;
-  checkpoint_id: string;
+  hold_id: string;
   node: string;
   prompt: string;
   assignee: string | null;
@@ -1544,10 +1615,10 @@ export interface ReassignHold {
   reason?: string | null;
 }
 
-/** `graph`: a compiled flow; or `workflow_uri`: a file that the operator allows, which is loaded. */
+/** `graph`: a compiled flow; or `flow`: a file that the operator allows, which is loaded. */
 export interface RegisterFlow {
   graph?: Record<string, unknown> | null;
-  workflow_uri?: string | null;
+  flow?: string | null;
 }
 
 /** One past decision. `agrees`: whether an automatic outcome is what people decided; None: they would. */
@@ -1588,7 +1659,6 @@ export interface RunDetail {
   id: string;
   flow: string;
   version: string;
-  workflow_uri: string;
   status: RunStatus;
   lane: string;
   priority: number;
@@ -1643,7 +1713,6 @@ export interface RunWire {
   id: string;
   flow: string;
   version: string;
-  workflow_uri: string;
   status: RunStatus;
   lane: string;
   priority: number;
@@ -1795,17 +1864,6 @@ export interface StatusWire {
   flows: Record<string, string>;
 }
 
-/** An event of the stored log; `number` grows by one. */
-export interface StoredEvent {
-  run_id: string;
-  number: number;
-  at: string;
-  type: string;
-  node: string;
-  scope: string;
-  data: Record<string, unknown>;
-}
-
 /**
  * `dot`: the source. `context`: values that it begins with. `simulate`: no model is asked. `strict`: the
  * grammar is taken at its word.
@@ -1821,8 +1879,8 @@ export interface SubmitPipeline {
 
 /** `content`: what is said. Without it, a `content` or `message` of the input, if that is a text. */
 export interface ThreadRun {
-  workflow_uri?: string | null;
   flow?: string | null;
+  workflow_uri?: string | null;
   version?: string | null;
   input?: Record<string, unknown>;
   thread?: string | null;
@@ -1844,7 +1902,7 @@ export interface ThreadRun {
  * run's journal cannot be folded, where that is so.
  */
 export interface TimelineWire {
-  run_id: string;
+  run: string;
   items: VisitWire[];
   nodes: Record<string, NodeTotals>;
   edges: Record<string, number>;
@@ -1873,10 +1931,10 @@ export interface TriggerSchedule {
   input?: Record<string, unknown> | null;
 }
 
-/** `graph`: a compiled flow; or `workflow_uri`: a flow of this server, or a file that it may load. */
+/** `graph`: a compiled flow; or `flow`: a flow of this server, or a file that it may load. */
 export interface ValidateFlow {
   graph?: Record<string, unknown> | null;
-  workflow_uri?: string | null;
+  flow?: string | null;
 }
 
 export interface VerifyAudit {
@@ -1914,7 +1972,7 @@ export interface VisitWire {
   cost: number;
   said: string;
   progress: number | null;
-  run_id: string;
+  run: string;
 }
 
 /** `kind`: person, time or retry. Open while `until` is null. */

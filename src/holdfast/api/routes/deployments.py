@@ -80,7 +80,7 @@ def _deployment(found: Deployment) -> DeploymentWire:
 
 @routes.get("/deployments", needs=Right.flows_read)
 async def list_deployments(call: ApiCall) -> Page[DeploymentWire]:
-    """Flows put to work under a name; a hold's `core_id` is the deployment's id."""
+    """Flows put to work under a name; a hold's `deployment` is its id."""
     found = await (await call.hf.deployments()).list(tenant=call.tenant)
     return Page(items=[_deployment(each) for each in found])
 

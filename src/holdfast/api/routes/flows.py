@@ -172,11 +172,11 @@ async def check_flow(call: ApiCall, flow: str) -> FlowCheck:
     "/flows/validate", needs=Right.flows_write, raises=(FlowInvalidError, FlowNotFoundError, ForbiddenError)
 )
 async def validate_flow(call: ApiCall, body: ValidateFlow) -> FlowValidation:
-    """Every problem of a flow at once, each with its place and how to mend it. Nothing is stored or run."""
-    if (body.graph is None) == (body.workflow_uri is None):
-        raise InputError("a flow is given as a graph or as a workflow_uri.", hint="Send one of them.")
-    if body.workflow_uri is not None:
-        spec = (await find_program(call, body.workflow_uri)).graph.spec
+    """Every problem of a flow at once, each with its place and how to fix it. Nothing is stored or run."""
+    if (body.graph is None) == (body.flow is None):
+        raise InputError("send a graph, or the flow's name or file.", hint="Send one of them.")
+    if body.flow is not None:
+        spec = (await find_program(call, body.flow)).graph.spec
     else:
         spec = _spec(body.graph)
     problems = validate(spec)
@@ -208,11 +208,11 @@ async def register_flow(call: ApiCall, body: RegisterFlow) -> ApiReply[FlowGraph
     """Keep a version of a flow: 201, or 200 where it is known already.
 
     A graph is data: it brings no code. Its runs go on where a worker carries code of the same graph."""
-    if (body.graph is None) == (body.workflow_uri is None):
-        raise InputError("a flow is given as a graph or as a workflow_uri.", hint="Send one of them.")
+    if (body.graph is None) == (body.flow is None):
+        raise InputError("send a graph, or the flow's name or file.", hint="Send one of them.")
     service = await call.runs()
-    if body.workflow_uri is not None:
-        program = await find_program(call, body.workflow_uri)
+    if body.flow is not None:
+        program = await find_program(call, body.flow)
         spec, version = program.graph.spec, program.version
     else:
         spec = _spec(body.graph)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from holdfast.api.auth.principal import Right
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import Cursor, Limit, Page, cursor_of, decode_cursor
+from holdfast.api.schemas.events import event_wire
 from holdfast.api.schemas.files import drawing
 from holdfast.api.schemas.history import (
     CheckpointDetail,
@@ -17,7 +18,6 @@ from holdfast.api.schemas.history import (
     EventPage,
     TimelineWire,
     detail_of,
-    event_of,
     summary_of,
     totals_of,
     visit_wire,
@@ -122,7 +122,7 @@ async def get_timeline(call: ApiCall, run: str, query: ShowTimeline) -> Timeline
     row = await service.get(run, tenant=call.tenant)
     line = await make_timeline(service, row, keep=query.limit)
     return TimelineWire(
-        run_id=row.id,
+        run=row.id,
         items=[visit_wire(each, row.id) for each in line.visits.all()],
         nodes={path: totals_of(node) for path, node in line.visits.nodes.items()},
         edges=dict(line.visits.edges),
@@ -178,7 +178,7 @@ async def list_events(call: ApiCall, run: str, query: ReadEvents) -> EventPage:
     found = await service.events(row.id, after=query.after, limit=query.limit)
     last = found[-1].number if found else query.after
     return EventPage(
-        items=[event_of(each) for each in found],
+        items=[event_wire(each) for each in found],
         last=last,
         ended=row.status in ENDED and last >= row.event_seq,
     )

@@ -122,7 +122,7 @@ class DeadNotice(msgspec.Struct, kw_only=True):
     id: int
     at: str | None
     topic: str
-    checkpoint_id: str | None
+    hold_id: str | None
     attempts: int
     error: str | None
 
@@ -132,7 +132,7 @@ def _notice(row: OutboxRow) -> DeadNotice:
         id=row.id,
         at=moment(row.at),
         topic=row.topic,
-        checkpoint_id=row.hold,
+        hold_id=row.hold,
         attempts=row.attempts,
         error=row.error,
     )
@@ -148,7 +148,7 @@ async def list_dead_notices(call: ApiCall) -> Page[DeadNotice]:
 
 @routes.post("/notices/dead/{message}/replay", needs=Right.manage, status=202, raises=(NotFoundError,))
 async def replay_notice(call: ApiCall, message: str) -> DeadNotice:
-    """Try it again, once its cause is mended."""
+    """Try it again, once its cause is fixed."""
     store = await call.hf.open()
     found = await store.list_outbox(tenant=call.tenant, state=OutboxState.dead, limit=10_000)
     meant = [each for each in found if str(each.id) == message]

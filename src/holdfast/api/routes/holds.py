@@ -25,7 +25,6 @@ from holdfast.api.schemas.holds import (
     ReassignHold,
     bulk_wire,
     hold_wire,
-    resolved_wire,
 )
 from holdfast.errors import (
     AnswerInvalidError,
@@ -36,6 +35,7 @@ from holdfast.errors import (
     InputError,
 )
 from holdfast.holds.actions.answers import read_body
+from holdfast.holds.actions.resolve import ResolveResult
 from holdfast.holds.queries.metrics import HoldMetrics
 from holdfast.holds.queries.search import Query
 from holdfast.holds.service import HoldService
@@ -55,7 +55,14 @@ DECIDING = (*CHANGING, AnswerInvalidError)
 async def list_holds(call: ApiCall, query: ListHolds) -> Page[HoldWire]:
     """Holds that you may see, in pages that stay in place. `view=mine` is your own inbox."""
     service = await call.holds()
-    asked = query_of(query, call.actor, service.office.now())
+    now = service.office.now()
+    rows, following = await find_holds(call, query_of(query, call.actor, now), query)
+    return Page(items=[hold_wire(row, now) for row in rows], next=following)
+
+
+async def find_holds(call: ApiCall, asked: Query, query: ListHolds) -> tuple[list[HoldRow], str | None]:
+    """A page of rows, and the cursor of the next page."""
+    service = await call.holds()
     page = await service.list(
         call.actor,
         view=query.view,
@@ -64,9 +71,7 @@ async def list_holds(call: ApiCall, query: ListHolds) -> Page[HoldWire]:
         cursor=query.cursor,
         limit=query.limit,
     )
-    now = service.office.now()
-    rows = [row for row in page.rows if await _has(service, row, asked)]
-    return Page(items=[hold_wire(row, now) for row in rows], next=page.cursor)
+    return [row for row in page.rows if await _has(service, row, asked)], page.cursor
 
 
 async def _has(service: HoldService, row: HoldRow, asked: Query) -> bool:
@@ -130,18 +135,18 @@ async def resolve_hold(call: ApiCall, hold: str, body: HoldAnswer) -> ApiReply[H
 
     `Idempotency-Key`: the same request again gets the same answer. `If-Match`: only the version that you have
     seen. 409 names who was first; 422 names each field that does not fit, and the hold stays open."""
-    return await resolve_reply(call, hold, body)
+    return _decided(await call.holds(), await resolve_row(call, hold, body))
 
 
 @routes.post("/holds/{hold}/vote", needs=Right.holds_write, guarded=True, keyed=True, raises=DECIDING)
 async def vote_on_hold(call: ApiCall, hold: str, body: HoldAnswer) -> ApiReply[HoldWire]:
     """The same, by the name that it has where several have to agree."""
-    return await resolve_reply(call, hold, body)
+    return _decided(await call.holds(), await resolve_row(call, hold, body))
 
 
-async def resolve_reply(call: ApiCall, hold: str, body: HoldAnswer) -> ApiReply[HoldWire]:
+async def resolve_row(call: ApiCall, hold: str, body: HoldAnswer) -> ResolveResult:
     service = await call.holds()
-    done = await service.resolve(
+    return await service.resolve(
         call.actor,
         hold,
         body.body(),
@@ -149,8 +154,6 @@ async def resolve_reply(call: ApiCall, hold: str, body: HoldAnswer) -> ApiReply[
         idempotency_key=call.key,
         reason=body.reason,
     )
-    now = service.office.now()
-    return ApiReply(body=resolved_wire(done, now), etag=str(done.row.version))
 
 
 @routes.post("/holds/{hold}/place", needs=Right.holds_write, guarded=True, keyed=True, raises=DECIDING)
@@ -166,7 +169,7 @@ async def place_decision(call: ApiCall, hold: str, body: PlaceDecision) -> ApiRe
         idempotency_key=call.key,
         reason=body.reason,
     )
-    return ApiReply(body=resolved_wire(done, service.office.now()), etag=str(done.row.version))
+    return _decided(service, done)
 
 
 @routes.post("/holds/{hold}/undo", needs=Right.holds_write, raises=CHANGING)
@@ -191,13 +194,13 @@ async def decide_many(call: ApiCall, body: BulkAnswer) -> BulkWire:
 @routes.post("/holds/{hold}/cancel", needs=Right.holds_write, guarded=True, raises=CHANGING)
 async def cancel_hold(call: ApiCall, hold: str, body: Reason) -> ApiReply[HoldWire]:
     """Withdraw it without a decision."""
-    return await cancel_reply(call, hold, body)
+    return hold_reply(await call.holds(), await cancel_row(call, hold, body))
 
 
-async def cancel_reply(call: ApiCall, hold: str, body: Reason) -> ApiReply[HoldWire]:
+async def cancel_row(call: ApiCall, hold: str, body: Reason) -> HoldRow:
     service = await call.holds()
     said = {} if body.reason is None else {"reason": body.reason}
-    return hold_reply(service, await service.cancel(call.actor, hold, if_match=if_match(call), **said))
+    return await service.cancel(call.actor, hold, if_match=if_match(call), **said)
 
 
 # ---------------------------------------------------------------------- whose it is, and until when
@@ -206,12 +209,12 @@ async def cancel_reply(call: ApiCall, hold: str, body: Reason) -> ApiReply[HoldW
 @routes.post("/holds/{hold}/reassign", needs=Right.holds_write, guarded=True, raises=CHANGING)
 async def reassign_hold(call: ApiCall, hold: str, body: ReassignHold) -> ApiReply[HoldWire]:
     """Give it to somebody else, who is told. Its older links are void."""
-    return await reassign_reply(call, hold, body)
+    return hold_reply(await call.holds(), await reassign_row(call, hold, body))
 
 
-async def reassign_reply(call: ApiCall, hold: str, body: ReassignHold) -> ApiReply[HoldWire]:
+async def reassign_row(call: ApiCall, hold: str, body: ReassignHold) -> HoldRow:
     service = await call.holds()
-    row = await service.reassign(
+    return await service.reassign(
         call.actor,
         hold,
         body.assignee,
@@ -219,7 +222,6 @@ async def reassign_reply(call: ApiCall, hold: str, body: ReassignHold) -> ApiRep
         reason=body.reason,
         if_match=if_match(call),
     )
-    return hold_reply(service, row)
 
 
 @routes.post("/holds/{hold}/extend", needs=Right.holds_write, guarded=True, raises=CHANGING)
@@ -246,11 +248,16 @@ async def release_hold(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
     return hold_reply(service, await service.release(call.actor, hold))
 
 
-# ---------------------------------------------------------------------- shared with the seeds' paths
+# ---------------------------------------------------------------------- replies
 
 
 def hold_reply(service: HoldService, row: HoldRow) -> ApiReply[HoldWire]:
     return ApiReply(body=hold_wire(row, service.office.now()), etag=str(row.version))
+
+
+def _decided(service: HoldService, done: ResolveResult) -> ApiReply[HoldWire]:
+    body = hold_wire(done.row, service.office.now(), replay=done.replay)
+    return ApiReply(body=body, etag=str(done.row.version))
 
 
 def if_match(call: ApiCall) -> int | None:

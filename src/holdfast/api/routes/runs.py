@@ -127,15 +127,13 @@ async def create_run(call: ApiCall, body: CreateRun) -> ApiReply[RunDetail]:
 async def start_from_request(
     call: ApiCall, body: CreateRun, *, thread: str | None = None
 ) -> ApiReply[RunDetail]:
-    uri = body.workflow_uri or body.flow
-    if uri is None or (body.flow is not None and body.workflow_uri not in (None, body.flow)):
-        raise InputError(
-            "a run needs one workflow_uri.", hint='Send {"workflow_uri": "refund", "input": {}}.'
-        )
+    flow = body.flow or body.workflow_uri
+    if flow is None or (body.flow is not None and body.workflow_uri not in (None, body.flow)):
+        raise InputError("a new run needs one flow.", hint='Send {"flow": "refund", "input": {}}.')
     if call.key is not None and body.idempotency_key not in (None, call.key):
         raise InputError("the key in the body is not the one in the header.", hint="Send one of them.")
     service, key = await call.runs(), call.key or body.idempotency_key
-    program = await find_program(call, uri, body.version)
+    program = await find_program(call, flow, body.version)
     given = whole_input(program, body.input)
     row, fresh = await service.create(
         program,
@@ -181,10 +179,10 @@ async def list_pending_runs(call: ApiCall, query: ListPending) -> Page[PendingWi
     )
     items = [
         PendingWire(
-            run_id=each.run,
+            run=each.run,
             flow=each.flow,
             thread=each.thread,
-            checkpoint_id=each.checkpoint,
+            hold_id=each.checkpoint,
             node=each.node,
             prompt=each.prompt,
             assignee=each.assignee,

@@ -69,7 +69,7 @@ async def create_thread_run(
 
     Where a run of it waits for a person, that is its answer: 200 and that run, which goes on (409 where
     several questions are open and none is named). Otherwise, and with `auto_resume_pending=false`, it starts
-    a run of `workflow_uri` in the thread: 201."""
+    a run of `flow` in the thread: 201."""
     message = _message(body)
     if query.auto_resume_pending and message is not None:
         service = await call.runs()

@@ -31,6 +31,7 @@ SEED: Final = {
     "hold.asked_again": "approval",
 }
 """What the proposal calls them. What it has no name for keeps ours."""
+_QUESTIONS: Final = ("hold.opened", "hold.asked_again")
 
 
 class EventWire(msgspec.Struct, kw_only=True):
@@ -61,6 +62,9 @@ def seed_data(wire: EventWire) -> dict[str, Any]:
     """The fields of the proposal where it puts them; beside them what says which event it is."""
     told = {"run_id": wire.run, "sequence": wire.number, "timestamp": wire.at, **wire.data}
     told.setdefault("node_id", wire.node)
+    if wire.type in _QUESTIONS:
+        # The proposal calls a hold a checkpoint.
+        told["checkpoint_id"] = told.pop("hold_id", None)
     return told
 
 
@@ -107,8 +111,8 @@ class HoldEventWire(msgspec.Struct, kw_only=True):
     seq: int
     type: str
     tenant: str
-    checkpoint_id: str
-    run_id: str | None
+    hold_id: str
+    run: str | None
     at: str
     actor: str
     status: str
@@ -124,8 +128,8 @@ def hold_event_wire(row: AuditRow, hold: HoldRow) -> HoldEventWire:
         seq=entry.seq,
         type=f"checkpoint.{entry.action}",
         tenant=row.tenant,
-        checkpoint_id=hold.id,
-        run_id=row.run,
+        hold_id=hold.id,
+        run=row.run,
         at=entry.at,
         actor=entry.actor,
         status=str(hold.status),

@@ -44,17 +44,17 @@ class FlowGraph(msgspec.Struct, kw_only=True):
 
 
 class RegisterFlow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`graph`: a compiled flow; or `workflow_uri`: a file that the operator allows, which is loaded."""
+    """`graph`: a compiled flow; or `flow`: a file that the operator allows, which is loaded."""
 
     graph: dict[str, Any] | None = None
-    workflow_uri: Name | None = None
+    flow: Name | None = None
 
 
 class ValidateFlow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`graph`: a compiled flow; or `workflow_uri`: a flow of this server, or a file that it may load."""
+    """`graph`: a compiled flow; or `flow`: a flow of this server, or a file that it may load."""
 
     graph: dict[str, Any] | None = None
-    workflow_uri: Name | None = None
+    flow: Name | None = None
 
 
 class FlowProblem(msgspec.Struct, kw_only=True):

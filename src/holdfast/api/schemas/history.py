@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from holdfast.api.schemas.common import moment
+from holdfast.api.schemas.events import EventWire
 from holdfast.checkpoint.checkpoint import Checkpoint, CheckpointMeta, PendingInput
 from holdfast.checkpoint.json_view import jsonable
 from holdfast.runs.history.visits import NodeSum, NodeVisit, Wait
-from holdfast.types.event import Event
-from holdfast.types.hold import HoldRow
+from holdfast.types.hold import HoldRow, options_json
 from holdfast.types.status import CheckpointStatus
 
 
@@ -108,7 +108,7 @@ def _open_question(hold: HoldRow) -> PendingContext:
         prompt=hold.prompt,
         timestamp=moment(hold.created_at) or "",
         type=hold.type,
-        options=None if hold.options is None else msgspec.to_builtins(hold.options),
+        options=options_json(hold.options),
         assignee=hold.assignee,
         expires_at=moment(hold.expires_at),
     )
@@ -121,7 +121,7 @@ def _past_question(each: PendingInput) -> PendingContext:
         prompt=each.prompt,
         timestamp=moment(each.asked_at) or "",
         type=each.type,
-        options=jsonable(each.options),
+        options=options_json(jsonable(each.options)),
         assignee=each.assignee,
         expires_at=moment(each.expires_at),
     )
@@ -214,7 +214,7 @@ class VisitWire(msgspec.Struct, kw_only=True):
     cost: float
     said: str
     progress: float | None
-    run_id: str
+    run: str
 
 
 class NodeTotals(msgspec.Struct, kw_only=True):
@@ -233,7 +233,7 @@ class TimelineWire(msgspec.Struct, kw_only=True):
     """Visits in the order in which they began. `left_out`: older ones that are not shown. `damage`: why the
     run's journal cannot be folded, where that is so."""
 
-    run_id: str
+    run: str
     items: list[VisitWire]
     nodes: dict[str, NodeTotals]
     edges: dict[str, int]
@@ -259,7 +259,7 @@ def visit_wire(visit: NodeVisit, run: str) -> VisitWire:
         cost=visit.cost,
         said=visit.said,
         progress=visit.progress,
-        run_id=visit.run or run,
+        run=visit.run or run,
     )
 
 
@@ -290,34 +290,10 @@ def totals_of(node: NodeSum) -> NodeTotals:
     )
 
 
-class StoredEvent(msgspec.Struct, kw_only=True):
-    """An event of the stored log; `number` grows by one."""
-
-    run_id: str
-    number: int
-    at: str
-    type: str
-    node: str
-    scope: str
-    data: dict[str, Any]
-
-
-def event_of(event: Event) -> StoredEvent:
-    return StoredEvent(
-        run_id=event.run,
-        number=event.number,
-        at=moment(event.at) or "",
-        type=event.type,
-        node=event.node,
-        scope=event.scope,
-        data=jsonable(event.data),
-    )
-
-
 class EventPage(msgspec.Struct, kw_only=True):
     """`last`: the number to go on after. `ended`: nothing more will come."""
 
-    items: list[StoredEvent]
+    items: list[EventWire]
     last: int
     ended: bool
 

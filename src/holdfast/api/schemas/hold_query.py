@@ -23,7 +23,7 @@ Text = Annotated[str, msgspec.Meta(max_length=500)]
 Words = Annotated[list[Text], msgspec.Meta(max_length=100)]
 
 OWN_CORE = "flow:"
-"""A flow that was started without a deployment is its own core."""
+"""What the documents call the core of a flow that was started without a deployment."""
 
 
 class HoldView(StrEnum):
@@ -48,14 +48,13 @@ class Filters(msgspec.Struct, kw_only=True, omit_defaults=True):
     q: Text | None = None
     status: list[HoldStatus] = []
     type: Words = []
-    checkpoint_type: Words = []
     assignee: Words = []
     group: Words = []
     role: Words = []
     priority: Words = []
-    core: Words = []
+    deployment: Words = []
     flow: Words = []
-    execution: Words = []
+    run: Words = []
     instance_key: Words = []
     tag: Words = []
     text: Text | None = None
@@ -72,20 +71,55 @@ class ListHolds(Filters, kw_only=True):
     cursor: Cursor | None = None
 
 
+class ListCheckpointHolds(ListHolds, kw_only=True):
+    """The filters by the documents' names too. `core`: a deployment, or `flow:NAME`."""
+
+    checkpoint_type: Words = []
+    core: Words = []
+    execution: Words = []
+
+    def native(self) -> Filters:
+        return _native(self, self.checkpoint_type, self.core, self.execution)
+
+
+class OldFilters(Filters, kw_only=True, omit_defaults=True):
+    """Filters with the names that they had before: a view that was saved then is read as one of now."""
+
+    checkpoint_type: Words = []
+    core: Words = []
+    execution: Words = []
+
+    def native(self) -> Filters:
+        own = Filters(**{name: getattr(self, name) for name in Filters.__struct_fields__})
+        return _native(own, self.checkpoint_type, self.core, self.execution)
+
+
+def _native(given: Filters, checkpoint_type: list[str], core: list[str], execution: list[str]) -> Filters:
+    """Filters under the documents' names, added to those under ours."""
+    own = [each for each in core if each.startswith(OWN_CORE)]
+    return msgspec.structs.replace(
+        given,
+        type=[*given.type, *checkpoint_type],
+        run=[*given.run, *execution],
+        deployment=[*given.deployment, *(each for each in core if each not in own)],
+        flow=[*given.flow, *(each.removeprefix(OWN_CORE) for each in own)],
+    )
+
+
 def query_of(given: Filters, actor: Actor, now: int) -> Query:
     """As the service takes it. Raises InputError for words that mean nothing."""
     typed = read_query(given.q or "", me=actor.id, now=now)
     where = typed.where
     lists: dict[str, tuple[Any, ...]] = {
         "status": tuple(given.status),
-        "type": (*given.type, *given.checkpoint_type),
+        "type": tuple(given.type),
         "priority": tuple(given.priority),
-        "run": tuple(given.execution),
+        "run": tuple(given.run),
         "instance_key": tuple(given.instance_key),
         "tags": tuple(given.tag),
         "resolved_by": tuple(given.resolved_by),
-        "deployment": tuple(_deployment(each, actor) for each in given.core if not _is_flow(each)),
-        "flow": (*given.flow, *(each.removeprefix(OWN_CORE) for each in given.core if _is_flow(each))),
+        "deployment": tuple(_deployment(each, actor) for each in given.deployment),
+        "flow": tuple(given.flow),
     }
     fields: dict[str, Any] = {name: (*getattr(where, name), *more) for name, more in lists.items() if more}
     asked = _assignees(given, actor)
@@ -110,13 +144,18 @@ def _assignees(given: Filters, actor: Actor) -> list[tuple[str, str]]:
     return [*found, *(("group", each) for each in given.group), *(("role", each) for each in given.role)]
 
 
-def _is_flow(core: str) -> bool:
-    return core.startswith(OWN_CORE)
-
-
-def _deployment(core: str, actor: Actor) -> str:
+def _deployment(named: str, actor: Actor) -> str:
     """By its id or its name."""
-    return core if is_id(core) else deployment_id(actor.tenant, core)
+    return named if is_id(named) else deployment_id(actor.tenant, named)
 
 
-__all__ = ["Filters", "HoldFilter", "HoldView", "Instant", "ListHolds", "query_of"]
+__all__ = [
+    "Filters",
+    "HoldFilter",
+    "HoldView",
+    "Instant",
+    "ListCheckpointHolds",
+    "ListHolds",
+    "OldFilters",
+    "query_of",
+]

@@ -1,7 +1,4 @@
-"""Holds on the wire, under the names of the seeds: a checkpoint's row, and what we add to it.
-
-What is sent about holds, and small answers about them.
-"""
+"""Holds on the wire: what the API returns about them, and the bodies that it takes."""
 
 from __future__ import annotations
 
@@ -14,9 +11,9 @@ from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.hold_query import Filters, Instant
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.bulk import BulkResult
-from holdfast.holds.actions.resolve import ResolveResult
 from holdfast.holds.forms.attached_files import AttachedFile
-from holdfast.holds.queries.checkpoint_view import as_interface
+from holdfast.holds.queries.checkpoint_view import checkpoint_view
+from holdfast.holds.queries.hold_view import hold_view
 from holdfast.holds.queries.summary import countdown, title_of, why_of
 from holdfast.types.hold import HoldRow, Note
 
@@ -38,21 +35,14 @@ class AssigneeWire(msgspec.Struct, kw_only=True):
     reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class HoldWire(msgspec.Struct, kw_only=True):
-    """A hold. `title`, `why` and `due` are in words; `version` is its ETag."""
+class _HoldFields(msgspec.Struct, kw_only=True):
+    """What a hold has under the same name on every path."""
 
     id: str
-    core_id: str
-    tenant_id: str
-    execution_id: str
-    flow_name: str
     block_index: int
-    node_id: str
     instance_key: str | None
-    checkpoint_type: str
     prompt: str
     options: list[OptionWire] | None
-    assignee_raw: str | None
     assignee_type: str
     assignee_resolved: AssigneeWire
     context: Any
@@ -80,7 +70,6 @@ class HoldWire(msgspec.Struct, kw_only=True):
     request_hash: str
     escalation_count: int
     original_timeout_s: float | None
-    hitl_message_id: str | None
     cancelled_by: str | None
     cancelled_at: str | None
     cancel_reason: str | None
@@ -95,13 +84,44 @@ class HoldWire(msgspec.Struct, kw_only=True):
     idempotent_replay: bool | msgspec.UnsetType = msgspec.UNSET
 
 
+class HoldWire(_HoldFields, kw_only=True):
+    """A hold. `assignee`: as the flow names it; `assignee_resolved`: who that is. `title`, `why` and `due`
+    are in words; `version` is its ETag."""
+
+    run: str
+    flow: str
+    node: str
+    tenant: str
+    deployment: str | None
+    type: str
+    assignee: str | None
+    message_id: str | None
+
+
+class CheckpointWire(_HoldFields, kw_only=True):
+    """A hold under the names of the documents, on the paths that they name. `core_id`: its deployment, or
+    `flow:NAME` where it was started without one."""
+
+    core_id: str
+    tenant_id: str
+    execution_id: str
+    flow_name: str
+    node_id: str
+    checkpoint_type: str
+    assignee_raw: str | None
+    hitl_message_id: str | None
+
+
 def hold_wire(row: HoldRow, now: int, *, replay: bool = False) -> HoldWire:
-    said = {"title": title_of(row), "why": why_of(row), "due": countdown(row, now)}
-    return msgspec.convert({**as_interface(row, replay=replay), **said}, HoldWire)
+    return msgspec.convert({**hold_view(row, replay=replay), **_in_words(row, now)}, HoldWire)
 
 
-def resolved_wire(done: ResolveResult, now: int) -> HoldWire:
-    return hold_wire(done.row, now, replay=done.replay)
+def checkpoint_wire(row: HoldRow, now: int, *, replay: bool = False) -> CheckpointWire:
+    return msgspec.convert({**checkpoint_view(row, replay=replay), **_in_words(row, now)}, CheckpointWire)
+
+
+def _in_words(row: HoldRow, now: int) -> dict[str, str]:
+    return {"title": title_of(row), "why": why_of(row), "due": countdown(row, now)}
 
 
 class HoldAnswer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

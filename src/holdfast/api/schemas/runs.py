@@ -1,7 +1,4 @@
-"""Runs on the wire.
-
-What is sent to do something with runs.
-"""
+"""Runs on the wire: what the API returns about them, and the bodies that it takes."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ class RunWire(msgspec.Struct, kw_only=True):
     id: str
     flow: str
     version: str
-    workflow_uri: str
     status: RunStatus
     lane: str
     priority: int
@@ -50,7 +46,6 @@ def run_wire(row: RunRow) -> RunWire:
         id=row.id,
         flow=row.flow,
         version=row.version,
-        workflow_uri=f"{row.flow}@{row.version}",
         status=row.status,
         lane=row.lane,
         priority=row.priority,
@@ -137,10 +132,10 @@ def input_taken(hold: HoldRow) -> InputTaken:
 class PendingWire(msgspec.Struct, kw_only=True):
     """A run that waits for a person, and what it asks."""
 
-    run_id: str
+    run: str
     flow: str
     thread: str | None
-    checkpoint_id: str
+    hold_id: str
     node: str
     prompt: str
     assignee: str | None
@@ -157,11 +152,11 @@ class ListRuns(msgspec.Struct, kw_only=True):
 
 
 class CreateRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`workflow_uri` (or `flow`): a name, `name@version`, or a file that the operator allows. `wait`: so many
-    seconds, until the run has ended or waits for a person."""
+    """`flow`: a name, `name@version`, or a file that the operator allows; `workflow_uri` is the same.
+    `wait`: at most this many seconds, until the run has ended or waits for a person."""
 
-    workflow_uri: Name | None = None
     flow: Name | None = None
+    workflow_uri: Name | None = None
     version: Name | None = None
     input: dict[str, Any] = {}
     thread: Name | None = None

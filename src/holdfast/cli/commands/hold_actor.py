@@ -16,7 +16,7 @@ from holdfast.cli.output.results import HOLDS_SHOWN
 from holdfast.cli.output.screen import print_json, print_line
 from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
 from holdfast.holds.permissions.assignees import parse_assignee
-from holdfast.holds.queries.checkpoint_view import as_interface
+from holdfast.holds.queries.hold_view import hold_view
 from holdfast.holds.queries.summary import title_of
 from holdfast.holds.service import HoldService
 from holdfast.types.duration import DurationError, parse_duration
@@ -172,7 +172,7 @@ async def act(
     async with open_hold_session(seat) as desk:
         after = await do(desk, await desk.find(which))
     if seat.json:
-        print_json(as_interface(after))
+        print_json(hold_view(after))
     else:
         print_line(told(after))
     return Exit.ok

@@ -15,8 +15,8 @@ from holdfast.cli.output.results import command
 from holdfast.cli.output.screen import brief, print_fields, print_json, print_line, print_note, print_table
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.vote import ballots_of
-from holdfast.holds.queries.checkpoint_view import as_interface
 from holdfast.holds.queries.history import Entry
+from holdfast.holds.queries.hold_view import hold_view
 from holdfast.holds.queries.summary import (
     SHORT,
     assignee_of,
@@ -46,7 +46,7 @@ async def show_hold(which: str, seat: ActorOptions) -> Exit:
         now = desk.now
     if seat.json:
         told = {"comments": [comment_json(each) for each in comments], "draft": draft, "votes": votes}
-        print_json({**as_interface(row), **told})
+        print_json({**hold_view(row), **told})
         return Exit.ok
     print_line(row.prompt or f"{row.flow} at {row.node}", style="bold")
     print_line()

@@ -15,7 +15,7 @@ from holdfast.errors import InputError
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.bulk import BulkItem, BulkResult
 from holdfast.holds.actions.conflicts import resolution_of
-from holdfast.holds.queries.checkpoint_view import as_interface
+from holdfast.holds.queries.hold_view import hold_view
 from holdfast.holds.queries.summary import SHORT, needs_of
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
@@ -68,7 +68,7 @@ async def resolve_hold(which: str, said: DecisionInput, seat: ActorOptions) -> E
         decide = desk.holds.place if said.placed else desk.holds.resolve
         done = await decide(desk.actor, row.id, said.body(row), **conditions)
     if seat.json:
-        print_json(as_interface(done.row, replay=done.replay))
+        print_json(hold_view(done.row, replay=done.replay))
         return Exit.ok
     print_line(_decision_text(done.row, said, replay=done.replay))
     if done.row.status is HoldStatus.resolved:

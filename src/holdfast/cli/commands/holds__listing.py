@@ -10,7 +10,7 @@ from holdfast.cli.commands.hold_actor import ActorOptions, HoldSession, open_hol
 from holdfast.cli.main import Exit
 from holdfast.cli.output.results import command
 from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note, print_table
-from holdfast.holds.queries.checkpoint_view import as_interface
+from holdfast.holds.queries.hold_view import hold_view
 from holdfast.holds.queries.list import MAX_LIMIT, HoldPage
 from holdfast.holds.queries.metrics import HoldMetrics, Spread
 from holdfast.holds.queries.search import Query, read_query
@@ -39,7 +39,7 @@ async def list_holds(wanted: HoldListOptions, seat: ActorOptions) -> Exit:
         page = await find_holds(desk, wanted)
         now = desk.now
     if seat.json:
-        print_json({"holds": [as_interface(row) for row in page.rows], "cursor": page.cursor})
+        print_json({"holds": [hold_view(row) for row in page.rows], "cursor": page.cursor})
         return Exit.ok
     if not page.rows:
         print_line("Nothing like that." if wanted.query else "Nothing waits for a decision here.")

@@ -48,12 +48,12 @@ class AsyncClient(AsyncGroups):
 
     async def start(
         self,
-        workflow_uri: str,
+        flow: str,
         input: Mapping[str, Any] | None = None,  # noqa: A002
         **options: Unpack[StartOptions],
     ) -> AsyncRun:
         """Start a run; `options` are those of `runs.create`. It is durable when this returns."""
-        detail = await self.runs.create(workflow_uri, input, **options)
+        detail = await self.runs.create(flow, input, **options)
         return AsyncRun(self, detail.id, detail)
 
     def run(self, id: str) -> AsyncRun:  # noqa: A002

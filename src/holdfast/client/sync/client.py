@@ -50,12 +50,12 @@ class Client(Groups):
 
     def start(
         self,
-        workflow_uri: str,
+        flow: str,
         input: Mapping[str, Any] | None = None,  # noqa: A002
         **options: Unpack[StartOptions],
     ) -> Run:
         """Start a run; `options` are those of `runs.create`. It is durable when this returns."""
-        detail = self.runs.create(workflow_uri, input, **options)
+        detail = self.runs.create(flow, input, **options)
         return Run(self, detail.id, detail)
 
     def run(self, id: str) -> Run:  # noqa: A002

@@ -31,7 +31,7 @@ from holdfast.types.value import FrozenDict
 Moment = tuple[int, str, dict[str, str | int]]
 """(when, what, attributes): something that happened in the course of a step."""
 
-_ATTRIBUTES = ("attempt", "reason", "step", "ordinal", "hold", "checkpoint_id", "type", "wake_at")
+_ATTRIBUTES = ("attempt", "reason", "step", "ordinal", "hold_id", "checkpoint_id", "type", "wake_at")
 _MAX_MOMENTS = 128
 
 
@@ -204,8 +204,9 @@ def _takes_answer(record: Record, body: Any, hold: str) -> bool:
 
 def _attributes(data: dict[str, Any], body: Any) -> dict[str, str | int]:
     found = {name: data[name] for name in _ATTRIBUTES if isinstance(data.get(name), (str, int))}
-    if "checkpoint_id" in found:
-        found["hold"] = found.pop("checkpoint_id")
+    for name in ("checkpoint_id", "hold_id"):
+        if name in found:
+            found["hold"] = found.pop(name)
     error = getattr(body, "error", None)
     if isinstance(error, ErrorInfo):
         found["exception.type"] = error.type

@@ -299,7 +299,7 @@ def _asked(visits: Visits, event: Event) -> None:
     if event.data.get("type") == BREAKPOINT:
         # It stands before a node, and is none itself: the node's visit waits.
         event = msgspec.structs.replace(event, node=event.node.removesuffix(SUFFIX))
-    visit, hold = _visit_for(visits, event), str(event.data.get("checkpoint_id", ""))
+    visit, hold = _visit_for(visits, event), str(event.data.get("hold_id", ""))
     about = str(event.data.get("prompt") or "")
     visit.waits.append(Wait(kind="person", since=event.at, about=about, hold=hold))
     visits.asked[hold] = visit
@@ -307,7 +307,7 @@ def _asked(visits: Visits, event: Event) -> None:
 
 
 def _resolved(visits: Visits, event: Event) -> None:
-    hold = str(event.data.get("hold", ""))
+    hold = str(event.data.get("hold_id", ""))
     visit = visits.asked.get(hold)
     if visit is None:
         return
@@ -322,7 +322,7 @@ def _resolved(visits: Visits, event: Event) -> None:
 def _answered(visits: Visits, event: Event) -> None:
     visit = _visit_for(visits, event)
     for wait in visit.waits:
-        if wait.hold == event.data.get("hold"):
+        if wait.hold == event.data.get("hold_id"):
             wait.until = wait.until or event.at
     if not _waits(visit):
         visits.set_state(visit, "running")

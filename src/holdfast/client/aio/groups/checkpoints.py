@@ -17,7 +17,7 @@ from holdfast.client.requests import request_of
 class AsyncCheckpoints(AsyncGroup):
     async def cancel(
         self, checkpoint: str, *, reason: str | None = None, if_match: str | None = None
-    ) -> models.Hold:
+    ) -> models.Checkpoint:
         """Withdraw it without a decision."""
         request = request_of(
             "POST",
@@ -26,12 +26,12 @@ class AsyncCheckpoints(AsyncGroup):
             maybe={"reason": reason},
             if_match=if_match,
         )
-        return await self._json(request, models.Hold)
+        return await self._json(request, models.Checkpoint)
 
-    async def get(self, checkpoint: str) -> models.Hold:
+    async def get(self, checkpoint: str) -> models.Checkpoint:
         """One checkpoint."""
         request = request_of("GET", "/v1/checkpoints/{checkpoint}", {"checkpoint": checkpoint})
-        return await self._json(request, models.Hold)
+        return await self._json(request, models.Checkpoint)
 
     async def history(self, checkpoint: str) -> Listing[models.Entry]:
         """Created, notification sent, resolved, and what else happened, oldest first."""
@@ -45,14 +45,13 @@ class AsyncCheckpoints(AsyncGroup):
         q: str | None = None,
         status: Sequence[models.HoldStatus] | None = None,
         type: Sequence[str] | None = None,
-        checkpoint_type: Sequence[str] | None = None,
         assignee: Sequence[str] | None = None,
         group: Sequence[str] | None = None,
         role: Sequence[str] | None = None,
         priority: Sequence[str] | None = None,
-        core: Sequence[str] | None = None,
+        deployment: Sequence[str] | None = None,
         flow: Sequence[str] | None = None,
-        execution: Sequence[str] | None = None,
+        run: Sequence[str] | None = None,
         instance_key: Sequence[str] | None = None,
         tag: Sequence[str] | None = None,
         text: str | None = None,
@@ -64,7 +63,10 @@ class AsyncCheckpoints(AsyncGroup):
         order: models.HoldOrder | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> AsyncPages[models.Hold]:
+        checkpoint_type: Sequence[str] | None = None,
+        core: Sequence[str] | None = None,
+        execution: Sequence[str] | None = None,
+    ) -> AsyncPages[models.Checkpoint]:
         """Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints."""
         request = request_of(
             "GET",
@@ -74,14 +76,13 @@ class AsyncCheckpoints(AsyncGroup):
                 "q": q,
                 "status": status,
                 "type": type,
-                "checkpoint_type": checkpoint_type,
                 "assignee": assignee,
                 "group": group,
                 "role": role,
                 "priority": priority,
-                "core": core,
+                "deployment": deployment,
                 "flow": flow,
-                "execution": execution,
+                "run": run,
                 "instance_key": instance_key,
                 "tag": tag,
                 "text": text,
@@ -91,9 +92,12 @@ class AsyncCheckpoints(AsyncGroup):
                 "expires_to": expires_to,
                 "resolved_by": resolved_by,
                 "order": order,
+                "checkpoint_type": checkpoint_type,
+                "core": core,
+                "execution": execution,
             },
         )
-        return self._pages(request, models.Hold, limit, cursor)
+        return self._pages(request, models.Checkpoint, limit, cursor)
 
     async def reassign(
         self,
@@ -103,8 +107,8 @@ class AsyncCheckpoints(AsyncGroup):
         expires_at: str | datetime | None = None,
         reason: str | None = None,
         if_match: str | None = None,
-    ) -> models.Hold:
-        """Give it to somebody else, who is told."""
+    ) -> models.Checkpoint:
+        """Reassign it; the new assignee is notified."""
         request = request_of(
             "POST",
             "/v1/checkpoints/{checkpoint}/reassign",
@@ -112,7 +116,7 @@ class AsyncCheckpoints(AsyncGroup):
             maybe={"assignee": assignee, "expires_at": expires_at, "reason": reason},
             if_match=if_match,
         )
-        return await self._json(request, models.Hold)
+        return await self._json(request, models.Checkpoint)
 
     async def resolve(
         self,
@@ -126,7 +130,7 @@ class AsyncCheckpoints(AsyncGroup):
         reason: str | None = None,
         idempotency_key: str | None = None,
         if_match: str | None = None,
-    ) -> models.Hold:
+    ) -> models.Checkpoint:
         """Decide it: `{"decision": ...}` or `{"resolution": ...}`. A breakpoint takes `continue`."""
         request = request_of(
             "POST",
@@ -144,4 +148,4 @@ class AsyncCheckpoints(AsyncGroup):
             key=idempotency_key,
             if_match=if_match,
         )
-        return await self._json(request, models.Hold)
+        return await self._json(request, models.Checkpoint)

@@ -29,7 +29,7 @@ class AsyncDeployments(AsyncGroup):
         return await self._json(request, models.Deployment)
 
     async def list(self) -> Listing[models.Deployment]:
-        """Flows put to work under a name; a hold's `core_id` is the deployment's id."""
+        """Flows put to work under a name; a hold's `deployment` is its id."""
         request = request_of("GET", "/v1/deployments")
         return await self._list(request, models.Deployment)
 

@@ -15,6 +15,6 @@ class AsyncNotices(AsyncGroup):
         return await self._list(request, models.DeadNotice)
 
     async def replay(self, message: str) -> models.DeadNotice:
-        """Try it again, once its cause is mended."""
+        """Try it again, once its cause is fixed."""
         request = request_of("POST", "/v1/notices/dead/{message}/replay", {"message": message})
         return await self._json(request, models.DeadNotice)

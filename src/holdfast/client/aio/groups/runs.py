@@ -50,10 +50,10 @@ class AsyncRuns(AsyncGroup):
 
     async def create(
         self,
-        workflow_uri: str | None = None,
+        flow: str | None = None,
         input: Mapping[str, Any] | None = None,
         *,
-        flow: str | None = None,
+        workflow_uri: str | None = None,
         version: str | None = None,
         thread: str | None = None,
         lane: str | None = None,
@@ -73,8 +73,8 @@ class AsyncRuns(AsyncGroup):
             "POST",
             "/v1/runs",
             maybe={
-                "workflow_uri": workflow_uri,
                 "flow": flow,
+                "workflow_uri": workflow_uri,
                 "version": version,
                 "input": input,
                 "thread": thread,

@@ -18,7 +18,7 @@ from holdfast.client.sync.pages import Pages
 class Checkpoints(Group):
     def cancel(
         self, checkpoint: str, *, reason: str | None = None, if_match: str | None = None
-    ) -> models.Hold:
+    ) -> models.Checkpoint:
         """Withdraw it without a decision."""
         request = request_of(
             "POST",
@@ -27,12 +27,12 @@ class Checkpoints(Group):
             maybe={"reason": reason},
             if_match=if_match,
         )
-        return self._json(request, models.Hold)
+        return self._json(request, models.Checkpoint)
 
-    def get(self, checkpoint: str) -> models.Hold:
+    def get(self, checkpoint: str) -> models.Checkpoint:
         """One checkpoint."""
         request = request_of("GET", "/v1/checkpoints/{checkpoint}", {"checkpoint": checkpoint})
-        return self._json(request, models.Hold)
+        return self._json(request, models.Checkpoint)
 
     def history(self, checkpoint: str) -> Listing[models.Entry]:
         """Created, notification sent, resolved, and what else happened, oldest first."""
@@ -46,14 +46,13 @@ class Checkpoints(Group):
         q: str | None = None,
         status: Sequence[models.HoldStatus] | None = None,
         type: Sequence[str] | None = None,
-        checkpoint_type: Sequence[str] | None = None,
         assignee: Sequence[str] | None = None,
         group: Sequence[str] | None = None,
         role: Sequence[str] | None = None,
         priority: Sequence[str] | None = None,
-        core: Sequence[str] | None = None,
+        deployment: Sequence[str] | None = None,
         flow: Sequence[str] | None = None,
-        execution: Sequence[str] | None = None,
+        run: Sequence[str] | None = None,
         instance_key: Sequence[str] | None = None,
         tag: Sequence[str] | None = None,
         text: str | None = None,
@@ -65,7 +64,10 @@ class Checkpoints(Group):
         order: models.HoldOrder | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> Pages[models.Hold]:
+        checkpoint_type: Sequence[str] | None = None,
+        core: Sequence[str] | None = None,
+        execution: Sequence[str] | None = None,
+    ) -> Pages[models.Checkpoint]:
         """Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints."""
         request = request_of(
             "GET",
@@ -75,14 +77,13 @@ class Checkpoints(Group):
                 "q": q,
                 "status": status,
                 "type": type,
-                "checkpoint_type": checkpoint_type,
                 "assignee": assignee,
                 "group": group,
                 "role": role,
                 "priority": priority,
-                "core": core,
+                "deployment": deployment,
                 "flow": flow,
-                "execution": execution,
+                "run": run,
                 "instance_key": instance_key,
                 "tag": tag,
                 "text": text,
@@ -92,9 +93,12 @@ class Checkpoints(Group):
                 "expires_to": expires_to,
                 "resolved_by": resolved_by,
                 "order": order,
+                "checkpoint_type": checkpoint_type,
+                "core": core,
+                "execution": execution,
             },
         )
-        return self._pages(request, models.Hold, limit, cursor)
+        return self._pages(request, models.Checkpoint, limit, cursor)
 
     def reassign(
         self,
@@ -104,8 +108,8 @@ class Checkpoints(Group):
         expires_at: str | datetime | None = None,
         reason: str | None = None,
         if_match: str | None = None,
-    ) -> models.Hold:
-        """Give it to somebody else, who is told."""
+    ) -> models.Checkpoint:
+        """Reassign it; the new assignee is notified."""
         request = request_of(
             "POST",
             "/v1/checkpoints/{checkpoint}/reassign",
@@ -113,7 +117,7 @@ class Checkpoints(Group):
             maybe={"assignee": assignee, "expires_at": expires_at, "reason": reason},
             if_match=if_match,
         )
-        return self._json(request, models.Hold)
+        return self._json(request, models.Checkpoint)
 
     def resolve(
         self,
@@ -127,7 +131,7 @@ class Checkpoints(Group):
         reason: str | None = None,
         idempotency_key: str | None = None,
         if_match: str | None = None,
-    ) -> models.Hold:
+    ) -> models.Checkpoint:
         """Decide it: `{"decision": ...}` or `{"resolution": ...}`. A breakpoint takes `continue`."""
         request = request_of(
             "POST",
@@ -145,4 +149,4 @@ class Checkpoints(Group):
             key=idempotency_key,
             if_match=if_match,
         )
-        return self._json(request, models.Hold)
+        return self._json(request, models.Checkpoint)

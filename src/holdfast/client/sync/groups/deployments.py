@@ -30,7 +30,7 @@ class Deployments(Group):
         return self._json(request, models.Deployment)
 
     def list(self) -> Listing[models.Deployment]:
-        """Flows put to work under a name; a hold's `core_id` is the deployment's id."""
+        """Flows put to work under a name; a hold's `deployment` is its id."""
         request = request_of("GET", "/v1/deployments")
         return self._list(request, models.Deployment)
 

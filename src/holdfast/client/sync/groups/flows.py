@@ -37,23 +37,21 @@ class Flows(Group):
         return self._list(request, models.Flow)
 
     def register(
-        self, *, graph: Mapping[str, Any] | None = None, workflow_uri: str | None = None
+        self, *, graph: Mapping[str, Any] | None = None, flow: str | None = None
     ) -> models.FlowGraph:
         """Keep a version of a flow: 201, or 200 where it is known already.
 
         A graph is data: it brings no code. Its runs go on where a worker carries code of the same
         graph."""
-        request = request_of("POST", "/v1/flows", maybe={"graph": graph, "workflow_uri": workflow_uri})
+        request = request_of("POST", "/v1/flows", maybe={"graph": graph, "flow": flow})
         return self._json(request, models.FlowGraph)
 
     def validate(
-        self, *, graph: Mapping[str, Any] | None = None, workflow_uri: str | None = None
+        self, *, graph: Mapping[str, Any] | None = None, flow: str | None = None
     ) -> models.FlowValidation:
-        """Every problem of a flow at once, each with its place and how to mend it. Nothing is stored or
+        """Every problem of a flow at once, each with its place and how to fix it. Nothing is stored or
         run."""
-        request = request_of(
-            "POST", "/v1/flows/validate", maybe={"graph": graph, "workflow_uri": workflow_uri}
-        )
+        request = request_of("POST", "/v1/flows/validate", maybe={"graph": graph, "flow": flow})
         return self._json(request, models.FlowValidation)
 
     def version(self, flow: str, version: str) -> models.FlowGraph:

@@ -16,6 +16,6 @@ class Notices(Group):
         return self._list(request, models.DeadNotice)
 
     def replay(self, message: str) -> models.DeadNotice:
-        """Try it again, once its cause is mended."""
+        """Try it again, once its cause is fixed."""
         request = request_of("POST", "/v1/notices/dead/{message}/replay", {"message": message})
         return self._json(request, models.DeadNotice)

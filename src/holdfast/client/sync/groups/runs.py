@@ -49,10 +49,10 @@ class Runs(Group):
 
     def create(
         self,
-        workflow_uri: str | None = None,
+        flow: str | None = None,
         input: Mapping[str, Any] | None = None,
         *,
-        flow: str | None = None,
+        workflow_uri: str | None = None,
         version: str | None = None,
         thread: str | None = None,
         lane: str | None = None,
@@ -72,8 +72,8 @@ class Runs(Group):
             "POST",
             "/v1/runs",
             maybe={
-                "workflow_uri": workflow_uri,
                 "flow": flow,
+                "workflow_uri": workflow_uri,
                 "version": version,
                 "input": input,
                 "thread": thread,

@@ -32,8 +32,8 @@ class Threads(Group):
         thread: str,
         content: str | Mapping[str, Any] | None = None,
         *,
-        workflow_uri: str | None = None,
         flow: str | None = None,
+        workflow_uri: str | None = None,
         version: str | None = None,
         input: Mapping[str, Any] | None = None,
         lane: str | None = None,
@@ -51,15 +51,15 @@ class Threads(Group):
 
         Where a run of it waits for a person, that is its answer: 200 and that run, which goes on (409
         where several questions are open and none is named). Otherwise, and with
-        `auto_resume_pending=false`, it starts a run of `workflow_uri` in the thread: 201."""
+        `auto_resume_pending=false`, it starts a run of `flow` in the thread: 201."""
         request = request_of(
             "POST",
             "/v1/threads/{thread}/runs",
             {"thread": thread},
             query={"auto_resume_pending": auto_resume_pending},
             maybe={
-                "workflow_uri": workflow_uri,
                 "flow": flow,
+                "workflow_uri": workflow_uri,
                 "version": version,
                 "input": input,
                 "lane": lane,

@@ -17,7 +17,7 @@ async def main(address: str = "sqlite:.holdfast/background.db") -> None:
             print(event.number, event.type, event.node)
             if event.type == "hold.opened":
                 print(event.data["prompt"])
-                await service.answer(event.data["checkpoint_id"], "approve", by="user:you")
+                await service.answer(event.data["hold_id"], "approve", by="user:you")
 
 
 if __name__ == "__main__":

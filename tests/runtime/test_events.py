@@ -74,7 +74,7 @@ async def test_a_resume_is_announced_before_anything_else(place: Place) -> None:
 
     first = (await told(hf, waiting))[before]
     assert first.type == "run.resumed"
-    assert first.data["hold_id"] == waiting.holds[0].id
+    assert first.data["checkpoint_id"] == waiting.holds[0].id
     assert first.data["skipped_nodes"] == ["before"]
     assert "run.resumed" not in (await kinds(hf, waiting))[:before]
 

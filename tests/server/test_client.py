@@ -101,7 +101,7 @@ async def comes_back_later(server: Server) -> None:
             seen.append(each)
             if each.type == "hold.asked_again" and "hold.asked_again" not in [one.type for one in seen[:-1]]:
                 assert each.data["data"]["is_resumed"] is True
-                assert each.data["data"]["checkpoint_id"] == event.data["data"]["checkpoint_id"]
+                assert each.data["data"]["hold_id"] == event.data["data"]["hold_id"]
                 await again.answer("approve")
         assert [each.number for each in seen] == list(range(event.number + 1, seen[-1].number + 1))
         assert (await again.result()).status == "completed"

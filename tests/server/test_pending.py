@@ -32,7 +32,7 @@ async def paged(server: Server, **query: Any) -> list[list[str]]:
     while cursor is not None or not pages:
         asked = query | ({"cursor": cursor} if cursor else {})
         found = await server.json("GET", "/v1/runs/pending", params=asked)
-        pages.append([each["checkpoint_id"] for each in found["items"]])
+        pages.append([each["hold_id"] for each in found["items"]])
         cursor = found["next"]
     return pages
 
@@ -41,7 +41,7 @@ async def paged(server: Server, **query: Any) -> list[list[str]]:
 async def test_pages_have_each_question_once_the_newest_first(server: Server) -> None:
     await asking(server, 7)
     whole = await server.json("GET", "/v1/runs/pending?limit=50")
-    ids = [each["checkpoint_id"] for each in whole["items"]]
+    ids = [each["hold_id"] for each in whole["items"]]
     assert [len(page) for page in await paged(server, limit=3)] == [3, 3, 1]
     assert [each for page in await paged(server, limit=3) for each in page] == ids
     assert [len(page) for page in await paged(server, limit=7)] == [7]

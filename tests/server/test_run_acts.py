@@ -248,10 +248,10 @@ async def test_pending_runs_are_listed_newest_question_first(shop: Server) -> No
     first = await shop.json("GET", "/v1/runs/pending", params={"limit": 2})
     rest = await shop.json("GET", "/v1/runs/pending", params={"cursor": first["next"]})
     items = [*first["items"], *rest["items"]]
-    assert [each["run_id"] for each in items] == runs[::-1]
+    assert [each["run"] for each in items] == runs[::-1]
     assert (items[0]["prompt"], items[0]["thread"]) == ("Refund 7?", "t2")
     one = await shop.json("GET", "/v1/runs/pending", params={"thread": "t1", "mine": "true"})
-    assert [each["run_id"] for each in one["items"]] == [runs[1]]
+    assert [each["run"] for each in one["items"]] == [runs[1]]
 
 
 async def test_run_moves_to_another_store_as_a_file(shop: Server) -> None:

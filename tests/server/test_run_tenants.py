@@ -87,7 +87,7 @@ async def test_another_tenant_learns_nothing_of_a_run(shop: Server) -> None:
         listed = await shop.json("GET", path, headers=other)
         assert key not in [each["id"] for each in listed["items"]]
     pending = await shop.json("GET", "/v1/runs/pending", headers=other)
-    assert [each["run_id"] for each in pending["items"]] == [own["id"]]
+    assert [each["run"] for each in pending["items"]] == [own["id"]]
     for path in ("/v1/workers", "/v1/figures", "/v1/limits", "/v1/admin/status"):
         assert (await shop.json("GET", path, 403, headers=other))["code"] == "forbidden"
     assert (await shop.json("GET", f"/v1/runs/{key}"))["status"] == "pending_input"

@@ -6,7 +6,7 @@ const stream = client().streamHolds({}, { onState: (state) => { if (state === "o
 for await (const { type, data } of stream) {
   if (!["checkpoint.created", "checkpoint.resolved"].includes(type)) continue;
   types.push(type);
-  say({ hold: data.checkpoint_id });
+  say({ hold: data.hold_id });
   if (type === "checkpoint.resolved") break;
 }
 say({ types });

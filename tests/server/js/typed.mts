@@ -51,7 +51,7 @@ export async function streams(run: string, signal: AbortSignal): Promise<void> {
     console.log(id.toFixed(), type.length, event.node);
   }
   const stream = client.streamHolds();
-  await stream.listen({ "checkpoint.created": ({ data }: { data: HoldEvent }) => console.log(data.checkpoint_id) });
+  await stream.listen({ "checkpoint.created": ({ data }: { data: HoldEvent }) => console.log(data.hold_id) });
   stream.close();
   const socket = client.socket({ signal });
   for await (const { data } of socket.follow<SeedEvent>(run, { names: "seed" })) {

@@ -109,7 +109,7 @@ class AsyncRun:
 
     def holds(self) -> AsyncPages[models.Hold]:
         """What it asks and nobody has decided yet, as far as you may see it."""
-        return self._client.holds.list(execution=[self.id], status=["pending"])
+        return self._client.holds.list(run=[self.id], status=["pending"])
 
     async def answer(
         self, content: str | Mapping[str, Any], *, hold: str | None = None, idempotency_key: str | None = None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.holds.queries.audit import verify_audit
-from holdfast.store.sql.sqlite import hold_changes
+from holdfast.store.sql import hold_changes
 from tests.holds.proof.deeds import DEEDS, RUN, Deed, Fate, Scene, deliver
 
 # Parts of one transaction: what was written before them is not there when the process dies.

@@ -10,8 +10,10 @@ import pytest
 
 from bench.inbox import INBOX, filled
 from holdfast.store.hold_order import SHARED_ASSIGNEE
-from holdfast.store.sql.sqlite import hold_dues, hold_lists
+from holdfast.store.sql import hold_dues
+from holdfast.store.sql.sqlite import hold_lists
 from holdfast.store.sql.sqlite.connect import SqliteSettings, connect
+from holdfast.store.sql.sqlite.dialect import SqliteConn
 from holdfast.types.hold import Due, HoldFilter, HoldOrder
 from holdfast.types.status import HoldStatus
 
@@ -148,13 +150,13 @@ async def test_page_looks_at_nothing_that_others_vote_on(tmp_path: Path) -> None
 
 async def test_sweeps_look_only_at_what_is_due(tmp_path: Path) -> None:
     many = Watched(await filled(tmp_path, MANY, mine=16))
-    cur = many.conn.cursor()
+    conn = SqliteConn(many.conn.cursor())
     for due in (Due.expiry, Due.reminder, Due.placed):
         many.seen.clear()
-        found = hold_dues.due(cur, due, 100, 9)
+        found = await hold_dues.due(conn, due, 100, 9)
         assert [row.expires_at for row in found] == ([50, 100] if due is Due.expiry else [])
         assert many.seen["VM_STEP"] < 400, due
         assert (many.seen["FULLSCAN_STEP"], many.seen["SORT"]) == (0, 0)
     many.seen.clear()
-    assert hold_dues.next_due(cur) == 50
+    assert await hold_dues.next_due(conn) == 50
     assert many.seen["VM_STEP"] < 100

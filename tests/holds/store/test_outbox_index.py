@@ -1,4 +1,4 @@
-"""Whoever tells messages looks at those that they are to tell, however many wait for nobody."""
+"""A dispatcher reads only the messages of its own topics, however many others wait."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import apsw
 import pytest
 
 from holdfast.store.open import open_store
-from holdfast.store.sql.sqlite import outbox
+from holdfast.store.sql import outbox
+from holdfast.store.sql.sqlite import claim_outbox
 from holdfast.store.sql.sqlite.connect import SqliteSettings, connect
+from holdfast.store.sql.sqlite.dialect import SqliteConn
 from holdfast.types.outbox import OutboxState
 
 pytestmark = pytest.mark.anyio
@@ -38,14 +40,14 @@ async def test_claim_looks_only_at_its_topics(tmp_path: Path) -> None:
 
     cast("apsw.Connection", conn).trace_v2(apsw.SQLITE_TRACE_PROFILE, note)
     cur = conn.cursor()
-    assert outbox.any_due(cur, 99, ["hold.judge"])
-    assert not outbox.any_due(cur, 99, ["hold.closed"])
-    assert [row.key for row in outbox.claim(cur, 99, 9, 10, ["hold.judge"])] == ["j"]
-    assert [row.key for row in outbox.claim(cur, 20_000, 4, 10, [])] == ["k1", "k3", "k5", "j"]
+    assert claim_outbox.any_due(cur, 99, ["hold.judge"])
+    assert not claim_outbox.any_due(cur, 99, ["hold.closed"])
+    assert [row.key for row in claim_outbox.claim(cur, 99, 9, 10, ["hold.judge"])] == ["j"]
+    assert [row.key for row in claim_outbox.claim(cur, 20_000, 4, 10, [])] == ["k1", "k3", "k5", "j"]
     assert sum(steps) < 1_500
     steps.clear()
-    waiting = outbox.select(cur, None, OutboxState.waiting, None, 3)
+    waiting = await outbox.select(SqliteConn(cur), None, OutboxState.waiting, None, 3)
     assert [row.key for row in waiting] == ["k1", "k3", "k5"]
-    assert outbox.select(cur, None, OutboxState.dead, None, 3) == []
+    assert await outbox.select(SqliteConn(cur), None, OutboxState.dead, None, 3) == []
     assert sum(steps) < 500
     conn.close()

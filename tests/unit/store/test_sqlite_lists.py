@@ -9,7 +9,8 @@ import pytest
 
 from holdfast.store.open import open_store
 from holdfast.store.protocols import RunFilter
-from holdfast.store.sql.sqlite.runs import listing
+from holdfast.store.sql.runs import listing
+from holdfast.store.sql.sqlite.connect import statement
 from holdfast.types.status import RunStatus
 
 Case = tuple[RunFilter, str]
@@ -34,6 +35,6 @@ async def test_a_list_is_read_from_an_index(where: RunFilter, index: str, tmp_pa
     for after in (None, (7, 7)):
         sql, args = listing(where, after)
         with apsw.Connection(str(file)) as db:
-            plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", (*args, 20))]
+            plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement(sql)}", (*args, 20))]
         assert any(f"USING INDEX {index}" in step for step in plan), plan
         assert not any("TEMP B-TREE" in step for step in plan), plan

@@ -9,9 +9,9 @@ import msgspec
 from holdfast.store.limits import Admission, ClaimResult
 from holdfast.store.protocols import Claim, ClaimRequest
 from holdfast.store.sql.choose import CandidateTenant, ClaimSelection, ReadyRun
-from holdfast.store.sql.postgres import gates
+from holdfast.store.sql.postgres import limits
 from holdfast.store.sql.postgres.connect import Conn, Row
-from holdfast.store.sql.postgres.runs import COLUMNS, run_row
+from holdfast.store.sql.runs import COLUMNS, run_row
 from holdfast.types.record import Lease
 from holdfast.types.status import RunStatus
 
@@ -27,7 +27,7 @@ AND ((SELECT versions FROM t) IS NULL OR runs.version = ANY((SELECT versions FRO
 AND runs.key <> ALL ((SELECT tried FROM t)::bigint[])"""
 _FREE = f"{_READY} AND runs.gate = '' AND {_SERVED}"
 _LINED = f"{_READY} AND runs.gate <> '' AND {_SERVED}"
-# As in the index: what runs have in common that the same first gate lets pass or not (`porter.line_of`).
+# As in the index: the queue of the runs whose first limit is the same (`limits.queue_of`).
 _SIGN = "(CASE WHEN runs.status = 'pending' THEN '+' ELSE '-' END"
 _LINE = f"{_SIGN} || split_part(runs.gate, '/', 1))"
 # First which priorities, tenants and lines there are, one step into the index for each.
@@ -66,7 +66,7 @@ FROM groups {_OF_TENANT} CROSS JOIN LATERAL (
 _AND_LINES = f"""{_CANDIDATES} UNION ALL
 SELECT DISTINCT NULL::bigint, NULL, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, line, false
 FROM lines"""
-# Or with a few runs of each line that moves, past those whose own gate is shut.
+# Or with a few runs of each queue that moves, past those whose own limit is reached.
 _AND_LINED = f"""{_CANDIDATES} UNION ALL
 SELECT groups.urgency, groups.tenant, found.ready_at, found.key, {_STANDING}, found.gate, found.starts
 FROM lines AS groups {_OF_TENANT} CROSS JOIN LATERAL (
@@ -118,8 +118,8 @@ _REST = "UPDATE @runs SET status = ?, updated_at = ? WHERE key = ? AND id = ? AN
 
 
 class AdmissionFilter(msgspec.Struct, frozen=True):
-    """Whom gates let pass: the lines that move, and the keys that are passed over in them, each with the sign
-    of its line. In lines that are stopped only those keys that are exempt."""
+    """What the limits admit: the queues that move, and the keys that are passed over in them, each with the
+    sign of its queue. In queues that are stopped, only those keys that are exempt."""
 
     open: list[str]
     shut: list[str]
@@ -128,7 +128,7 @@ class AdmissionFilter(msgspec.Struct, frozen=True):
 
 
 class QueuesToLock(msgspec.Struct, frozen=True):
-    """Runs stand in these lines too: who takes one has to lock its gates first."""
+    """These queues have runs too: a claim has to lock their limits first."""
 
     lines: list[str]
 
@@ -136,7 +136,7 @@ class QueuesToLock(msgspec.Struct, frozen=True):
 async def claim_named(
     conn: Conn, now: int | None, want: ClaimRequest, *, passes: bool = False
 ) -> list[Claim]:
-    """`passes`: also one that stands at a gate. One whose lease lapsed has its place there already."""
+    """`passes`: also one that has a limit. One whose lease expired has its place there already."""
     versions = None if want.versions is None else list(want.versions)
     taken = await conn.rows(
         _TAKE_NAMED, want.worker, now, want.ttl, now, want.run, now, passes, versions, versions, versions
@@ -148,14 +148,14 @@ async def claim(conn: Conn, now: int | None, want: ClaimRequest) -> ClaimResult 
     """Chosen without locks, then taken if nobody was faster; who comes too late looks at what is left."""
     claims: list[Claim] = []
     tried: list[int] = []
-    porter: Admission | None = None
+    admission: Admission | None = None
     for _ in range(ROUNDS):
         found = await candidates(conn, now, want, tried, want.limit - len(claims))
         lines = [row[6] for row in found if row[3] is None]
-        if lines and porter is None:
-            # Most shut gates are found shut without a lock; where one is open nothing is taken this way.
-            porter = await gates.load_admission(conn, now, [line[1:] for line in lines], lock=False)
-            if porter.open_queues(lines) and not claims:
+        if lines and admission is None:
+            # Most reached limits are found so without a lock; where one is open nothing is taken this way.
+            admission = await limits.load_admission(conn, now, [line[1:] for line in lines], lock=False)
+            if admission.open_queues(lines) and not claims:
                 return QueuesToLock(lines)
         choice = select_runs(
             [row for row in found if row[3] is not None], ClaimSelection(want.limit - len(claims))
@@ -166,7 +166,7 @@ async def claim(conn: Conn, now: int | None, want: ClaimRequest) -> ClaimResult 
         if len(claims) >= want.limit:
             break
         tried += choice.keys
-    return ClaimResult(claims, porter is not None, None if porter is None else porter.opens_at)
+    return ClaimResult(claims, admission is not None, None if admission is None else admission.opens_at)
 
 
 async def take(

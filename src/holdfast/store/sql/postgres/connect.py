@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 
 Row = tuple[Any, ...]
 
-_TABLE = re.compile(r"@(\w+)")
+_TABLE = re.compile(r"@(\w+)(?:\[\w+\])?")  # the name of an index is a hint for other dialects
 # PostgreSQL keeps no NUL in a text. The mark is a private character; what follows it tells what it stood for.
 _MARK, _NUL, _ITSELF = "\ue0c0", "\ue0c00", "\ue0c01"
 

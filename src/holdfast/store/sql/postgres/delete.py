@@ -1,21 +1,16 @@
-"""Whole runs go, with all that belongs to them. Retention does this to thousands: few round trips each."""
+"""Deletes a run with all that belongs to it. Retention does this to thousands: few round trips each."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from holdfast.store.hold_rules import RUN_DELETED_REASON
-from holdfast.store.sql.postgres import outbox
-from holdfast.store.sql.postgres.audit import AuditEntries
-from holdfast.store.sql.postgres.connect import Conn, statement
-from holdfast.store.sql.postgres.run_holds import PostgresRunRef
-from holdfast.store.sql.postgres.side import close_all
+from holdfast.store.sql.connection import Conn
+from holdfast.store.sql.delete import BY_KEY, OF_HOLD, OF_RUN, close_holds
+from holdfast.store.sql.postgres.connect import Conn as DriverConn
+from holdfast.store.sql.postgres.connect import statement
+from holdfast.store.sql.run_holds import RunRef
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED
-
-_BY_KEY = ("journal", "events", "projections")
-_OF_RUN = ("inbox", "timers", "holds", "late_reports", "blob_refs", "deaths")
-_OF_HOLD = ("hold_notes", "hold_keys", "hold_links")
 
 _FIND = """
 SELECT key, lease_until, status, tenant, ARRAY(
@@ -25,9 +20,9 @@ _DELETE = (
     "WITH "
     + ", ".join(
         [
-            *(f"of_{name} AS (DELETE FROM @{name} WHERE key BETWEEN ? AND ?)" for name in _BY_KEY),
-            *(f"of_{name} AS (DELETE FROM @{name} WHERE run_key = ?)" for name in _OF_RUN),
-            *(f"of_{name} AS (DELETE FROM @{name} WHERE hold = ANY(?::text[]))" for name in _OF_HOLD),
+            *(f"of_{name} AS (DELETE FROM @{name} WHERE key BETWEEN ? AND ?)" for name in BY_KEY),
+            *(f"of_{name} AS (DELETE FROM @{name} WHERE run_key = ?)" for name in OF_RUN),
+            *(f"of_{name} AS (DELETE FROM @{name} WHERE hold = ANY(?::text[]))" for name in OF_HOLD),
         ]
     )
     + " DELETE FROM @runs WHERE key = ?"
@@ -35,14 +30,14 @@ _DELETE = (
 
 
 _VACUUM = "VACUUM (TRUNCATE false, SKIP_LOCKED) " + ", ".join(
-    f"@{name}" for name in (*_BY_KEY, *_OF_RUN, *_OF_HOLD, "runs", "blobs", "feed", "outbox")
+    f"@{name}" for name in (*BY_KEY, *OF_RUN, *OF_HOLD, "runs", "blobs", "feed", "outbox")
 )
 _LONGEST = 600.0  # seconds
 
 
-async def vacuum(conn: Conn) -> None:
-    """A deleted row keeps its room until somebody vacuums, and the server's own workers come by their clock.
-    No file becomes shorter: that would lock others out. Tables that somebody else vacuums are passed over."""
+async def vacuum(conn: DriverConn) -> None:
+    """Deleted rows keep their space until a vacuum, and the server's own come at their own times. No file is
+    truncated: that would lock others out. Tables that are being vacuumed already are skipped."""
     raw: Any = conn.raw
     await raw.execute(statement(_VACUUM, conn.schema), timeout=_LONGEST)
 
@@ -52,18 +47,7 @@ async def delete(conn: Conn, now: int, run: RunId, ended: bool) -> bool:
     if found is None or (found[1] is not None and found[1] > now) or (ended and found[2] not in ENDED):
         return False
     key, holds = found[0], found[4]
-    await outbox.drop(conn, key, holds)
-    if holds:
-        await _close_holds(conn, now, PostgresRunRef(key, run, found[3]), holds)
+    await close_holds(conn, now, RunRef(key, run, found[3]), holds)
     records = (key << 32, key << 32 | 0xFFFF_FFFF)
-    await conn.run(_DELETE, *records * len(_BY_KEY), *[key] * len(_OF_RUN), *[holds] * len(_OF_HOLD), key)
+    await conn.run(_DELETE, *records * len(BY_KEY), *[key] * len(OF_RUN), *[holds] * len(OF_HOLD), key)
     return True
-
-
-async def _close_holds(conn: Conn, now: int, run: PostgresRunRef, holds: list[str]) -> None:
-    """Those still open are closed first: what was sent about them is to be withdrawn, and the audit says so.
-    Of what was to be told before, nothing is left to tell."""
-    entries = AuditEntries()
-    await close_all(conn, now, run, RUN_DELETED_REASON, entries)
-    await entries.append(conn)
-    await outbox.detach_from_run(conn, holds)

@@ -18,9 +18,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from holdfast.store.protocols import NewRun, RunRow
-from holdfast.store.sql.postgres import losing
+from holdfast.store.sql.connection import Conn
+from holdfast.store.sql.lost_history import stop_lost_run
+from holdfast.store.sql.postgres import lost_runs
 from holdfast.store.sql.postgres.clock import ServerClock
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.dialect import PostgresConn
 from holdfast.store.sql.postgres.servers import PostgresServers
 from holdfast.telemetry import log
 from holdfast.types.acknowledged import AcknowledgedState
@@ -89,13 +91,13 @@ class Acknowledgements:
                 known.popitem(last=False)
 
     # ------------------------------------------------------------------ after a failover
-    async def verify(self, conn: Conn, now: Callable[[], int | None]) -> list[AcknowledgedState]:
+    async def verify(self, conn: PostgresConn, now: Callable[[], int | None]) -> list[AcknowledgedState]:
         """What the primary at `conn` does not have; its runs are stopped, and it is forgotten here."""
         lost: list[AcknowledgedState] = []
         absent: dict[RunId, AcknowledgedState] = {}
         known = self._all()
         for first in range(0, len(known), _AT_ONCE):
-            for missing, gone in await losing.find_lost(conn, known[first : first + _AT_ONCE]):
+            for missing, gone in await lost_runs.find_lost(conn, known[first : first + _AT_ONCE]):
                 lost.append(missing)
                 if gone:
                     absent.setdefault(missing.run, missing)
@@ -138,11 +140,11 @@ class Acknowledgements:
     def found(self, run: RunId) -> None:
         self._gone.pop(run, None)
 
-    async def _fence(self, conn: Conn) -> None:
+    async def _fence(self, conn: PostgresConn) -> None:
         """Other loops may claim meanwhile: only what was fenced is forgotten."""
         with self._lock:
             terms = dict(self._terms)
-        await losing.fence(conn, terms)
+        await lost_runs.fence(conn, terms)
         with self._lock:
             for run, term in terms.items():
                 if self._terms.get(run) == term:
@@ -167,10 +169,10 @@ class Acknowledgements:
         ]
         return runs + mail + holds
 
-    async def _stop(self, conn: Conn, now: int | None, missing: AcknowledgedState) -> None:
+    async def _stop(self, conn: PostgresConn, now: int | None, missing: AcknowledgedState) -> None:
         raw: Any = conn.raw
         async with raw.transaction():
-            row = await losing.stop_lost_run(conn, now, missing)
+            row = await stop_lost_run(conn, now, missing)
         log_stopped(row)
 
 
@@ -218,7 +220,7 @@ class FailoverCheck:
         self.acks = acks
         self._settled_at = 0.0
 
-    async def note(self, conn: Conn) -> None:
+    async def note(self, conn: PostgresConn) -> None:
         """Since when this timeline is known, to whoever was first here; claims wait from then on."""
         servers = self._servers
         place = (str(servers.system), servers.timeline)
@@ -232,7 +234,7 @@ class FailoverCheck:
         left = servers.settings.settling - (0 if age is None else age[0] / 1e6)
         self._settled_at = time.monotonic() + left
 
-    async def arrived(self, conn: Conn) -> None:
+    async def arrived(self, conn: PostgresConn) -> None:
         await self.note(conn)
         lost = await self.acks.verify(conn, lambda: self._clock.given)
         if lost:

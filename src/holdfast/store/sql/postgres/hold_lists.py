@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.store.hold_order import SHARED_ASSIGNEE, Place, Range, ranges, require_place
-from holdfast.store.sql.postgres.connect import Conn, Row
-from holdfast.store.sql.postgres.holds import COLUMNS, FROM, hold_row
+from holdfast.store.sql.connection import Conn, Row
+from holdfast.store.sql.holds import COLUMNS, FROM, hold_row
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import HoldStatus
 

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.errors import HoldfastError, SettingsError, StoreUnavailableError
 from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.clock import ServerClock
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.dialect import PostgresConn
 from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, translated
 from holdfast.store.sql.postgres.failover import FailoverCheck
 from holdfast.store.sql.postgres.migrate import OLDEST_SERVER, bring_up
@@ -33,7 +33,7 @@ async def prepare(servers: PostgresServers, clock: ServerClock, arrivals: Failov
         raw = await servers.connect(pooled=True)
         try:
             found = await _prepare(settings, clock, raw)
-            await arrivals.note(Conn(raw, settings.schema))
+            await arrivals.note(PostgresConn(raw, settings.schema))
             return found
         finally:
             await raw.close(timeout=settings.timeout)
@@ -44,7 +44,7 @@ async def prepare(servers: PostgresServers, clock: ServerClock, arrivals: Failov
 
 
 async def _prepare(settings: PostgresSettings, clock: ServerClock, raw: Any) -> OpenResult:
-    conn = Conn(raw, settings.schema)
+    conn = PostgresConn(raw, settings.schema)
     heard = clock.asking()
     facts = await conn.row(_FACTS)
     assert facts is not None

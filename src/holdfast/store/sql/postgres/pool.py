@@ -16,7 +16,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from holdfast.errors import HoldfastError
 from holdfast.store.sql.postgres.address import PostgresSettings
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.dialect import PostgresConn
 from holdfast.store.sql.postgres.errors import (
     CONNECTION_ERRORS,
     DRIVER_ERRORS,
@@ -29,10 +29,10 @@ from holdfast.store.sql.postgres.session import PostgresServer, identify, idle_t
 
 T = TypeVar("T")
 
-Work = Callable[[Conn], Awaitable[T]]
+Work = Callable[[PostgresConn], Awaitable[T]]
 """Inside an open transaction. May be called again after a rollback: it keeps nothing of its own between."""
 
-ArrivalHook = Callable[[Conn], Awaitable[None]]
+ArrivalHook = Callable[[PostgresConn], Awaitable[None]]
 
 _TRIES = 5
 _READ_ONLY = asyncpg.ReadOnlySQLTransactionError
@@ -69,7 +69,7 @@ class PostgresPools:
     async def read_together(self, query: Work[T]) -> T:
         """As of one moment."""
 
-        async def together(conn: Conn) -> T:
+        async def together(conn: PostgresConn) -> T:
             async with _transaction(conn, isolation="repeatable_read", readonly=True):
                 return await query(conn)  # it locks nothing
 
@@ -78,7 +78,7 @@ class PostgresPools:
     async def write(self, work: Work[T]) -> T:
         """BEGIN, the work, COMMIT; on any failure nothing of it is kept (D-8)."""
 
-        async def transact(conn: Conn) -> T:
+        async def transact(conn: PostgresConn) -> T:
             async with _transaction(conn):
                 if self._pooled:
                     await conn.raw.execute(idle_timeout_statement(self._settings))
@@ -128,7 +128,7 @@ class PostgresPools:
                 raise translated(error, self._settings.shown) from error
 
     @asynccontextmanager
-    async def _acquired(self) -> AsyncGenerator[Conn]:
+    async def _acquired(self) -> AsyncGenerator[PostgresConn]:
         """A connection to the newest primary that is known here, watched while it is used: one that says
         nothing for long may have lost its server without a word."""
         if self._servers.due():
@@ -139,7 +139,7 @@ class PostgresPools:
         self._used[raw] = asyncio.get_running_loop()
         try:
             await self._greet(raw)
-            yield Conn(raw, self._settings.schema)
+            yield PostgresConn(raw, self._settings.schema)
             if not self._servers.is_current(raw):
                 # Another server took over meanwhile: what this one said counts for nothing.
                 raise _driver.ConnectionDoesNotExistError("it led to an old primary")
@@ -164,9 +164,9 @@ class PostgresPools:
             await identify(raw, self._settings)
             self._servers.admit(raw.who)
         while self._at != self._servers.timeline:
-            await self._arrive(Conn(raw, self._settings.schema))
+            await self._arrive(PostgresConn(raw, self._settings.schema))
 
-    async def _arrive(self, conn: Conn) -> None:
+    async def _arrive(self, conn: PostgresConn) -> None:
         """One for all, of whatever loop; if it fails, the next one tries again."""
         with self._lock:
             mine, self._arriving = not self._arriving, True
@@ -292,7 +292,7 @@ async def _close(pool: Any) -> None:
 
 
 @asynccontextmanager
-async def _transaction(conn: Conn, **how: Any) -> AsyncGenerator[None]:
+async def _transaction(conn: PostgresConn, **how: Any) -> AsyncGenerator[None]:
     raw: Any = conn.raw
     async with raw.transaction(**how):
         yield

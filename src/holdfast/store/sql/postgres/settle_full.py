@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.store.limits import releases_lease
-from holdfast.store.sql.postgres.audit import AuditEntries
-from holdfast.store.sql.postgres.connect import Conn, Row
-from holdfast.store.sql.postgres.listen import notify
-from holdfast.store.sql.postgres.run_holds import PostgresRunRef
+from holdfast.store.sql.audit import AuditEntries
+from holdfast.store.sql.connection import Conn, Row
 from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
-from holdfast.store.sql.postgres.side import apply_side, side_refusal
+from holdfast.store.sql.run_holds import RunRef
+from holdfast.store.sql.side import apply_side, side_refusal
 from holdfast.telemetry import crashpoint
 from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer
 
@@ -46,8 +45,8 @@ async def settle(conn: Conn, now: int, batches: Sequence[RunBatch]) -> list[Sett
     await entries.append(conn)
     gated = {r[0] for r in found if r[8]}
     if gated and any(batch.lease.key in gated and releases_lease(batch) for batch in batches):
-        # Who waits at a gate hears of the place that came free.
-        await notify(conn)
+        # Runs may wait for the place under a limit that became free.
+        await conn.notify()
     crashpoint("inside_settle")
     return answers
 
@@ -80,17 +79,17 @@ async def _settle_run(
         return SettleAnswer(lease.run, refusal)
     await append(conn, now, nth, lease.key, records, event_seq)
     for side in sides:
-        await apply_side(conn, now, PostgresRunRef(lease.key, lease.run, tenant), side, entries)
+        await apply_side(conn, now, RunRef(lease.key, lease.run, tenant), side, entries)
     parked = batch.park is not None and await park(conn, now, lease, batch.park)
     return SettleAnswer(lease.run, None, answered, parked)
 
 
 async def park(conn: Conn, now: int, lease: Lease, how: Park) -> bool:
-    """Let go of the run, unless somebody told it something meanwhile (D-29)."""
+    """Releases the run, unless a message arrived for it meanwhile (D-29)."""
     place = (lease.key, lease.run, lease.term, lease.worker, how.inbox_seen)
     parked = await conn.row(_PARK, how.status, how.ready_at, now, *place)
     if parked is not None and parked[0]:
-        await notify(conn)
+        await conn.notify()
     return parked is not None
 
 
@@ -102,7 +101,7 @@ async def _parked(conn: Conn, now: int, batch: RunBatch, worker: str | None) -> 
 
 
 async def append(conn: Conn, now: int, nth: int, key: int, records: Sequence[Record], last: int) -> None:
-    """Journal rows, their line in the feed, and the run's row. Events are numbered after `last`."""
+    """Writes journal rows, their row in the feed, and the run's row. Events are numbered after `last`."""
     await write_records(conn, key, records, last)
     events = sum([r.events for r in records])
     tells = events > 0

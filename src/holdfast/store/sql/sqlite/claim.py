@@ -11,9 +11,9 @@ import msgspec
 from holdfast.store.limits import Admission, ClaimResult
 from holdfast.store.protocols import Claim, ClaimRequest
 from holdfast.store.sql.choose import CandidateTenant, ClaimSelection, ReadyRun
-from holdfast.store.sql.sqlite import gates
+from holdfast.store.sql.runs import COLUMNS, run_row
+from holdfast.store.sql.sqlite import limits
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
-from holdfast.store.sql.sqlite.runs import COLUMNS, run_row
 from holdfast.types.record import Lease
 from holdfast.types.status import RunStatus
 
@@ -22,7 +22,7 @@ Filters = dict[str, object]
 _ROUNDS = 5
 
 _READY = "worker IS NULL AND ready_at <= :now AND status NOT IN ('completed', 'failed', 'cancelled')"
-# By its whole name, or by what stands before the first hyphen (`ClaimRequest.versions`).
+# By its whole name, or by what is before the first hyphen (`ClaimRequest.versions`).
 _CARRIED = """(:versions IS NULL OR version IN (SELECT value FROM json_each(:versions))
 OR substr(version, 1, instr(version, '-') - 1) IN (SELECT value FROM json_each(:versions)))"""
 _SERVED = f"""
@@ -49,7 +49,7 @@ LIMIT :limit"""
 _STANDING = """
 SELECT (SELECT count(*) FROM runs INDEXED BY runs_leased WHERE worker IS NOT NULL AND tenant = :tenant),
        coalesce((SELECT turn FROM turns WHERE tenant = :tenant), 0)"""
-# Whoever was served last stays so: a tenant alone writes nothing.
+# The tenant that was served last is not written again, so a tenant that is alone writes nothing.
 _SERVED_NOW = """
 INSERT INTO turns (tenant, turn) VALUES (?, (SELECT coalesce(max(turn), 0) + 1 FROM turns))
 ON CONFLICT (tenant) DO UPDATE SET turn = excluded.turn WHERE turns.turn < excluded.turn - 1"""
@@ -78,17 +78,17 @@ def claim(cur: Cursor, now: int, want: ClaimRequest) -> ClaimResult:
     if want.run is not None:
         return _claim_named(cur, want, filters | taking)
     claims: list[Claim] = []
-    gatehouse = _LazyAdmission(cur, now)
-    # Each round takes from more lines: those of whom it found at a shut gate are passed over by the next.
+    limited = _LazyAdmission(cur, now)
+    # Each round takes from more queues: it passes over those whose limit the last round found reached.
     for _ in range(_ROUNDS):
-        choice = _choose(cur, filters, want.limit - len(claims), gatehouse)
+        choice = _choose(cur, filters, want.limit - len(claims), limited)
         for key in choice.keys:
             since = choice.since[key]
             claims += _claims_for(cur, want, rows(cur, _TAKE_KEY, taking | {"key": key}), since)
-            gates.write_starts(cur, now, key, choice.starts.get(key, ()))
+            limits.write_starts(cur, [(key, start) for start in choice.starts.get(key, ())])
         if not choice.keys or choice.full or not choice.refused:
             break
-    return ClaimResult(claims, gatehouse.kept_out, gatehouse.opens_at)
+    return ClaimResult(claims, limited.kept_out, limited.opens_at)
 
 
 def _claim_named(cur: Cursor, want: ClaimRequest, given: Filters) -> ClaimResult:
@@ -97,12 +97,13 @@ def _claim_named(cur: Cursor, want: ClaimRequest, given: Filters) -> ClaimResult
     if stands is None:
         return ClaimResult(claims)
     key, gate, starts = stands
-    gatehouse = _LazyAdmission(cur, cast("int", given["now"]))
-    if not gatehouse.porter.passes(gate, starts=bool(starts)):
-        return ClaimResult([], True, gatehouse.opens_at)
+    limited = _LazyAdmission(cur, cast("int", given["now"]))
+    if not limited.admission.passes(gate, starts=bool(starts)):
+        return ClaimResult([], True, limited.opens_at)
     claims = _claims_for(cur, want, rows(cur, _TAKE_NAMED, given | {"passes": True}))
     if claims:
-        gates.write_starts(cur, gatehouse.now, key, gatehouse.porter.enter(gate, starts=bool(starts)))
+        entered = limited.admission.enter(gate, starts=bool(starts))
+        limits.write_starts(cur, [(key, start) for start in entered])
     return ClaimResult(claims)
 
 
@@ -129,7 +130,7 @@ def _json(names: Sequence[str] | None) -> str | None:
 
 
 class _LazyAdmission:
-    """The porter, asked to come when the first run at a gate is met."""
+    """The limits, loaded when the first run that has one is met."""
 
     def __init__(self, cur: Cursor, now: int) -> None:
         self.now = now
@@ -137,22 +138,26 @@ class _LazyAdmission:
         self._cur = cur
 
     @cached_property
-    def porter(self) -> Admission:
-        return gates.load_admission(self._cur, self.now)
+    def admission(self) -> Admission:
+        return limits.load_admission(self._cur, self.now)
 
     @property
     def opens_at(self) -> int | None:
-        return self.porter.opens_at if "porter" in self.__dict__ else None
+        return self.admission.opens_at if "admission" in self.__dict__ else None
 
     def shut(self, line: str) -> list[str] | None:
-        """Keys that are passed over in that line; None where nobody of it passes."""
-        shut = None if not self.porter.open_queues([line]) else self.porter.shut(starts=line.startswith("+"))
+        """Keys that are passed over in that queue; None where all of them are."""
+        shut = (
+            None
+            if not self.admission.open_queues([line])
+            else self.admission.shut(starts=line.startswith("+"))
+        )
         self.kept_out = self.kept_out or shut is None or bool(shut)
         return shut
 
 
-def _choose(cur: Cursor, filters: Filters, limit: int, gatehouse: _LazyAdmission) -> ClaimSelection:
-    """By priority; within one, fair between tenants. Reads a few rows per tenant and line, however many are
+def _choose(cur: Cursor, filters: Filters, limit: int, limited: _LazyAdmission) -> ClaimSelection:
+    """By priority; within one, fair between tenants. Reads a few rows per tenant and queue, however many are
     ready."""
     choice = ClaimSelection(limit)
     below: int | None = None
@@ -162,38 +167,38 @@ def _choose(cur: Cursor, filters: Filters, limit: int, gatehouse: _LazyAdmission
             break
         below = found[0]
         level = filters | {"priority": below, "limit": limit - len(choice.keys)}
-        tenants = _tenants(cur, level, gatehouse)
+        tenants = _tenants(cur, level, limited)
         if any(run.gate for tenant in tenants for run in tenant.ready):
-            choice.porter = gatehouse.porter
+            choice.porter = limited.admission
         choice.serve(tenants)
-    gatehouse.kept_out = gatehouse.kept_out or choice.refused
+    limited.kept_out = limited.kept_out or choice.refused
     return choice
 
 
-def _tenants(cur: Cursor, level: Filters, gatehouse: _LazyAdmission) -> list[CandidateTenant]:
+def _tenants(cur: Cursor, level: Filters, limited: _LazyAdmission) -> list[CandidateTenant]:
     tenants: list[CandidateTenant] = []
     found = row(cur, _NEXT_TENANT, level | {"tenant": ""})
     while found is not None:
         name = found[0]
         ((running, turn),) = rows(cur, _STANDING, {"tenant": name})
-        ready = _ready(cur, level | {"tenant": name}, gatehouse)
+        ready = _ready(cur, level | {"tenant": name}, limited)
         tenants.append(CandidateTenant(name, running, turn, ready[::-1]))
         found = row(cur, _NEXT_TENANT, level | {"tenant": name})
     return tenants
 
 
-def _ready(cur: Cursor, level: Filters, gatehouse: _LazyAdmission) -> list[ReadyRun]:
-    """Of one tenant: those at no gate, and the first of each line that moves."""
-    everybody = {"line": "", "shut": None, "exempt": None}
-    ready = [ReadyRun(r[0], r[1]) for r in rows(cur, _OF_LINE, level | everybody)]
+def _ready(cur: Cursor, level: Filters, limited: _LazyAdmission) -> list[ReadyRun]:
+    """Of one tenant: those without a limit, and the first of each queue that moves."""
+    unlimited = {"line": "", "shut": None, "exempt": None}
+    ready = [ReadyRun(r[0], r[1]) for r in rows(cur, _OF_LINE, level | unlimited)]
     found = row(cur, _NEXT_LINE, level | {"line": ""})
     if found is None:
         return ready
     while found is not None:
         line = found[0]
-        shut = gatehouse.shut(line)
+        shut = limited.shut(line)
         if shut is not None:
-            past = {"line": line, "shut": _json(shut), "exempt": _json(gatehouse.porter.exempt(line))}
+            past = {"line": line, "shut": _json(shut), "exempt": _json(limited.admission.exempt(line))}
             ready += [ReadyRun(r[0], r[1], r[2], bool(r[3])) for r in rows(cur, _OF_LINE, level | past)]
         found = row(cur, _NEXT_LINE, level | {"line": line})
     return sorted(ready, key=_order)
@@ -204,7 +209,7 @@ def _order(run: ReadyRun) -> tuple[int, int]:
 
 
 def extend(cur: Cursor, now: int, leases: Sequence[Lease], ttl: int) -> list[bool]:
-    """Even after expiry, as long as nobody took the run (D-33)."""
+    """Even after expiry, as long as no other worker claimed the run (D-33)."""
     extended: list[bool] = []
     for lease in leases:
         cur.execute(_EXTEND, (now + ttl, lease.key, lease.run, lease.term, lease.worker))

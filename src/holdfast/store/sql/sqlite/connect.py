@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Protocol, cast
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
 
 import apsw
 import msgspec
+
+T = TypeVar("T")
 
 Row = tuple[Any, ...]
 Args = Sequence[Any] | Mapping[str, Any]
@@ -107,6 +111,40 @@ def row(cur: Cursor, sql: str, args: Args = ()) -> Row | None:
     """The first row. The statement is finished, so that a commit may follow."""
     found = cur.execute(sql, args).fetchall()
     return found[0] if found else None
+
+
+# What the notation of `Conn` means in SQLite. There are no row locks: a transaction that writes has the file.
+_NOTATION = (
+    (re.compile(r"= ANY\(\?::bytea\[\]\)"), "IN (SELECT unhex(value) FROM json_each(?))"),
+    (re.compile(r"<> ALL\(\?::bytea\[\]\)"), "NOT IN (SELECT unhex(value) FROM json_each(?))"),
+    (re.compile(r"= ANY\(\?::\w+\[\]\)"), "IN (SELECT value FROM json_each(?))"),
+    (re.compile(r"::\w+(\[\])?"), ""),
+    (re.compile(r"@now\("), "("),
+    (re.compile(r"@(\w+)\[(\w+)\]( AS \w+)?"), r"\1\3 INDEXED BY \2"),
+    (re.compile(r"@(\w+)"), r"\1"),
+    (re.compile(r"\bgreatest\("), "max("),
+    (re.compile(r"\bleast\("), "min("),
+    (re.compile(r"\bstrpos\("), "instr("),
+    (re.compile(r"\s+FOR (NO KEY |KEY )?(UPDATE|SHARE)( OF \w+)?( SKIP LOCKED)?\b"), ""),
+)
+
+
+@lru_cache(2048)
+def statement(text: str) -> str:
+    """From the notation of the shared modules."""
+    for pattern, meaning in _NOTATION:
+        text = pattern.sub(meaning, text)
+    return text
+
+
+def run_now(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine of the shared modules to its end, in place: over SQLite nothing in it ever waits."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    work.close()
+    raise AssertionError("Work on SQLite must not suspend.")
 
 
 def library_version() -> str:

@@ -13,8 +13,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.store.hold_order import SHARED_ASSIGNEE, Place, Range, ranges, require_place
-from holdfast.store.sql.sqlite.connect import Cursor, row, rows
-from holdfast.store.sql.sqlite.holds import COLUMNS, FROM, hold_row
+from holdfast.store.sql.holds import COLUMNS, FROM, hold_row
+from holdfast.store.sql.sqlite.connect import Cursor, row, rows, statement
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import HoldStatus
 
@@ -23,7 +23,7 @@ _PLACES = {
     HoldOrder.oldest: "holds.created_at, holds.number",
     HoldOrder.newest: "holds.created_at, holds.number",
 }
-_BY_NUMBER = f"SELECT holds.number, {COLUMNS} {FROM} WHERE holds.number IN ({{marks}})"
+_BY_NUMBER = f"SELECT holds.number, {COLUMNS} {statement(FROM)} WHERE holds.number IN ({{marks}})"
 _AT_ONCE = 500
 # One step into the index for each, however many holds they have.
 _TENANTS = """

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.sql.sqlite.connect import Cursor, Row, rows
-from holdfast.store.sql.sqlite.run_holds import SqliteRunRef
-from holdfast.store.sql.sqlite.side import apply_side, side_refusal
+from holdfast.store.sql.audit import AuditEntries
+from holdfast.store.sql.connection import Conn
+from holdfast.store.sql.run_holds import RunRef
+from holdfast.store.sql.side import apply_side, side_refusal
+from holdfast.store.sql.sqlite.connect import Cursor, rows, run_now
+from holdfast.store.sql.sqlite.dialect import SqliteConn
+from holdfast.store.sql.sqlite.records import append
 from holdfast.telemetry import crashpoint
-from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer
+from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer, Side
 
 _STANDING = "SELECT term, head, event_seq, worker, status, tenant FROM runs WHERE key = ? AND id = ?"
-
-APPEND = """
-INSERT INTO journal (key, kind, at, term, node, visit, attempt, scope, effect, outcome, listed, events,
-                     event_from, digest, payload)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-
-ANNOUNCE = "INSERT INTO feed (run_key, first, last) VALUES (?, ?, ?)"
 
 _ADVANCE = "UPDATE runs SET head = ?, event_seq = ?, updated_at = ? WHERE key = ?"
 _PARK = """
@@ -55,20 +52,27 @@ def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
     if records[0].seq != head + 1 or records[-1].seq != head + len(records):
         return SettleAnswer(lease.run, Refusal.head_moved)
     sides = [record.side for record in records if record.side is not None]
-    refusal = side_refusal(cur, lease.key, sides, status) if sides else None
+    refusal = run_now(side_refusal(SqliteConn(cur), lease.key, sides, status)) if sides else None
     if refusal is not None:
         return SettleAnswer(lease.run, refusal)
     last = append(cur, lease.key, records, event_seq)
     cur.execute(_ADVANCE, (records[-1].seq, last, now, lease.key))
-    for side in sides:
-        apply_side(cur, now, SqliteRunRef(lease.key, lease.run, tenant), side)
+    if sides:
+        run_now(_apply(SqliteConn(cur), now, RunRef(lease.key, lease.run, tenant), sides))
     if batch.park is None:
         return SettleAnswer(lease.run, None, answered)
     return SettleAnswer(lease.run, None, answered, park(cur, now, lease, batch.park))
 
 
+async def _apply(conn: Conn, now: int, run: RunRef, sides: Sequence[Side]) -> None:
+    entries = AuditEntries()
+    for side in sides:
+        await apply_side(conn, now, run, side, entries)
+    await entries.append(conn)
+
+
 def park(cur: Cursor, now: int, lease: Lease, how: Park) -> bool:
-    """Let go of the run, unless somebody told it something meanwhile (D-29)."""
+    """Releases the run, unless a message arrived for it meanwhile (D-29)."""
     cur.execute(
         _PARK,
         (how.status, how.ready_at, now, lease.key, lease.run, lease.term, lease.worker, how.inbox_seen),
@@ -81,26 +85,6 @@ def _parked(cur: Cursor, now: int, batch: RunBatch, worker: str | None) -> bool:
     if batch.park is None:
         return False
     return worker is None or park(cur, now, batch.lease, batch.park)
-
-
-def append(cur: Cursor, key: int, records: Sequence[Record], last: int) -> int:
-    """Journal rows and their line in the feed. Events are numbered after `last`; answers the new last one."""
-    base = key << 32
-    first = number = last + 1
-    values: list[Row] = []
-    for r in records:
-        values.append(
-            (base | r.seq, r.kind, r.at, r.term, r.node, r.visit, r.attempt, r.scope, r.effect, r.outcome,
-             r.listed, r.events, number, r.digest, r.payload)
-        )  # fmt: skip
-        number += r.events
-    if len(values) == 1:
-        cur.execute(APPEND, values[0])
-    else:
-        cur.executemany(APPEND, values)
-    if number > first:
-        cur.execute(ANNOUNCE, (key, first, number - 1))
-    return number - 1
 
 
 def _already_there(cur: Cursor, key: int, records: list[Record], head: int) -> tuple[int, int] | None:

@@ -1,0 +1,76 @@
+"""Blobs and stored flows: rows that are put once and looked up by what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.store.protocols import FlowRow
+from holdfast.store.sql.connection import Conn, Row
+
+# A repeated put is as young as a new one: its record may be about to name it.
+_PUT = """
+INSERT INTO @blobs (digest, size, put_at, place, data) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (digest) DO UPDATE SET put_at = excluded.put_at"""
+_REVIVE = """
+UPDATE @blobs SET condemned = false, place = ?::text, data = ?, size = ?
+WHERE digest = ? AND (condemned OR (place = 'elsewhere' AND ?::text <> 'elsewhere'))"""
+# Locked first and checked in a second statement, which sees a reference that was added meanwhile.
+_OLD = """
+SELECT digest FROM @blobs AS blobs WHERE put_at < ?
+AND NOT EXISTS (SELECT 1 FROM @blob_refs AS refs WHERE refs.digest = blobs.digest)
+ORDER BY put_at, number LIMIT ? FOR UPDATE SKIP LOCKED"""
+_CONDEMN = """
+UPDATE @blobs AS blobs SET condemned = true WHERE digest = ANY(?::bytea[])
+AND NOT EXISTS (SELECT 1 FROM @blob_refs AS refs WHERE refs.digest = blobs.digest) RETURNING digest"""
+_PUT_FLOW = """
+INSERT INTO @flows (name, version, created_at, graph) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+_FLOW = "SELECT name, version, graph, created_at FROM @flows"
+
+
+async def put(conn: Conn, now: int, digest: bytes, size: int, place: str, data: bytes | None) -> None:
+    """`place`: where the bytes are: `row`, `file` (beside the database) or `elsewhere`."""
+    await conn.run(_PUT, digest, size, now, place, data)
+    await conn.run(_REVIVE, place, data, size, digest, place)
+
+
+async def get(conn: Conn, digest: bytes) -> tuple[int, str, bytes | None] | None:
+    found = await conn.row("SELECT size, place, data FROM @blobs WHERE digest = ?", digest)
+    return None if found is None else (found[0], found[1], found[2])
+
+
+async def condemn(conn: Conn, _now: int, older_than: int, limit: int) -> list[bytes]:
+    # Those condemned before come again: their collector may have died before it dropped them.
+    free = [digest for (digest,) in await conn.rows(_OLD, older_than, limit)]
+    condemned = {digest for (digest,) in await conn.rows(_CONDEMN, free)}
+    return [digest for digest in free if digest in condemned]
+
+
+async def drop(conn: Conn, _now: int, digests: Sequence[bytes]) -> None:
+    await conn.run("DELETE FROM @blobs WHERE digest = ANY(?::bytea[]) AND condemned", list(digests))
+
+
+async def put_flow(conn: Conn, _now: int, flow: FlowRow) -> None:
+    await conn.run(_PUT_FLOW, flow.name, flow.version, flow.created_at, flow.graph)
+
+
+async def flow(conn: Conn, name: str, version: str) -> FlowRow | None:
+    found = await conn.row(f"{_FLOW} WHERE name = ? AND version = ?", name, version)
+    return None if found is None else _flow_row(found)
+
+
+async def flows(conn: Conn) -> list[FlowRow]:
+    return [_flow_row(r) for r in await conn.rows(f"{_FLOW} ORDER BY name, created_at, version")]
+
+
+async def put_code(conn: Conn, _now: int, digest: str, marks: bytes) -> None:
+    await conn.run("INSERT INTO @codes (digest, marks) VALUES (?, ?) ON CONFLICT DO NOTHING", digest, marks)
+
+
+async def code(conn: Conn, digest: str) -> bytes | None:
+    found = await conn.row("SELECT marks FROM @codes WHERE digest = ?", digest)
+    return None if found is None else found[0]
+
+
+def _flow_row(values: Row) -> FlowRow:
+    name, version, graph, created_at = values
+    return FlowRow(name=name, version=version, graph=graph, created_at=created_at)

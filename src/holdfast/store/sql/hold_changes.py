@@ -1,0 +1,120 @@
+"""The one compare-and-set that changes a hold, and everything that is written with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.store.hold_rules import changed_row, refusal_of, require_blob, require_changeable
+from holdfast.store.sql import audit, outbox
+from holdfast.store.sql.connection import Conn
+from holdfast.store.sql.holds import COLUMNS, FROM, column, hold_row
+from holdfast.store.sql.inbox import add_events, put
+from holdfast.store.sql.side import refer
+from holdfast.types.hold import ChangeRefusal, HoldChange, HoldKey, HoldRow, Note
+from holdfast.types.ids import HoldId
+from holdfast.types.status import HoldStatus
+
+# The run first, as a settle does it: otherwise the two could wait for each other.
+_LOCK_RUN = """
+SELECT key FROM @runs WHERE key = (SELECT run_key FROM @holds WHERE id = ?) FOR UPDATE"""
+_LOCKED = f"SELECT holds.run_key, {COLUMNS} {FROM} WHERE holds.id = ? FOR UPDATE OF holds"
+_KEY = "SELECT digest FROM @hold_keys WHERE hold = ? AND actor = ? AND key = ?"
+_PUT_KEY = "INSERT INTO @hold_keys (hold, actor, key, digest) VALUES (?, ?, ?, ?)"
+_LINK = "SELECT 1 FROM @hold_links WHERE jti = ?"
+_PUT_LINK = "INSERT INTO @hold_links (jti, hold, at) VALUES (?, ?, ?)"
+_NOTE = """
+INSERT INTO @hold_notes (hold, kind, slot, person, at, until, body) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (hold, kind, slot) DO UPDATE SET person = excluded.person, at = excluded.at,
+                                             until = excluded.until, body = excluded.body"""
+_DROP_NOTE = "DELETE FROM @hold_notes WHERE hold = ? AND kind = ? AND slot = ?"
+_STANDS = "SELECT 1 FROM @blobs WHERE digest = ? AND NOT condemned FOR SHARE"
+_LET_GO = "DELETE FROM @blob_refs WHERE run_key = ? AND digest = ANY(?::bytea[])"
+_NOTES = """
+SELECT hold, kind, slot, person, at, until, body FROM @hold_notes
+WHERE hold = ? AND (?::text[] IS NULL OR kind = ANY(?::text[])) ORDER BY number"""
+
+
+async def change(conn: Conn, now: int, change: HoldChange) -> HoldRow | ChangeRefusal:
+    require_changeable(change)
+    await conn.row(_LOCK_RUN, change.hold)
+    found = await conn.row(_LOCKED, change.hold)
+    if found is None:
+        return ChangeRefusal.unknown
+    key_, hold = found[0], hold_row(found[1:])
+    refusal = await _used_refusal(conn, change) or refusal_of(hold, change)
+    if refusal is not None:
+        return refusal
+    after = changed_row(hold, change, now)
+    await _write(conn, hold, after, change)
+    await _write_related(conn, now, change)
+    await _refer(conn, key_, change)
+    for message in change.outbox:
+        await outbox.put(conn, now, hold.tenant, key_, message)
+    await _write_messages(conn, now, key_, change)
+    await audit.append(conn, hold.tenant, change.audit)
+    return after
+
+
+async def _write_messages(conn: Conn, now: int, key: int, change: HoldChange) -> None:
+    events = [event for event in (change.event, *change.more_events) if event is not None]
+    if change.mail is not None:
+        await put(conn, now, key, *change.mail)
+    if events:
+        await add_events(conn, key, events)
+
+
+async def _used_refusal(conn: Conn, change: HoldChange) -> ChangeRefusal | None:
+    asked = change.key
+    if asked is not None and await key(conn, change.hold, asked.actor, asked.key) is not None:
+        return ChangeRefusal.key_used
+    if change.link is not None and await conn.row(_LINK, change.link) is not None:
+        return ChangeRefusal.link_used
+    return None
+
+
+async def _write(conn: Conn, before: HoldRow, after: HoldRow, change: HoldChange) -> None:
+    if not change.fields:
+        return
+    # In one order, so that the same act is the same statement; what stays as it is touches no index.
+    names = sorted(name for name in change.fields if getattr(before, name) != getattr(after, name))
+    if before.status is HoldStatus.pending:
+        names += ["version", "updated_at"]
+    values = [column(name, getattr(after, name)) for name in names]
+    if conn.keeps_shared and "terms" in names:
+        names.append("shared")
+        values.append(list(after.terms.also_for))
+    if names:
+        sets = ", ".join(f"{name} = ?" for name in names)
+        await conn.run(f"UPDATE @holds SET {sets} WHERE id = ?", *values, after.id)
+
+
+async def _write_related(conn: Conn, now: int, change: HoldChange) -> None:
+    for kind, slot in change.drop_notes:
+        await conn.run(_DROP_NOTE, change.hold, kind, slot)
+    for note in change.notes:
+        values = (note.hold, note.kind, note.slot, note.person, note.at, note.until, note.body)
+        await conn.run(_NOTE, *values)
+    if change.link is not None:
+        await conn.run(_PUT_LINK, change.link, change.hold, now)
+    if change.key is not None:
+        await conn.run(_PUT_KEY, change.hold, change.key.actor, change.key.key, change.key.digest)
+
+
+async def _refer(conn: Conn, run: int, change: HoldChange) -> None:
+    for digest in change.blobs:
+        require_blob(digest, standing=await conn.row(_STANDS, digest) is not None)
+    await refer(conn, run, change.blobs)
+    if change.let_go:
+        await conn.run(_LET_GO, run, list(change.let_go))
+
+
+async def key(conn: Conn, hold: HoldId, actor: str, key: str) -> HoldKey | None:
+    found = await conn.row(_KEY, hold, actor, key)
+    return None if found is None else HoldKey(actor, key, found[0])
+
+
+async def notes(conn: Conn, hold: HoldId, kinds: Sequence[str]) -> list[Note]:
+    names = ("hold", "kind", "slot", "person", "at", "until", "body")
+    wanted = list(kinds) or None
+    found = await conn.rows(_NOTES, hold, wanted, wanted)
+    return [Note(**dict(zip(names, values, strict=True))) for values in found]

@@ -1,0 +1,128 @@
+"""The part of the store that keeps holds, and with them the audit, the outbox and documents."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from holdfast.store.sql import audit, documents, hold_changes, hold_dues, holds, outbox
+from holdfast.store.sql.access import SqlAccess
+from holdfast.store.sql.connection import Conn
+from holdfast.types.audit import AuditRow, NewAudit
+from holdfast.types.document import Document
+from holdfast.types.hold import (
+    ChangeRefusal,
+    Due,
+    HoldChange,
+    HoldFilter,
+    HoldKey,
+    HoldOrder,
+    HoldRow,
+    Note,
+)
+from holdfast.types.ids import HoldId, RunId
+from holdfast.types.outbox import OutboxRow, OutboxState
+from holdfast.types.status import HoldStatus
+
+
+class SqlHolds(SqlAccess):
+    # Holds.
+
+    async def hold(self, hold: HoldId) -> HoldRow | None:
+        return await self._peek(partial(holds.get, hold=hold))
+
+    async def holds(
+        self,
+        *,
+        run: RunId | None = None,
+        status: HoldStatus | None = None,
+        tenant: str | None = None,
+        limit: int = 100,
+    ) -> list[HoldRow]:
+        if run is not None:
+            return await self._peek(partial(holds.of_run, run=run, status=status, tenant=tenant, limit=limit))
+        where = HoldFilter(tenant=tenant, status=() if status is None else (status,), live=False)
+        return [row for row, _ in await self.list_holds(where, limit=limit)]
+
+    @abstractmethod
+    async def list_holds(
+        self,
+        where: HoldFilter,
+        *,
+        order: HoldOrder = HoldOrder.oldest,
+        after: Sequence[Any] | None = None,
+        limit: int = 50,
+    ) -> list[tuple[HoldRow, tuple[Any, ...]]]: ...
+
+    async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
+        # Only mail concerns a worker; a message, the dispatcher of the outbox.
+        wakes = change.mail is not None or bool(change.outbox)
+        return await self._write(partial(hold_changes.change, change=change), wakes=wakes)
+
+    async def due_holds(self, due: Due, *, now: int, limit: int) -> list[HoldRow]:
+        return await self._read(partial(hold_dues.due, due=due, now=now, limit=limit))
+
+    async def next_due_hold(self) -> int | None:
+        return await self._read(hold_dues.next_due)
+
+    async def hold_key(self, hold: HoldId, actor: str, key: str) -> HoldKey | None:
+        return await self._read(partial(hold_changes.key, hold=hold, actor=actor, key=key))
+
+    async def hold_notes(self, hold: HoldId, *, kinds: Sequence[str] = ()) -> list[Note]:
+        return await self._read(partial(hold_changes.notes, hold=hold, kinds=kinds))
+
+    # The audit, the outbox, documents.
+
+    async def append_audit(self, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]:
+        return await self._write(partial(_append_audit, tenant=tenant, entries=entries))
+
+    async def audit(
+        self, tenant: str, *, after: int = 0, limit: int = 1000, hold: str | None = None
+    ) -> list[AuditRow]:
+        return await self._read(partial(audit.select, tenant=tenant, after=after, limit=limit, hold=hold))
+
+    async def audit_head(self, tenant: str) -> tuple[int, bytes]:
+        return await self._read(partial(audit.head, tenant=tenant))
+
+    async def audit_tenants(self) -> list[str]:
+        return await self._read(audit.tenants)
+
+    async def finish_outbox(
+        self, message: int, *, attempt: int, state: OutboxState, error: str | None = None, due_at: int = 0
+    ) -> bool:
+        given = {"message": message, "attempt": attempt, "state": state, "error": error, "due_at": due_at}
+        return await self._write(partial(outbox.finish, **given), single=True)
+
+    async def list_outbox(
+        self,
+        *,
+        tenant: str | None = None,
+        state: OutboxState | None = None,
+        hold: str | None = None,
+        limit: int = 100,
+    ) -> list[OutboxRow]:
+        return await self._read(partial(outbox.select, tenant=tenant, state=state, hold=hold, limit=limit))
+
+    async def replay_outbox(self, message: int) -> bool:
+        return await self._write(partial(outbox.replay, message=message), wakes=True)
+
+    async def put_document(self, document: Document, *, expect: int | None = None) -> Document | None:
+        return await self._write(partial(documents.put, document=document, expect=expect), single=True)
+
+    async def document(self, tenant: str, kind: str, name: str) -> Document | None:
+        return await self._read(partial(documents.get, tenant=tenant, kind=kind, name=name))
+
+    async def documents(
+        self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 1000
+    ) -> list[Document]:
+        given = {"tenant": tenant, "kind": kind, "prefix": prefix, "after": after, "limit": limit}
+        return await self._read(partial(documents.select, **given))
+
+    async def drop_document(self, tenant: str, kind: str, name: str) -> bool:
+        return await self._write(partial(documents.drop, tenant=tenant, kind=kind, name=name), single=True)
+
+
+async def _append_audit(conn: Conn, _now: int, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]:
+    return await audit.append(conn, tenant, entries)

@@ -1,0 +1,108 @@
+"""Limits: written, listed, dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import msgspec
+
+from holdfast.store.limits import limit_overview
+from holdfast.store.sql.access import SqlAccess
+from holdfast.store.sql.connection import Conn, Row
+from holdfast.types.limit_rows import LimitRow, flow_limit, flow_of, root_of
+
+_COLUMNS = "name, concurrency, rate, per, fixed, updated_at"
+ALL = f"SELECT {_COLUMNS} FROM @gates ORDER BY name, fixed"
+AT = f"SELECT {_COLUMNS} FROM @gates WHERE root = ANY(?::text[]) ORDER BY name, fixed"
+_PUT = f"""
+INSERT INTO @gates (root, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (root, name, fixed) DO UPDATE SET concurrency = excluded.concurrency, rate = excluded.rate,
+    per = excluded.per, updated_at = excluded.updated_at"""
+_DROP = "DELETE FROM @gates WHERE root = ? AND name = ? AND fixed = ?"
+_FIXED = "SELECT 1 FROM @gates WHERE root = ? AND name = ? AND fixed"
+# Runs of the flow that have no limit yet, in the order in which settles lock them too.
+_GATHER = """
+UPDATE @runs AS runs SET gate = ? FROM (
+    SELECT key FROM @runs[runs_by_status] WHERE flow = ? AND gate = '' AND NOT read_only
+    AND status IN ('pending', 'running', 'waiting', 'pending_input', 'resumable')
+    ORDER BY key FOR UPDATE) AS found
+WHERE runs.key = found.key"""
+INSIDE = "SELECT gate, count(*) FROM @runs[runs_inside] WHERE worker IS NOT NULL AND gate <> '' GROUP BY gate"
+_WAITING = """
+SELECT gate, count(*) FROM @runs[runs_ready]
+WHERE worker IS NULL AND ready_at <= @now(?::bigint) AND gate <> '' GROUP BY gate"""
+
+
+def limit_row(values: Row) -> LimitRow:
+    fields = dict(zip(_COLUMNS.split(", "), values, strict=True))
+    fields["fixed"] = bool(fields["fixed"])
+    return LimitRow(**fields)
+
+
+async def put(conn: Conn, now: int, gate: LimitRow) -> LimitRow:
+    await conn.run(_PUT, gate.root, gate.name, *_limit_values(gate), gate.fixed, now)
+    flow = flow_of(gate.name)
+    if gate.fixed and flow is not None:
+        await conn.run(_GATHER, gate.name, flow)
+    return msgspec.structs.replace(gate, updated_at=now)
+
+
+async def declare(conn: Conn, now: int, gates: Sequence[LimitRow]) -> None:
+    """Writes only what changed: nearly every run finds what an earlier one has written."""
+    if not gates:
+        return
+    found = [limit_row(values) for values in await conn.rows(AT, sorted({gate.root for gate in gates}))]
+    known = {(gate.name, gate.fixed): _limit_values(gate) for gate in found}
+    news = [gate for gate in gates if known.get((gate.name, gate.fixed)) != _limit_values(gate)]
+    for gate in sorted(news, key=_name):
+        await put(conn, now, gate)
+    if news:
+        await conn.notify()
+
+
+def _name(gate: LimitRow) -> str:
+    return gate.name
+
+
+def _limit_values(gate: LimitRow) -> tuple[int | None, int | None, int]:
+    return gate.concurrency, gate.rate, gate.per
+
+
+async def is_fixed(conn: Conn, flow: str) -> bool:
+    """Whether an operator set a limit for the whole flow."""
+    name = flow_limit(flow)
+    return await conn.row(_FIXED, name, name) is not None
+
+
+async def drop(conn: Conn, _now: int, name: str, fixed: bool) -> bool:
+    return await conn.run(_DROP, root_of(name), name, fixed) == 1
+
+
+async def list_limits(
+    conn: Conn, now: int | None, prefix: str, after: str, limit: int
+) -> list[tuple[LimitRow, int, int]]:
+    gates = [limit_row(values) for values in await conn.rows(ALL)]
+    inside = _counts(await conn.rows(INSIDE))
+    waiting = _counts(await conn.rows(_WAITING, now))
+    return limit_overview(gates, inside, waiting, prefix=prefix, after=after, limit=limit)
+
+
+def _counts(found: list[Row]) -> Mapping[str, int]:
+    return dict(found)
+
+
+class SqlLimits(SqlAccess):
+    """The part of the store that keeps limits."""
+
+    async def put_limit(self, gate: LimitRow) -> LimitRow:
+        return await self._write(partial(put, gate=gate), wakes=True)
+
+    async def gates(
+        self, *, prefix: str = "", after: str = "", limit: int = 1000
+    ) -> list[tuple[LimitRow, int, int]]:
+        query = partial(list_limits, now=self._server_time(), prefix=prefix, after=after, limit=limit)
+        return await self._read(query, together=True)
+
+    async def drop_limit(self, name: str, *, fixed: bool = True) -> bool:
+        return await self._write(partial(drop, name=name, fixed=fixed), wakes=True)

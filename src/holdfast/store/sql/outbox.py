@@ -1,0 +1,95 @@
+"""Messages to the outside: written with what they tell of, claimed for a while, finished."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.store.hold_rules import require_findable
+from holdfast.store.sql.connection import Conn, Row
+from holdfast.types.outbox import OutboxMessage, OutboxRow, OutboxState
+
+_FIELDS = OutboxRow.__struct_fields__
+_COLUMNS = ", ".join("runs.id" if field == "run" else f"outbox.{field}" for field in _FIELDS)
+SELECT = f"SELECT {_COLUMNS} FROM @outbox AS outbox LEFT JOIN @runs AS runs ON runs.key = outbox.run_key"
+_INDEXES = {OutboxState.waiting: "outbox_due", OutboxState.dead: "outbox_dead"}
+_OF_HOLD = "outbox.key >= ? AND outbox.key < ? AND outbox.hold = ?"
+_OF_RUN = "outbox.run_key = ? AND outbox.hold IS NULL"
+_UNDER_WAY = "outbox.state = 'waiting' AND outbox.claimed_until IS NOT NULL"
+_DROP = f"DELETE FROM @outbox AS outbox WHERE NOT ({_UNDER_WAY}) AND "
+_EMPTY = f"""
+UPDATE @outbox AS outbox SET state = 'skipped', payload = ?::bytea, run_key = NULL WHERE {_UNDER_WAY} AND """
+_DETACH = f"UPDATE @outbox AS outbox SET run_key = NULL WHERE {_OF_HOLD}"
+_PUT = """
+INSERT INTO @outbox (tenant, run_key, hold, at, topic, key, due_at, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING"""
+_FINISH = """
+UPDATE @outbox SET state = ?::text, error = ?, claimed_until = NULL,
+                   due_at = CASE WHEN ?::text = 'waiting' THEN ?::bigint ELSE due_at END
+WHERE id = ? AND attempts = ? AND state = 'waiting'"""
+_REPLAY = """
+UPDATE @outbox SET state = 'waiting', attempts = 0, due_at = ?, claimed_until = NULL, error = NULL
+WHERE id = ? AND state = 'dead'"""
+_STATES = {str(state): state for state in OutboxState}
+
+
+async def put(conn: Conn, now: int, tenant: str, run_key: int | None, message: OutboxMessage) -> None:
+    """Once by its key."""
+    require_findable(message)
+    due = now if message.due_at is None else message.due_at
+    await conn.run(
+        _PUT, tenant, run_key, message.hold, now, message.topic, message.key, due, message.payload
+    )  # fmt: skip
+
+
+async def finish(
+    conn: Conn, _now: int, message: int, attempt: int, state: OutboxState, error: str | None, due_at: int
+) -> bool:
+    return await conn.run(_FINISH, state, error, state, due_at, message, attempt) == 1
+
+
+async def select(
+    conn: Conn, tenant: str | None, state: OutboxState | None, hold: str | None, limit: int
+) -> list[OutboxRow]:
+    conditions: list[tuple[str, tuple[str, ...]]] = [("true", ())]
+    if hold is not None:
+        conditions.append((_OF_HOLD, _of(hold)))
+    if tenant is not None:
+        conditions.append(("outbox.tenant = ?", (tenant,)))
+    if state is not None:
+        # In the text: partial indexes are of a state.
+        conditions.append((f"outbox.state = '{state}'", ()))
+    text = " AND ".join(condition for condition, _ in conditions)
+    args = [value for _, values in conditions for value in values]
+    index = _INDEXES.get(state) if state is not None and hold is None else None
+    source = SELECT.replace("@outbox", f"@outbox[{index}]") if index else SELECT
+    order = "outbox.topic, outbox.due_at, outbox.id" if index == "outbox_due" else "outbox.id"
+    found = await conn.rows(f"{source} WHERE {text} ORDER BY {order} LIMIT ?", *args, limit)
+    return [message_row(values) for values in found]
+
+
+async def drop(conn: Conn, run_key: int, holds: Sequence[str]) -> None:
+    """Of a run about to be deleted. A message that is just being sent keeps its number, without content: the
+    dispatcher that finishes it late finishes no other message."""
+    for act, given in ((_DROP, ()), (_EMPTY, (b"{}",))):
+        await conn.run(act + _OF_RUN, *given, run_key)
+        await conn.many(act + _OF_HOLD, [(*given, *_of(hold)) for hold in holds])
+
+
+async def detach_from_run(conn: Conn, holds: Sequence[str]) -> None:
+    """What is still to be sent about these outlives their run."""
+    await conn.many(_DETACH, [_of(hold) for hold in holds])
+
+
+def _of(hold: str) -> tuple[str, str, str]:
+    """The stretch of keys that begin with the hold's id and a colon; a semicolon follows it."""
+    return f"{hold}:", f"{hold};", hold
+
+
+async def replay(conn: Conn, now: int, message: int) -> bool:
+    return await conn.run(_REPLAY, now, message) == 1
+
+
+def message_row(values: Row) -> OutboxRow:
+    fields = dict(zip(_FIELDS, values, strict=True))
+    fields["state"] = _STATES[fields["state"]]
+    return OutboxRow(**fields)

@@ -1,0 +1,76 @@
+"""The connection that PostgreSQL gives the shared modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdfast.store.limits import Admission, CountedStart
+from holdfast.store.protocols import NewRun, RunRow
+from holdfast.store.sql.postgres import limits, listen
+from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
+from holdfast.types.limit_rows import flow_limit
+
+_GIVEN = (
+    "id", "tenant", "flow", "version", "code", "lane", "priority", "thread", "instance_key",
+    "idempotency_key", "started_by", "deployment", "parent_run", "forked_from", "created_at", "updated_at",
+    "ready_at", "head", "event_seq", "status", "term", "worker", "lease_until", "gate",
+)  # fmt: skip
+_INSERT = f"""
+INSERT INTO @runs ({", ".join(_GIVEN)}, feed_pos)
+SELECT {", ".join("?" * len(_GIVEN))}, CASE WHEN ?::boolean THEN @place(0, 0) ELSE 0 END
+WHERE NOT EXISTS (SELECT 1 FROM @gates AS gates WHERE gates.root = ? AND gates.name = ? AND gates.fixed)
+ON CONFLICT DO NOTHING RETURNING key, event_seq, feed_pos"""
+_TELL = """
+INSERT INTO @feed (pos, run_key, first, last)
+SELECT feed_pos, key, 1, event_seq FROM made WHERE feed_pos > 0"""
+# The run, its first records and its line in the feed in one statement.
+_CREATE = f"""
+WITH made AS ({_INSERT}), written AS (
+    {INTO_JOURNAL}
+    SELECT made.key << 32 | r.seq, r.told + 1, {", ".join(f"r.{name}" for name in JOURNAL)}
+    FROM {RECORDS} CROSS JOIN made
+), told AS ({_TELL})
+SELECT key FROM made"""
+_CREATE_BARE = f"WITH made AS ({_INSERT}), told AS ({_TELL}) SELECT key FROM made"
+_NUMBER = """
+WITH moved AS (
+    UPDATE @runs SET event_seq = event_seq + ?::bigint, feed_pos = @place(?, feed_pos) WHERE key = ?
+    RETURNING key, event_seq, feed_pos, event_seq - ?::bigint + 1 AS first
+), announced AS (
+    INSERT INTO @feed (pos, run_key, first, last) SELECT feed_pos, key, first, event_seq FROM moved)
+SELECT first FROM moved"""
+
+
+class PostgresConn(Conn):
+    """A connection of the pool, most often inside a transaction."""
+
+    __slots__ = ()
+
+    keeps_shared = True
+
+    async def notify(self) -> None:
+        await listen.notify(self)
+
+    async def insert_run(self, new: NewRun, row: RunRow) -> int | None:
+        values = [new.idempotency_key if name == "idempotency_key" else getattr(row, name) for name in _GIVEN]
+        # A run that names a limit does not get that of its flow.
+        fixed = "" if new.gate else flow_limit(new.flow)
+        values += [row.event_seq > 0, fixed, fixed]
+        if new.first:
+            columns = [list(column) for column in zip(*record_values(0, new.first), strict=True)]
+            made = await self.row(_CREATE, *values, *columns)
+        else:
+            made = await self.row(_CREATE_BARE, *values)
+        return None if made is None else made[0]
+
+    async def number_events(self, key: int, count: int, nth: int) -> int:
+        found = await self.row(_NUMBER, count, nth, key, count)
+        assert found is not None
+        return found[0]
+
+    async def load_admission(self, now: int | None, roots: Iterable[str], *, lock: bool) -> Admission:
+        return await limits.load_admission(self, now, roots, lock=lock)
+
+    async def write_starts(self, starts: Sequence[tuple[int, CountedStart]]) -> None:
+        await limits.write_starts(self, starts)

@@ -1,0 +1,163 @@
+"""Runs: made, found, listed and deleted."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
+from holdfast.store.protocols import NewRun, RunFilter, RunRow
+from holdfast.store.sql import limits
+from holdfast.store.sql.audit import AuditEntries
+from holdfast.store.sql.connection import Conn, Row
+from holdfast.store.sql.new_run import new_run_row
+from holdfast.store.sql.run_holds import RunRef
+from holdfast.store.sql.side import apply_side, check_transitions, close_all, missing_blob
+from holdfast.types.ids import RunId
+from holdfast.types.limit_rows import flow_limit, root_of
+from holdfast.types.record import Side
+from holdfast.types.status import ENDED, RunStatus
+
+FIELDS = RunRow.__struct_fields__
+COLUMNS = ", ".join(FIELDS)
+BY_ID = f"SELECT {COLUMNS} FROM @runs WHERE id = ?"
+
+# Locked: then the commit waits for a synchronous standby, which may not have heard of the earlier run yet.
+_EARLIER = f"""
+SELECT {COLUMNS} FROM @runs WHERE tenant = ? AND flow = ? AND idempotency_key = ? FOR KEY SHARE"""
+_SUPERSEDE = """
+UPDATE @runs SET status = 'cancelled', worker = NULL, lease_until = NULL, ready_at = NULL,
+                 ended_at = ?, updated_at = ?
+WHERE key = ?"""
+
+_STATUSES = {str(status): status for status in RunStatus}
+
+
+def run_row(values: Row) -> RunRow:
+    fields = dict(zip(FIELDS, values, strict=True))
+    fields["status"] = _STATUSES[fields["status"]]
+    fields["read_only"] = bool(fields["read_only"])
+    fields["dead"] = bool(fields["dead"])
+    return RunRow(**fields)
+
+
+def is_plain(new: NewRun) -> bool:
+    """Its row and its records are all that is written."""
+    return new.supersedes is None and all(record.side is None for record in new.first)
+
+
+async def create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool] | None:
+    """None, and nothing is written, for a run without a limit where an operator set one for its flow."""
+    fresh = new_run_row(now, new)
+    key = await conn.insert_run(new, fresh)
+    if key is None:
+        if not new.gate and await limits.is_fixed(conn, new.flow):
+            return None
+        return run_row(await _earlier(conn, new)), False
+    if is_plain(new):
+        return msgspec.structs.replace(fresh, key=key), True
+    entries = AuditEntries()
+    sides = [r.side for r in new.first if r.side is not None]
+    await _apply(conn, now, RunRef(key, new.id, new.tenant), fresh.status, sides, entries)
+    if new.supersedes is not None:
+        await _supersede(conn, now, new.supersedes, new.id, entries)
+    await entries.append(conn)
+    created = await conn.row(BY_ID, new.id)
+    assert created is not None
+    return run_row(created), True
+
+
+async def create_limited(conn: Conn, now: int, new: NewRun, given: int | None) -> tuple[RunRow, bool]:
+    """Where the limit is reached, the run is not claimed as it is created: it is queued.
+
+    `given`: see `@now(?)`."""
+    new = msgspec.structs.replace(new, gate=new.gate or flow_limit(new.flow))
+    await limits.declare(conn, now, new.gates)
+    admission = None
+    if new.claimed_by is not None:
+        admission = await conn.load_admission(given, [root_of(new.gate)], lock=True)
+        if not admission.passes(new.gate, starts=True):
+            new, admission = msgspec.structs.replace(new, claimed_by=None, lease_until=None), None
+    made = await create(conn, now, new)
+    assert made is not None
+    row, fresh = made
+    if admission is not None and fresh:
+        await conn.write_starts([(row.key, start) for start in admission.enter(new.gate, starts=True)])
+    elif fresh:
+        await conn.notify()
+    return row, fresh
+
+
+async def _apply(
+    conn: Conn, now: int, run: RunRef, status: RunStatus, sides: list[Side], entries: AuditEntries
+) -> None:
+    """A refusal rolls the run's row back as well."""
+    missing = await missing_blob(conn, sides)
+    if missing is not None:
+        raise BlobMissingError(
+            f"The blob {missing.hex()} that run {run.id} begins with is not in the store.",
+            hint="Put the blob again, then create the run.",
+        )
+    check_transitions(status, sides)
+    for side in sides:
+        await apply_side(conn, now, run, side, entries)
+
+
+async def _earlier(conn: Conn, new: NewRun) -> Row:
+    """The run that was created before with the same id or idempotency key."""
+    found = None
+    if new.idempotency_key is not None:
+        found = await conn.row(_EARLIER, new.tenant, new.flow, new.idempotency_key)
+    found = found or await conn.row(f"{BY_ID} FOR KEY SHARE", new.id)
+    assert found is not None
+    return found
+
+
+async def _supersede(conn: Conn, now: int, old: RunId, new: RunId, entries: AuditEntries) -> None:
+    sql = "SELECT key, status, read_only, tenant FROM @runs WHERE id = ? FOR UPDATE"
+    found = await conn.row(sql, old)
+    if found is None:
+        raise RunNotFoundError(f"There is no run {old} to supersede.")
+    key, status, read_only, tenant = found
+    if read_only:
+        raise RunReadOnlyError(f"Run {old} is imported history: it cannot be superseded.", run=old)
+    if status not in ENDED:
+        await conn.run(_SUPERSEDE, now, now, key)
+    await close_all(conn, now, RunRef(key, old, tenant), f"superseded by run {new}", entries)
+    await conn.run("UPDATE @runs SET superseded_by = ?, term = term + 1 WHERE key = ?", new, key)
+
+
+async def get(conn: Conn, run: RunId) -> RunRow | None:
+    found = await conn.row(BY_ID, run)
+    return None if found is None else run_row(found)
+
+
+async def find(conn: Conn, prefix: str) -> list[RunRow]:
+    sql = f"SELECT {COLUMNS} FROM @runs WHERE id >= ? AND id < ? ORDER BY id LIMIT 10"
+    return [run_row(r) for r in await conn.rows(sql, prefix, prefix + "\U0010ffff")]
+
+
+async def select(conn: Conn, where: RunFilter, after: tuple[int, int] | None, limit: int) -> list[RunRow]:
+    sql, args = listing(where, after)
+    return [run_row(r) for r in await conn.rows(sql, *args, limit)]
+
+
+def listing(where: RunFilter, after: tuple[int, int] | None) -> tuple[str, list[object]]:
+    """Newest first. The text depends only on which filters are given."""
+    conditions: list[tuple[str, tuple[object, ...]]] = [("true", ())]
+    for column in ("tenant", "flow", "thread", "version"):
+        value = getattr(where, column)
+        if value is not None:
+            conditions.append((f"{column} = ?", (value,)))
+    if where.status:
+        conditions.append((f"status IN ({', '.join('?' * len(where.status))})", where.status))
+    if where.dead is not None:
+        conditions.append(("dead AND NOT read_only" if where.dead else "(NOT dead OR read_only)", ()))
+    if where.created_after is not None:
+        conditions.append(("created_at > ?", (where.created_after,)))
+    if where.created_before is not None:
+        conditions.append(("created_at < ?", (where.created_before,)))
+    if after is not None:
+        conditions.append(("(created_at, key) < (?, ?)", tuple(after)))
+    text = " AND ".join(condition for condition, _ in conditions)
+    args = [value for _, values in conditions for value in values]
+    return f"SELECT {COLUMNS} FROM @runs WHERE {text} ORDER BY created_at DESC, key DESC LIMIT ?", args

@@ -1,0 +1,109 @@
+"""What a record changes outside the journal, in the record's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.errors import StoreError
+from holdfast.store.sql import memories, outbox, run_holds
+from holdfast.store.sql.audit import AuditEntries
+from holdfast.store.sql.connection import Conn
+from holdfast.store.sql.run_holds import RunRef
+from holdfast.types.record import Refusal, Side, VersionChange
+from holdfast.types.status import ENDED, RunStatus, may_follow
+
+_OPEN_TIMER = "INSERT INTO @timers (run_key, token, fire_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_CLOSE_TIMERS = "DELETE FROM @timers WHERE run_key = ? AND token = ANY(?::text[])"
+_CLOSE_ALL_TIMERS = "DELETE FROM @timers WHERE run_key = ?"
+_WAITING = "SELECT count(*) FROM @inbox WHERE id = ANY(?::bigint[]) AND run_key = ? AND NOT done"
+_TAKE = "UPDATE @inbox SET done = true WHERE id = ANY(?::bigint[]) AND run_key = ?"
+# Locked, so that the collector passes them over until this transaction has said that it needs them.
+_STANDING = "SELECT digest FROM @blobs WHERE digest = ANY(?::bytea[]) AND NOT condemned FOR SHARE"
+_REFER = """
+INSERT INTO @blob_refs (run_key, digest) VALUES (?, ?) ON CONFLICT DO NOTHING"""
+_END = """
+UPDATE @runs SET status = ?, error = coalesce(?, error), ended_at = ?, worker = NULL, lease_until = NULL,
+                 ready_at = NULL
+WHERE key = ?"""
+_MIGRATE = "UPDATE @runs SET version = ?, code = ?, migrated = ? WHERE key = ?"
+_MOVE_HOLD = "UPDATE @holds SET scope = ?, node = ? WHERE id = ? AND run_key = ?"
+_COUNT_MOVE = "UPDATE @holds SET version = version + 1 WHERE id = ? AND status = 'pending'"
+_CHANGE_STATUS = "UPDATE @runs SET status = coalesce(?, status), error = coalesce(?, error) WHERE key = ?"
+
+
+async def side_refusal(conn: Conn, key: int, sides: Sequence[Side], status: str) -> Refusal | None:
+    """Why the sides could not be applied. Asked before anything of the run is written.
+
+    Raises StoreError for a change of status that no run may make: that is a mistake in the caller.
+    """
+    wanted = [number for side in sides for number in side.inbox_done]
+    if wanted:
+        found = await conn.row(_WAITING, wanted, key)
+        if len(set(wanted)) != len(wanted) or found is None or found[0] != len(wanted):
+            return Refusal.inbox_taken
+    if await missing_blob(conn, sides) is not None:
+        return Refusal.put_blobs_again
+    check_transitions(status, sides)
+    return None
+
+
+async def missing_blob(conn: Conn, sides: Sequence[Side]) -> bytes | None:
+    """The first blob that is named but not there, or condemned (D-37)."""
+    named = list(dict.fromkeys(digest for side in sides for digest in side.blobs))
+    if not named:
+        return None
+    there = {digest for (digest,) in await conn.rows(_STANDING, named)}
+    return next((digest for digest in named if digest not in there), None)
+
+
+def check_transitions(status: str, sides: Sequence[Side]) -> None:
+    for new in [side.status for side in sides if side.status is not None]:
+        if not may_follow(RunStatus(status), new):
+            raise StoreError(f"A run that is {status} cannot become {new}.")
+        status = new
+
+
+async def apply_side(conn: Conn, now: int, run: RunRef, side: Side, entries: AuditEntries) -> None:
+    key = run.key
+    await refer(conn, key, side.blobs)
+    await run_holds.apply(conn, now, run, side, entries)
+    await _apply_timers(conn, key, side)
+    if side.inbox_done:
+        await conn.run(_TAKE, list(side.inbox_done), key)
+    for memory in side.memories:
+        await memories.put(conn, memory)
+    for message in side.outbox:
+        await outbox.put(conn, now, run.tenant, key, message)
+    if side.migrated is not None:
+        await _migrate(conn, key, side.migrated)
+    if side.status in ENDED:
+        await conn.run(_END, side.status, side.error, now, key)
+    elif side.status is not None or side.error is not None:
+        await conn.run(_CHANGE_STATUS, side.status, side.error, key)
+
+
+async def _migrate(conn: Conn, key: int, to: VersionChange) -> None:
+    await conn.run(_MIGRATE, to.version, to.code, to.seq, key)
+    for hold, scope, node in to.holds:
+        await conn.run(_MOVE_HOLD, scope, node, hold, key)
+        await conn.run(_COUNT_MOVE, hold)
+
+
+async def refer(conn: Conn, key: int, blobs: Sequence[bytes]) -> None:
+    if blobs:
+        await conn.many(_REFER, [(key, digest) for digest in blobs])
+
+
+async def close_all(conn: Conn, now: int, run: RunRef, reason: str, entries: AuditEntries) -> None:
+    """A run ends from outside: its open holds and timers end with it (CA-3)."""
+    await run_holds.close_all(conn, now, run, reason, entries)
+    await conn.run(_CLOSE_ALL_TIMERS, run.key)
+
+
+async def _apply_timers(conn: Conn, key: int, side: Side) -> None:
+    if side.close_all_timers:
+        await conn.run(_CLOSE_ALL_TIMERS, key)
+    if side.close_timers:
+        await conn.run(_CLOSE_TIMERS, key, list(side.close_timers))
+    if side.timers:
+        await conn.many(_OPEN_TIMER, [(key, timer.token, timer.fire_at) for timer in side.timers])

@@ -1,0 +1,103 @@
+"""The connection that SQLite gives the shared modules. Nothing in it waits: see `run_now`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.store.limits import Admission, CountedStart
+from holdfast.store.protocols import NewRun, RunRow
+from holdfast.store.sql.sqlite import limits
+from holdfast.store.sql.sqlite.connect import Cursor, Row, statement
+from holdfast.store.sql.sqlite.records import announce, append
+from holdfast.types.limit_rows import flow_limit
+
+_INSERT = """
+INSERT INTO runs (id, tenant, flow, version, code, lane, priority, thread, instance_key, idempotency_key,
+                  started_by, deployment, parent_run, forked_from, created_at, updated_at, ready_at, head,
+                  event_seq, status, term, worker, lease_until, gate)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING RETURNING key"""
+_FIXED = "SELECT 1 FROM gates WHERE root = ? AND name = ? AND fixed"
+_NUMBER = "UPDATE runs SET event_seq = event_seq + ? WHERE key = ? RETURNING event_seq"
+
+
+class SqliteConn:
+    """A cursor, inside a transaction or not."""
+
+    __slots__ = ("cur",)
+
+    keeps_shared = False
+
+    def __init__(self, cur: Cursor) -> None:
+        self.cur = cur
+
+    async def rows(self, text: str, *args: Any) -> list[Row]:
+        return self.cur.execute(statement(text), _bindings(args)).fetchall()
+
+    async def row(self, text: str, *args: Any) -> Row | None:
+        # All rows are fetched, so that the statement is finished and a commit may follow.
+        found = self.cur.execute(statement(text), _bindings(args)).fetchall()
+        return found[0] if found else None
+
+    async def run(self, text: str, *args: Any) -> int:
+        self.cur.execute(statement(text), _bindings(args))
+        return self.cur.connection.changes()
+
+    async def many(self, text: str, each: Iterable[Sequence[Any]]) -> None:
+        self.cur.executemany(statement(text), [_bindings(args) for args in each])
+
+    async def notify(self) -> None:
+        """Other processes see that the file changed."""
+
+    async def insert_run(self, new: NewRun, row: RunRow) -> int | None:
+        cur = self.cur
+        if not new.gate:
+            limit = flow_limit(new.flow)
+            if cur.execute(_FIXED, (limit, limit)).fetchall():
+                return None
+        inserted = cur.execute(_INSERT, _values(new, row)).fetchall()
+        if not inserted:
+            return None
+        key: int = inserted[0][0]
+        if new.first:
+            append(cur, key, new.first, 0)
+        return key
+
+    async def number_events(self, key: int, count: int, nth: int) -> int:
+        ((last,),) = self.cur.execute(_NUMBER, (count, key)).fetchall()
+        first = last - count + 1
+        announce(self.cur, key, first, last)
+        return first
+
+    async def load_admission(self, now: int | None, roots: Iterable[str], *, lock: bool) -> Admission:
+        assert now is not None
+        return limits.load_admission(self.cur, now)
+
+    async def write_starts(self, starts: Sequence[tuple[int, CountedStart]]) -> None:
+        limits.write_starts(self.cur, starts)
+
+
+def _bindings(args: Sequence[Any]) -> Sequence[Any]:
+    for value in args:
+        if type(value) is list:
+            return [_json(cast("list[Any]", each)) if type(each) is list else each for each in args]
+    return args
+
+
+def _json(values: list[Any]) -> str:
+    """A list is one argument: `json_each` reads it. JSON has no bytes, so they are written in hex."""
+    if values and type(values[0]) is bytes:
+        values = [cast("bytes", each).hex() for each in values]
+    return msgspec.json.encode(values).decode()
+
+
+def _values(new: NewRun, run: RunRow) -> Row:
+    return (
+        run.id, run.tenant, run.flow, run.version, run.code, run.lane, run.priority, run.thread,
+        run.instance_key, new.idempotency_key, run.started_by, run.deployment, run.parent_run,
+        run.forked_from, run.created_at, run.updated_at, run.ready_at, run.head, run.event_seq,
+        run.status, run.term, run.worker, run.lease_until, run.gate,
+    )  # fmt: skip

@@ -1,9 +1,9 @@
 """Stores that keep runs in an SQL database: the modules here are shared, and each dialect has a folder.
 
-A shared module has statements and, beside each, the one function that sends it: `async def f(conn, ...)` over a
-`Conn` (see `connection`, which also defines the notation of the statements). The methods of the store that are
-alike everywhere are in `store`, `hold_store` and the `Sql...` classes of `schedules`, `limits`, `fleet` and
-`projections`.
+A shared module has statements and, beside each, the one function that sends it: `async def f(conn, ...)` over
+a `Conn` (see `connection`, which also defines the notation of the statements). The methods of the store that
+are alike everywhere are in `store`, `hold_store` and the `Sql...` classes of `schedules`, `limits`, `fleet`
+and `projections`.
 
 To add a dialect, write a folder with:
 
@@ -11,8 +11,9 @@ To add a dialect, write a folder with:
 - `dialect`: the dialect's `Conn`, with what takes different statements there (`insert_run`, `number_events`,
   `load_admission`, `write_starts`, `notify`);
 - `store`: a subclass of `SqlStore` with `now`, `_server_time`, `_read`, `_write` (and `_peek` if useful),
-  `wait_change`, and the methods whose statements or connections are the dialect's own: `create`, `claim`, `extend`,
-  `settle`, `park`, `rest`, `reclaim`, `claim_dead`, `lost_history`, `delete_run`, `feed`, `trim_feed`,
+  `wait_change`, and the methods whose statements or connections are the dialect's own: `create`, `claim`,
+  `extend`, `settle`, `park`, `rest`, `reclaim`, `claim_dead`, `lost_history`, `delete_run`, `feed`,
+  `trim_feed`,
   `list_holds`, `count_holds`, `claim_outbox`, blobs, `examine`, `durability`;
 - `migrate` and `schema/`: numbered migrations; `errors`: the driver's errors as Holdfast's; `copy` and
   `write_barrier`: moving a store to another database.

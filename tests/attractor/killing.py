@@ -23,7 +23,7 @@ from holdfast.types.ids import new_run_id
 from tests.attractor.victims import CHILD
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["holdfast.cli.main", "holdfast.cli.commands", "holdfast.attractor.runner"])
+FORKS.set_forkserver_preload(["holdfast.cli.main", "holdfast.cli.commands.run", "holdfast.cli.pipeline_run"])
 CRASHED = 137
 # A run whose process died is free soon.
 LEASE = "400ms"

@@ -115,7 +115,7 @@ def test_bug_is_told_in_a_sentence_and_whole_when_debugging(
     def broken(*_args: object, **_options: object) -> None:
         raise ZeroDivisionError("a bug of ours")
 
-    monkeypatch.setattr("holdfast.cli.commands.run__running.open_store_for_command", broken)
+    monkeypatch.setattr("holdfast.cli.commands.run.open_store_for_command", broken)
     complains(
         cli("run", refund, "--input", given(1)), 5, "ZeroDivisionError: a bug of ours", "HOLDFAST_DEBUG"
     )

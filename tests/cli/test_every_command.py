@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from holdfast.cli.commands import app
+from holdfast.cli.app import app
 from tests.cli.conftest import Cli, given
 
 NOT_FOR_MACHINES = {"completion", "mcp"}

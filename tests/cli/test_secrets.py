@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from holdfast.cli.commands import app
+from holdfast.cli.app import app
 from holdfast.types.redaction import redactor
 from tests.cli.conftest import Cli
 

@@ -91,7 +91,7 @@ def _event_names(path):
 def test_every_command_has_help_and_examples_that_name_it():
     import typer
 
-    from holdfast.cli.commands import app
+    from holdfast.cli.app import app
 
     for name, found in commands.commands(typer.main.get_command(app)):
         assert found.help, name

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from typer.main import get_command
 
-from holdfast.cli.commands import app
+from holdfast.cli.app import app
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHARED = {"--help", "--json", "--input", "--decide", "--answers", "--in-doubt", "--effects"}

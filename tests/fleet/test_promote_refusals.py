@@ -211,7 +211,7 @@ def test_the_command_tells_what_it_does(
     assert postgres.execute(f"SELECT 1 FROM pg_namespace WHERE nspname = '{schema_of(address)}'") == []
     assert cli("promote", source, secret, "--wait", "soon").code == 2
 
-    monkeypatch.setattr("holdfast.cli.commands.promote__promoting.PATIENCE", -1)  # as if it took long
+    monkeypatch.setattr("holdfast.cli.commands.promote.PATIENCE", -1)  # as if it took long
     done = cli("promote", source, secret)
     assert done.code == 0, done.err
     assert "Copying journal: " in done.err

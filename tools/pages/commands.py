@@ -19,7 +19,7 @@ What `holdfast COMMAND --help` says. How they work together, exit codes and the 
 def page() -> str:
     import typer
 
-    from holdfast.cli.commands import app
+    from holdfast.cli.app import app
 
     root = typer.main.get_command(app)
     return TOP + "\n".join(_section("holdfast", name, found) for name, found in commands(root))

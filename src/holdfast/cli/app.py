@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Coroutine
+from functools import cache
 from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
+
+from holdfast.cli.command_group import LazyGroup
 
 app = typer.Typer(
+    cls=LazyGroup,
     name="holdfast",
     no_args_is_help=True,
     add_completion=False,
@@ -38,6 +43,24 @@ Breaks = Annotated[
     ),
 ]
 By = Annotated[str, typer.Option(help="Who decides", metavar="WHO")]
+OfTenant = Annotated[str, typer.Option("--tenant", help="Of this tenant")]
+Roles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--role", help="viewer, member, approver, operator or admin; may be repeated", metavar="ROLE"
+    ),
+]
+Tenant = Annotated[str, typer.Option(help="Whose runs and holds it is for")]
+Backend = Annotated[
+    Text,
+    typer.Option(
+        help="Of a pipeline: who answers prompts: model, cli:COMMAND or file.py:name", metavar="WHO"
+    ),
+]
+Handlers = Annotated[
+    Text, typer.Option(help="Of a pipeline: a HandlerRegistry, as file.py:name", metavar="WHERE")
+]
+Code = Annotated[Text, typer.Option("--flow", help="Where its code is, if not where it was started from")]
 
 
 def _print_version(wanted: bool) -> None:
@@ -55,6 +78,12 @@ def holdfast(
     ] = False,
 ) -> None:
     """Durable workflows: runs that survive crashes, and wait for people without a process."""
+
+
+@cache
+def command_line() -> Any:
+    """The parser of the whole command line. Commands are built when they are called, once in a process."""
+    return get_command(app)
 
 
 def run_async(work: Coroutine[Any, Any, int]) -> int:

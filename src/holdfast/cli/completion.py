@@ -50,14 +50,13 @@ def print_script(shell: str | None) -> int:
 def complete() -> int:
     """What the scripts call. The words are in the environment."""
     from typer.completion import completion_init  # pyright: ignore[reportPrivateImportUsage]
-    from typer.main import get_command
 
-    from holdfast.cli.commands import app
+    from holdfast.cli.app import command_line
 
     for name in _NOT_NOW:
         os.environ.pop(name, None)
     completion_init()
-    command: Any = get_command(app)
+    command = command_line()
     for parameter in _parameters(command):
         _set_completion(parameter)
     try:
@@ -94,7 +93,7 @@ def _set_completion(parameter: Any) -> None:
     elif name == "shell":
         parameter.shell_complete = _fixed(SHELLS)
     elif name == "template":
-        from holdfast.cli.commands.new__starting import TEMPLATES
+        from holdfast.cli.commands.new import TEMPLATES
 
         parameter.shell_complete = _fixed(tuple(TEMPLATES))
 

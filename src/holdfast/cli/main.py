@@ -32,13 +32,11 @@ def run(argv: list[str]) -> int:
         from holdfast.cli.completion import complete
 
         return complete()
-    from holdfast.cli.commands import app
-    from holdfast.cli.lazy import app_for_command
+    from holdfast.cli.app import command_line
     from holdfast.cli.output.screen import print_error
 
     try:
-        words = _spelled_out(argv)
-        code: object = app_for_command(app, words)(words, prog_name="holdfast", standalone_mode=False)
+        code: object = command_line()(_spelled_out(argv), prog_name="holdfast", standalone_mode=False)
         return code if isinstance(code, int) else Exit.ok
     except KeyboardInterrupt:
         print_error("Interrupted.")
@@ -67,7 +65,8 @@ def _explain(error: Exception) -> Exit:
         print(error, file=sys.stderr)
         return Exit.bad_input
     if usage is not None:
-        print_error(f"{usage().rstrip('.')}. See --help.")
+        text = usage().rstrip()
+        print_error(f"{text if text.endswith(('.', '?')) else f'{text}.'} See --help.")
         return Exit.bad_input
     if isinstance(error, HoldfastError):
         print_error(str(error))

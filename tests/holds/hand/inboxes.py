@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import Flow, Holdfast
-from holdfast.cli.commands.hold_actor import HoldSession
+from holdfast.cli.hold_session import HoldSession
 from holdfast.cli.inbox.program import InboxProgram
 from holdfast.cli.inbox.screen import frame
 from holdfast.cli.inbox.service_calls import Actions

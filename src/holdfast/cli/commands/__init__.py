@@ -1,47 +1,67 @@
-"""The commands, a module a theme; the order here is the order of `--help`.
+"""The commands of `holdfast`, one module each, named after the command.
 
-Each command imports what it does when it is called: `--help` stays quick.
+`COMMANDS` lists them with the first line of their help, in the order of `--help`. A module is imported only
+when its command is called, and imports what is slow to load (the engine, stores, the server) inside its
+functions: `holdfast --help` and `holdfast COMMAND --help` stay quick.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+from keyword import iskeyword
+from typing import Final
 
-from holdfast.cli.app import app
+COMMANDS: Final[dict[str, str]] = {
+    "new": "Create a new project: a flow that runs and tests that pass.",
+    "run": "Start a run and advance it until it ends or waits.",
+    "resume": "Resume a run after a crash, an answer or a failure.",
+    "answer": "Answer a hold.",
+    "cancel": "Cancel a run.",
+    "worker": "Run a worker that advances runs from the store.",
+    "serve": "Serve runs and holds over HTTP, with pages for people.",
+    "mcp": "Serve an agent over MCP (stdin and stdout).",
+    "sign-in": "Print an address that signs a browser in once.",
+    "sign-out": "End every session of a person.",
+    "tokens": "Create, list and revoke API tokens.",
+    "top": "Show workers, lanes, holds and delays, live.",
+    "inbox": "Decide your open holds in the terminal.",
+    "holds": "List, show, decide and reassign holds.",
+    "runs": "List runs, newest first.",
+    "show": "Show a run, now or at an earlier record.",
+    "graph": "Draw a flow, a pipeline, or a run with its states.",
+    "validate": "Check pipelines and report every problem with its position.",
+    "checkpoints": "List a run's checkpoints, newest first.",
+    "diff": "Compare two checkpoints, branches or runs.",
+    "fork": "Create a new run from a checkpoint of another run.",
+    "rewind": "Fork a run and replace it by the fork.",
+    "replay": "Repeat a run's decisions from its journal and compare them.",
+    "postmortem": "Write a report of a run's whole history.",
+    "torture": "Kill a flow at every crash point and check that it is safe.",
+    "breakpoints": "List runs that stopped at a breakpoint, and continue them.",
+    "flows": "List versions of flows, check new ones, migrate runs.",
+    "deployments": "Create, list, show, delegate and revoke deployments.",
+    "skills": "Publish, list, show and yank skills.",
+    "schedules": "Set, list, pause, trigger and delete schedules.",
+    "limits": "Limit how many runs are active at once or start per period.",
+    "calendars": "Set, show and check business calendars.",
+    "policy": "Check, simulate and store policies for holds.",
+    "directory": "Manage people, groups, roles and absences.",
+    "notify": "Test notification channels, deliver and replay messages.",
+    "links": "Create and revoke signed links to holds.",
+    "evidence": "Write one decision to a file that can be verified offline.",
+    "audit": "List, sign and verify the audit log of holds.",
+    "dead": "List, show, retry and discard dead letters.",
+    "prune": "Delete old checkpoints and ended runs.",
+    "export": "Write a run with its whole history to a file.",
+    "import": "Import an exported run.",
+    "keys": "Create and rotate keys for encryption at rest.",
+    "promote": "Move a whole store: SQLite to PostgreSQL, and back.",
+    "migrate": "Update the schema of a shared store.",
+    "doctor": "Check the store and say what to do.",
+    "completion": "Print the completion script of a shell.",
+}
 
-THEMES = (
-    "new",
-    "run",
-    "serve",
-    "mcp",
-    "tokens",
-    "top",
-    "inbox",
-    "holds",
-    "hold_actions",
-    "show",
-    "history",
-    "torture",
-    "prune",
-    "promote",
-    "breakpoints",
-    "flows",
-    "limits",
-    "calendars",
-    "policies",
-    "skills",
-    "deployments",
-    "schedules",
-    "dead",
-    "directory",
-    "evidence",
-    "notify",
-    "audit",
-    "migrate",
-    "doctor",
-)
 
-for theme in THEMES:
-    import_module(f"{__name__}.{theme}")
-
-__all__ = ["THEMES", "app"]
+def module_of(command: str) -> str:
+    """`sign-in` is in `sign_in`; `import`, a keyword of Python, in `import_`."""
+    name = command.replace("-", "_")
+    return f"{__name__}.{name}_" if iskeyword(name) else f"{__name__}.{name}"

@@ -1,24 +1,33 @@
-"""`audit`: whether what was done to holds is recorded as it was."""
+"""`holdfast audit`: the audit log of holds, and its verification."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from holdfast.cli.app import Json, Store, Text, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.errors import InputError
+from holdfast.types.audit import AuditRow
+from holdfast.types.clock import iso
+
+if TYPE_CHECKING:
+    from holdfast.holds.queries.audit import AuditCheck, SignedHead
 
 group = typer.Typer(
     no_args_is_help=True,
-    help="The record of everything that was done to holds, or refused: one chain for each tenant.",
+    help="List, sign and verify the audit log of holds.\n\n"
+    "It records every action on a hold and every refusal, in one hash chain per tenant.",
     epilog="Examples:  holdfast audit verify   ·   holdfast audit head --key audit.key -o head.json   ·   "
     "holdfast audit verify --against head.json --key audit.key",
     rich_markup_mode=app.rich_markup_mode,
 )
-app.add_typer(
-    group, name="audit", short_help="The record of what was done to holds, and whether it is whole."
-)
-
+app.add_typer(group, name="audit")
 Tenant = Annotated[Text, typer.Option("--tenant", help="Whose; without: everybody's")]
 
 
@@ -38,8 +47,6 @@ def verify(
     json: Json = False,
 ) -> int:
     """Walk the chain from end to end. Exits with 4 where a record was edited, removed or moved."""
-    from holdfast.cli.commands.audit__auditing import verify_chain
-
     return run_async(verify_chain(tenant, against=against, key=key, store=store, json=json))
 
 
@@ -57,8 +64,6 @@ def list_(
     json: Json = False,
 ) -> int:
     """The records in their order, each with the hash that binds it to the one before."""
-    from holdfast.cli.commands.audit__auditing import list_records
-
     return run_async(list_records(tenant, hold=hold, after=after, limit=limit, store=store, json=json))
 
 
@@ -71,6 +76,104 @@ def head(
     json: Json = False,
 ) -> int:
     """Sign where the chain stands now. Kept elsewhere, it finds a chain that was cut off or written anew."""
-    from holdfast.cli.commands.audit__auditing import write_head
-
     return run_async(write_head(tenant, key=key, out=out, store=store, json=json))
+
+
+async def verify_chain(
+    tenant: str | None, *, against: str | None, key: str | None, store: str | None, json: bool
+) -> Exit:
+    from holdfast.holds.queries.audit import verify_audit
+
+    head = _head(against, key)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        opened = await hf.open()
+        tenants = [head.tenant] if head is not None else [tenant] if tenant else await opened.audit_tenants()
+        found = [await verify_audit(opened, each, against=head) for each in tenants]
+    if json:
+        print_json(found)
+    else:
+        _print_findings(found)
+    return Exit.ok if all(each.whole for each in found) else Exit.store_trouble
+
+
+def _print_findings(found: list[AuditCheck]) -> None:
+    if not found:
+        print_line("Nothing was done to holds yet.")
+    for each in found:
+        state = "whole" if each.whole else f"NOT whole: {each.why}"
+        print_line(f"{each.tenant}: {each.records:,} records, {state}.")
+
+
+async def list_records(
+    tenant: str, *, hold: str | None, after: int, limit: int, store: str | None, json: bool
+) -> Exit:
+    from holdfast.holds.queries.history import entry_of
+
+    async with open_store_for_command(store, must_exist=True) as hf:
+        rows = await (await hf.open()).audit(tenant, after=after, limit=limit, hold=hold)
+    if json:
+        print_json(
+            [
+                {**msgspec.structs.asdict(entry_of(row)), "hold": row.hold, "hash": row.hash.hex()}
+                for row in rows
+            ]
+        )
+    elif not rows:
+        print_line("No records like that.")
+    else:
+        print_table(("seq", "when", "who", "did", "hold", "hash"), [_cells(row) for row in rows])
+        if len(rows) == limit:
+            print_note(f"There may be more: --after {rows[-1].seq}")
+    return Exit.ok
+
+
+def _cells(row: AuditRow) -> tuple[str, ...]:
+    when = iso(row.at)[:19].replace("T", " ")
+    did = row.action.replace("_", " ")
+    return (str(row.seq), when, row.actor, did, (row.hold or "")[:8], row.hash.hex()[:12])
+
+
+def _head(against: str | None, key: str | None) -> SignedHead | None:
+    from holdfast.holds.queries.audit import SignedHead, check_head
+
+    if against is None:
+        return None
+    if key is None:
+        raise InputError("a head is worth what its signature is.", hint="Give the key too: --key FILE.")
+    try:
+        head = msgspec.json.decode(_read(against), type=SignedHead)
+    except msgspec.DecodeError as error:
+        raise InputError(
+            f"{against} is no signed head: {error}.", hint="`holdfast audit head` writes one."
+        ) from None
+    check_head(head, [_read(key).strip()])
+    return head
+
+
+async def write_head(tenant: str, *, key: str, out: str | None, store: str | None, json: bool) -> Exit:
+    from holdfast.holds.queries.audit import sign_head
+
+    secret = _read(key).strip()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        head = await sign_head(await hf.open(), tenant, secret)
+    if out is not None:
+        _write(out, msgspec.json.encode(head) + b"\n")
+    if out is None or json:
+        print_json(head)
+    else:
+        print_line(f"The head of {tenant} at record {head.seq:,} is in {out}.")
+    return Exit.ok
+
+
+def _write(file: str, data: bytes) -> None:
+    try:
+        Path(file).write_bytes(data)
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error.strerror}.", hint="Name another.") from error
+
+
+def _read(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}.") from error

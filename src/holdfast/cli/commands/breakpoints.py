@@ -1,16 +1,30 @@
-"""`breakpoints`: where runs stand still for whoever debugs them."""
+"""`holdfast breakpoints`: runs that stopped at a breakpoint."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from holdfast.cli.app import By, Json, Store, Text, app, run_async
+from holdfast.cli.commands.resume import resume_run
+from holdfast.cli.main import Exit
+from holdfast.cli.options.output import OutputOptions
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.results import command, hold_json
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.errors import HoldDecidedError, HoldNotFoundError, InputError
+from holdfast.types.human_time import clock_time
+from holdfast.types.ids import HoldId
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+    from holdfast.types.hold import HoldRow
 
 group = typer.Typer(no_args_is_help=False, rich_markup_mode=app.rich_markup_mode)
-app.add_typer(group, name="breakpoints", short_help="List runs that stand at breakpoints; let them go on.")
-
+app.add_typer(group, name="breakpoints")
 OfFlow = Annotated[Text, typer.Option(help="Only runs of this flow")]
 
 
@@ -25,11 +39,9 @@ def breakpoints(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """List breakpoints at which runs stand; `continue` lets them go on."""
+    """List runs that stopped at a breakpoint, and continue them."""
     if context.invoked_subcommand is not None:
         return 0
-    from holdfast.cli.commands.breakpoints__breaking import list_breakpoints
-
     return run_async(list_breakpoints(flow, run, store=store, json=json))
 
 
@@ -53,7 +65,97 @@ def continue_(
     json: Json = False,
 ) -> int:
     """Let runs go on that stand at breakpoints: one, those of a run, or all."""
-    from holdfast.cli.commands.breakpoints__breaking import BreakpointSelection, continue_breakpoints
-
     chosen = BreakpointSelection(which, every, flow)
     return run_async(continue_breakpoints(chosen, clear=clear, resume=resume, by=by, store=store, json=json))
+
+
+class BreakpointSelection(msgspec.Struct, frozen=True):
+    """Which breakpoints a person means."""
+
+    which: str | None
+    every: bool
+    flow: str | None
+
+
+async def list_breakpoints(flow: str | None, run: str | None, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await hf.service()).breakpoints(run=run, flow=flow)
+    if json:
+        print_json([hold_json(hold) for hold in found])
+    elif not found:
+        print_line("No run stands at a breakpoint.")
+    else:
+        print_table(("hold", "run", "flow", "before", "since"), [_cells(hold) for hold in found])
+        print_note(f"Go on with: {command('breakpoints continue', f'{found[0].run[:8]} --resume', store)}")
+    return Exit.ok
+
+
+def _cells(hold: HoldRow) -> tuple[str, ...]:
+    return (hold.id, hold.run[:8], hold.flow, _before(hold), clock_time(hold.created_at)[11:])
+
+
+def _before(hold: HoldRow) -> str:
+    from holdfast.model.breakpoints import SUFFIX, place_of
+
+    place = place_of(hold.scope, hold.node.removesuffix(SUFFIX))
+    return f"{place} (visit {hold.visit})" if hold.visit > 1 else place
+
+
+async def continue_breakpoints(
+    chosen: BreakpointSelection, *, clear: bool, resume: bool, by: str, store: str | None, json: bool
+) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
+        wanted = await _find(service, chosen)
+        if clear:
+            for run in dict.fromkeys(hold.run for hold in wanted):
+                await service.request_resume(run, no_breaks=True)
+        done = [hold for each in wanted if (hold := await _continue(service, each, by)) is not None]
+    runs = list(dict.fromkeys(hold.run for hold in done))
+    if resume:
+        return max(
+            [await resume_run(run, None, OutputOptions(store, False, json)) for run in runs], default=Exit.ok
+        )
+    if json:
+        print_json([hold_json(hold) for hold in done])
+        return Exit.ok
+    _print_continued(done, runs, store)
+    return Exit.ok
+
+
+def _print_continued(done: list[HoldRow], runs: Sequence[str], store: str | None) -> None:
+    for hold in done:
+        print_line(f"Continued before {_before(hold)} of run {hold.run}.")
+    if not done:
+        print_line("No run stands at a breakpoint.")
+    for run in runs[:1]:
+        print_note(f"A worker goes on with it, or you do: {command('resume', run[:8], store)}")
+
+
+async def _continue(service: RunService, hold: HoldRow, by: str) -> HoldRow | None:
+    try:
+        return await service.answer(hold.id, "continue", by=by)
+    except HoldDecidedError:
+        return None  # somebody was quicker: it goes on
+
+
+async def _find(service: RunService, chosen: BreakpointSelection) -> list[HoldRow]:
+    from holdfast.model.breakpoints import TYPE
+
+    if (chosen.which is None) is not chosen.every:
+        raise InputError("name a run or a hold, or say --all.", hint="`holdfast breakpoints` lists them.")
+    if chosen.which is None:
+        return await service.breakpoints(flow=chosen.flow)
+    hold = await service.store.hold(HoldId(chosen.which))
+    if hold is not None and hold.type == TYPE:
+        return [hold]
+    if hold is not None:
+        raise InputError(
+            f"hold {hold.id} is a question ({hold.type}), no breakpoint.",
+            hint="`holdfast answer` decides it.",
+        )
+    found = await service.breakpoints(run=chosen.which, flow=chosen.flow)
+    if not found:
+        row = await service.get(chosen.which)
+        raise HoldNotFoundError(f"run {row.id} ({row.status}) stands at no breakpoint.")
+    return found

@@ -1,20 +1,39 @@
-"""`dead`: runs that were given up because they killed their workers."""
+"""`holdfast dead`: runs given up after too many lost workers."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from holdfast.cli.app import By, Json, Run, Store, Text, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.results import command
+from holdfast.cli.output.screen import (
+    is_terminal,
+    print_fields,
+    print_json,
+    print_line,
+    print_note,
+    print_table,
+)
+from holdfast.types.clock import iso
+from holdfast.types.human_time import ago, clock_time
+from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.runs.dead_letters import DeadRun, DeathReport
+    from holdfast.store.protocols import RunRow
 
 group = typer.Typer(
     no_args_is_help=True,
-    help="Dead letters: runs that were given up because they killed one worker after the other.",
+    help="List, show, retry and discard dead letters.\n\n"
+    "A dead letter is a run that was given up because its workers died too often.",
     epilog="Examples:  holdfast dead list   ·   holdfast dead show 3fa9c1   ·   holdfast dead retry 3fa9c1",
     rich_markup_mode=app.rich_markup_mode,
 )
-app.add_typer(group, name="dead", short_help="Dead letters: list, show, retry, discard.")
+app.add_typer(group, name="dead")
 
 
 @group.command("list", epilog="Example:  holdfast dead list --json")
@@ -25,24 +44,18 @@ def list_(
     json: Json = False,
 ) -> int:
     """Runs that nobody goes on with until somebody decides, newest first."""
-    from holdfast.cli.commands.dead__burying import list_dead
-
     return run_async(list_dead(tenant, limit, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast dead show 3fa9c1")
 def show(run: Run, store: Store = None, json: Json = False) -> int:
     """Every worker that this run lost: when, at which record, and which nodes were under way."""
-    from holdfast.cli.commands.dead__burying import show_dead
-
     return run_async(show_dead(run, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast dead retry 3fa9c1 --by user:dana")
 def retry(run: Run, by: By = "user:local", store: Store = None, json: Json = False) -> int:
     """What killed it is mended: a worker may go on where it stood. Its deaths stay on record."""
-    from holdfast.cli.commands.dead__burying import retry_dead
-
     return run_async(retry_dead(run, by, store=store, json=json))
 
 
@@ -59,6 +72,131 @@ def discard(
 
     The next worker that carries its flow does it. Where loading the run is what kills, or nobody carries
     its flow any more: --unread."""
-    from holdfast.cli.commands.dead__burying import discard_dead
-
     return run_async(discard_dead(run, reason, by, unread=unread, store=store, json=json))
+
+
+async def list_dead(tenant: str | None, limit: int, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
+        rows = await service.dead(tenant=tenant, limit=limit)
+        found = [await service.deaths(row.id) for row in rows]
+        now = service.store.now()
+    if json:
+        print_json([_as_json(each) for each in found])
+    elif not found:
+        print_line("No dead letters: no run has killed its workers too often.")
+    else:
+        heads = ("run", "flow", "deaths", "given up", "under way at most of them", "last worker")
+        print_table(heads, [_line(each, now) for each in found])
+        print_note(f"Look closer: {command('dead show', found[0].run.id[:8], store)}")
+    return Exit.ok
+
+
+def _line(each: DeadRun, now: int) -> tuple[str, ...]:
+    row, short = each.run, is_terminal()
+    given_up = row.ended_at or row.updated_at
+    node = each.suspects[0][0] if each.suspects else ""
+    last = each.deaths[-1].death.worker if each.deaths else ""
+    when = ago(given_up, now) if short else clock_time(given_up)
+    return row.id[:8] if short else row.id, row.flow, str(len(each.deaths)), when, node, last
+
+
+async def show_dead(run: str, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await hf.service()).deaths(run)
+    if json:
+        print_json(_as_json(found))
+        return Exit.ok
+    row = found.run
+    print_fields(
+        [
+            ("run", row.id),
+            ("flow", f"{row.flow} ({row.version})"),
+            ("status", f"{row.status}{', a dead letter' if row.dead else ''}"),
+            ("error", row.error or ""),
+            ("given up", clock_time(row.ended_at) if row.dead else ""),
+        ]
+    )
+    print_line()
+    if not found.deaths:
+        print_line("No worker of this run has died.")
+        return Exit.ok
+    heads = ("term", "worker", "lease until", "found at", "record", "under way")
+    print_table(heads, [_death_cells(autopsy) for autopsy in found.deaths])
+    _advise(found, store)
+    return Exit.ok
+
+
+def _death_cells(autopsy: DeathReport) -> tuple[str, ...]:
+    death = autopsy.death
+    nodes = ", ".join(autopsy.nodes) or (f"not known: {autopsy.unknown}" if autopsy.unknown else "no node")
+    times = clock_time(death.lease_until), clock_time(death.at)
+    return str(death.term), death.worker, *times, str(death.head), nodes
+
+
+def _advise(found: DeadRun, store: str | None) -> None:
+    row = found.run
+    print_line()
+    always = [node for node, count in found.suspects if count == len(found.deaths)]
+    if always:
+        print_line(
+            f"{', '.join(always)} was under way at every death: look there first (memory, a native library, "
+            "an endless loop that stops the heartbeat)."
+        )
+    else:
+        print_line("No one node was under way at every death: look at the machines of these workers too.")
+    if row.dead:
+        print_note(f"When it is mended: {command('dead retry', row.id[:8], store)}")
+        print_note(f"If it is not worth it: {command('dead discard', row.id[:8], store)}")
+
+
+async def retry_dead(run: str, by: str, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        row = await (await hf.service()).retry_dead(run, by=by)
+    said = f"Run {row.id} may go on; a worker takes it up. What is settled is not done again."
+    return _print_run(row, said, json=json)
+
+
+async def discard_dead(
+    run: str, reason: str, by: str, *, unread: bool, store: str | None, json: bool
+) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        row = await (await hf.service()).discard_dead(run, reason=reason, by=by, unread=unread)
+    said = f"Run {row.id} is to be stopped: the next worker that carries {row.flow} ends it as cancelled."
+    if row.status is RunStatus.cancelled:
+        said = f"Run {row.id} is cancelled. It was not loaded: see outside what was under way."
+    return _print_run(row, said, json=json)
+
+
+def _print_run(row: RunRow, said: str, *, json: bool) -> Exit:
+    if json:
+        print_json(row)
+    else:
+        print_line(said)
+    return Exit.ok
+
+
+def _as_json(found: DeadRun) -> dict[str, Any]:
+    row = found.run
+    return {
+        "run": row.id,
+        "flow": row.flow,
+        "tenant": row.tenant,
+        "status": row.status,
+        "dead": row.dead,
+        "error": row.error,
+        "given_up_at": iso(row.ended_at) if row.dead and row.ended_at else None,
+        "deaths": [
+            {
+                "term": autopsy.death.term,
+                "worker": autopsy.death.worker,
+                "at": iso(autopsy.death.at),
+                "lease_until": iso(autopsy.death.lease_until),
+                "head": autopsy.death.head,
+                "status": autopsy.death.status,
+                "nodes": list(autopsy.nodes),
+                "unknown": autopsy.unknown or None,
+            }
+            for autopsy in found.deaths
+        ],
+    }

@@ -1,30 +1,37 @@
-"""`deployments`: flows put to work under a name, with skills, defaults and delegation."""
+"""`holdfast deployments`: flows under a name, with skills, defaults and delegation."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from holdfast.cli.app import By, Json, Store, Text, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note, print_table
+from holdfast.types.deployment import Deployment
+from holdfast.types.duration import parse_duration
+from holdfast.types.human_time import clock_time
+from holdfast.types.skill import SkillPin
 
 group = typer.Typer(
     no_args_is_help=True,
-    help="Deployments: a flow under a name, with the skills it binds and on whose behalf it works.",
-    epilog="Examples:  holdfast deployments create desk --flow refund --skill refunds@^1   ·   "
-    "holdfast deployments delegate desk user:dana@acme --until 30d   ·   "
+    help="Create, list, show, delegate and revoke deployments.\n\n"
+    "A deployment is a flow under a name, with the skills it binds and on whose behalf it works.",
+    epilog="Examples:  holdfast deployments create session --flow refund --skill refunds@^1   ·   "
+    "holdfast deployments delegate session user:dana@acme --until 30d   ·   "
     "holdfast run refund.py --deployment desk",
     rich_markup_mode=app.rich_markup_mode,
 )
-app.add_typer(group, name="deployments", short_help="Deployments: create, list, show, delegate, revoke.")
-
+app.add_typer(group, name="deployments")
 Name = Annotated[str, typer.Argument(help="Its name or id", metavar="NAME")]
 Whose = Annotated[str, typer.Option("--tenant", help="Whose deployments")]
 
 
 @group.command(
-    epilog="Examples:  holdfast deployments create desk --flow refund --skill refunds@^1   ·   "
-    "holdfast deployments create cases --flow case --mode entity --assignee group:desk --timeout 2d"
+    epilog="Examples:  holdfast deployments create session --flow refund --skill refunds@^1   ·   "
+    "holdfast deployments create cases --flow case --mode entity --assignee group:session --timeout 2d"
 )
 def create(
     name: Annotated[str, typer.Argument(help="Its name", metavar="NAME")],
@@ -52,8 +59,6 @@ def create(
     json: Json = False,
 ) -> int:
     """Make a deployment, or change its settings for runs that start later."""
-    from holdfast.cli.commands.deployments__deploying import create_deployment
-
     given = {
         "version": version, "mode": mode, "skills": skill or (), "by": by, "tenant": tenant,
         "on_changed_skill": "fail" if strict else "warn", "assignee": assignee, "priority": priority,
@@ -66,20 +71,16 @@ def create(
 @group.command("list", epilog="Example:  holdfast deployments list --json")
 def list_(tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Every deployment, with its flow, skills and delegation."""
-    from holdfast.cli.commands.deployments__deploying import list_deployments
-
     return run_async(list_deployments(tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast deployments show desk")
 def show(name: Name, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """One deployment, and the skill versions that a run would be pinned to now."""
-    from holdfast.cli.commands.deployments__deploying import show_deployment
-
     return run_async(show_deployment(name, tenant, store=store, json=json))
 
 
-@group.command(epilog="Example:  holdfast deployments delegate desk user:dana@acme --until 30d")
+@group.command(epilog="Example:  holdfast deployments delegate session user:dana@acme --until 30d")
 def delegate(
     name: Name,
     to: Annotated[str, typer.Argument(help="user:dana@acme", metavar="WHO")],
@@ -90,8 +91,6 @@ def delegate(
     json: Json = False,
 ) -> int:
     """From now on it works on behalf of WHO, to whom its holds for `delegated_user` go."""
-    from holdfast.cli.commands.deployments__deploying import delegate_deployment
-
     return run_async(delegate_deployment(name, to, until, by, tenant, store=store, json=json))
 
 
@@ -100,6 +99,102 @@ def revoke(
     name: Name, by: By = "user:local", tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """Take the delegation back: its holds for `delegated_user` are unrouted until it is given again."""
-    from holdfast.cli.commands.deployments__deploying import revoke_deployment
-
     return run_async(revoke_deployment(name, by, tenant, store=store, json=json))
+
+
+async def create_deployment(
+    name: str, flow: str, given: dict[str, Any], *, store: str | None, json: bool
+) -> Exit:
+    async with open_store_for_command(store, must_exist=False) as hf:
+        made = await hf.deploy(name, flow, **given)
+    return _print_deployment(
+        made, json=json, said=f"Deployment {made.name} of flow {made.flow} is {made.id}."
+    )
+
+
+async def list_deployments(tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        deployments = await hf.deployments()
+        found = await deployments.list(tenant=tenant)
+        now = deployments.store.now()
+    if json:
+        print_json(found)
+    elif not found:
+        print_line("No deployments.")
+        print_note("Make one: holdfast deployments create NAME --flow FLOW")
+    else:
+        print_table(
+            ("deployment", "flow", "mode", "skills", "on behalf of"), [_line(each, now) for each in found]
+        )
+    return Exit.ok
+
+
+def _line(each: Deployment, now: int) -> tuple[str, ...]:
+    return each.name, each.flow, each.mode, ", ".join(map(str, each.skills)), _delegation_text(each, now)
+
+
+def _delegation_text(each: Deployment, now: int) -> str:
+    held = each.delegation
+    if held is None:
+        return ""
+    if held.revoked:
+        return f"{held.to} (revoked)"
+    until = "" if held.until is None else f" until {clock_time(held.until)}"
+    return f"{held.to}{until}" if held.is_active(now) else f"{held.to} (not now{until})"
+
+
+async def show_deployment(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        deployments = await hf.deployments()
+        found = await deployments.get(name, tenant=tenant)
+        pins = await deployments.skills.pin(found.skills, tenant=tenant)
+        now = deployments.store.now()
+    if json:
+        print_json({"deployment": found, "pins": pins})
+        return Exit.ok
+    print_fields([(what, value) for what, value in _facts(found, pins, now) if value])
+    return Exit.ok
+
+
+def _facts(each: Deployment, pins: list[SkillPin], now: int) -> list[tuple[str, str]]:
+    usual = each.defaults
+    chosen = dict(zip((str(bound) for bound in each.skills), pins, strict=True))
+    return [
+        ("deployment", each.name),
+        ("id", each.id),
+        ("flow", f"{each.flow} {each.version}".strip()),
+        ("mode", str(each.mode)),
+        ("on behalf of", _delegation_text(each, now)),
+        ("skills", ", ".join(f"{bound} (now {pin.version})" for bound, pin in chosen.items())),
+        ("assignee", usual.assignee or ""),
+        ("priority", usual.priority or ""),
+        ("calendar", usual.calendar or ""),
+        ("timeout", " then ".join(part for part in (usual.timeout, usual.on_timeout) if part)),
+        ("reminder", usual.reminder or ""),
+        ("policies", ", ".join(each.policies)),
+        ("created", f"{clock_time(each.created_at)} by {each.created_by}"),
+    ]
+
+
+async def delegate_deployment(
+    name: str, to: str, until: str | None, by: str, tenant: str, *, store: str | None, json: bool
+) -> Exit:
+    lasts = None if until is None else parse_duration(until)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        made = await (await hf.deployments()).delegate(name, to, until=lasts, by=by, tenant=tenant)
+    assert made.delegation is not None
+    return _print_deployment(made, json=json, said=f"{made.name} works on behalf of {made.delegation.to}.")
+
+
+async def revoke_deployment(name: str, by: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        made = await (await hf.deployments()).revoke(name, by=by, tenant=tenant)
+    return _print_deployment(made, json=json, said=f"{made.name} works on nobody's behalf now.")
+
+
+def _print_deployment(made: Deployment, *, json: bool, said: str) -> Exit:
+    if json:
+        print_json(made)
+    else:
+        print_line(said)
+    return Exit.ok

@@ -1,14 +1,14 @@
-"""`diff`: two moments side by side, in words, as JSON, as a picture."""
+"""`holdfast diff`: compares two checkpoints, branches or runs."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from holdfast.checkpoint.diff import Change, ChangeList, show_text
-from holdfast.checkpoint.diff_result import Diff, Moment, NodeDiff, RunUsage, Sides
+import typer
+
+from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import (
@@ -21,10 +21,11 @@ from holdfast.cli.output.screen import (
     width,
 )
 from holdfast.errors import InputError
-from holdfast.reports.differences import diff_picture
 from holdfast.types.human_time import clock_time, human_duration
 
 if TYPE_CHECKING:
+    from holdfast.checkpoint.diff import Change, ChangeList
+    from holdfast.checkpoint.diff_result import Diff, Moment, NodeDiff, RunUsage, Sides
     from holdfast.drawing import Picture
 
 PARTS = ("state", "nodes", "cost")
@@ -34,6 +35,33 @@ _LINES = 40
 _NODES = 200
 # Bytes that one list of the JSON may take.
 _ROOM = 64 * 1024
+
+
+@app.command(
+    epilog="Examples:  holdfast diff 3fa9c1@4 3fa9c1@9   ·   holdfast diff 3fa9c1 77ab02 --svg diff.svg",
+)
+def diff(
+    a: Annotated[
+        str, typer.Argument(help="From this moment: RUN, RUN@12, RUN@node, a checkpoint's id", metavar="A")
+    ],
+    b: Annotated[str, typer.Argument(help="To this one", metavar="B")],
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only state, nodes or cost; may be repeated", metavar="PART")
+    ] = None,
+    svg: Annotated[
+        Text, typer.Option(help="Draw both graphs laid over each other; - for stdout", metavar="FILE")
+    ] = None,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw them in the terminal too")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="Everything, however much it is")] = False,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Compare two checkpoints, branches or runs.
+
+    They are compared by node, field, outcome, tool call and cost. Long lists are cut; the output says how
+    much was left out, --all prints everything.
+    """
+    return run_async(diff_moments(a, b, only or (), svg, graph=graph, whole=whole, store=store, json=json))
 
 
 async def diff_moments(
@@ -47,6 +75,8 @@ async def diff_moments(
     store: str | None,
     json: bool,
 ) -> Exit:
+    from holdfast.reports.differences import diff_picture
+
     for part in only:
         if part not in PARTS:
             raise InputError(f"--only {part!r} is none of {', '.join(PARTS)}.")
@@ -163,6 +193,8 @@ def _change(change: Change, indent: str) -> None:
 
 
 def _sides(change: Change) -> str:
+    from holdfast.checkpoint.diff import show_text
+
     if change.kind == "added":
         return show_text(change.after)
     if change.kind == "removed":
@@ -172,6 +204,8 @@ def _sides(change: Change) -> str:
 
 def _text_lines(change: Change) -> list[str]:
     """Texts of several lines are compared line by line."""
+    import difflib
+
     before, after = change.before, change.after
     if not (isinstance(before, str) and isinstance(after, str) and "\n" in before + after):
         return []
@@ -201,6 +235,8 @@ def _all(changes: Iterable[Change], indent: str) -> None:
 
 def _brief(changes: Iterable[Change]) -> list[Change]:
     """A whole call, or question, by what it came to."""
+    from holdfast.checkpoint.diff import Change
+
     return [
         Change(path=c.path, kind=c.kind, before=_call_result(c.before), after=_call_result(c.after))
         for c in changes
@@ -217,6 +253,8 @@ def _call_result(side: Any) -> Any:
 
 
 def _node(node: NodeDiff) -> str:
+    from holdfast.checkpoint.diff_result import RunUsage
+
     visit = f" (visit {node.visit})" if node.visit > 1 else ""
     before, after = node.outcome
     spent = node.b or node.a or RunUsage()

@@ -1,23 +1,37 @@
-"""`directory`: who works here, as the store keeps it."""
+"""`holdfast directory`: people, groups, roles and absences."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from holdfast.cli.app import Json, Store, Text, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note, print_table
+from holdfast.errors import InputError, NotFoundError
+from holdfast.types.clock import micros, to_micros
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.human_time import clock_time
+
+if TYPE_CHECKING:
+    from holdfast.holds.directory.base import Circle, Memberships, Person
+    from holdfast.store.protocols import Store as StoreProtocol
 
 group = typer.Typer(
     no_args_is_help=True,
-    help="People, groups and roles that the store keeps: who may decide what waits for them.",
+    help="Manage people, groups, roles and absences.\n\nThe directory says who may decide which holds.",
     epilog="Examples:  holdfast directory add-person dana --email dana@acme   ·   "
     "holdfast directory add-group finance dana sam   ·   "
     "holdfast directory away dana --substitute sam --until 14d",
     rich_markup_mode=app.rich_markup_mode,
 )
-app.add_typer(group, name="directory", short_help="People, groups and roles; who is away, and who stands in.")
-
+app.add_typer(group, name="directory")
 Who = Annotated[str, typer.Argument(help="A person, by id or address", metavar="WHO")]
 CircleName = Annotated[str, typer.Argument(help="group:KEY or role:KEY", metavar="GROUP|ROLE")]
 Members = Annotated[list[str] | None, typer.Argument(help="People, by id or address", metavar="WHO")]
@@ -27,8 +41,6 @@ Whose = Annotated[str, typer.Option("--tenant", help="Whose directory")]
 @group.command("list", epilog="Examples:  holdfast directory list   ·   holdfast directory list --json")
 def list_(tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Everybody, with what they belong to and who is away."""
-    from holdfast.cli.commands.directory__directing import list_directory
-
     return run_async(list_directory(tenant, store=store, json=json))
 
 
@@ -40,8 +52,6 @@ def show(
     json: Json = False,
 ) -> int:
     """One person with all they belong to, or one group or role with its members."""
-    from holdfast.cli.commands.directory__directing import show_entry
-
     return run_async(show_entry(which, tenant, store=store, json=json))
 
 
@@ -60,7 +70,6 @@ def add_person(
     json: Json = False,
 ) -> int:
     """Somebody new, or with another address, name or state."""
-    from holdfast.cli.commands.directory__directing import save_person
     from holdfast.holds.directory.base import Person
 
     given = Person(id=person, email=email, name=name, active=not inactive)
@@ -70,8 +79,6 @@ def add_person(
 @group.command("drop-person", epilog="Example:  holdfast directory drop-person dana")
 def drop_person(who: Who, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Somebody leaves: gone from every group and role, at once."""
-    from holdfast.cli.commands.directory__directing import delete_person
-
     return run_async(delete_person(who, tenant, store=store, json=json))
 
 
@@ -85,8 +92,6 @@ def add_group(
     json: Json = False,
 ) -> int:
     """A group with exactly these members."""
-    from holdfast.cli.commands.directory__directing import add_circle
-
     return run_async(add_circle("group", key, members or (), name, tenant, store=store, json=json))
 
 
@@ -100,8 +105,6 @@ def add_role(
     json: Json = False,
 ) -> int:
     """A role that exactly these people have."""
-    from holdfast.cli.commands.directory__directing import add_circle
-
     return run_async(add_circle("role", key, members or (), name, tenant, store=store, json=json))
 
 
@@ -110,8 +113,6 @@ def join(
     circle: CircleName, who: Who, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """Somebody joins a group or is given a role."""
-    from holdfast.cli.commands.directory__directing import join_circle
-
     return run_async(join_circle(circle, who, tenant, store=store, json=json))
 
 
@@ -120,16 +121,12 @@ def leave(
     circle: CircleName, who: Who, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """Somebody leaves a group or loses a role: what waits for it is not theirs any more."""
-    from holdfast.cli.commands.directory__directing import leave_circle
-
     return run_async(leave_circle(circle, who, tenant, store=store, json=json))
 
 
 @group.command("drop-group", epilog="Example:  holdfast directory drop-group group:finance")
 def drop_group(circle: CircleName, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """A group or a role goes: what waits for it is left to admins."""
-    from holdfast.cli.commands.directory__directing import drop_circle
-
     return run_async(drop_circle(circle, tenant, store=store, json=json))
 
 
@@ -151,14 +148,251 @@ def away(
     json: Json = False,
 ) -> int:
     """Somebody is out of office; their substitute may decide what waits for them."""
-    from holdfast.cli.commands.directory__directing import set_absence
-
     return run_async(set_absence(who, substitute, since, until, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast directory back dana")
 def back(who: Who, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Somebody is there again."""
-    from holdfast.cli.commands.directory__directing import clear_absence
-
     return run_async(clear_absence(who, tenant, store=store, json=json))
+
+
+@asynccontextmanager
+async def _open_store(store: str | None, *, must_exist: bool = True) -> AsyncGenerator[StoreProtocol]:
+    async with open_store_for_command(store, must_exist=must_exist) as hf:
+        yield await hf.open()
+
+
+async def list_directory(tenant: str, *, store: str | None, json: bool) -> Exit:
+    from holdfast.holds.directory.stored import TableDirectory
+
+    async with _open_store(store) as opened:
+        found = TableDirectory(opened)
+        people, groups, roles = (
+            await found.people(tenant),
+            await found.groups(tenant),
+            await found.roles(tenant),
+        )
+        now = opened.now()
+    if json:
+        print_json({"people": people, "groups": groups, "roles": roles})
+    elif not people:
+        print_line("Nobody is in the directory.")
+        print_note("Add somebody: holdfast directory add-person dana --email dana@acme")
+    else:
+        belongs = {each.id: _memberships_of(each.id, groups, roles) for each in people}
+        rows = [(each.id, each.email, _texts(belongs[each.id]), _state(each, now)) for each in people]
+        print_table(("person", "address", "belongs to", ""), rows)
+        _print_empty(groups, roles)
+    return Exit.ok
+
+
+def _memberships_of(person: str, groups: Sequence[Circle], roles: Sequence[Circle]) -> Memberships:
+    from holdfast.holds.directory.base import Memberships
+
+    return Memberships(
+        frozenset(each.key for each in groups if person in each.members),
+        frozenset(each.key for each in roles if person in each.members),
+    )
+
+
+def _print_empty(groups: Sequence[Circle], roles: Sequence[Circle]) -> None:
+    empty = [f"group:{each.key}" for each in groups if not each.members]
+    empty += [f"role:{each.key}" for each in roles if not each.members]
+    if empty:
+        print_note(f"Nobody is in {', '.join(empty)}.")
+
+
+async def show_entry(which: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    from holdfast.holds.directory.stored import TableDirectory
+    from holdfast.holds.permissions.assignees import parse_assignee
+
+    meant = parse_assignee(which)
+    async with _open_store(store) as opened:
+        found = TableDirectory(opened)
+        if meant.type in ("group", "role"):
+            circle = await (found.group if meant.type == "group" else found.role)(tenant, meant.value)
+            return _show_circle(circle, str(meant), json=json)
+        person = await found.person(tenant, meant.value)
+        member = await found.memberships(tenant, meant.value)
+        instead = await found.stands_in_for(tenant, meant.value, opened.now())
+        return _show_person(person, member, instead, which, opened.now(), json=json)
+
+
+def _show_circle(circle: Circle | None, which: str, *, json: bool) -> Exit:
+    if circle is None:
+        raise NotFoundError(f"the directory knows no {which}.", hint="`holdfast directory list` shows all.")
+    if json:
+        print_json(circle)
+    else:
+        print_fields([(which, circle.name), ("members", ", ".join(circle.members) or "nobody")])
+    return Exit.ok
+
+
+def _show_person(
+    person: Person | None,
+    member: Memberships,
+    instead: Sequence[Person],
+    which: str,
+    now: int,
+    *,
+    json: bool,
+) -> Exit:
+    if person is None:
+        raise NotFoundError(f"the directory knows no {which!r}.", hint="`holdfast directory list` shows all.")
+    if json:
+        others = [each.id for each in instead]
+        print_json(
+            _plain(person)
+            | {"groups": sorted(member.groups), "roles": sorted(member.roles), "stands_in_for": others}
+        )
+        return Exit.ok
+    facts = [
+        ("person", person.id),
+        ("name", person.name),
+        ("address", person.email),
+        ("belongs to", _texts(member)),
+        ("state", _state(person, now)),
+        ("stands in for", ", ".join(each.id for each in instead)),
+    ]
+    print_fields([(what, value) for what, value in facts if value])
+    return Exit.ok
+
+
+def _state(person: Person, now: int) -> str:
+    if not person.active:
+        return "not active"
+    away = person.away
+    if away is None or (away.until is not None and away.until <= now):
+        return ""
+    since = f" from {clock_time(away.since)}" if away.since is not None and away.since > now else ""
+    until = f" until {clock_time(away.until)}" if away.until is not None else ""
+    return f"away{since}{until}, {away.substitute} stands in"
+
+
+def _texts(member: Memberships) -> str:
+    keys = [f"group:{key}" for key in sorted(member.groups)]
+    return ", ".join([*keys, *(f"role:{key}" for key in sorted(member.roles))])
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    return msgspec.to_builtins(value)
+
+
+async def save_person(person: Person, tenant: str, *, store: str | None, json: bool) -> Exit:
+    from holdfast.holds.directory.admin import Registrar
+
+    async with _open_store(store, must_exist=False) as opened:
+        kept = await Registrar(opened).put_person(tenant, person)
+    _print_entry(kept, f"{kept.id} is in the directory.", json=json)
+    return Exit.ok
+
+
+async def delete_person(who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    from holdfast.holds.directory.admin import Registrar
+
+    async with _open_store(store) as opened:
+        if not await Registrar(opened).drop_person(tenant, who):
+            raise NotFoundError(f"the directory knows no {who!r}.", hint="`holdfast directory list`")
+    _print_entry({"dropped": who}, f"{who} is not in the directory any more.", json=json)
+    return Exit.ok
+
+
+async def add_circle(
+    kind: str, key: str, members: Sequence[str], name: str, tenant: str, *, store: str | None, json: bool
+) -> Exit:
+    from holdfast.holds.directory.admin import Registrar
+
+    async with _open_store(store, must_exist=False) as opened:
+        clerk = Registrar(opened)
+        put = clerk.put_group if kind == "group" else clerk.put_role
+        circle = await put(tenant, key, members, name=name)
+    return _print_circle(f"{kind}:{circle.key}", circle, json=json)
+
+
+async def join_circle(circle: str, who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    from holdfast.holds.directory.admin import Registrar
+
+    async with _open_store(store) as opened:
+        changed = await Registrar(opened).join(tenant, circle, who)
+    return _print_circle(circle, changed, json=json)
+
+
+async def leave_circle(circle: str, who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    from holdfast.holds.directory.admin import Registrar
+
+    async with _open_store(store) as opened:
+        changed = await Registrar(opened).leave(tenant, circle, who)
+    return _print_circle(circle, changed, json=json)
+
+
+async def drop_circle(circle: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    from holdfast.holds.directory.admin import Registrar
+
+    async with _open_store(store) as opened:
+        if not await Registrar(opened).drop_circle(tenant, circle):
+            raise NotFoundError(f"the directory knows no {circle!r}.", hint="`holdfast directory list`")
+    _print_entry({"dropped": circle}, f"{circle} is not in the directory any more.", json=json)
+    return Exit.ok
+
+
+async def set_absence(
+    who: str,
+    substitute: str,
+    since: str | None,
+    until: str | None,
+    tenant: str,
+    *,
+    store: str | None,
+    json: bool,
+) -> Exit:
+    from holdfast.holds.directory.admin import Registrar
+    from holdfast.holds.directory.base import Away
+    from holdfast.holds.directory.stored import TableDirectory
+
+    async with _open_store(store) as opened:
+        now = opened.now()
+        absent = Away(substitute=substitute, since=_instant(since, now), until=_instant(until, now))
+        await Registrar(opened).put_away(tenant, who, absent)
+        person = await TableDirectory(opened).person(tenant, who)
+    assert person is not None
+    _print_entry(person, f"{person.id} is {_state(person, now)}.", json=json)
+    return Exit.ok
+
+
+async def clear_absence(who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    from holdfast.holds.directory.admin import Registrar
+
+    async with _open_store(store) as opened:
+        was_away = await Registrar(opened).back(tenant, who)
+    _print_entry({"was_away": was_away}, f"{who} {'is back' if was_away else 'was not away'}.", json=json)
+    return Exit.ok
+
+
+def _instant(text: str | None, now: int) -> int | None:
+    """So long from now, or a time with its zone."""
+    if text is None:
+        return None
+    try:
+        return now + micros(parse_duration(text))
+    except DurationError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InputError(f"{text!r} is no time.", hint="Write 14d, or 2026-12-24T00:00:00Z with its zone.")
+    return to_micros(moment)
+
+
+def _print_circle(which: str, circle: Circle, *, json: bool) -> Exit:
+    _print_entry(circle, f"In {which}: {', '.join(circle.members) or 'nobody'}.", json=json)
+    return Exit.ok
+
+
+def _print_entry(kept: Any, said: str, *, json: bool) -> None:
+    if json:
+        print_json(kept)
+    else:
+        print_line(said)

@@ -1,17 +1,25 @@
-"""`doctor`: is everything as it should be, and if not, what to do."""
+"""`holdfast doctor`: checks a store and says what to do."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Annotated
 
+import msgspec
 import typer
 
 from holdfast.cli.app import Json, Store, app, run_async
+from holdfast.cli.doctor.finding import FAIL, OK, Finding
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command, shown_address
+from holdfast.cli.output.screen import print_json, print_line
+from holdfast.errors import HoldfastError
+
+_MARKS = {"ok": ("ok  ", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
 
 
 @app.command(
     epilog="Examples:  holdfast doctor   ·   holdfast doctor --deep --store sqlite:runs.db --json",
-    short_help="Look the store over and say what to do.",
 )
 def doctor(
     deep: Annotated[
@@ -20,10 +28,63 @@ def doctor(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Look the store over: file, schema, records, blobs, leases, workers, code, keys, room. Changes nothing.
+    """Check the store and say what to do.
 
-    Exit code 1 where something is wrong; what only deserves a look does not count.
+    It checks file, schema, records, blobs, leases, workers, code, keys and disk space, and changes nothing.
+    Exit code 1: at least one check failed; warnings do not count.
     """
-    from holdfast.cli.commands.doctor__doctor import run_doctor
-
     return run_async(run_doctor(store=store, deep=deep, json=json))
+
+
+async def run_doctor(*, store: str | None, deep: bool, json: bool) -> Exit:
+    found = [finding async for finding in _findings(store, deep=deep)]
+    if json:
+        print_json({"ok": not _failed(found), "findings": [msgspec.to_builtins(each) for each in found]})
+    else:
+        _print_findings(found)
+    return Exit.run_failed if _failed(found) else Exit.ok
+
+
+def _failed(found: list[Finding]) -> bool:
+    return any(finding.state == FAIL for finding in found)
+
+
+async def _findings(store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
+    from holdfast.cli.doctor import fleet, runs
+    from holdfast.cli.doctor import store as doctor_store
+
+    for finding in doctor_store.machine_findings(store):
+        yield finding
+    try:
+        async with open_store_for_command(store, must_exist=True) as hf:
+            service = await hf.service()
+            yield Finding("store", OK, f"{shown_address(store)} can be opened")
+            async for finding in doctor_store.store_findings(service, store, deep=deep):
+                yield finding
+            async for finding in fleet.fleet_findings(service):
+                yield finding
+            async for finding in runs.run_findings(service, store, deep=deep):
+                yield finding
+            async for finding in fleet.schedule_findings(service):
+                yield finding
+    except HoldfastError as error:
+        yield Finding("store", FAIL, error.message, error.hint or "")
+
+
+def _print_findings(found: list[Finding]) -> None:
+    wide = max(len(finding.check) for finding in found)
+    for finding in found:
+        mark, style = _MARKS[finding.state]
+        print_line(
+            f"{mark}  {finding.check:{wide}}  {finding.said}", style=style if finding.state != OK else ""
+        )
+        for line in finding.about:
+            print_line(f"      {'':{wide}}  {line}")
+        if finding.todo:
+            print_line(f"      {'':{wide}}  -> {finding.todo}", style="dim")
+    counts = {state: sum(finding.state == state for finding in found) for state in ("fail", "warn")}
+    print_line()
+    if not any(counts.values()):
+        print_line("Everything is as it should be.", style="green")
+    else:
+        print_line(f"{counts['fail']} wrong, {counts['warn']} to look at.")

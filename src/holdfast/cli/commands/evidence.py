@@ -1,18 +1,27 @@
-"""`evidence`: one decision as a file that can be checked without us."""
+"""`holdfast evidence`: a decision as a file that can be verified offline."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json as jsons
+import sys
+from pathlib import Path
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from holdfast.cli.app import By, Json, Store, Text, app, run_async
+from holdfast.cli.hold_session import find_in_any_tenant
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.screen import print_json, print_line, print_note
+from holdfast.errors import InputError
+from holdfast.types.terms import operator
 
 
 @app.command(
     epilog="Examples:  holdfast evidence 3fa9c1 -o refund.json --page refund.html   ·   "
     "holdfast evidence 3fa9c1 --key audit.key",
-    short_help="One decision as a file that can be checked offline.",
 )
 def evidence(
     which: Annotated[
@@ -35,11 +44,73 @@ def evidence(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """What was shown, what was decided, by whom, and its place in the audit, in one file.
+    """Write one decision to a file that can be verified offline.
 
-    `tools/verify_evidence.py` checks it offline, with Python alone.
+    The file has what was shown, what was decided, by whom, and its place in the audit log.
+    `tools/verify_evidence.py` verifies it offline, with Python alone.
     """
-    from holdfast.cli.commands.evidence__evidencing import EvidenceOptions, write_evidence
-
     wanted = EvidenceOptions(which, out, page, key, short, by)
     return run_async(write_evidence(wanted, store=store, json=json))
+
+
+class EvidenceOptions(msgspec.Struct, frozen=True):
+    """The command line."""
+
+    which: str
+    out: str | None
+    page: str | None
+    key: str | None
+    short: bool
+    by: str
+
+
+async def write_evidence(wanted: EvidenceOptions, *, store: str | None, json: bool) -> Exit:
+    require_one_output(wanted, json=json)
+    key = None if wanted.key is None else _read(Path(wanted.key)).strip()
+    async with open_store_for_command(store, must_exist=True) as hf:
+        hold = await find_in_any_tenant(hf, wanted.which)
+        actor = operator(wanted.by, tenant=hold.tenant, channel="cli")
+        data = await (await hf.holds()).evidence(actor, hold.id, key=key, to_head=not wanted.short)
+    return write_pack(wanted, hold.id, data, json=json)
+
+
+def require_one_output(wanted: EvidenceOptions, *, json: bool) -> None:
+    """Raises InputError."""
+    if wanted.out == "-" and json:
+        raise InputError("--out - and --json both want stdout.", hint="Name a file, or leave --json out.")
+
+
+def write_pack(wanted: EvidenceOptions, hold: str, data: bytes, *, json: bool) -> Exit:
+    """The pack as a file, or on stdout, and its page."""
+    from holdfast.reports.evidence import page_of
+
+    form = "" if wanted.page is None else Path(wanted.page).suffix.removeprefix(".")
+    pack: dict[str, Any] = jsons.loads(data)
+    if wanted.page is not None:
+        _write(Path(wanted.page), page_of(pack, form).encode())
+    if wanted.out == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return Exit.ok
+    file = Path(wanted.out or f"{hold}.evidence.json")
+    _write(file, data)
+    if json:
+        print_json({"hold": hold, "file": str(file), "page": wanted.page, "digest": pack["digest"]})
+        return Exit.ok
+    print_line(f"The evidence of hold {hold} is in {file}: {len(data):,} bytes, {pack['digest'][:19]}…")
+    print_note("Check it anywhere: python verify_evidence.py FILE (the script is tools/verify_evidence.py).")
+    return Exit.ok
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def _write(file: Path, data: bytes) -> None:
+    try:
+        file.write_bytes(data)
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error.strerror}.", hint="Name another.") from error

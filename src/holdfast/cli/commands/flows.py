@@ -1,22 +1,37 @@
-"""`flows`: which versions there are, what a new one would break, and moving runs to it."""
+"""`holdfast flows`: versions of flows, and migrating runs between them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from holdfast.cli.app import Json, Store, Text, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command, remember_source
+from holdfast.cli.output.results import command, version_text
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.types.human_time import clock_time
+from holdfast.types.status import ENDED, RunStatus
 
+if TYPE_CHECKING:
+    from holdfast.app.flow import Flow
+    from holdfast.cli.options.flow_sources import Sources
+    from holdfast.runs.migrate.check import MigrationReport
+    from holdfast.runs.service import RunService
+
+_BATCH = 500
 group = typer.Typer(
     no_args_is_help=True,
-    help="Versions of flows: list them, check a new one against the runs that live, move runs to it.",
+    help="List versions of flows, check new ones, migrate runs.\n\n"
+    "A new version is checked against the active runs.",
     epilog="Examples:  holdfast flows list   ·   holdfast flows check refund.py   ·   "
     "holdfast flows migrate refund.py --dry-run",
     rich_markup_mode=app.rich_markup_mode,
 )
-app.add_typer(group, name="flows", short_help="Versions of flows: list, check, migrate.")
-
+app.add_typer(group, name="flows")
 New = Annotated[
     str,
     typer.Argument(help="The new version: path/to/file.py[:name] or package.module[:name]", metavar="NEW"),
@@ -31,8 +46,6 @@ def list_(
     json: Json = False,
 ) -> int:
     """Flows and their versions in the store: runs by status, when they were used, where their code is."""
-    from holdfast.cli.commands.flows__flows import list_flows
-
     return run_async(list_flows(flow, store=store, json=json))
 
 
@@ -44,8 +57,6 @@ def check(new: New, flow: Which = None, store: Store = None, json: Json = False)
 
     Changes nothing. Exit code 1 where some run would break.
     """
-    from holdfast.cli.commands.flows__flows import check_flow
-
     return run_async(check_flow(new, flow, store=store, json=json))
 
 
@@ -73,8 +84,237 @@ def migrate(
 
     Holds keep their ids and answers. Exit code 1 where some run was not moved.
     """
-    from holdfast.cli.commands.flows__flows import FlowMigrateOptions, migrate_runs
-
     return run_async(
         migrate_runs(FlowMigrateOptions(new, flow, run or [], dry_run, force), store=store, json=json)
     )
+
+
+class VersionUse(msgspec.Struct):
+    """How a version was used."""
+
+    statuses: Counter[RunStatus]
+    first: int
+    last: int
+
+    @property
+    def live(self) -> int:
+        return sum(count for status, count in self.statuses.items() if status not in ENDED)
+
+
+async def list_flows(flow: str | None, *, store: str | None, json: bool) -> Exit:
+    from holdfast.cli.options.flow_sources import Sources
+
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
+        rows = [row for row in await service.store.flows() if flow in (None, row.name)]
+        uses = await version_uses(service, flow)
+        names = await labels(service)
+    sources = Sources(store)
+    found = [_listed(row.name, row.version, row.created_at, names, uses, sources) for row in rows]
+    if json:
+        print_json(found)
+    elif not found:
+        print_note("No flow was run on this store yet.")
+    else:
+        heads = ("flow", "version", "runs", "first used", "last used", "code")
+        print_table(heads, [_cells(entry) for entry in found])
+    return Exit.ok
+
+
+def _listed(
+    name: str,
+    version: str,
+    stored: int,
+    names: dict[str, str],
+    uses: dict[tuple[str, str], VersionUse],
+    sources: Sources,
+) -> dict[str, Any]:
+    use = uses.get((name, version)) or VersionUse(Counter(), stored, stored)
+    known = sources.of(version)
+    return {
+        "flow": name,
+        "version": version,
+        "label": names.get(version, ""),
+        "runs": {str(status): count for status, count in sorted(use.statuses.items())},
+        "live": use.live,
+        "first_used_at": use.first,
+        "last_used_at": use.last,
+        "code": {"here": known.here, "place": known.place, "why": known.why},
+    }
+
+
+def _cells(entry: dict[str, Any]) -> tuple[str, ...]:
+    runs = ", ".join(f"{count} {status}" for status, count in entry["runs"].items())
+    code = entry["code"]
+    return (
+        entry["flow"],
+        version_text(entry["label"], entry["version"]),
+        runs or "none",
+        clock_time(entry["first_used_at"]),
+        clock_time(entry["last_used_at"]),
+        code["place"] if code["here"] else code["why"],
+    )
+
+
+async def version_uses(service: RunService, flow: str | None = None) -> dict[tuple[str, str], VersionUse]:
+    from holdfast.store.protocols import RunFilter
+
+    found: dict[tuple[str, str], VersionUse] = {}
+    after: tuple[int, int] | None = None
+    while rows := await service.store.list_runs(RunFilter(flow=flow), after=after, limit=_BATCH):
+        after = (rows[-1].created_at, rows[-1].key)
+        for row in rows:
+            use = found.setdefault(
+                (row.flow, row.version), VersionUse(Counter(), row.created_at, row.updated_at)
+            )
+            use.statuses[row.status] += 1
+            use.first, use.last = min(use.first, row.created_at), max(use.last, row.updated_at)
+    return found
+
+
+async def labels(service: RunService) -> dict[str, str]:
+    from holdfast.model.fingerprint import decode_graph
+    from holdfast.model.graph import Graph
+
+    return {row.version: Graph(decode_graph(row.graph)).label for row in await service.store.flows()}
+
+
+async def check_flow(new: str, name: str | None, *, store: str | None, json: bool) -> Exit:
+    from holdfast.cli.doctor.fleet import served_versions
+    from holdfast.cli.options.flow_sources import Sources
+
+    flow = _flow(new, name)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
+        verdicts = await service.check(flow.program())
+        names = await labels(service)
+        versions = await served_versions(service)
+    sources = Sources(store)
+    for verdict in verdicts:
+        verdict.served = sources.of(verdict.version).here or verdict.version in (versions or ())
+    breaks = sum(not verdict.fits for verdict in verdicts)
+    if json:
+        print_json(_report(flow, verdicts, names))
+    else:
+        _print_verdicts(flow, verdicts, names, tried=False)
+        _print_totals(verdicts, breaks, new, store)
+        _print_unserved(verdicts, versions)
+    return Exit.run_failed if breaks else Exit.ok
+
+
+class FlowMigrateOptions(msgspec.Struct, frozen=True):
+    """The command line of `flows migrate`."""
+
+    new: str
+    flow: str | None
+    runs: list[str]
+    dry_run: bool
+    force: bool
+
+
+async def migrate_runs(move: FlowMigrateOptions, *, store: str | None, json: bool) -> Exit:
+    from holdfast.app.loader import address_in
+
+    flow, dry_run = _flow(move.new, move.flow), move.dry_run
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
+        verdicts = await service.migrate(flow.program(), runs=move.runs, dry_run=dry_run, force=move.force)
+        names = await labels(service)
+    if not dry_run:
+        remember_source(store, flow.program().version, address_in(move.new, flow))
+    stayed = [v for v in verdicts if v.misfits or v.refused]
+    if json:
+        print_json({**_report(flow, verdicts, names), "dry_run": dry_run})
+    else:
+        _print_verdicts(flow, verdicts, names, tried=dry_run)
+        moved = sum(verdict.migrated for verdict in verdicts)
+        would = "would be moved" if dry_run else "moved"
+        count = len(verdicts) - len(stayed) if dry_run else moved
+        print_line(f"{count} of {len(verdicts)} runs {would} to {flow.name} {_name_of(flow)}.")
+        if dry_run:
+            print_note("This was a dry run: nothing has changed.")
+    return Exit.run_failed if stayed else Exit.ok
+
+
+def _flow(new: str, name: str | None) -> Flow:
+    from holdfast.app.loader import load_flow
+
+    return load_flow(f"{new}:{name}" if name else new)
+
+
+def _name_of(flow: Flow) -> str:
+    return version_text(flow.label, flow.program().version)
+
+
+def _print_verdicts(
+    flow: Flow, verdicts: list[MigrationReport], names: dict[str, str], *, tried: bool
+) -> None:
+    if not verdicts:
+        print_line(f"No live run of {flow.name} is on another version than {_name_of(flow)}.")
+        return
+    for verdict in verdicts:
+        said, style = _word(verdict, tried=tried)
+        was = version_text(names.get(verdict.version, ""), verdict.version)
+        print_line(f"{verdict.run[:8]}  {verdict.status:13}  {was}  {said}", style=style)
+        for misfit in verdict.misfits:
+            print_line(f"    {misfit.why}")
+            if misfit.mend:
+                print_line(f"    -> {misfit.mend}", style="dim")
+        forced = [f"forced, although {why}" for why in verdict.forced]
+        for line in (verdict.refused, *forced, *verdict.next, *_renames(verdict)):
+            if line:
+                print_line(f"    {line}")
+
+
+def _renames(verdict: MigrationReport) -> list[str]:
+    return [f"{old} is called {new}" for old, new in verdict.renamed.items()]
+
+
+def _word(verdict: MigrationReport, *, tried: bool) -> tuple[str, str]:
+    if verdict.misfits:
+        return "breaks", "red"
+    if verdict.refused:
+        return "not moved", "red"
+    if verdict.migrated:
+        return "moved", "green"
+    return ("would be moved" if tried else "fits"), "green"
+
+
+def _print_totals(verdicts: list[MigrationReport], breaks: int, new: str, store: str | None) -> None:
+    if not verdicts:
+        return
+    print_line()
+    if breaks:
+        print_line(
+            f"{breaks} of {len(verdicts)} live runs would break. They go on with the code of their version."
+        )
+    else:
+        print_line(f"All {len(verdicts)} live runs on other versions fit.")
+    lost = sum(not verdict.served for verdict in verdicts)
+    if lost:
+        print_line(f"{lost} are on a version whose code is not here: nobody here can go on with them.")
+    if breaks < len(verdicts):
+        print_note(f"Move what fits: {command('flows migrate', new, store)}")
+
+
+def _print_unserved(verdicts: list[MigrationReport], versions: set[str] | None) -> None:
+    """Only where workers are alive: without, whoever has the code goes on."""
+    count = sum(verdict.version not in (versions or ()) for verdict in verdicts)
+    if versions is not None and count:
+        print_line(f"{count} are on a version that no live worker carries: they wait until one does.")
+
+
+def _report(flow: Flow, verdicts: list[MigrationReport], names: dict[str, str]) -> dict[str, Any]:
+    return {
+        "flow": flow.name,
+        "version": flow.program().version,
+        "label": flow.label,
+        "breaks": sum(not verdict.fits for verdict in verdicts),
+        "runs": [_verdict(verdict, names) for verdict in verdicts],
+    }
+
+
+def _verdict(verdict: MigrationReport, names: dict[str, str]) -> dict[str, Any]:
+    told = msgspec.to_builtins(verdict)
+    run = told.pop("run")
+    return {"run_id": run, **told, "label": names.get(verdict.version, "")}

@@ -1,30 +1,64 @@
-"""`graph`: a flow, a pipeline or a run, drawn."""
+"""`holdfast graph`: draws a flow, a pipeline or a run."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from holdfast.app.loader import is_file, load_flow
-from holdfast.attractor.picture import picture_of_visits
-from holdfast.cli.commands.show__looking import graph_json
+import msgspec
+import typer
+
+from holdfast.cli.app import Json, Store, Text, app, run_async
+from holdfast.cli.commands.validate import read_pipeline
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, shown_address, store_exists
 from holdfast.cli.output.screen import busy, is_plain, print_drawing, print_json, print_note, width
-from holdfast.drawing import Picture, from_graph, to_svg, to_text
 from holdfast.errors import FlowNotFoundError, InputError, RunNotFoundError
-from holdfast.model.fingerprint import decode_graph
-from holdfast.model.graph import Graph
-from holdfast.runs.history.timeline import make_timeline
-from holdfast.runs.service import RunService
 from holdfast.types.redaction import redactor
 from holdfast.types.status import ENDED
+
+if TYPE_CHECKING:
+    from holdfast.drawing import Picture
+    from holdfast.runs.service import RunService
 
 PIPELINES = (".dot", ".gv")
 _OTHERS = {".png", ".pdf", ".jpg", ".jpeg", ".gif", ".webp"}
 
 
+@app.command(
+    epilog="Examples:  holdfast graph refund.py   ·   holdfast graph refund.py -o refund.svg   ·   "
+    "holdfast graph 3fa9c1 --expand   ·   holdfast graph build.dot"
+)
+def graph(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="path/to/file.py[:name], package.module[:name], a pipeline in file.dot, "
+            "a flow of the store, or a run",
+            metavar="FLOW|RUN",
+        ),
+    ],
+    svg: Annotated[
+        Text, typer.Option("--svg", "--output", "-o", help="Draw to this file; - is stdout", metavar="FILE")
+    ] = None,
+    expand: Annotated[
+        bool, typer.Option("--expand", help="Draw what is inside maps, sub-flows and included pipelines")
+    ] = False,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Draw a flow, a pipeline, or a run with its states."""
+    return run_async(draw_graph(what, svg=svg, expand=expand, store=store, json=json))
+
+
+def graph_json(picture: Any) -> Any:
+    return msgspec.to_builtins(picture)
+
+
 async def draw_graph(what: str, *, svg: str | None, expand: bool, store: str | None, json: bool) -> Exit:
+    from holdfast.drawing import to_svg, to_text
+
     picture = await _picture(what, expand=expand or json, store=store)
     if svg is not None:
         _write(redactor.redact(to_svg(picture)), svg)
@@ -54,9 +88,10 @@ def _write(drawn: str, place: str) -> None:
 
 async def _picture(what: str, *, expand: bool, store: str | None) -> Picture:
     """A file, then a run, then a flow of the store, then a module: the first that there is."""
-    if what.lower().endswith(PIPELINES):
-        from holdfast.cli.commands.graph__sketching import picture_of_file
+    from holdfast.app.loader import is_file, load_flow
+    from holdfast.drawing import from_graph
 
+    if what.lower().endswith(PIPELINES):
         return picture_of_file(what, expand=expand)
     if is_file(what.rpartition(":")[0] or what) or ":" in what:
         return from_graph(load_flow(what).program().graph, expand=expand)
@@ -76,6 +111,9 @@ async def _picture(what: str, *, expand: bool, store: str | None) -> Picture:
 
 
 async def _run(service: RunService, what: str, *, expand: bool) -> Picture | None:
+    from holdfast.attractor.picture import picture_of_visits
+    from holdfast.runs.history.timeline import make_timeline
+
     try:
         row = await service.get(what)
     except RunNotFoundError:
@@ -88,6 +126,10 @@ async def _run(service: RunService, what: str, *, expand: bool) -> Picture | Non
 
 async def _stored(service: RunService, name: str, *, expand: bool) -> Picture | None:
     """The version of a flow that was stored last."""
+    from holdfast.drawing import from_graph
+    from holdfast.model.fingerprint import decode_graph
+    from holdfast.model.graph import Graph
+
     found = [flow for flow in await service.store.flows() if flow.name == name]
     if not found:
         return None
@@ -95,3 +137,18 @@ async def _stored(service: RunService, name: str, *, expand: bool) -> Picture | 
     if len(found) > 1:
         print_note(f"{len(found)} versions of {name} are stored; this is the newest, {newest.version}.")
     return from_graph(Graph(decode_graph(newest.graph)), expand=expand)
+
+
+def picture_of_file(file: str, *, expand: bool) -> Picture:
+    """Also of one that cannot run: a picture helps to see why. `expand`: with what it includes, and with
+    what its stylesheet says."""
+    from holdfast.frontends.dot.parse import parse
+    from holdfast.frontends.dot.transforms import prepare
+    from holdfast.reports.pipelines import picture_of_pipeline
+
+    source = read_pipeline(file)
+    prepared = prepare(source, path=file)
+    if prepared.errors:
+        count = len(prepared.errors)
+        print_note(f"{file} has {count} error{'' if count == 1 else 's'}: holdfast validate {file} tells.")
+    return picture_of_pipeline(prepared.pipeline if expand else parse(source, path=file).pipeline)

@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.app import Json, Store, Text, app, run_async
-from holdfast.cli.commands.holds import As, Whose
+from holdfast.cli.commands.holds.group import As, Whose
+from holdfast.cli.hold_session import ActorOptions
 
 
 @app.command(
     epilog="Examples:  holdfast inbox   ·   holdfast inbox --as user:dana@acme   ·   "
     "holdfast inbox --query 'priority>=high'",
-    short_help="The questions that wait for you, in the terminal.",
 )
 def inbox(
     query: Annotated[Text, typer.Option(help="Begin with a search: flow:NAME, priority>=high, ...")] = None,
@@ -25,12 +25,12 @@ def inbox(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Read, decide and hand on by key, while others do the same. The key ? shows the others, q leaves.
+    """Decide your open holds in the terminal.
 
-    A decision takes two keys, and can be taken back for a few seconds. --json prints the list and ends.
+    The key ? shows all keys, q quits. A decision takes two keys and can be undone for a few seconds. --json
+    prints the list and ends.
     """
-    from holdfast.cli.commands.hold_actor import ActorOptions
     from holdfast.cli.inbox.program import open_inbox
 
-    seat = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
-    return run_async(open_inbox(seat, view=view, query=query or ""))
+    options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
+    return run_async(open_inbox(options, view=view, query=query or ""))

@@ -1,32 +1,62 @@
-"""`keys`: the key file, and the store brought under its current keys."""
+"""`holdfast keys`: the keys for encryption at rest."""
 
 from __future__ import annotations
 
 import os
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from holdfast.checkpoint.keys import (
-    ENVIRONMENT,
-    EVERYBODY,
-    KeyFile,
-    KeyScope,
-    StaticKeys,
-    new_scope,
-    rotated,
-    with_scope,
-    write_keys,
-)
+import typer
+
+from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import print_error, print_json, print_line, print_note, print_table
 from holdfast.errors import ConflictError, InputError, NotFoundError
-from holdfast.runs.encryption.reencrypt import ReencryptResult, reencrypt
 from holdfast.types.clock import SystemClock, to_datetime
+
+if TYPE_CHECKING:
+    from holdfast.checkpoint.keys import KeyFile, KeyScope
+    from holdfast.runs.encryption.reencrypt import ReencryptResult
+
+keys = typer.Typer(
+    no_args_is_help=True,
+    help="Create and rotate keys for encryption at rest.\n\nHOLDFAST_KEYS names the key file.",
+    epilog="Examples:  holdfast keys new --file keys.json   ·   holdfast keys rotate",
+)
+app.add_typer(keys, name="keys")
+File = Annotated[Text, typer.Option("--file", help="The key file; else HOLDFAST_KEYS", metavar="FILE")]
+Whose = Annotated[Text, typer.Option("--tenant", help="Of this tenant alone; else of all that have none")]
+
+
+@keys.command(epilog="Examples:  holdfast keys new --file keys.json   ·   holdfast keys new --tenant acme")
+def new(file: File = None, tenant: Whose = None, json: Json = False) -> int:
+    """Make a key file, or a key of a tenant's own in it. Keep a copy: without it nothing can be read."""
+    return new_key(file, tenant, json=json)
+
+
+@keys.command("list", epilog="Example:  holdfast keys list")
+def list_(file: File = None, json: Json = False) -> int:
+    """Which keys there are, and which are current. Secrets are not shown."""
+    return list_keys(file, json=json)
+
+
+@keys.command(epilog="Example:  holdfast keys rotate && holdfast keys reencrypt")
+def rotate(file: File = None, tenant: Whose = None, json: Json = False) -> int:
+    """A new key for all that is written from now on; the older ones stay to read by."""
+    return rotate_key(file, tenant, json=json)
+
+
+@keys.command(epilog="Example:  holdfast keys reencrypt --store sqlite:runs.db")
+def reencrypt(file: File = None, store: Store = None, json: Json = False) -> int:
+    """Bring everything in a store under the current keys; runs go on meanwhile. May be repeated."""
+    return run_async(reencrypt_store(file, store=store, json=json))
 
 
 def _path(file: str | None) -> Path:
+    from holdfast.checkpoint.keys import ENVIRONMENT
+
     named = file or os.environ.get(ENVIRONMENT)
     if not named or named.lstrip().startswith("{"):
         raise InputError("which key file is not said.", hint=f"Name it: --file keys.json, or {ENVIRONMENT}.")
@@ -38,10 +68,14 @@ def _now() -> datetime:
 
 
 def _tenant_text(name: str) -> str:
+    from holdfast.checkpoint.keys import EVERYBODY
+
     return "every tenant without one of its own" if name == EVERYBODY else f"tenant {name}"
 
 
 def new_key(file: str | None, tenant: str | None, *, json: bool) -> Exit:
+    from holdfast.checkpoint.keys import EVERYBODY, StaticKeys, new_scope
+
     path, name = _path(file), tenant or EVERYBODY
     known = StaticKeys.read(path).file if path.exists() else None
     if known is not None and name in known.scopes:
@@ -53,6 +87,8 @@ def new_key(file: str | None, tenant: str | None, *, json: bool) -> Exit:
 
 
 def rotate_key(file: str | None, tenant: str | None, *, json: bool) -> Exit:
+    from holdfast.checkpoint.keys import EVERYBODY, StaticKeys, rotated
+
     path, name = _path(file), tenant or EVERYBODY
     known = StaticKeys.read(path).file
     scope = known.scopes.get(name)
@@ -64,6 +100,8 @@ def rotate_key(file: str | None, tenant: str | None, *, json: bool) -> Exit:
 
 
 def _save(path: Path, known: KeyFile | None, name: str, scope: KeyScope, *, json: bool) -> Exit:
+    from holdfast.checkpoint.keys import ENVIRONMENT, with_scope, write_keys
+
     write_keys(path, with_scope(known, name, scope))
     if json:
         print_json({"file": str(path), "tenant": name, "current": scope.current})
@@ -79,6 +117,8 @@ def _save(path: Path, known: KeyFile | None, name: str, scope: KeyScope, *, json
 
 
 def list_keys(file: str | None, *, json: bool) -> Exit:
+    from holdfast.checkpoint.keys import StaticKeys
+
     scopes = StaticKeys.read(_path(file)).file.scopes
     rows = [
         (name, entry.id, "current" if entry.id == scope.current else "older", entry.created_at)
@@ -93,6 +133,9 @@ def list_keys(file: str | None, *, json: bool) -> Exit:
 
 
 async def reencrypt_store(file: str | None, *, store: str | None, json: bool) -> Exit:
+    from holdfast.checkpoint.keys import StaticKeys
+    from holdfast.runs.encryption.reencrypt import reencrypt
+
     keys = StaticKeys.read(_path(file))
     async with open_store_for_command(store, must_exist=True, keys=keys) as hf:
         done = await reencrypt(await hf.service(), None if json else _progress)

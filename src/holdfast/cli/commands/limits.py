@@ -1,21 +1,28 @@
-"""`limits`: how many runs of a flow go on at once, and how many start in a while."""
+"""`holdfast limits`: limits on how many runs are active or start."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from holdfast.cli.app import Json, Store, Text, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.screen import print_json, print_line, print_table
 
+if TYPE_CHECKING:
+    from holdfast.runs.limits import Limit
+
+_HEADS = ("limit", "at once", "rate", "running", "waiting", "set by")
 limits = typer.Typer(
     no_args_is_help=True,
-    help="How many runs of a flow go on at once, or start in a while.",
+    help="Limit how many runs are active at once or start per period.",
     epilog="Examples:  holdfast limits list   ·   holdfast limits set flow:refund --concurrency 5"
     "   ·   holdfast limits clear flow:refund",
 )
 app.add_typer(limits, name="limits")
-
 Name = Annotated[
     str,
     typer.Argument(
@@ -35,8 +42,6 @@ def list_(
     json: Json = False,
 ) -> int:
     """What holds, how many runs are inside, and how many wait in line."""
-    from holdfast.cli.commands.limits__limiting import list_limits
-
     return run_async(list_limits(prefix, keys=keys, store=store, json=json))
 
 
@@ -62,14 +67,63 @@ def set_(
 ) -> int:
     """Set a limit, in place of what the flow declares. It holds at once, and for every worker; what is not
     given stays as it is. Runs that go on already are left alone."""
-    from holdfast.cli.commands.limits__limiting import set_limit
-
     return run_async(set_limit(name, concurrency, rate, store=store, json=json))
 
 
 @limits.command(epilog="Example:  holdfast limits clear flow:refund")
 def clear(name: Name, store: Store = None, json: Json = False) -> int:
     """Take back what was set: what the flow declares holds again."""
-    from holdfast.cli.commands.limits__limiting import clear_limit
-
     return run_async(clear_limit(name, store=store, json=json))
+
+
+async def list_limits(prefix: str, *, keys: bool, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await hf.limits()).list(prefix, keys=keys)
+    if json:
+        print_json([msgspec.structs.asdict(limit) for limit in found])
+    elif found:
+        print_table(_HEADS, [_cells(limit) for limit in found])
+    else:
+        print_line(
+            "No limits. A flow declares them, or you do: holdfast limits set flow:NAME --concurrency 5"
+        )
+    return Exit.ok
+
+
+async def set_limit(
+    name: str, concurrency: str | None, rate: str | None, *, store: str | None, json: bool
+) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        limit = await (await hf.limits()).change(name, concurrency=concurrency, rate=rate)
+    _print_limit(limit, json=json)
+    return Exit.ok
+
+
+async def clear_limit(name: str, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        limit = await (await hf.limits()).clear(name)
+    if limit is not None:
+        _print_limit(limit, json=json)
+    elif json:
+        print_json(None)
+    else:
+        print_line(f"Nothing limits {name} any more.")
+    return Exit.ok
+
+
+def _print_limit(limit: Limit, *, json: bool) -> None:
+    if json:
+        print_json(msgspec.structs.asdict(limit))
+    else:
+        print_table(_HEADS, [_cells(limit)])
+
+
+def _cells(limit: Limit) -> tuple[str, ...]:
+    return (
+        limit.name,
+        "" if limit.concurrency is None else str(limit.concurrency),
+        limit.rate or "",
+        str(limit.running),
+        str(limit.waiting),
+        "operator" if limit.fixed else "flow",
+    )

@@ -1,24 +1,77 @@
-"""`links`: made for one person, revoked, and their keys."""
+"""`holdfast links`: signed links to holds, and the keys that sign them."""
 
 from __future__ import annotations
 
-from holdfast.cli.commands.hold_actor import find_in_any_tenant
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.app import By, Json, OfTenant, Store, Text, app, run_async
+from holdfast.cli.hold_session import find_in_any_tenant
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.results import clock_time
 from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
 from holdfast.errors import InputError
-from holdfast.holds.actions import conflicts
-from holdfast.holds.links.keys import LinkKeys
-from holdfast.holds.links.open import Links
-from holdfast.holds.links.tokens import LinkGrant, key_text, new_key, strength_of
-from holdfast.holds.permissions.assignees import parse_assignee
 from holdfast.types.clock import iso
 from holdfast.types.duration import parse_duration
+from holdfast.types.human_time import clock_time
 from holdfast.types.terms import operator
+
+links = typer.Typer(
+    no_args_is_help=True,
+    help="Create and revoke signed links to holds.\n\nAlso the keys that sign them.",
+    epilog="Example:  holdfast links make 3fa9c1d2-0000-4000-8000-000000000000 --to user:dana@example.com",
+)
+app.add_typer(links, name="links")
+Hold = Annotated[str, typer.Argument(help="The hold's id, or enough of its beginning", metavar="HOLD")]
+
+
+@links.command(epilog="Example:  holdfast links make HOLD --to user:dana@example.com --for 2d")
+def make(
+    hold: Hold,
+    to: Annotated[str, typer.Option(help="OfTenant link it is: user:NAME", metavar="WHO")],
+    view: Annotated[bool, typer.Option("--view", help="Only to look, not to decide")] = False,
+    lasting: Annotated[str, typer.Option("--for", help="How long it is good", metavar="LENGTH")] = "7d",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Make a link to a hold for one person; it ends with the hold's deadline at the latest."""
+    return run_async(make_link(hold, to, view=view, lasting=lasting, store=store, json=json))
+
+
+@links.command(epilog="Example:  holdfast links revoke HOLD")
+def revoke(hold: Hold, by: By = "user:local", store: Store = None, json: Json = False) -> int:
+    """Void every link of a hold that there is."""
+    return run_async(revoke_links(hold, by, store=store, json=json))
+
+
+@links.command(
+    epilog="Examples:  holdfast links keys   ·   holdfast links keys --rotate   ·   "
+    "holdfast links keys --drop 1f2e3d4c"
+)
+def keys(
+    rotate: Annotated[bool, typer.Option("--rotate", help="A new key signs from now on")] = False,
+    drop: Annotated[Text, typer.Option(help="Void every link of this key", metavar="KEY")] = None,
+    tenant: OfTenant = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """The keys in the store that sign links, newest first. Their secrets are not shown."""
+    return run_async(keys_of_links(tenant, rotate=rotate, drop=drop, store=store, json=json))
+
+
+@links.command("new-key", epilog="Example:  holdfast links new-key")
+def new_key(json: Json = False) -> int:
+    """Make a key for HOLDFAST_LINK_KEYS, where keys are kept outside the store."""
+    return print_key(json=json)
 
 
 async def make_link(hold: str, to: str, *, view: bool, lasting: str, store: str | None, json: bool) -> Exit:
+    from holdfast.holds.actions import conflicts
+    from holdfast.holds.links.open import Links
+    from holdfast.holds.links.tokens import LinkGrant, strength_of
+    from holdfast.holds.permissions.assignees import parse_assignee
+
     whom = parse_assignee(to)
     if whom.type != "user":
         raise InputError(f"{to!r} is no one person.", hint="Write user:NAME.")
@@ -41,6 +94,8 @@ async def make_link(hold: str, to: str, *, view: bool, lasting: str, store: str 
 
 
 async def revoke_links(hold: str, by: str, *, store: str | None, json: bool) -> Exit:
+    from holdfast.holds.links.open import Links
+
     async with open_store_for_command(store, must_exist=True) as hf:
         row = await find_in_any_tenant(hf, hold)
         office = (await hf.service()).people.office
@@ -55,6 +110,8 @@ async def revoke_links(hold: str, by: str, *, store: str | None, json: bool) -> 
 async def keys_of_links(
     tenant: str, *, rotate: bool, drop: str | None, store: str | None, json: bool
 ) -> Exit:
+    from holdfast.holds.links.keys import LinkKeys
+
     async with open_store_for_command(store, must_exist=True) as hf:
         keys = LinkKeys(await hf.open())
         if rotate:
@@ -78,6 +135,8 @@ async def keys_of_links(
 
 
 def print_key(*, json: bool) -> Exit:
+    from holdfast.holds.links.tokens import key_text, new_key
+
     made = key_text(new_key())
     if json:
         print_json({"key": made})

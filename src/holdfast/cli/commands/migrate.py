@@ -1,17 +1,25 @@
-"""`migrate`: the schema of a shared store, brought up to date in two halves."""
+"""`holdfast migrate`: updates the store's schema."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from holdfast.cli.app import Json, Store, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import address_of, shown_address, store_exists
+from holdfast.cli.output.screen import print_json, print_line
+from holdfast.errors import InputError, OlderWorkerError, StoreUnavailableError
+
+if TYPE_CHECKING:
+    from holdfast.store.upgrade import Upgrade, UpgradeStep
 
 
 @app.command(
     epilog="Examples:  holdfast migrate --dry-run   ·   holdfast migrate   ·   holdfast migrate --finish",
-    short_help="Bring the schema of a shared store up to date.",
 )
 def migrate(
     finish: Annotated[
@@ -28,12 +36,101 @@ def migrate(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Bring the schema up to date, as every worker does that may: for houses where only an owner may.
+    """Update the schema of a shared store.
 
-    It adds only, and workers of the last version go on beside those of this one. When all of them are
-    updated, --finish takes away what only they needed; it names whoever of an older version is at work.
+    Workers do this themselves where they may change the schema; use this command where only the owner may.
+    It only adds, so workers of the previous version keep working. When all workers are updated, --finish
+    removes what only the previous version needed; it lists workers of an older version that are still
+    running.
     """
-    from holdfast.cli.commands.migrate__upgrading import MigrateOptions, migrate_store
-
     wanted = MigrateOptions(finish=finish, anyway=anyway, dry_run=dry_run, yes=yes)
     return run_async(migrate_store(wanted, store=store, json=json))
+
+
+class MigrateOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The command line."""
+
+    finish: bool
+    anyway: bool
+    dry_run: bool
+    yes: bool
+
+
+async def migrate_store(wanted: MigrateOptions, *, store: str | None, json: bool) -> Exit:
+    from holdfast.store import upgrade
+
+    if wanted.anyway and not wanted.finish:
+        raise InputError("--anyway goes with --finish.", hint="Without it nobody is refused.")
+    if not store_exists(store):
+        raise StoreUnavailableError(
+            f"there is no store at {shown_address(store)}.", hint="--store or HOLDFAST_STORE names another."
+        )
+    address = address_of(store)
+    before = await upgrade.read_upgrade(address)
+    if not wanted.dry_run and not before.shared and wanted.finish:
+        await upgrade.finish_upgrade(address)  # says why there is nothing of that kind
+    if wanted.dry_run or not before.shared or not _confirm(before, wanted, json=json):
+        return _print_upgrade(before, before, wanted, store, json=json)
+    if wanted.finish:
+        after = await upgrade.finish_upgrade(address, anyway=wanted.anyway)
+    else:
+        after = await upgrade.begin_upgrade(address)
+    return _print_upgrade(before, after, wanted, store, json=json)
+
+
+def _confirm(before: Upgrade, wanted: MigrateOptions, *, json: bool) -> bool:
+    """A person at a terminal is asked once, before the half that cannot be taken back."""
+    if not wanted.finish or wanted.yes or json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    _show("would be finished", before.to_begin + before.to_finish)
+    return input("Versions before this one are refused from then on. Go on? [y/N] ").strip().lower() in (
+        "y",
+        "yes",
+    )
+
+
+def _print_upgrade(
+    before: Upgrade, after: Upgrade, wanted: MigrateOptions, store: str | None, *, json: bool
+) -> Exit:
+    if json:
+        print_json({"dry_run": wanted.dry_run, "before": before, "after": after})
+        return Exit.ok
+    where = shown_address(store)
+    if not after.shared:
+        print_line(
+            f"{where} is a file of one machine, with schema {after.number}: opening it brings it up to date"
+        )
+        print_line("as a whole, and there is nothing to finish.")
+        return Exit.ok
+    if wanted.dry_run:
+        _show("would be added", before.to_begin)
+        _show("would be finished" if wanted.finish else "can be finished (--finish)", before.to_finish)
+        if wanted.finish and before.older:
+            raise OlderWorkerError(
+                f"It would be refused: {', '.join(before.older)} may be of an older version.",
+                hint="Stop or update them first.",
+            )
+    else:
+        _show("added", [step for step in before.to_begin if step not in after.to_begin])
+        _show("finished", [step for step in before.to_finish if step not in after.to_finish])
+    print_line(_state(after, where))
+    return Exit.ok
+
+
+def _state(now: Upgrade, where: str) -> str:
+    if now.to_begin:
+        return f"{where} has schema {now.number}; this version adds up to {now.to_begin[-1].number}."
+    if now.to_finish:
+        newest = now.to_finish[-1].number
+        return (
+            f"{where} has all that this version needs (schema {newest}), and the last version still works on "
+            "it. When every worker is updated: holdfast migrate --finish."
+        )
+    return f"{where} is up to date: schema {now.number}, nothing to finish."
+
+
+def _show(what: str, steps: list[UpgradeStep]) -> None:
+    for step in steps:
+        lines = [line for line in step.does.splitlines() if line.strip() and not line.startswith("--")]
+        does = f": {lines[0]}{' …' if len(lines) > 1 else ''}" if lines else ""
+        print_line(f"{what}  {step.number:04d} {step.name}{does}")

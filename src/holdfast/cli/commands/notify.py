@@ -1,37 +1,46 @@
-"""`notify` and `links`: how people hear that a decision waits."""
+"""`holdfast notify`: notification channels and their messages."""
 
 from __future__ import annotations
 
+import os
+from base64 import b64encode
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from holdfast.cli.app import By, Json, Store, Text, app, run_async
+from holdfast.cli.app import Json, OfTenant, Store, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.results import command
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.errors import InputError, NotFoundError
+from holdfast.types.clock import iso
+from holdfast.types.human_time import clock_time
+from holdfast.types.ids import new_id
+from holdfast.types.outbox import OutboxRow, OutboxState
+from holdfast.types.terms import Assignee
 
+if TYPE_CHECKING:
+    from holdfast.app.holdfast import Holdfast
+    from holdfast.holds.notify.channel import Channel
+    from holdfast.holds.notify.deliverer import Deliverer
+    from holdfast.holds.notify.notice import Notice
+
+ALL = 10_000
+SECRET_SIZE = 32
 notify = typer.Typer(
     no_args_is_help=True,
-    help="Channels that tell people of holds: test, deliver, replay.",
+    help="Test notification channels, deliver and replay messages.",
     epilog="Examples:  holdfast notify test mail --to me@example.com   ·   holdfast notify dead",
 )
 app.add_typer(notify, name="notify")
 
-links = typer.Typer(
-    no_args_is_help=True,
-    help="Signed links to holds, and the keys that sign them.",
-    epilog="Example:  holdfast links make 3fa9c1d2-0000-4000-8000-000000000000 --to user:dana@example.com",
-)
-app.add_typer(links, name="links")
-
-Whose = Annotated[str, typer.Option("--tenant", help="Of this tenant")]
-Hold = Annotated[str, typer.Argument(help="The hold's id, or enough of its beginning", metavar="HOLD")]
-
 
 @notify.command(epilog="Example:  holdfast notify channels")
-def channels(tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
+def channels(tenant: OfTenant = "default", store: Store = None, json: Json = False) -> int:
     """Which channels there are for a tenant's holds."""
-    from holdfast.cli.commands.notify__notifying import list_channels
-
     return run_async(list_channels(tenant, store=store, json=json))
 
 
@@ -40,26 +49,22 @@ def put(
     file: Annotated[
         Path, typer.Argument(help="TOML: name, kind (slack, teams, webhook), url, ...", metavar="FILE")
     ],
-    tenant: Whose = "default",
+    tenant: OfTenant = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
     """Keep a channel for one tenant in the store. Its address must lie outside."""
-    from holdfast.cli.commands.notify__notifying import put_channel
-
     return run_async(put_channel(file, tenant, store=store, json=json))
 
 
 @notify.command(epilog="Example:  holdfast notify drop chat --tenant acme")
 def drop(
     channel: Annotated[str, typer.Argument(help="The channel's name", metavar="CHANNEL")],
-    tenant: Whose = "default",
+    tenant: OfTenant = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
     """Take a tenant's channel out of the store."""
-    from holdfast.cli.commands.notify__notifying import drop_channel
-
     return run_async(drop_channel(channel, tenant, store=store, json=json))
 
 
@@ -67,29 +72,23 @@ def drop(
 def send_test(
     channel: Annotated[str, typer.Argument(help="The channel's name", metavar="CHANNEL")],
     to: Annotated[str, typer.Option(help="For channels to people: whom", metavar="ADDRESS")] = "",
-    tenant: Whose = "default",
+    tenant: OfTenant = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
     """Send a notice that asks nothing, to see whether a channel works."""
-    from holdfast.cli.commands.notify__notifying import try_channel
-
     return run_async(try_channel(channel, to, tenant, store=store, json=json))
 
 
 @notify.command(epilog="Example:  holdfast notify deliver --json")
 def deliver(store: Store = None, json: Json = False) -> int:
     """Tell what is due now. A worker does this all the time."""
-    from holdfast.cli.commands.notify__notifying import deliver_now
-
     return run_async(deliver_now(store=store, json=json))
 
 
 @notify.command(epilog="Example:  holdfast notify dead")
 def dead(store: Store = None, json: Json = False) -> int:
     """List messages that were given up, with what went wrong."""
-    from holdfast.cli.commands.notify__notifying import list_dead
-
     return run_async(list_dead(store=store, json=json))
 
 
@@ -103,62 +102,175 @@ def replay(
     json: Json = False,
 ) -> int:
     """Try messages again that were given up. Who has a message already does not get it twice."""
-    from holdfast.cli.commands.notify__notifying import replay_dead
-
     return run_async(replay_dead(message, every=every, store=store, json=json))
 
 
 @notify.command(epilog="Example:  holdfast notify secret")
 def secret(json: Json = False) -> int:
     """Make a secret for a signed webhook."""
-    from holdfast.cli.commands.notify__notifying import make_secret
-
     return make_secret(json=json)
 
 
-@links.command(epilog="Example:  holdfast links make HOLD --to user:dana@example.com --for 2d")
-def make(
-    hold: Hold,
-    to: Annotated[str, typer.Option(help="Whose link it is: user:NAME", metavar="WHO")],
-    view: Annotated[bool, typer.Option("--view", help="Only to look, not to decide")] = False,
-    lasting: Annotated[str, typer.Option("--for", help="How long it is good", metavar="LENGTH")] = "7d",
-    store: Store = None,
-    json: Json = False,
-) -> int:
-    """Make a link to a hold for one person; it ends with the hold's deadline at the latest."""
-    from holdfast.cli.commands.links import make_link
-
-    return run_async(make_link(hold, to, view=view, lasting=lasting, store=store, json=json))
+async def list_channels(tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=False) as hf:
+        found = await (await _deliverer(hf)).channels.of(tenant)
+    if json:
+        print_json([{"name": each.name, "kind": _kind(each), "to": _to(each)} for each in found])
+    elif not found:
+        print_line("There is no channel: nobody is told of holds.")
+        print_note("HOLDFAST_NOTIFY names a file with channels; docs/how-to/notify-people.md shows one.")
+    else:
+        print_table(("name", "kind", "to"), [(each.name, _kind(each), _to(each)) for each in found])
+    return Exit.ok
 
 
-@links.command(epilog="Example:  holdfast links revoke HOLD")
-def revoke(hold: Hold, by: By = "user:local", store: Store = None, json: Json = False) -> int:
-    """Void every link of a hold that there is."""
-    from holdfast.cli.commands.links import revoke_links
+async def put_channel(file: Path, tenant: str, *, store: str | None, json: bool) -> Exit:
+    from holdfast.holds.notify.settings import read_tenant_spec
 
-    return run_async(revoke_links(hold, by, store=store, json=json))
-
-
-@links.command(
-    epilog="Examples:  holdfast links keys   ·   holdfast links keys --rotate   ·   "
-    "holdfast links keys --drop 1f2e3d4c"
-)
-def keys(
-    rotate: Annotated[bool, typer.Option("--rotate", help="A new key signs from now on")] = False,
-    drop: Annotated[Text, typer.Option(help="Void every link of this key", metavar="KEY")] = None,
-    tenant: Whose = "default",
-    store: Store = None,
-    json: Json = False,
-) -> int:
-    """The keys in the store that sign links, newest first. Their secrets are not shown."""
-    from holdfast.cli.commands.links import keys_of_links
-
-    return run_async(keys_of_links(tenant, rotate=rotate, drop=drop, store=store, json=json))
+    spec = read_tenant_spec(file)
+    async with open_store_for_command(store, must_exist=False) as hf:
+        await (await _deliverer(hf)).channels.put(tenant, spec)
+    if json:
+        print_json({"name": spec.name, "tenant": tenant})
+    else:
+        print_line(f"{tenant} is told by {spec.name} from now on.")
+    return Exit.ok
 
 
-@links.command("new-key", epilog="Example:  holdfast links new-key")
-def new_key(json: Json = False) -> int:
-    """Make a key for HOLDFAST_LINK_KEYS, where keys are kept outside the store."""
-    from holdfast.cli.commands.links import print_key
+async def drop_channel(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        await (await _deliverer(hf)).channels.drop(tenant, name)
+    if json:
+        print_json({"name": name, "tenant": tenant})
+    else:
+        print_line(f"{tenant} is not told by {name} any more.")
+    return Exit.ok
 
-    return print_key(json=json)
+
+async def try_channel(name: str, to: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    from holdfast.holds.notify.channel import send_notice
+
+    async with open_store_for_command(store, must_exist=False) as hf:
+        deliverer = await _deliverer(hf)
+        channel = _channel_named(name, await deliverer.channels.of(tenant))
+        if channel.personal and not to:
+            raise InputError(f"{name} is a channel to people.", hint="Say whom: --to ADDRESS.")
+        delivery = await send_notice(channel, _test_notice(tenant, to or channel.name, deliverer.store.now()))
+    if json:
+        print_json(msgspec.to_builtins(delivery))
+    elif delivery.accepted:
+        print_line(f"{name} has taken it. {delivery.detail}".strip())
+    else:
+        print_line(f"{name} has not taken it: {delivery.detail or 'it did not say why'}")
+    return Exit.ok if delivery.accepted else Exit.run_failed
+
+
+async def deliver_now(*, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await _deliverer(hf)).deliver()
+    if json:
+        print_json(msgspec.to_builtins(found))
+    else:
+        counts = (f"{found.done} told", f"{found.skipped} not needed", f"{found.waiting} to be tried again")
+        print_line(", ".join((*counts, f"{found.dead} given up.")))
+    return Exit.ok
+
+
+async def list_dead(*, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await hf.open()).list_outbox(state=OutboxState.dead, limit=ALL)
+    if json:
+        print_json([_message_json(each) for each in found])
+    elif not found:
+        print_line("No message was given up.")
+    else:
+        heads = ("number", "since", "topic", "hold", "error")
+        print_table(heads, [_cells(each) for each in found])
+        print_note(f"Try one again with: {command('notify replay', str(found[0].id), store)}")
+    return Exit.ok
+
+
+async def replay_dead(message: int | None, *, every: bool, store: str | None, json: bool) -> Exit:
+    if (message is None) is not every:
+        raise InputError("name a message, or say --all.", hint="`holdfast notify dead` lists them.")
+    async with open_store_for_command(store, must_exist=True) as hf:
+        opened = await hf.open()
+        wanted = [message] if message is not None else await _all_dead(hf)
+        done = [number for number in wanted if await opened.replay_outbox(number)]
+        found = await (await _deliverer(hf)).deliver()
+    if message is not None and not done:
+        raise NotFoundError(f"message {message} was not given up.", hint="`holdfast notify dead` lists them.")
+    if json:
+        print_json({"replayed": done, "told": found.done})
+    else:
+        print_line(f"{len(done)} to be tried again; {found.done} told now.")
+    return Exit.ok
+
+
+def make_secret(*, json: bool) -> Exit:
+    from holdfast.holds.notify.webhook import PREFIX
+
+    made = PREFIX + b64encode(os.urandom(SECRET_SIZE)).decode()
+    if json:
+        print_json({"secret": made})
+    else:
+        print_line(made)
+    return Exit.ok
+
+
+async def _deliverer(hf: Holdfast) -> Deliverer:
+    found = (await hf.service()).runtime.deliverer
+    if found is None:
+        raise InputError("this house delivers nothing.")
+    return found
+
+
+async def _all_dead(hf: Holdfast) -> list[int]:
+    found = await (await hf.open()).list_outbox(state=OutboxState.dead, limit=ALL)
+    return [each.id for each in found]
+
+
+def _channel_named(name: str, found: list[Channel]) -> Channel:
+    for channel in found:
+        if channel.name == name:
+            return channel
+    names = ", ".join(channel.name for channel in found) or "none"
+    raise NotFoundError(f"there is no channel {name!r}.", hint=f"There are: {names}.")
+
+
+def _test_notice(tenant: str, to: str, now: int) -> Notice:
+    from holdfast.holds.notify.notice import Notice
+
+    return Notice(
+        id=f"test:{new_id()}",
+        topic="test",
+        tenant=tenant,
+        prompt="This is a test of Holdfast's notices. Nothing is to be decided.",
+        assignee=Assignee("user", to),
+        created_at=now,
+        to=to,
+    )
+
+
+def _kind(channel: Channel) -> str:
+    return type(channel).__name__.lower()
+
+
+def _to(channel: Channel) -> str:
+    return "people" if channel.personal else "all who read there"
+
+
+def _cells(row: OutboxRow) -> tuple[str, ...]:
+    return (str(row.id), clock_time(row.at), row.topic, row.hold or "", row.error or "")
+
+
+def _message_json(row: OutboxRow) -> dict[str, object]:
+    return {
+        "number": row.id,
+        "at": iso(row.at),
+        "topic": row.topic,
+        "hold": row.hold,
+        "tenant": row.tenant,
+        "attempts": row.attempts,
+        "error": row.error,
+    }

@@ -1,23 +1,50 @@
-"""`postmortem`: a run's whole story as a page."""
+"""`holdfast postmortem`: a report of a run's whole history."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+import typer
 
+from holdfast.cli.app import Json, Run, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.screen import print_json, print_note, print_raw
 from holdfast.errors import InputError
-from holdfast.reports.formats import renderer
-from holdfast.reports.postmortem import Postmortem, build_postmortem
+
+if TYPE_CHECKING:
+    from holdfast.reports.postmortem import Postmortem
+
+
+@app.command(
+    epilog="Examples:  holdfast postmortem 3fa9c1   ·   holdfast postmortem 3fa9c1 --out report.html",
+)
+def postmortem(
+    run: Run,
+    form: Annotated[
+        Text, typer.Option("--format", help="md or html; else as --out is called, else md", metavar="FORM")
+    ] = None,
+    out: Annotated[Text, typer.Option(help="Into this file instead of stdout", metavar="FILE")] = None,
+    visits: Annotated[int, typer.Option(help="Tell so many visits in full; 0: all", min=0)] = 300,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Write a report of a run's whole history.
+
+    The report has each node in order, what it changed, what failed and how that was handled; as Markdown or
+    HTML.
+    """
+    return run_async(write_postmortem(run, form, out, visits, store=store, json=json))
 
 
 async def write_postmortem(
     run: str, form: str | None, out: str | None, visits: int, *, store: str | None, json: bool
 ) -> Exit:
+    from holdfast.reports.formats import renderer
+    from holdfast.reports.postmortem import build_postmortem
+
     render = renderer(form or _form_of(out))
     async with open_store_for_command(store, must_exist=True) as hf:
         told = await build_postmortem(await hf.service(), run, chapters=visits)

@@ -1,12 +1,26 @@
-"""`promote`: a whole store moves."""
+"""`holdfast promote`: moves a whole store to another database."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from holdfast.cli.app import Json, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.output.screen import PATIENCE, print_json, print_line, print_note, print_table
+from holdfast.errors import InputError
+from holdfast.types.duration import DurationError, parse_duration
+
+if TYPE_CHECKING:
+    from holdfast.runs.transfer.promote import PromoteProgress, PromoteResult, Survey
+    from holdfast.store.copy import WorkerLeases
+
+MEASURED = 23_000
+"""Rows that were copied and compared in a second, with PostgreSQL on the same two cores (ADR 40)."""
 
 
 @app.command(
@@ -14,7 +28,6 @@ from holdfast.cli.app import Json, app, run_async
     "   ·   holdfast promote sqlite:runs.db postgresql://holdfast@db/holdfast"
     "   ·   holdfast promote postgresql://holdfast@db/holdfast sqlite:back.db"
     "   ·   holdfast promote --undo sqlite:runs.db postgresql://holdfast@db/holdfast",
-    short_help="Move a whole store: SQLite to PostgreSQL, and back.",
 )
 def promote(
     source: Annotated[str, typer.Argument(help="The store to move", metavar="FROM")],
@@ -32,13 +45,138 @@ def promote(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would move, change nothing")] = False,
     json: Json = False,
 ) -> int:
-    """Move a whole store: live runs, open holds, timers, history, every id as it was.
+    """Move a whole store: SQLite to PostgreSQL, and back.
 
-    From the moment it begins, workers of the old store get nothing more and end with a sentence that names
-    the new one; when they have, everything is copied, compared by count and hash, and the new store opens.
-    The old one stays readable. Interrupted or killed: run the same command again, and it goes on.
+    Active runs, open holds, timers, history and all ids are moved. When it starts, workers of the old store
+    get no more runs and stop with a message that names the new store. Then everything is copied, compared by
+    count and hash, and the new store opens. The old one stays readable. If it is interrupted, run the same
+    command again: it continues.
     """
-    from holdfast.cli.commands.promote__promoting import PromoteOptions, promote_store
-
     wish = PromoteOptions(source=source, target=target, wait=wait, force=force, undo=undo, dry_run=dry_run)
     return run_async(promote_store(wish, json=json))
+
+
+class PromoteOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The command line."""
+
+    source: str
+    target: str
+    wait: str
+    force: bool
+    undo: bool
+    dry_run: bool
+
+
+async def promote_store(wish: PromoteOptions, *, json: bool) -> Exit:
+    from holdfast.runs.transfer.promote import promote, survey, undo
+
+    if wish.dry_run:
+        return _print_survey(await survey(wish.source, wish.target), json=json)
+    if wish.undo:
+        await undo(wish.source, wish.target)
+        if json:
+            print_json({"undone": True})
+        else:
+            print_line("The move is undone: the old store works again, the new one is empty.")
+        return Exit.ok
+    moved = await promote(
+        wish.source,
+        wish.target,
+        force=wish.force,
+        wait=_seconds(wish.wait),
+        tell=None if json else _Progress(),
+    )
+    if json:
+        print_json(_as_json(moved))
+    else:
+        _print_moved(moved)
+    return Exit.ok
+
+
+def _seconds(text: str) -> float:
+    try:
+        return parse_duration(text).total_seconds()
+    except DurationError as error:
+        raise InputError(f"--wait: {error}.", hint="Such as 30s, 10m or 1h.") from error
+
+
+class _Progress:
+    """A line every two seconds, the first after two."""
+
+    def __init__(self) -> None:
+        self._due = time.monotonic() + PATIENCE
+
+    def __call__(self, step: PromoteProgress) -> None:
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + PATIENCE
+        if step.phase == "waiting":
+            print_note(f"Waiting for {_workers_text(step.held)} to end; --force would not.")
+        elif step.phase == "copying":
+            share = 100 * step.done // max(step.total, 1)
+            print_note(f"Copying {step.table}: {step.done:,} of {step.total:,} rows in all ({share} %)")
+        elif step.phase == "comparing":
+            print_note(f"Compared {step.table}, {step.done} of {step.total} tables")
+
+
+def _workers_text(held: Sequence[WorkerLeases]) -> str:
+    names = ", ".join(f"{each.worker} ({_count(each.runs, 'run')})" for each in held)
+    return f"{_count(len(held), 'worker')}: {names}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _print_moved(moved: PromoteResult) -> None:
+    if moved.already:
+        print_line(f"{moved.source} was moved to {moved.target} before. Nothing is left to do.")
+        return
+    shown = [each for each in moved.tables if each.rows]
+    print_table(
+        ("table", "rows", "sha-256 in both"),
+        [(each.table, f"{each.rows:,}", f"{each.sha256[:16]}…") for each in shown],
+    )
+    rows = sum(each.rows for each in moved.tables)
+    print_line(f"Moved: {moved.source} is now {moved.target}. {_count(rows, 'row')}, every one compared.")
+    if moved.anew:
+        print_note("Positions of the feed are new: whoever reads it begins anew.")
+    if moved.outside:
+        values = _count(moved.outside, "large value")
+        print_note(f"{values} stay in your own blob store: give the new store the same `objects`.")
+    password = " (and its password)" if moved.target.startswith("postgresql:") else ""
+    print_note(f"Start workers with --store {moved.target}{password}; the old store can still be read.")
+
+
+def _as_json(moved: PromoteResult) -> dict[str, object]:
+    return {
+        "source": moved.source,
+        "target": moved.target,
+        "already": moved.already,
+        "copied_now": moved.copied,
+        "copy_seconds": round(moved.seconds, 3),
+        "feed_anew": moved.anew,
+        "blobs_elsewhere": moved.outside,
+        "tables": [{"table": t.table, "rows": t.rows, "sha256": t.sha256} for t in moved.tables],
+    }
+
+
+def _print_survey(found: Survey, *, json: bool) -> Exit:
+    rows = sum(found.tables.values())
+    seconds = rows / MEASURED
+    if json:
+        print_json({**msgspec.to_builtins(found), "rows": rows, "estimated_seconds": round(seconds, 1)})
+        return Exit.ok
+    print_table(("table", "rows"), [(name, f"{count:,}") for name, count in found.tables.items() if count])
+    print_line(f"{_count(rows, 'row')} would move from {found.source} to {found.target}.")
+    print_line(
+        f"About {max(seconds, 1):,.0f} s, at the {MEASURED:,} rows a second that we measured on two cores."
+    )
+    if found.held:
+        print_line(f"It would wait for {_workers_text(found.held)}.")
+    if found.state is not None:
+        print_line(
+            f"A move is under way ({found.state}); the same command without --dry-run goes on with it."
+        )
+    print_note("Nothing was changed.")
+    return Exit.ok

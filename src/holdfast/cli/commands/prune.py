@@ -1,12 +1,27 @@
-"""`prune`, `export`, `import`, `keys`: what is kept, what goes, and what is taken along."""
+"""`holdfast prune`: deletes old checkpoints and ended runs."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
-from holdfast.cli.app import Json, Run, Store, Text, app, run_async
+from holdfast.cli.app import Json, Store, Text, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.screen import print_error, print_json, print_line, print_note, print_table
+from holdfast.errors import HoldfastError, InputError, RunBusyError
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.retention import Retention
+
+if TYPE_CHECKING:
+    from holdfast.runs.retention import CleanupResult, RetentionItem
+    from holdfast.runs.service import RunService
+
+SHOWN = 20
+EACH = 50
 
 
 @app.command(
@@ -36,107 +51,208 @@ def prune(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Forget the past of ended runs. Runs that live or wait are never touched, and forks stay whole."""
-    from holdfast.cli.commands.prune__keeping import PruneOptions, prune_runs
+    """Delete old checkpoints and ended runs.
 
+    Active and waiting runs are never touched, and forks stay complete.
+    """
     wanted = PruneOptions(runs or [], keep, older, flow, blobs, grace, dry_run, yes, feed)
     return run_async(prune_runs(wanted, store=store, json=json))
 
 
-@app.command(
-    epilog="Examples:  holdfast export 3fa9c1   ·   holdfast export 3fa9c1 -o - | ssh box holdfast import -"
-    "   ·   holdfast export --attractor 3fa9c1 -o logs/",
-    short_help="One run with its whole history as a file.",
-)
-def export(
-    run: Run,
-    out: Annotated[
-        Text, typer.Option("--out", "-o", help="The file; - for stdout; else RUN.hfrun", metavar="FILE|-")
-    ] = None,
-    decrypt: Annotated[
-        bool, typer.Option("--decrypt", help="Write the content of an encrypted store in the clear")
-    ] = False,
-    attractor: Annotated[
-        bool,
-        typer.Option("--attractor", help="Of a pipeline: its run directory, made from the journal alone"),
-    ] = False,
-    store: Store = None,
-    json: Json = False,
-) -> int:
-    """One run with its whole history as a file, for another machine or store. The run stays as it is."""
-    from holdfast.cli.commands.transfer import export_run
+class PruneOptions(msgspec.Struct, frozen=True):
+    """The command line."""
 
-    if attractor:
-        from holdfast.cli.commands.run_directory import export_attractor
-
-        return run_async(export_attractor(run, out, decrypt=decrypt, store=store, json=json))
-    return run_async(export_run(run, out, decrypt=decrypt, store=store, json=json))
+    runs: list[str]
+    keep: int | None
+    older: str | None
+    flow: str | None
+    blobs: bool
+    grace: str
+    dry_run: bool
+    yes: bool
+    feed: str | None = None
 
 
-@app.command(
-    "import",
-    epilog="Examples:  holdfast import run.hfrun   ·   holdfast import run.hfrun --as-new-run --resume",
-    short_help="Take in an exported run.",
-)
-def import_(
-    file: Annotated[str, typer.Argument(help="What `holdfast export` wrote; - for stdin", metavar="FILE")],
-    as_new_run: Annotated[
-        bool, typer.Option("--as-new-run", help="Also a fork that goes on from its last checkpoint")
-    ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with that fork here and now")] = False,
-    flow: Annotated[Text, typer.Option(help="Where the flow's code is, for --as-new-run")] = None,
-    tenant: Annotated[Text, typer.Option(help="Whose it is here; else as in the file")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check the file, say what is in it, change nothing")
-    ] = False,
-    store: Store = None,
-    json: Json = False,
-) -> int:
-    """Take in an exported run: as read-only history under its own id, or as a new run that goes on."""
-    from holdfast.cli.commands.transfer import ImportOptions, import_run
+async def prune_runs(wanted: PruneOptions, *, store: str | None, json: bool) -> Exit:
+    from holdfast.runs import retention as pruning
 
-    wanted = ImportOptions(file, as_new_run or resume, resume, flow, tenant, dry_run)
-    return run_async(import_run(wanted, store=store, json=json))
+    retention = _retention(wanted)
+    grace = _seconds("--grace", wanted.grace)
+    feed = None if wanted.feed is None else _seconds("--feed", wanted.feed)
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
+        if wanted.flow is not None:
+            await _require_flow(service, wanted.flow)
+        shares, refused = await _plan(service, wanted, retention)
+        if wanted.dry_run or not _confirm(shares, wanted, json=json):
+            return _print_outcome(shares, refused, None, 0, dry=wanted.dry_run, json=json)
+        done = await _prune_shares(service, shares, retention, quiet=json)
+        collected = await service.collect_blobs(grace=grace) if wanted.blobs else 0
+        if feed is not None:
+            done.feed = await pruning.trim_feed(service, feed)
+    return _print_outcome(shares, refused, done, collected, dry=False, json=json)
 
 
-keys = typer.Typer(
-    no_args_is_help=True,
-    help="Keys for encryption at rest: a file that HOLDFAST_KEYS names.",
-    epilog="Examples:  holdfast keys new --file keys.json   ·   holdfast keys rotate",
-)
-app.add_typer(keys, name="keys")
+def _retention(wanted: PruneOptions) -> Retention:
+    from holdfast.runs import retention as pruning
 
-File = Annotated[Text, typer.Option("--file", help="The key file; else HOLDFAST_KEYS", metavar="FILE")]
-Whose = Annotated[Text, typer.Option("--tenant", help="Of this tenant alone; else of all that have none")]
+    if wanted.older is not None:
+        # Asked for by age alone: what is younger keeps all of its checkpoints.
+        return Retention(wanted.keep, _seconds("--older", wanted.older) / 86_400)
+    return Retention(wanted.keep or pruning.KEEP)
 
 
-@keys.command(epilog="Examples:  holdfast keys new --file keys.json   ·   holdfast keys new --tenant acme")
-def new(file: File = None, tenant: Whose = None, json: Json = False) -> int:
-    """Make a key file, or a key of a tenant's own in it. Keep a copy: without it nothing can be read."""
-    from holdfast.cli.commands.keys import new_key
-
-    return new_key(file, tenant, json=json)
-
-
-@keys.command("list", epilog="Example:  holdfast keys list")
-def list_(file: File = None, json: Json = False) -> int:
-    """Which keys there are, and which are current. Secrets are not shown."""
-    from holdfast.cli.commands.keys import list_keys
-
-    return list_keys(file, json=json)
+def _seconds(option: str, text: str) -> float:
+    try:
+        return parse_duration(text, allow_zero=True).total_seconds()
+    except DurationError as error:
+        raise InputError(f"{option}: {error}.") from error
 
 
-@keys.command(epilog="Example:  holdfast keys rotate && holdfast keys reencrypt")
-def rotate(file: File = None, tenant: Whose = None, json: Json = False) -> int:
-    """A new key for all that is written from now on; the older ones stay to read by."""
-    from holdfast.cli.commands.keys import rotate_key
+async def _require_flow(service: RunService, flow: str) -> None:
+    known = {row.name for row in await service.store.flows()}
+    if flow not in known:
+        raise InputError(
+            f"there is no flow {flow!r} in this store.",
+            hint=f"There are: {', '.join(sorted(known)) or 'none'}.",
+        )
 
-    return rotate_key(file, tenant, json=json)
+
+async def _plan(
+    service: RunService, wanted: PruneOptions, retention: Retention
+) -> tuple[list[RetentionItem], list[HoldfastError]]:
+    """A run that is named and may not be pruned is refused; the others are still done."""
+    from holdfast.runs import retention as pruning
+
+    if not wanted.runs:
+        return [share async for share in pruning.plan(service, retention, flow=wanted.flow)], []
+    shares: list[RetentionItem] = []
+    refused: list[HoldfastError] = []
+    for name in dict.fromkeys(wanted.runs):
+        try:
+            shares += [share async for share in pruning.plan(service, retention, runs=(name,))]
+        except RunBusyError as error:
+            refused.append(error)
+    return shares, refused
 
 
-@keys.command(epilog="Example:  holdfast keys reencrypt --store sqlite:runs.db")
-def reencrypt(file: File = None, store: Store = None, json: Json = False) -> int:
-    """Bring everything in a store under the current keys; runs go on meanwhile. May be repeated."""
-    from holdfast.cli.commands.keys import reencrypt_store
+def _confirm(shares: list[RetentionItem], wanted: PruneOptions, *, json: bool) -> bool:
+    """A person at a terminal is asked once; a script that calls this means it."""
+    if not shares or wanted.yes or json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    _show(shares)
+    print_line(_sentence(shares, "would go"))
+    return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
 
-    return run_async(reencrypt_store(file, store=store, json=json))
+
+async def _prune_shares(
+    service: RunService, shares: list[RetentionItem], retention: Retention, *, quiet: bool
+) -> CleanupResult:
+    from holdfast.runs import retention as pruning
+    from holdfast.runs.retention import CleanupResult
+
+    done = CleanupResult()
+    for number, share in enumerate(shares, 1):
+        await pruning.apply_item(service, share, retention, done)
+        if not quiet and number % EACH == 0:
+            print_note(f"{number:,} of {len(shares):,} runs looked after")
+    return done
+
+
+def _print_outcome(
+    shares: list[RetentionItem],
+    refused: list[HoldfastError],
+    done: CleanupResult | None,
+    collected: int,
+    *,
+    dry: bool,
+    json: bool,
+) -> Exit:
+    if json:
+        print_json(_outcome_json(shares, refused, done, collected, dry=dry))
+    else:
+        _print_summary(shares, done, collected, dry=dry)
+        for error in refused:
+            print_error(str(error))
+        if done is not None and done.skipped:
+            print_error(f"{_count(done.skipped, 'run')} could not be read and stayed as before: {done.why}")
+    if done is not None and done.skipped:
+        return Exit.store_trouble
+    return Exit.bad_input if refused else Exit.ok
+
+
+def _outcome_json(
+    shares: list[RetentionItem],
+    refused: list[HoldfastError],
+    done: CleanupResult | None,
+    collected: int,
+    *,
+    dry: bool,
+) -> dict[str, Any]:
+    return {
+        "dry_run": dry,
+        "planned": shares,
+        "done": done,
+        "blobs": collected,
+        "refused": [{"run_id": error.facts.get("run"), "error": str(error)} for error in refused],
+    }
+
+
+def _print_summary(
+    shares: list[RetentionItem], done: CleanupResult | None, collected: int, *, dry: bool
+) -> None:
+    if done is None:
+        if dry:
+            _show(shares)
+        print_line(_sentence(shares, "would go") if dry and shares else "Nothing was changed.")
+        return
+    if not shares:
+        if not done.feed:
+            print_line("Nothing is to go.")
+    else:
+        print_line(f"Gone: {_count(done.runs, 'whole run')} and {_count(done.records, 'record')} of others.")
+    if done.feed:
+        print_line(f"Gone: {_count(done.feed, 'line')} of the feed.")
+    if collected:
+        print_line(f"Gone: {_count(collected, 'blob')} that no run names any more.")
+
+
+def _show(shares: list[RetentionItem]) -> None:
+    if not shares:
+        return
+    rows = [
+        (
+            s.run[:8],
+            s.flow,
+            str(s.status),
+            "all" if s.whole else f"before {s.horizon}",
+            f"{s.records:,}",
+            _size(s.bytes),
+        )
+        for s in shares[:SHOWN]
+    ]
+    print_table(("run", "flow", "status", "goes", "records", "size"), rows)
+    if len(shares) > SHOWN:
+        print_line(f"… and {len(shares) - SHOWN:,} more; --json lists all.")
+
+
+def _sentence(shares: list[RetentionItem], verb: str) -> str:
+    whole = sum(1 for share in shares if share.whole)
+    records, size = sum(s.records for s in shares), sum(s.bytes for s in shares)
+    parts = [_count(whole, "whole run")] if whole else []
+    if len(shares) > whole:
+        parts.append(f"old records of {_count(len(shares) - whole, 'run')}")
+    text = " and ".join(parts)
+    return f"{text[0].upper()}{text[1:]} {verb}: {_count(records, 'record')}, {_size(size)}."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _size(size: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
+        size /= 1024
+    return f"{size:,.1f} GiB"

@@ -1,22 +1,22 @@
-"""`run`, `resume`, `answer`, `cancel`, `worker`: the commands that move runs."""
+"""`holdfast run`: starts a run of a flow or a pipeline, here or for a worker."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.app import Breaks, By, Json, Run, Store, Text, Watch, app, run_async
+from holdfast.cli.app import Backend, Breaks, Handlers, Json, Store, Text, Watch, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.json_input import read_json
+from holdfast.cli.options.output import OutputOptions
+from holdfast.cli.options.store import open_store_for_command, remember_source
+from holdfast.cli.output.results import command
+from holdfast.cli.output.screen import print_json, print_line, print_note
+from holdfast.errors import InputError, StateError
 
-Backend = Annotated[
-    Text,
-    typer.Option(
-        help="Of a pipeline: who answers prompts: model, cli:COMMAND or file.py:name", metavar="WHO"
-    ),
-]
-Handlers = Annotated[
-    Text, typer.Option(help="Of a pipeline: a HandlerRegistry, as file.py:name", metavar="WHERE")
-]
+if TYPE_CHECKING:
+    from holdfast.app.flow import Flow
 
 
 @app.command(
@@ -79,14 +79,11 @@ def run(
         bool, typer.Option("--force", help="With --resume: also where the pipeline has changed")
     ] = False,
 ) -> int:
-    """Start a run and advance it until it ends or waits. FLOW may be a pipeline: path/to/file.dot."""
-    from holdfast.cli.commands.run__running import (
-        OutputOptions,
-        refuse_pipeline_options,
-        run_flow,
-        start_detached,
-    )
-    from holdfast.cli.options.json_input import read_json
+    """Start a run and advance it until it ends or waits.
+
+    FLOW may be a pipeline: path/to/file.dot.
+    """
+    from holdfast.cli.advance import refuse_pipeline_options
 
     wanted = {
         "lane": lane,
@@ -108,8 +105,8 @@ def run(
         "handlers": handlers, "strict": strict, "ask": ask,
     }  # fmt: skip
     if resume is not None:
-        from holdfast.cli.commands.run_directory import ResumeDirectoryOptions, resume_from_directory
-        from holdfast.cli.commands.run_pipeline import PipelineOptions
+        from holdfast.cli.pipeline_directory import ResumeDirectoryOptions, resume_from_directory
+        from holdfast.cli.pipeline_run import PipelineOptions
 
         onward = ResumeDirectoryOptions(
             resume, flow, force=force, fidelity=resume_fidelity or "", options=options
@@ -122,7 +119,7 @@ def run(
         )
     assert flow is not None
     if flow.lower().endswith((".dot", ".gv")):
-        from holdfast.cli.commands.run_pipeline import PipelineOptions, run_file
+        from holdfast.cli.pipeline_run import PipelineOptions, run_file
 
         given, manner = read_json(input, "--input"), OutputOptions(store, watch, json)
         return run_async(
@@ -134,133 +131,54 @@ def run(
     return run_async(begin(flow, read_json(input, "--input"), options, OutputOptions(store, watch, json)))
 
 
-@app.command(
-    epilog="Examples:  holdfast resume 3fa9c1   ·   holdfast resume 3fa9c1 flows/refund.py --watch",
-    short_help="Go on with a run after a crash, an answer or a mend.",
-)
-def resume(
-    run: Run,
-    flow: Annotated[Text, typer.Argument(help="Where its code is, if not where it was started from")] = None,
-    store: Store = None,
-    watch: Watch = False,
-    json: Json = False,
-    breaks: Breaks = None,
-    accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Also where a failover lost part of the run's history")
-    ] = False,
-    backend: Backend = None,
-    handlers: Handlers = None,
-) -> int:
-    """Go on with a run: after a crash, an answer, or a failure that was mended."""
-    from holdfast.cli.commands.run__running import OutputOptions, resume_run
+async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: OutputOptions) -> Exit:
+    from holdfast.app.loader import absolute, load_flow
+    from holdfast.cli.advance import drive_and_print
+    from holdfast.runs.admission import QueuedRun
+    from holdfast.store.protocols import RunRow
 
-    manner = OutputOptions(store, watch, json)
-    more = {"backend": backend, "handlers": handlers}
-    return run_async(resume_run(run, flow, manner, breaks or [], accept_loss=accept_loss, of_pipeline=more))
-
-
-@app.command(
-    epilog="Examples:  holdfast answer 3fa9c1 approve   ·   holdfast answer 3fa9c1 edit --data @new.json"
-)
-def answer(
-    which: Annotated[
-        str, typer.Argument(help="A hold's id, or a run with one open hold", metavar="RUN|HOLD")
-    ],
-    decision: Annotated[str, typer.Argument(help="One of the hold's options, or text where it has none")],
-    data: Annotated[Text, typer.Option(help="More of the answer: JSON, @file or -", metavar="JSON")] = None,
-    comment: Annotated[Text, typer.Option(help="Why")] = None,
-    by: By = "user:local",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run here and now")] = False,
-    store: Store = None,
-    json: Json = False,
-) -> int:
-    """Decide a hold, once. The run goes on where a worker is alive, or with --resume."""
-    from holdfast.cli.commands.run__running import OutputOptions, answer_hold
-    from holdfast.cli.options.json_input import read_json
-
-    found = read_json(data, "--data")
-    manner = OutputOptions(store, False, json)
-    return run_async(
-        answer_hold(which, decision, data=found, comment=comment, by=by, go_on=resume, manner=manner)
-    )
+    flow = load_flow(spec)
+    program = flow.program()
+    async with open_store_for_command(manner.store, must_exist=False) as hf:
+        service = await hf.service()
+        try:
+            started = await service.start(program, {} if given is None else given, **options)
+        except StateError as error:
+            raise _input_error(flow, error) from error
+        remember_source(manner.store, program.version, absolute(spec))
+        if isinstance(started, QueuedRun):
+            return await drive_and_print(service, flow, started.row, manner, created=True)
+        if not isinstance(started, RunRow):
+            return await drive_and_print(service, flow, started[0].run, manner, started)
+        if not manner.json:
+            print_note(f"A run with this idempotency key exists already: {started.id}.")
+        return await drive_and_print(service, flow, started, manner)
 
 
-@app.command(epilog="Example:  holdfast cancel 3fa9c1 --reason 'ordered twice'")
-def cancel(
-    run: Run,
-    reason: Annotated[str, typer.Option(help="Kept with the run")] = "cancelled",
-    by: By = "user:local",
-    store: Store = None,
-    json: Json = False,
-) -> int:
-    """Ask a run to stop. What it has done stays recorded."""
-    from holdfast.cli.commands.run__running import OutputOptions, cancel_run
-
-    return run_async(cancel_run(run, reason=reason, by=by, manner=OutputOptions(store, False, json)))
+def _input_error(flow: Flow, error: StateError) -> StateError:
+    return StateError(f"the input does not fit flow {flow.name!r}: {error.message}", hint=error.hint)
 
 
-@app.command(
-    epilog="Examples:  holdfast worker flows/refund.py   ·   holdfast worker shop.flows --lane fast   ·   "
-    "holdfast worker shop.flows --name shop-1 --lease 10s --metrics 9464"
-)
-def worker(
-    flows: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Files or modules whose flows it carries; pipelines it runs without", metavar="[FLOW...]"
-        ),
-    ] = None,
-    lane: Annotated[list[str] | None, typer.Option(help="Only runs of this lane; may be repeated")] = None,
-    concurrency: Annotated[int, typer.Option(help="At most so many runs at work", min=1)] = 10,
-    name: Annotated[
-        Text, typer.Option(help="How it is called in the fleet; without, a name of its own", metavar="NAME")
-    ] = None,
-    lease: Annotated[
-        Text,
-        typer.Option(
-            help="How long it may be silent before others take its runs: 30s, or HOLDFAST_LEASE",
-            metavar="TIME",
-        ),
-    ] = None,
-    hot: Annotated[
-        Text,
-        typer.Option(help="How long a run that waits for a person stays in memory: 30s", metavar="TIME"),
-    ] = None,
-    metrics: Annotated[
-        Text,
-        typer.Option(
-            help="Serve /metrics for Prometheus, /healthz and /readyz there; a port alone is on loopback",
-            metavar="[HOST:]PORT",
-        ),
-    ] = None,
-    health: Annotated[
-        Text, typer.Option(help="Serve /healthz and /readyz only", metavar="[HOST:]PORT")
-    ] = None,
-    max_recoveries: Annotated[
-        int | None,
-        typer.Option(
-            help="Give a run up when its workers died oftener in a row than this (5): `holdfast dead`",
-            metavar="N",
-            min=0,
-        ),
-    ] = None,
-    until_idle: Annotated[
-        bool, typer.Option("--until-idle", help="Stop when nothing is left to do now")
-    ] = False,
-    store: Store = None,
-    json: Json = False,
-) -> int:
-    """Advance runs that others start, resume or answer. SIGTERM and Ctrl-C drain it.
+async def start_detached(spec: str, given: Any, options: dict[str, Any], manner: OutputOptions) -> Exit:
+    """The run is durable, and nobody here advances it."""
+    from holdfast.app.loader import absolute, load_flow
 
-    Any number of workers share one store. When one dies, others take up its runs once its lease is over.
-    """
-    from holdfast.cli.commands.worker import WorkerOptions, run_worker
-
-    terms = WorkerOptions(
-        name=name, lease=lease, hot=hot, metrics=metrics, health=health, max_recoveries=max_recoveries
-    )
-    return run_async(
-        run_worker(
-            flows or [], lane or None, concurrency, until_idle=until_idle, store=store, json=json, terms=terms
-        )
-    )
+    if manner.watch:
+        raise InputError("--detach leaves at once, and --watch stays.", hint="Give one of them.")
+    flow = load_flow(spec)
+    program = flow.program()
+    async with open_store_for_command(manner.store, must_exist=False) as hf:
+        service = await hf.service()
+        try:
+            row, fresh = await service.create(program, {} if given is None else given, **options)
+        except StateError as error:
+            raise _input_error(flow, error) from error
+        remember_source(manner.store, program.version, absolute(spec))
+    if manner.json:
+        print_json({"run": row.id, "status": row.status, "lane": row.lane, "created": fresh})
+        return Exit.ok
+    if not fresh:
+        print_note(f"A run with this idempotency key exists already: {row.id}.")
+    print_line(f"run {row.id} is {row.status} in lane {row.lane}.")
+    print_line(f"A worker goes on with it: {command('worker', spec, store=manner.store)}")
+    return Exit.ok

@@ -1,23 +1,56 @@
-"""`runs`: lists, filtered and paged by the store."""
+"""`holdfast runs`: the list of runs."""
 
 from __future__ import annotations
 
-import msgspec
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
+import typer
+
+from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import command
 from holdfast.cli.output.screen import is_terminal, print_json, print_line, print_note, print_table
 from holdfast.errors import InputError
-from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunFilter, RunRow
 from holdfast.types.clock import micros
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.human_time import ago, clock_time
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+    from holdfast.store.protocols import RunRow
+
 DEFAULT_TENANT = "default"
+
+
+@app.command(
+    epilog="Examples:  holdfast runs --status pending_input   ·   holdfast runs --flow refund --newer 2d"
+)
+def runs(
+    status: Annotated[list[str] | None, typer.Option(help="Only these; may be repeated")] = None,
+    flow: Annotated[Text, typer.Option(help="Only runs of this flow")] = None,
+    tenant: Annotated[Text, typer.Option(help="Only runs of this tenant")] = None,
+    newer: Annotated[Text, typer.Option(help="Only runs made within this time: 2d", metavar="AGE")] = None,
+    older: Annotated[Text, typer.Option(help="Only runs made longer ago: 12h", metavar="AGE")] = None,
+    after: Annotated[
+        Text, typer.Option(help="The next page: runs listed after this one", metavar="RUN")
+    ] = None,
+    dead: Annotated[
+        bool, typer.Option("--dead", help="Only runs that were given up because they killed their workers")
+    ] = False,
+    limit: Annotated[int, typer.Option(help="At most so many", min=1)] = 20,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """List runs, newest first."""
+    wanted = RunListOptions(
+        status=status or [], flow=flow, tenant=tenant, newer=newer, older=older, after=after, limit=limit,
+        dead=dead,
+    )  # fmt: skip
+    return run_async(list_runs(wanted, store=store, json=json))
 
 
 class RunListOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +90,8 @@ async def list_runs(wanted: RunListOptions, *, store: str | None, json: bool) ->
 
 
 async def _page(service: RunService, wanted: RunListOptions, now: int) -> list[RunRow]:
+    from holdfast.store.protocols import RunFilter
+
     where = RunFilter(
         status=tuple(_status(word) for word in wanted.status),
         flow=wanted.flow,

@@ -1,24 +1,34 @@
-"""`schedules`: flows that are started by the clock."""
+"""`holdfast schedules`: flows that start at set times."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from holdfast.cli.app import By, Json, Store, Text, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.json_input import read_json
+from holdfast.cli.options.store import open_store_for_command, remember_source
+from holdfast.cli.output.screen import brief, print_fields, print_json, print_line, print_note, print_table
+from holdfast.errors import FlowNotFoundError
+from holdfast.types.clock import MICROS, iso
+from holdfast.types.duration import format_duration
+from holdfast.types.human_time import human_duration
+
+if TYPE_CHECKING:
+    from holdfast.app.holdfast import Holdfast
+    from holdfast.runs.schedules.plan import Schedule, SchedulePlan
 
 group = typer.Typer(
     no_args_is_help=True,
-    help="Schedules: flows that any worker that carries them starts when their time has come.",
+    help="Set, list, pause, trigger and delete schedules.\n\n"
+    "Any worker that serves the flow starts it when its time has come.",
     epilog='Examples:  holdfast schedules set nightly --flow jobs.py:report --cron "0 2 * * *" '
     "--zone Europe/Berlin   ·   holdfast schedules next nightly   ·   holdfast schedules pause nightly",
     rich_markup_mode=app.rich_markup_mode,
 )
-app.add_typer(
-    group, name="schedules", short_help="Schedules: set, list, show, next, pause, resume, trigger, delete."
-)
-
+app.add_typer(group, name="schedules")
 Name = Annotated[str, typer.Argument(help="The schedule's name", metavar="NAME")]
 Whose = Annotated[str, typer.Option("--tenant", help="Whose schedule")]
 
@@ -78,9 +88,6 @@ def set_(
     json: Json = False,
 ) -> int:
     """Make a schedule, or change it. Where its times stay, so does its next instant."""
-    from holdfast.cli.commands.schedules__timetable import set_schedule
-    from holdfast.cli.options.json_input import read_json
-
     plan = {
         "cron": cron, "every": every, "at": at, "zone": zone, "anchor": anchor, "start": start, "end": end,
         "jitter": jitter, "missed": missed, "grace": grace, "overlap": overlap,
@@ -97,16 +104,12 @@ def list_(
     json: Json = False,
 ) -> int:
     """Every schedule: when it fires next, and what is wrong with it."""
-    from holdfast.cli.commands.schedules__timetable import list_schedules
-
     return run_async(list_schedules(tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast schedules show nightly")
 def show(name: Name, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """One schedule with all its settings."""
-    from holdfast.cli.commands.schedules__timetable import show_schedule
-
     return run_async(show_schedule(name, tenant, store=store, json=json))
 
 
@@ -119,8 +122,6 @@ def next_(
     json: Json = False,
 ) -> int:
     """When it fires next, in its own time zone."""
-    from holdfast.cli.commands.schedules__timetable import next_instants
-
     return run_async(next_instants(name, count, tenant, store=store, json=json))
 
 
@@ -134,8 +135,6 @@ def pause(
     json: Json = False,
 ) -> int:
     """It fires no more until it is resumed. What it has started goes on."""
-    from holdfast.cli.commands.schedules__timetable import pause_schedule
-
     return run_async(pause_schedule(name, reason, by, tenant, store=store, json=json))
 
 
@@ -144,8 +143,6 @@ def resume(
     name: Name, by: By = "user:local", tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """It fires again from its next instant on. The pause is not caught up."""
-    from holdfast.cli.commands.schedules__timetable import resume_schedule
-
     return run_async(resume_schedule(name, by, tenant, store=store, json=json))
 
 
@@ -161,9 +158,6 @@ def trigger(
     json: Json = False,
 ) -> int:
     """One run now, beside its instants, also while it is paused. Tells the run's id."""
-    from holdfast.cli.commands.schedules__timetable import trigger_schedule
-    from holdfast.cli.options.json_input import read_json
-
     given = read_json(input, "--input")
     return run_async(trigger_schedule(name, given, by, tenant, store=store, json=json))
 
@@ -171,6 +165,230 @@ def trigger(
 @group.command(epilog="Example:  holdfast schedules delete nightly")
 def delete(name: Name, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """It is gone. What it has started goes on."""
-    from holdfast.cli.commands.schedules__timetable import delete_schedule
-
     return run_async(delete_schedule(name, tenant, store=store, json=json))
+
+
+async def set_schedule(
+    name: str, spec: str, plan: dict[str, Any], by: str, tenant: str, *, store: str | None, json: bool
+) -> Exit:
+    from holdfast.app.flow import Flow
+    from holdfast.app.loader import address_in, is_file, load_flow
+
+    flow = load_flow(spec) if is_file(spec) or ":" in spec or "." in spec else spec
+    async with open_store_for_command(store, must_exist=isinstance(flow, str)) as hf:
+        if isinstance(flow, str):
+            await _require_known(hf, flow)
+        schedules = await hf.schedules()
+        made = await schedules.put(name, flow, tenant=tenant, by=by, **plan)
+        ahead = await schedules.next(name, 3, tenant=tenant)
+    if isinstance(flow, Flow):
+        remember_source(store, flow.program().version, address_in(spec, flow))
+    if json:
+        print_json({**_as_json(made), "upcoming": [iso(at) for at in ahead]})
+        return Exit.ok
+    print_line(f"Schedule {made.name} starts {made.flow} {_when(made.plan)}.")
+    if made.paused:
+        print_note(f"It is paused. Let it go on: holdfast schedules resume {name}")
+    for at in ahead:
+        print_line(f"  {_moment(at, made.plan)}")
+    if isinstance(flow, str):
+        print_note("The input was not tried on the flow: name its file to have that done (--flow FILE:NAME).")
+    return Exit.ok
+
+
+async def _require_known(hf: Holdfast, flow: str) -> None:
+    known = sorted({row.name for row in await (await hf.open()).flows()})
+    if flow not in known:
+        raise FlowNotFoundError(
+            f"no flow {flow!r} is known to this store.",
+            hint=f"Name its file: --flow path/to/file.py:{flow}."
+            + (f" Known here: {', '.join(known[:10])}." if known else ""),
+        )
+
+
+async def list_schedules(tenant: str | None, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await hf.schedules()).list(tenant=tenant)
+        now = (await hf.open()).now()
+    if json:
+        print_json([_as_json(each) for each in found])
+    elif not found:
+        print_line("No schedules.")
+        print_note(
+            'Make one: holdfast schedules set nightly --flow FILE --cron "0 2 * * *" --zone Europe/Berlin'
+        )
+    else:
+        tenants = len({each.tenant for each in found}) > 1
+        heads = ("schedule", *(("tenant",) if tenants else ()), "flow", "when", "next", "last run", "trouble")
+        print_table(heads, [_line(each, now, tenants=tenants) for each in found])
+    return Exit.ok
+
+
+def _line(each: Schedule, now: int, *, tenants: bool) -> tuple[str, ...]:
+    whose = (each.tenant,) if tenants else ()
+    last = (each.last_run or "")[:8]
+    return each.name, *whose, each.flow, _when(each.plan), _next(each, now), last, each.standing.trouble
+
+
+def _next(each: Schedule, now: int) -> str:
+    if each.standing.asked:
+        return "now, by hand"
+    if each.paused:
+        return "paused"
+    if each.next_at is None:
+        return "never again"
+    if each.next_at > now:
+        return _moment(each.next_at, each.plan)
+    return f"overdue for {human_duration(now - each.next_at)}"
+
+
+async def show_schedule(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        schedules = await hf.schedules()
+        found = await schedules.get(name, tenant=tenant)
+        ahead = [] if found.paused else await schedules.next(name, 5, tenant=tenant)
+        now = (await hf.open()).now()
+    if json:
+        print_json({**_as_json(found), "upcoming": [iso(at) for at in ahead]})
+        return Exit.ok
+    plan, standing = found.plan, found.standing
+    pairs = [
+        ("schedule", found.name),
+        ("flow", found.flow),
+        ("when", _when(plan)),
+        ("from", _moment(plan.start, plan) if plan.start is not None else ""),
+        ("until", _moment(plan.end, plan) if plan.end is not None else ""),
+        ("jitter", _length(plan.jitter) if plan.jitter else ""),
+        ("missed", plan.missed + (f", later than {_length(plan.grace)}" if plan.missed == "skip" else "")),
+        ("overlap", plan.overlap),
+        ("passed over", str(standing.passed or "")),
+        ("input", brief(plan.input) if plan.input is not None else ""),
+        ("instant goes into", plan.stamp),
+        *((key.replace("_", " "), str(value)) for key, value in plan.options.items()),
+        ("next", _next(found, now)),
+        ("paused", (standing.reason or "no reason given") if found.paused else ""),
+        ("last", _moment(found.last_at, plan) if found.last_at is not None else ""),
+        ("last run", found.last_run or ""),
+        ("trouble", standing.trouble),
+        ("set by", f"{standing.by}{', declared in code' if standing.declared else ''}"),
+    ]
+    print_fields([(what, value) for what, value in pairs if value])
+    for at in ahead[1:]:
+        print_line(f"  then {_moment(at, plan)}")
+    return Exit.ok
+
+
+async def next_instants(name: str, count: int, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        schedules = await hf.schedules()
+        found = await schedules.get(name, tenant=tenant)
+        ahead = await schedules.next(name, count, tenant=tenant)
+    if json:
+        print_json([iso(at) for at in ahead])
+        return Exit.ok
+    for at in ahead:
+        print_line(_moment(at, found.plan))
+    if found.paused:
+        print_note("It is paused: it fires at none of these until it is resumed.")
+    elif not ahead:
+        print_line("Never again.")
+    return Exit.ok
+
+
+async def pause_schedule(
+    name: str, reason: str, by: str, tenant: str, *, store: str | None, json: bool
+) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        made = await (await hf.schedules()).pause(name, reason=reason, by=by, tenant=tenant)
+    return _print_schedule(made, f"Schedule {name} is paused. What it has started goes on.", json=json)
+
+
+async def resume_schedule(name: str, by: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        made = await (await hf.schedules()).resume(name, by=by, tenant=tenant)
+        now = (await hf.open()).now()
+    return _print_schedule(made, f"Schedule {name} goes on: next {_next(made, now)}.", json=json)
+
+
+async def trigger_schedule(
+    name: str, given: Any, by: str, tenant: str, *, store: str | None, json: bool
+) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        run = await (await hf.schedules()).trigger(name, input=given, by=by, tenant=tenant)
+    if json:
+        print_json({"schedule": name, "run": run})
+    else:
+        print_line(f"Run {run} is started by the next worker that carries the flow.")
+    return Exit.ok
+
+
+async def delete_schedule(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        promised = await (await hf.schedules()).drop(name, tenant=tenant)
+    if json:
+        print_json({"schedule": name, "deleted": True, "not_started": promised})
+    else:
+        print_line(f"Schedule {name} is deleted. What it has started goes on.")
+        if promised:
+            said = "Triggered by hand and not started by any worker until now, so they never will be"
+            print_note(f"{said}: {', '.join(promised)}.")
+    return Exit.ok
+
+
+def _print_schedule(made: Schedule, said: str, *, json: bool) -> Exit:
+    if json:
+        print_json(_as_json(made))
+    else:
+        print_line(said)
+    return Exit.ok
+
+
+def _when(plan: SchedulePlan) -> str:
+    if plan.at is not None:
+        return f"at {_moment(plan.at, plan)}"
+    return f"every {_length(plan.every)}" if plan.every else f"{plan.cron} ({plan.zone})"
+
+
+def _length(micros: int) -> str:
+    from datetime import timedelta
+
+    return format_duration(timedelta(microseconds=micros))
+
+
+def _moment(instant: int, plan: SchedulePlan) -> str:
+    """In the schedule's own zone: that is the time its author thinks in."""
+    from holdfast.runs.schedules.instants import local
+
+    if instant < MICROS:
+        return ""
+    return f"{local(instant, plan.zone):%a %Y-%m-%d %H:%M:%S %Z}"
+
+
+def _as_json(each: Schedule) -> dict[str, Any]:
+    plan, standing = each.plan, each.standing
+    seconds = {"every": plan.every, "jitter": plan.jitter, "grace": plan.grace}
+    moments = {"at": plan.at, "start": plan.start, "end": plan.end}
+    return {
+        "name": each.name,
+        "tenant": each.tenant,
+        "flow": each.flow,
+        "cron": plan.cron or None,
+        "zone": plan.zone,
+        **{name: value / MICROS if value else None for name, value in seconds.items()},
+        **{name: None if value is None else iso(value) for name, value in moments.items()},
+        "anchor": iso(plan.anchor) if plan.every else None,
+        "missed": plan.missed,
+        "overlap": plan.overlap,
+        "input": plan.input,
+        "stamp": plan.stamp or None,
+        "options": plan.options,
+        "paused": each.paused,
+        "reason": standing.reason or None,
+        "next_at": iso(each.next_at) if each.next_at else None,
+        "last_at": iso(each.last_at) if each.last_at is not None else None,
+        "last_run": each.last_run,
+        "passed_over": standing.passed,
+        "trouble": standing.trouble or None,
+        "declared": standing.declared,
+        "by": standing.by,
+    }

@@ -1,13 +1,37 @@
-"""`serve`: REST, live streams and pages, with a worker beside them."""
+"""`holdfast serve`: the HTTP server, with a worker in the same process unless `--no-worker` is given."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Awaitable
 from enum import Enum
-from typing import Annotated
+from logging import WARNING, getLogger
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from holdfast.cli.app import Json, Store, Text, app, run_async
+from holdfast.cli.commands.worker import LEASE, WorkerOptions, open_with_probe
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command, remember_source, shown_address
+from holdfast.cli.options.telemetry import start_logging
+from holdfast.cli.output.screen import print_line, print_note, to_json
+from holdfast.errors import SettingsError, StoreError
+from holdfast.telemetry import log
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from holdfast.api.app import ApiSettings
+    from holdfast.api.projector import ProjectionScope
+    from holdfast.app.flow import Flow
+    from holdfast.app.holdfast import Holdfast
+    from holdfast.app.worker import Worker
+    from holdfast.cli.server_access import ServerAccess
+
+PORT = 8420
 
 
 class ProjectionMode(Enum):
@@ -21,7 +45,6 @@ class ProjectionMode(Enum):
 @app.command(
     epilog="Examples:  holdfast serve flows/refund.py   ·   holdfast serve shop.flows --port 9000   ·   "
     "holdfast serve shop.flows --store postgresql://db/shop --no-worker",
-    short_help="Serve runs and holds over HTTP, with pages for people.",
 )
 def serve(
     flows: Annotated[
@@ -79,15 +102,12 @@ def serve(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Serve runs and holds over HTTP: an API, live streams, and pages to decide what waits for you.
+    """Serve runs and holds over HTTP, with pages for people.
 
-    Without more it is whole: SQLite in the working folder, and a worker in the same process. On PostgreSQL
-    any number of servers share one store; with --no-worker they only serve. SIGTERM and Ctrl-C drain it.
-    /healthz says that it lives, /readyz whether it is ready.
+    By default: SQLite in the working folder and a worker in the same process. On PostgreSQL any number of
+    servers share one store; with --no-worker they only serve. SIGTERM and Ctrl-C drain it. /healthz says
+    whether the process is alive, /readyz whether it is ready.
     """
-    from holdfast.cli.commands.serve__serving import ServeOptions, WorkerOptions
-    from holdfast.cli.commands.serve__serving import run_server as begin
-
     wanted = ServeOptions(
         flows=flows or [],
         host=host,
@@ -106,4 +126,199 @@ def serve(
         projection=projection.value,
         json=json,
     )
-    return run_async(begin(wanted))
+    return run_async(run_server(wanted))
+
+
+class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """As it was typed. `terms`: of the worker that lives here too."""
+
+    flows: list[str]
+    host: str = "127.0.0.1"
+    port: int = PORT
+    worker: bool = True
+    lanes: list[str] | None = None
+    concurrency: int = 10
+    terms: WorkerOptions = WorkerOptions()
+    store: str | None = None
+    origins: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    sign_in: str | None = None
+    roots: tuple[str, ...] = ()
+    allow_code: bool = False
+    drain: float = 10.0
+    projection: ProjectionScope = "holds"
+    json: bool = False
+
+
+async def run_server(wanted: ServeOptions) -> Exit:
+    """Until SIGTERM or Ctrl-C. With `json`: one line on stdout that says where it listens, logs as JSON."""
+    with start_logging("json" if wanted.json else "text"):
+        for name in ("uvicorn.error", "mcp"):
+            getLogger(name).setLevel(WARNING)  # that it starts and ends is ours to tell
+        return await _run_server(wanted)
+
+
+async def _run_server(wanted: ServeOptions) -> Exit:
+    from holdfast.api.auth.settings import read_sign_in
+    from holdfast.app.loader import load_flows
+    from holdfast.cli.server_access import ServerAccess
+
+    if not wanted.worker and (wanted.terms.metrics or wanted.terms.health):
+        raise SettingsError(
+            "--metrics and --health tell of the worker, and with --no-worker there is none.",
+            hint="The server itself answers at /healthz and /readyz; each worker has its own --metrics.",
+        )
+    options, lease = wanted.terms.options(), wanted.terms.lease_seconds()
+    carried = [(spec, flow) for spec in wanted.flows for flow in load_flows(spec)]
+    async with open_store_for_command(wanted.store, must_exist=False, lease=LEASE, wanted_lease=lease) as hf:
+        flows = [flow for _, flow in carried]
+        for flow in flows:
+            hf.register(flow.program())
+        worker = _worker(hf, flows, wanted, options) if wanted.worker else None
+        sign_in = read_sign_in(wanted.sign_in) if wanted.sign_in else None
+        door = ServerAccess(
+            hf, host=wanted.host, settings=_settings(wanted, options.get("probe")), sign_in=sign_in
+        )
+        await ServeRunner(hf, door, worker, wanted).live(carried)
+    return Exit.ok
+
+
+def _settings(wanted: ServeOptions, probe: Any) -> ApiSettings:
+    from holdfast.api.app import ApiSettings
+    from holdfast.api.inbound.settings import settings_from_environment as inbound_settings
+
+    return ApiSettings(
+        observed=getattr(probe, "request", None),
+        origins=wanted.origins,
+        hosts=wanted.hosts,
+        roots=tuple(Path(each) for each in wanted.roots),
+        allow_code=wanted.allow_code,
+        inbound=inbound_settings(),
+    )
+
+
+def _worker(hf: Holdfast, flows: list[Flow], wanted: ServeOptions, options: dict[str, Any]) -> Worker:
+    from holdfast.app.worker import Worker
+    from holdfast.integrations.mcp.ask_people_flow import ask_people
+
+    # What agents ask by /mcp is a run too, of this server or another one.
+    return Worker(*flows, ask_people, on=hf, lanes=wanted.lanes, concurrency=wanted.concurrency, **options)
+
+
+class ServeRunner:
+    """What listens, what works, and how both end."""
+
+    def __init__(self, hf: Holdfast, door: ServerAccess, worker: Worker | None, wanted: ServeOptions) -> None:
+        from holdfast.api.readiness import ReadinessApp, ServerState
+        from holdfast.api.server import HttpServer
+
+        self.hf = hf
+        self.door = door
+        self.worker = worker
+        self.wanted = wanted
+        self.standing = ServerState()
+        self.serving = HttpServer(
+            ReadinessApp(door.app, self.standing), host=wanted.host, port=wanted.port, drain=wanted.drain
+        )
+        self._stops = 0
+        self._work: asyncio.Task[None] | None = None
+        self._ending: list[asyncio.Future[None]] = []
+
+    async def live(self, carried: list[tuple[str, Flow]]) -> None:
+        import asyncio
+
+        from holdfast.cli.drive import Signals
+
+        listening = asyncio.create_task(self.serving.serve(lambda: None))
+        self._work = asyncio.create_task(self._open_and_work(carried))
+        # To the very end: who is told to stop once more must not be killed amid its cleaning up.
+        with Signals(self.stop):
+            try:
+                await self._until_over(listening, self._work)
+            finally:
+                self.serving.stop()
+                self._work.cancel()
+                await asyncio.gather(listening, self._work, return_exceptions=True)
+                if self.worker is not None:
+                    await self.worker.close()
+
+    async def _until_over(self, listening: asyncio.Task[None], work: asyncio.Task[None]) -> None:
+        """Until it was told to stop and both are done; or one of them cannot go on, and says why."""
+        import asyncio
+
+        waiting: set[asyncio.Task[None]] = {listening, work}
+        while waiting:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                with contextlib.suppress(asyncio.CancelledError):
+                    task.result()
+            if listening in done and work in waiting:
+                work.cancel()
+
+    async def _open_and_work(self, carried: list[tuple[str, Flow]]) -> None:
+        import asyncio
+
+        from holdfast.api.projector import Projector
+        from holdfast.app.loader import address_in
+
+        await open_with_probe(self.hf, self.worker and self.worker.probe, told=self._away)
+        await self.door.admit()
+        self.standing.store = await self.hf.open()
+        service = await self.hf.service()
+        for spec, flow in carried:
+            await service.store_flow(flow.program())
+            remember_source(self.wanted.store, flow.program().version, address_in(spec, flow))
+        await self._greet([flow for _, flow in carried])
+        projecting = asyncio.create_task(Projector(service, self.wanted.projection).serve())
+        try:
+            await (projecting if self.worker is None else self.worker.serve())
+        finally:
+            projecting.cancel()
+            await asyncio.gather(projecting, return_exceptions=True)
+
+    def _away(self, error: StoreError) -> None:
+        self.standing.wrong = f"the store does not answer: {error.message}"
+
+    async def _greet(self, flows: list[Flow]) -> None:
+        address = self.serving.address
+        if self.wanted.json:
+            versions = {flow.name: flow.program().version for flow in flows}
+            told = {"address": address, "flows": versions, "worker": self.worker is not None}
+            print(to_json(told | await self.door.told(address)), flush=True)
+            return
+        print_line(f"Holdfast listens at {address}, on {shown_address(self.wanted.store)}.")
+        for line in await self.door.greeting(address):
+            print_line(line)
+        print_note(_flows_text(flows, self.worker is not None) + " Ctrl-C or SIGTERM drains it.")
+
+    def stop(self) -> None:
+        """The first time what is under way may end; the second time it ends at once."""
+        import asyncio
+
+        self._stops += 1
+        if self._stops > 1:
+            if self._work is not None:
+                self._work.cancel()
+            self.serving.stop(now=True)
+            return
+        log.info("draining: requests and steps that are under way may end")
+        self.standing.draining = True
+        self.door.close_streams()
+        self.serving.stop()
+        self._ending = [asyncio.ensure_future(each) for each in self._stopping()]
+
+    def _stopping(self) -> list[Awaitable[None]]:
+        if self.worker is not None and self.standing.store is not None:
+            return [self.worker.stop()]
+        if self._work is not None:
+            self._work.cancel()
+        return []
+
+
+def _flows_text(flows: list[Flow], works: bool) -> str:
+    if not works:
+        return "No worker lives here: runs go on where `holdfast worker` is."
+    if not flows:
+        return "Its worker carries no flow; name some: holdfast serve flows.py."
+    names = ", ".join(f"{flow.name} {flow.label}".strip() for flow in flows)
+    return f"Its worker carries {names}."

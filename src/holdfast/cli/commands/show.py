@@ -1,41 +1,46 @@
-"""`runs`, `show`, `graph` and `validate`: the commands that only look."""
+"""`holdfast show`: a run now or at an earlier record. The flow's code is not needed."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from holdfast.cli.app import Json, Store, Text, app, run_async
-
-
-@app.command(
-    epilog="Examples:  holdfast runs --status pending_input   ·   holdfast runs --flow refund --newer 2d"
+from holdfast.cli.commands.graph import graph_json
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.results import command, hold_json, print_holds, version_text
+from holdfast.cli.output.screen import (
+    brief,
+    busy,
+    is_plain,
+    print_drawing,
+    print_error,
+    print_fields,
+    print_json,
+    print_line,
+    print_note,
+    print_table,
+    width,
 )
-def runs(
-    status: Annotated[list[str] | None, typer.Option(help="Only these; may be repeated")] = None,
-    flow: Annotated[Text, typer.Option(help="Only runs of this flow")] = None,
-    tenant: Annotated[Text, typer.Option(help="Only runs of this tenant")] = None,
-    newer: Annotated[Text, typer.Option(help="Only runs made within this time: 2d", metavar="AGE")] = None,
-    older: Annotated[Text, typer.Option(help="Only runs made longer ago: 12h", metavar="AGE")] = None,
-    after: Annotated[
-        Text, typer.Option(help="The next page: runs listed after this one", metavar="RUN")
-    ] = None,
-    dead: Annotated[
-        bool, typer.Option("--dead", help="Only runs that were given up because they killed their workers")
-    ] = False,
-    limit: Annotated[int, typer.Option(help="At most so many", min=1)] = 20,
-    store: Store = None,
-    json: Json = False,
-) -> int:
-    """List runs, newest first."""
-    from holdfast.cli.commands.runs import RunListOptions, list_runs
+from holdfast.errors import InputError, RunNotFoundError, StoreError
+from holdfast.types.human_time import clock_time, human_duration
+from holdfast.types.ids import is_id
+from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
-    wanted = RunListOptions(
-        status=status or [], flow=flow, tenant=tenant, newer=newer, older=older, after=after, limit=limit,
-        dead=dead,
-    )  # fmt: skip
-    return run_async(list_runs(wanted, store=store, json=json))
+if TYPE_CHECKING:
+    from holdfast.checkpoint.checkpoint import Checkpoint
+    from holdfast.runs.history.timeline import Timeline
+    from holdfast.runs.service import RunService
+    from holdfast.store.protocols import RunRow
+    from holdfast.types.hold import HoldRow
+    from holdfast.types.record import Record
+
+RECORDS_SHOWN = 200
+TALL = 80
+"""Lines up to which a graph is drawn with boxes."""
 
 
 @app.command(
@@ -60,61 +65,288 @@ def show(
     json: Json = False,
     form: Annotated[Text, typer.Option(hidden=True)] = None,
 ) -> int:
-    """Show a run, or any moment of its life. --json=interface gives a checkpoint in the published form."""
-    from holdfast.cli.commands.show__looking import ShowOptions
-    from holdfast.cli.commands.show__looking import show_moment as look
+    """Show a run, now or at an earlier record.
 
+    --json=interface prints a checkpoint in the published format.
+    """
     view = ShowOptions(graph=graph, timeline=timeline, records=records, expand=expand, everything=everything)
-    return run_async(look(run, checkpoint, view, store=store, json=json, form=form))
+    return run_async(show_moment(run, checkpoint, view, store=store, json=json, form=form))
 
 
-@app.command(
-    epilog="Examples:  holdfast graph refund.py   ·   holdfast graph refund.py -o refund.svg   ·   "
-    "holdfast graph 3fa9c1 --expand   ·   holdfast graph build.dot"
-)
-def graph(
-    what: Annotated[
-        str,
-        typer.Argument(
-            help="path/to/file.py[:name], package.module[:name], a pipeline in file.dot, "
-            "a flow of the store, or a run",
-            metavar="FLOW|RUN",
-        ),
-    ],
-    svg: Annotated[
-        Text, typer.Option("--svg", "--output", "-o", help="Draw to this file; - is stdout", metavar="FILE")
-    ] = None,
-    expand: Annotated[
-        bool, typer.Option("--expand", help="Draw what is inside maps, sub-flows and included pipelines")
-    ] = False,
-    store: Store = None,
-    json: Json = False,
-) -> int:
-    """Draw a flow, a pipeline, or a run with its states."""
-    from holdfast.cli.commands.graph import draw_graph
+class ShowOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Which parts are shown; none named: all but the records."""
 
-    return run_async(draw_graph(what, svg=svg, expand=expand, store=store, json=json))
+    graph: bool = False
+    timeline: bool = False
+    records: bool = False
+    expand: bool = False
+    everything: bool = False
+
+    @property
+    def chosen(self) -> bool:
+        return self.graph or self.timeline or self.records
 
 
-@app.command(
-    epilog="Examples:  holdfast validate build.dot   ·   holdfast validate build.dot ship.dot --strict   ·   "
-    "holdfast validate build.dot --format sarif > out.sarif   ·   holdfast validate - < build.dot"
-)
-def validate(
-    files: Annotated[list[str], typer.Argument(help="Pipelines in DOT; - is stdin", metavar="FILE")],
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Take the grammar at its word: leniencies are errors")
-    ] = False,
-    form: Annotated[Text, typer.Option("--format", help="text, json or sarif", metavar="FORM")] = None,
-    types: Annotated[
-        list[str] | None,
-        typer.Option("--type", help="A type that a handler of your own has; may be repeated", metavar="NAME"),
-    ] = None,
-    json: Json = False,
-) -> int:
-    """Check pipelines: every problem, with its place."""
-    from holdfast.cli.commands.validate import validate_files
+async def show_moment(
+    ref: str, seq: int | None, view: ShowOptions, *, store: str | None, json: bool, form: str | None
+) -> Exit:
+    """A run as it stands; with a record's number or a checkpoint's id, a moment of its life."""
+    if form not in (None, "", "interface"):
+        raise InputError(f"there is no JSON form {form!r}.", hint="Write --json or --json=interface.")
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
+        try:
+            row = await service.get(ref)
+        except RunNotFoundError:
+            if not is_id(ref):
+                raise
+            return _print_checkpoint(await service.checkpoint(ref), json=json, form=form)
+        if seq is not None or form:
+            found = await (service.latest(row.id) if seq is None else service.checkpoint(row.id, seq))
+            return _print_checkpoint(found, json=json, form=form)
+        if json:
+            told = await run_json(service, row)
+            print_json(told)
+            return Exit.store_trouble if told["damaged"] else Exit.ok
+        return await _show_run(service, row, view, store=store)
 
-    return run_async(
-        validate_files(files, strict=strict, form=form or ("json" if json else "text"), types=types or [])
+
+def _print_checkpoint(found: Checkpoint, *, json: bool, form: str | None) -> Exit:
+    found = found.shown()
+    if json:
+        print_json(found.as_interface() if form == "interface" else found)
+        return Exit.ok
+    print_fields(
+        [
+            ("checkpoint", found.id),
+            ("run", found.run),
+            ("record", str(found.seq)),
+            ("node", found.node),
+            ("time", clock_time(found.at)),
+            ("status", str(found.status)),
+            ("flow", f"{found.flow} ({found.version})"),
+            ("input", brief(found.input)),
+            ("state", brief(found.state)),
+            ("artifacts", brief(found.artifacts) if found.artifacts else ""),
+            ("visited", ", ".join(found.visited)),
+            ("skipped", ", ".join(found.skipped)),
+            ("pending edges", ", ".join(found.pending_edges)),
+            *[("asks", pending.prompt) for pending in found.pending_input],
+        ]
     )
+    return Exit.ok
+
+
+async def _show_run(service: RunService, row: RunRow, view: ShowOptions, *, store: str | None) -> Exit:
+    from holdfast.cli.output.timeline import SHOWN, print_timeline
+    from holdfast.runs.history.timeline import make_timeline
+
+    with busy(f"Reading {row.head + 1 - row.horizon:,} records"):
+        line = await make_timeline(service, row, keep=None if view.everything else SHOWN)
+    now = service.store.now()
+    damage = "" if view.chosen else await _head(service, row, line, now)
+    if view.graph or not view.chosen:
+        _print_separator(view, draws=True)
+        show_graph(line, row, expand=view.expand)
+    if view.timeline or not view.chosen:
+        _print_separator(view, draws=view.graph or not view.chosen)
+        print_timeline(line.visits, now, limit=0 if view.everything else SHOWN)
+    if view.records:
+        _print_separator(view, draws=view.graph or view.timeline)
+        _print_records(await service.store.read(row.id, payloads=False), everything=view.everything)
+    print_holds(await _holds(service, row, HoldStatus.pending), store)
+    if row.dead:
+        print_note(f"It killed its workers: {command('dead show', row.id[:8], store)}")
+    elif row.status in (RunStatus.failed, RunStatus.resumable) and not row.read_only:
+        print_note(f"Go on with: {command('resume', row.id[:8], store)}")
+    if damage:
+        print_error(f"{damage} What can still be read is shown.")
+    return Exit.store_trouble if damage else Exit.ok
+
+
+def _print_separator(view: ShowOptions, *, draws: bool) -> None:
+    if draws or not view.chosen:
+        print_line()
+
+
+async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> str:
+    """Answers what is damaged, if anything."""
+    state, artifacts, damage = await _values(service, row, line)
+    print_fields(
+        [
+            ("run", row.id),
+            ("flow", f"{f'{row.flow} {line.graph.label}'.strip()} ({row.version})"),
+            ("migrated", await _migrated(service, row)),
+            ("tenant", row.tenant if row.tenant != "default" else ""),
+            ("deployment", await _deployment(service, row)),
+            ("entity", row.instance_key or ""),
+            ("started by", row.started_by or ""),
+            ("status", str(row.status) + (" (imported history)" if row.read_only else "")),
+            ("error", _last_error(row, line)),
+            ("damaged", damage),
+            ("created", clock_time(row.created_at)),
+            ("took" if row.ended_at else "age", human_duration((row.ended_at or now) - row.created_at)),
+            ("changed", clock_time(row.updated_at)),
+            ("worker", f"{row.worker}, until {clock_time(row.lease_until)}" if row.worker else ""),
+            ("limits", row.gate),
+            ("resumed", str(len(line.visits.resumes) or "")),
+            ("recoveries", str(row.recoveries or "")),
+            ("forked from", row.forked_from or ""),
+            ("superseded by", row.superseded_by or ""),
+            ("history from", f"record {row.horizon} on; what was before is pruned" if row.horizon else ""),
+            ("cost", _cost_text(line)),
+            ("state", "" if damage else brief(state)),
+            ("artifacts", brief(artifacts) if artifacts else ""),
+        ]
+    )
+    return damage
+
+
+async def _deployment(service: RunService, row: RunRow) -> str:
+    from holdfast.holds.deployments.deployments import Deployments
+
+    if row.deployment is None:
+        return ""
+    found = await Deployments(service.store).find(row.deployment, tenant=row.tenant)
+    return row.deployment if found is None else found.name
+
+
+async def _migrated(service: RunService, row: RunRow) -> str:
+    from holdfast.runs.history.versions import migration_note
+
+    if not row.migrated:
+        return ""
+    if row.migrated <= row.horizon:
+        return f"at record {row.migrated}"
+    note = await migration_note(service, row, row.migrated)
+    return f"from {version_text(note['from_label'], note['from'])} at record {row.migrated}"
+
+
+def _last_error(row: RunRow, line: Timeline) -> str:
+    """With the node that it came from, where that is known."""
+    failed = [visit for visit in line.visits.all() if visit.error and visit.state in ("failed", "unknown")]
+    if row.status is RunStatus.completed:
+        return ""
+    if row.error and not any(visit.error == row.error for visit in failed):
+        return row.error
+    return f"node {failed[-1].label}: {failed[-1].error}" if failed else ""
+
+
+def _cost_text(line: Timeline) -> str:
+    from holdfast.cli.output.timeline import money
+
+    cost = costs(line)
+    parts = [f"{cost['tokens']} tokens" if cost["tokens"] else "", money(cost["cost"])]
+    return ", ".join(part for part in parts if part)
+
+
+def costs(line: Timeline) -> dict[str, Any]:
+    """What all visits came to, and which nodes it went to."""
+    nodes = line.visits.nodes
+    return {
+        "tokens": sum(node.tokens for node in nodes.values()),
+        "cost": sum(node.cost for node in nodes.values()),
+        "work_us": sum(node.work_us for node in nodes.values()),
+        "nodes": {
+            path: {"tokens": node.tokens, "cost": node.cost, "work_us": node.work_us, "visits": node.visits}
+            for path, node in nodes.items()
+            if node.visits
+        },
+    }
+
+
+def show_graph(line: Timeline, row: RunRow, *, expand: bool) -> None:
+    from holdfast.attractor.picture import picture_of_visits
+    from holdfast.drawing import to_text
+
+    interrupted = row.worker is None and row.status not in ENDED
+    picture = picture_of_visits(line.graph, line.visits, expand=expand, interrupted=interrupted)
+    print_drawing(to_text(picture, width=width(), height=TALL, ascii_only=is_plain()))
+
+
+def _print_records(records: list[Record], *, everything: bool) -> None:
+    shown = records if everything else records[-RECORDS_SHOWN:]
+    heads = ("seq", "time", "record", "node", "visit", "attempt", "effect", "outcome")
+    print_table(heads, [_cells(record) for record in shown])
+    if len(shown) < len(records):
+        print_note(
+            f"{len(records) - len(shown)} earlier records are left out; --all shows them, --json has them."
+        )
+
+
+def _cells(record: Record) -> tuple[str, ...]:
+    from holdfast.types.record import Kind
+
+    return (
+        str(record.seq),
+        clock_time(record.at)[11:],
+        Kind(record.kind).name,
+        record.scope + record.node,
+        str(record.visit or ""),
+        str(record.attempt or ""),
+        record.effect,
+        record.outcome,
+    )
+
+
+async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
+    """Everything that is known about a run; docs/reference/cli.md describes it."""
+    from holdfast.attractor.picture import picture_of_visits
+    from holdfast.cli.output.timeline import timeline_json
+    from holdfast.runs.history.timeline import make_timeline
+
+    line = await make_timeline(service, row)
+    records = await service.store.read(row.id, payloads=False)
+    holds = await _holds(service, row)
+    state, artifacts, damage = await _values(service, row, line)
+    interrupted = row.worker is None and row.status not in ENDED
+    return {
+        "run": row,
+        "state": state,
+        "artifacts": artifacts,
+        "error": _last_error(row, line) or None,
+        "damaged": damage or None,
+        "holds": [hold_json(hold) for hold in holds],
+        "costs": costs(line),
+        "graph": graph_json(picture_of_visits(line.graph, line.visits, expand=True, interrupted=interrupted)),
+        "timeline": timeline_json(line.visits),
+        "records": [_record(record) for record in records],
+    }
+
+
+async def _holds(service: RunService, row: RunRow, status: HoldStatus | None = None) -> list[HoldRow]:
+    """All of them, oldest first."""
+    return await service.store.holds(run=row.id, status=status, limit=1_000_000)
+
+
+async def _values(service: RunService, row: RunRow, line: Timeline) -> tuple[Any, Any, str]:
+    """The state, the artifacts, and why there are none where they cannot be read."""
+    from holdfast.model.secrets import masked
+
+    if line.pos is None:
+        return {}, {}, line.damage
+    try:
+        await service.runtime.desk.of(row.tenant).materialise(line.pos, line.reader.sealer.registry)
+    except StoreError as error:
+        return {}, {}, error.message
+    values = line.pos.scopes[""].tree.merged()
+    secrets = line.graph.secrets
+    return masked(values.get("scratch", {}), secrets), masked(values.get("artifacts", {}), secrets), ""
+
+
+def _record(record: Record) -> dict[str, Any]:
+    from holdfast.types.record import Kind
+
+    return {
+        "seq": record.seq,
+        "kind": Kind(record.kind).name,
+        "at": record.at,
+        "term": record.term,
+        "node": record.node,
+        "scope": record.scope,
+        "visit": record.visit,
+        "attempt": record.attempt,
+        "effect": record.effect,
+        "outcome": record.outcome,
+        "listed": record.listed,
+    }

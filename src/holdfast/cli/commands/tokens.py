@@ -1,28 +1,30 @@
-"""`tokens` and `sign-in`: who comes in at a server."""
+"""`holdfast tokens`: API tokens, made on the machine that has the store."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.app import Json, Store, Text, app, run_async
+from holdfast.cli.app import Json, Roles, Store, Tenant, Text, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_raw, print_table
+from holdfast.errors import InputError
+from holdfast.types.clock import iso, micros
+from holdfast.types.duration import DurationError, parse_duration
 
+if TYPE_CHECKING:
+    from holdfast.api.auth.tokens import ApiToken
+
+_HEADS = ("token", "who", "tenant", "may", "status", "expires", "last used", "note")
 tokens = typer.Typer(
     no_args_is_help=True,
-    help="Tokens by which programs and people use a server.",
+    help="Create, list and revoke API tokens.\n\nPrograms and people use a server with them.",
     epilog="Examples:  holdfast tokens create service:billing --role operator --expires 90d"
     "   ·   holdfast tokens list   ·   holdfast tokens revoke ID",
 )
 app.add_typer(tokens, name="tokens")
-
-Roles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--role", help="viewer, member, approver, operator or admin; may be repeated", metavar="ROLE"
-    ),
-]
-Tenant = Annotated[str, typer.Option(help="Whose runs and holds it is for")]
 
 
 @tokens.command(
@@ -49,8 +51,6 @@ def create(
     json: Json = False,
 ) -> int:
     """Make a token. It is printed once; the store keeps only a digest of it."""
-    from holdfast.cli.commands.tokens__tokening import create_token
-
     return run_async(
         create_token(
             subject,
@@ -76,8 +76,6 @@ def list_(
     json: Json = False,
 ) -> int:
     """The tokens, what they may, and when each was last used (to five minutes)."""
-    from holdfast.cli.commands.tokens__tokening import list_tokens
-
     return run_async(list_tokens(tenant=tenant, every=every, store=store, json=json))
 
 
@@ -90,55 +88,110 @@ def revoke(
     json: Json = False,
 ) -> int:
     """A token is good no more, nor is any session that began with it. Servers hear within five seconds."""
-    from holdfast.cli.commands.tokens__tokening import revoke_token
-
     return run_async(revoke_token(name, store=store, json=json))
 
 
-@app.command(
-    "sign-in",
-    epilog="Examples:  holdfast sign-in   ·   holdfast sign-in --as user:dana --role approver"
-    "   ·   holdfast sign-in --address https://holdfast.example.com",
-    short_help="An address at which a browser is signed in, once.",
-)
-def sign_in(
-    subject: Annotated[str, typer.Option("--as", help="Who will be signed in", metavar="WHO")] = "user:local",
-    role: Roles = None,
-    tenant: Tenant = "default",
-    address: Annotated[
-        str, typer.Option(help="Where the server is", metavar="URL")
-    ] = "http://127.0.0.1:8420",
-    store: Store = None,
-    json: Json = False,
-) -> int:
-    """An address at which a browser is signed in: good once, for ten minutes.
+async def create_token(
+    subject: str,
+    *,
+    roles: list[str],
+    rights: list[str],
+    groups: list[str],
+    tenant: str,
+    expires: str | None,
+    note_: str,
+    store: str | None,
+    json: bool,
+) -> Exit:
+    from holdfast.api.auth.grants import CredentialGrant, rights_of
+    from holdfast.api.auth.tokens import ApiTokens
 
-    Without --role they are an admin.
-
-    Whoever may work on the store may do this: it needs no password, and no server to be running yet.
-    """
-    from holdfast.cli.commands.tokens__tokening import make_sign_in
-
-    return run_async(
-        make_sign_in(
-            subject=subject, tenant=tenant, roles=role or [], address=address, store=store, json=json
+    if not roles and not rights:
+        raise InputError(
+            "A token without a role or a right may do nothing.",
+            hint="Give --role operator, or --right runs:read.",
         )
+    grant = CredentialGrant(
+        subject=subject, tenant=tenant, roles=tuple(roles), rights=rights_of(rights), groups=tuple(groups)
     )
+    async with open_store_for_command(store, must_exist=False) as hf:
+        tokens = ApiTokens(await hf.open())
+        until = None if expires in (None, "never") else tokens.store.now() + _length(expires)
+        token, text = await tokens.create(grant, by="user:local", expires_at=until, note=note_[:200])
+        told = _token_json(token, None, tokens.store.now())
+    if json:
+        print_json({**told, "token": text})
+        return Exit.ok
+    print_raw(f"{text}\n")
+    print_note(f"Shown only now. For {subject} in tenant {tenant}; {_until(until)}.")
+    return Exit.ok
 
 
-@app.command(
-    "sign-out",
-    epilog="Examples:  holdfast sign-out user:dana@acme.com   ·   holdfast sign-out user:dana --tenant acme",
-    short_help="End every session of somebody.",
-)
-def sign_out(
-    subject: Annotated[str, typer.Argument(help="Whose sessions: user:NAME", metavar="WHO")],
-    tenant: Tenant = "default",
-    store: Store = None,
-    json: Json = False,
-) -> int:
-    """End every session of somebody, at once and on every server: a lost laptop, somebody who has left. Their
-    tokens are another thing: `holdfast tokens revoke`."""
-    from holdfast.cli.commands.tokens__tokening import end_sessions
+async def list_tokens(*, tenant: str | None, every: bool, store: str | None, json: bool) -> Exit:
+    """`every`: those that are good no more too."""
+    from holdfast.api.auth.tokens import ApiTokens
 
-    return run_async(end_sessions(subject, tenant=tenant, store=store, json=json))
+    async with open_store_for_command(store, must_exist=True) as hf:
+        tokens = ApiTokens(await hf.open())
+        now = tokens.store.now()
+        found = [pair for pair in await tokens.list(tenant) if every or pair[0].is_valid(now)]
+    told = [_token_json(token, used, now) for token, used in found]
+    if json:
+        print_json(told)
+    elif told:
+        print_table(_HEADS, [_cells(each) for each in told])
+    else:
+        print_line("No tokens. Make one: holdfast tokens create user:dana --role operator")
+    return Exit.ok
+
+
+async def revoke_token(name: str, *, store: str | None, json: bool) -> Exit:
+    from holdfast.api.auth.tokens import ApiTokens
+
+    async with open_store_for_command(store, must_exist=True) as hf:
+        tokens = ApiTokens(await hf.open())
+        token = await tokens.revoke(name, by="user:local")
+        told = _token_json(token, None, tokens.store.now())
+    if json:
+        print_json(told)
+    else:
+        print_line(
+            f"Token {token.id} of {token.grant.subject} is revoked; servers refuse it within five seconds."
+        )
+    return Exit.ok
+
+
+def _length(text: str | None) -> int:
+    try:
+        return micros(parse_duration(text or ""))
+    except DurationError as error:
+        raise InputError(f"--expires: {error}.", hint="Write 90d, 12h or never.") from error
+
+
+def _until(until: int | None) -> str:
+    return "it does not expire" if until is None else f"good until {iso(until)}"
+
+
+def _token_json(token: ApiToken, used: int | None, now: int) -> dict[str, Any]:
+    grant = token.grant
+    return {
+        "id": token.id,
+        "subject": grant.subject,
+        "tenant": grant.tenant,
+        "roles": list(grant.roles),
+        "rights": [str(right) for right in grant.rights],
+        "groups": list(grant.groups),
+        "status": token.standing(now),
+        "note": token.note,
+        "created_at": iso(token.made_at),
+        "created_by": token.made_by,
+        "expires_at": None if token.expires_at is None else iso(token.expires_at),
+        "last_used_at": None if used is None else iso(used),
+    }
+
+
+def _cells(told: dict[str, Any]) -> tuple[str, ...]:
+    may = ", ".join([*told["roles"], *told["rights"]])
+    expires, used = told["expires_at"] or "never", told["last_used_at"] or "never"
+    who = (f"hf_{told['id']}_…", told["subject"], told["tenant"])
+    return (*who, may, told["status"], expires, used, told["note"])

@@ -12,7 +12,6 @@ from holdfast.cli.app import Json, Store, app, run_async
 @app.command(
     epilog="Examples:  holdfast top   ·   holdfast top --every 5   ·   holdfast top --once   ·   "
     "holdfast top --json --store postgresql://db.example/shop",
-    short_help="The fleet, live: workers, lanes, what is late.",
 )
 def top(
     every: Annotated[float, typer.Option(help="Seconds between two looks", min=0.2)] = 2.0,
@@ -20,9 +19,10 @@ def top(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Who works, what each lane has to do, which questions wait, and what is late. The key q leaves.
+    """Show workers, lanes, holds and delays, live.
 
-    A worker says how it is every few seconds; one that has said nothing for as long as its lease is silent.
+    The key q quits. A worker reports its state every few seconds; a worker that has not reported for the
+    length of its lease is shown as silent.
     """
     from holdfast.cli.top.program import top
 

@@ -1,19 +1,31 @@
-"""`torture`: the command that proves a flow safe, or shows where it is not."""
+"""`holdfast torture`: kills a flow at every crash point and compares the results."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from holdfast.cli.app import Flow, Json, Text, app
+from holdfast.cli.main import Exit
+from holdfast.cli.options.json_input import read_json
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.errors import InputError, SettingsError
+from holdfast.types.duration import DurationError, parse_duration
+
+if TYPE_CHECKING:
+    from holdfast.torture.explorer import Progress
+    from holdfast.torture.report import PointVerdict, Report
+
+_SHOWN = 12
 
 
 @app.command(
     epilog="Examples:  holdfast torture refund.py --input @order.json --decide approve=approve"
     "   ·   holdfast torture loyalty.py:careless --effects ledger.txt"
     "   ·   holdfast torture jobs.py --points 'after_settle:*' --keep",
-    short_help="Kill a flow's run at every boundary; is it safe?",
 )
 def torture(
     flow: Flow,
@@ -55,12 +67,12 @@ def torture(
     keep: Annotated[bool, typer.Option("--keep", help="Keep the folders of all runs, to look into")] = False,
     json: Json = False,
 ) -> int:
-    """Kill a run of a flow at every boundary, resume it, and compare: same result, same effects?
+    """Kill a flow at every crash point and check that it is safe.
 
-    The flow's code runs for real, each time on a store and in a working folder of its own; your store is not
-    touched. Exit code 0: safe; 1: not safe."""
-    from holdfast.cli.commands.torture__proving import TortureOptions, run_torture
-
+    It kills a run at every crash point, resumes it, and compares result and effects. The flow's code really
+    runs, each time with its own store and working folder; your store is not touched. Exit code 0: safe; 1:
+    not safe.
+    """
     wanted = TortureOptions(
         flow=flow,
         input=input,
@@ -82,3 +94,116 @@ def torture(
         },
     )
     return run_torture(wanted)
+
+
+class TortureOptions(msgspec.Struct, frozen=True, kw_only=True):
+    flow: str
+    input: str | None
+    decide: list[str]
+    answers: str | None
+    time: str
+    limit: str
+    may_fail: bool
+    json: bool
+    wishes: dict[str, Any]
+
+
+def run_torture(wanted: TortureOptions) -> Exit:
+    from holdfast.app.loader import load_flow
+    from holdfast.torture.explorer import torture
+
+    flow = load_flow(wanted.flow)
+    given = read_json(wanted.input, "--input")
+    report = torture(
+        flow,
+        given,
+        answers=_answers(wanted),
+        progress=None if wanted.json else _progress(),
+        total_limit=_seconds(wanted.time, "--time"),
+        life_limit=_seconds(wanted.limit, "--limit"),
+        **wanted.wishes,
+    )
+    if wanted.json:
+        print_json(report.as_json())
+    else:
+        print_report(report)
+    proven = report.safe and (wanted.may_fail or not report.failed)
+    return Exit.ok if proven else Exit.run_failed
+
+
+def _answers(wanted: TortureOptions) -> dict[str, Any]:
+    found: Any = read_json(wanted.answers, "--answers") or {}
+    if not isinstance(found, dict):
+        raise InputError("--answers is not an object.", hint='Write {"node": "decision"}.')
+    decided: dict[str, Any] = {}
+    for text in wanted.decide:
+        node, equals, decision = text.partition("=")
+        if not (node and equals and decision):
+            raise InputError(f"--decide {text!r} is not NODE=DECISION.", hint="Such as --decide approve=yes.")
+        decided.setdefault(node, []).append(decision)
+    return {**found, **decided}
+
+
+def _seconds(text: str, option: str) -> float:
+    try:
+        return parse_duration(text).total_seconds()
+    except DurationError as error:
+        raise SettingsError(f"{option}: {error}.") from error
+
+
+def _progress() -> Progress | None:
+    """One line that is written over; in a pipe nothing."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        bar = "#" * (30 * done // max(total, 1))
+        end = "\r\x1b[K" if done == total else ""
+        print(f"\r{bar:30} {done} of {total} boundaries", end=end, file=sys.stderr, flush=True)
+
+    return show
+
+
+def print_report(report: Report) -> None:
+    _print_table(report)
+    for line in report.unsteady:
+        print_note(f"Not the same in two runs that nothing disturbed, so not compared: {line}.")
+    for line in report.suspects:
+        print_note(f"Look at this: {line}.")
+    for line in report.waits:
+        print_note(f"The run ends waiting; --decide NODE=DECISION lets it go on. {line}")
+    if report.missed:
+        print_note(
+            f"{report.missed} boundaries were not reached again: those runs went another way, undisturbed."
+        )
+    asked = sum(1 for verdict in report.verdicts if verdict.doubts)
+    if asked:
+        print_note(f"At {asked} boundaries a person is asked whether an effect happened (answered for you).")
+    if report.folder:
+        print_note(f"Stores, outputs and notes of all runs: {report.folder}")
+    print_line(report.story(), style="bold red" if report.failed or not report.safe else "green")
+    print_note(f"{len(report.verdicts)} boundaries in {report.seconds:.1f} s.")
+
+
+def _print_table(report: Report) -> None:
+    """What is not safe; where all is, one line for each kind of boundary."""
+    if not report.safe:
+        rows = [_row(verdict) for verdict in report.unsafe[:_SHOWN]]
+        print_table(["boundary", "at", "differs"], rows)
+        if len(report.unsafe) > _SHOWN:
+            print_note(f"and {len(report.unsafe) - _SHOWN} more; --json shows all.")
+        return
+    kinds: dict[str, list[PointVerdict]] = {}
+    for verdict in report.verdicts:
+        kinds.setdefault(verdict.point.name, []).append(verdict)
+    rows = [[name, str(len(found)), found[0].point.meaning] for name, found in kinds.items()]
+    print_table(["boundary", "killed", "meaning"], rows)
+
+
+def _row(verdict: PointVerdict) -> list[str]:
+    points = [point for point in (verdict.point, verdict.again) if point is not None]
+    return [
+        ", then ".join(map(str, points)),
+        ", then ".join(point.where or "the start" for point in points),
+        "; ".join(difference.text for difference in verdict.differences),
+    ]

@@ -1,21 +1,20 @@
-"""`validate`: what is wrong or odd in pipelines, for people, programs and code scanners."""
+"""`holdfast validate`: checks pipelines written in DOT."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+import typer
 
+from holdfast.cli.app import Json, Text, app, run_async
 from holdfast.cli.main import Exit
-from holdfast.cli.output.sarif import sarif_log
 from holdfast.cli.output.screen import print_json, print_line
 from holdfast.errors import InputError, PipelineSyntaxError
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
-from holdfast.frontends.dot.handler_kinds import BUILT_IN
-from holdfast.frontends.dot.transforms import prepare
 
 FORMATS = ("text", "json", "sarif")
 _STYLES = {
@@ -23,6 +22,28 @@ _STYLES = {
     DiagnosticSeverity.warning: "yellow",
     DiagnosticSeverity.info: "dim",
 }
+
+
+@app.command(
+    epilog="Examples:  holdfast validate build.dot   ·   holdfast validate build.dot ship.dot --strict   ·   "
+    "holdfast validate build.dot --format sarif > out.sarif   ·   holdfast validate - < build.dot"
+)
+def validate(
+    files: Annotated[list[str], typer.Argument(help="Pipelines in DOT; - is stdin", metavar="FILE")],
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Take the grammar at its word: leniencies are errors")
+    ] = False,
+    form: Annotated[Text, typer.Option("--format", help="text, json or sarif", metavar="FORM")] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option("--type", help="A type that a handler of your own has; may be repeated", metavar="NAME"),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Check pipelines and report every problem with its position."""
+    return run_async(
+        validate_files(files, strict=strict, form=form or ("json" if json else "text"), types=types or [])
+    )
 
 
 class CheckedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +64,8 @@ class CheckedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def validate_files(files: Sequence[str], *, strict: bool, form: str, types: Sequence[str]) -> Exit:
+    from holdfast.cli.output.sarif import sarif_log
+
     if form not in FORMATS:
         raise InputError(f"--format is {form!r}.", hint=f"Write one of {', '.join(FORMATS)}.")
     checked = [check(file, strict=strict, types=types) for file in files]
@@ -58,6 +81,9 @@ async def validate_files(files: Sequence[str], *, strict: bool, form: str, types
 
 def check(file: str, *, strict: bool = False, types: Sequence[str] = ()) -> CheckedFile:
     """A file that cannot be read is a diagnostic too: the others are looked at all the same."""
+    from holdfast.frontends.dot.handler_kinds import BUILT_IN
+    from holdfast.frontends.dot.transforms import prepare
+
     try:
         prepared = prepare(read_pipeline(file), path=file, strict=strict, known_types=BUILT_IN | set(types))
     except PipelineSyntaxError as error:

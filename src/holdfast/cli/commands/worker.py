@@ -1,33 +1,97 @@
-"""`worker`: advances what others start, until it is told to stop."""
+"""`holdfast worker`: advances runs from the store."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+import typer
 
-from holdfast.app.flow import Flow
-from holdfast.app.holdfast import Holdfast
-from holdfast.app.loader import address_in, load_flows
-from holdfast.app.worker import Worker
-from holdfast.cli.drive import Signals
+from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.options.telemetry import start_logging
 from holdfast.cli.output.screen import print_note, to_json
 from holdfast.errors import SettingsError, StoreBusyError, StoreError
-from holdfast.integrations.mcp.ask_people_flow import ask_people
 from holdfast.telemetry import log
 from holdfast.types.duration import DurationError, parse_duration
 
 if TYPE_CHECKING:
+    from holdfast.app.flow import Flow
+    from holdfast.app.holdfast import Holdfast
+    from holdfast.app.worker import Worker
     from holdfast.runs.worker.health_server import Health
 
 LEASE = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0  # seconds until a store that is away is asked again
+
+
+@app.command(
+    epilog="Examples:  holdfast worker flows/refund.py   ·   holdfast worker shop.flows --lane fast   ·   "
+    "holdfast worker shop.flows --name shop-1 --lease 10s --metrics 9464"
+)
+def worker(
+    flows: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Files or modules whose flows it carries; pipelines it runs without", metavar="[FLOW...]"
+        ),
+    ] = None,
+    lane: Annotated[list[str] | None, typer.Option(help="Only runs of this lane; may be repeated")] = None,
+    concurrency: Annotated[int, typer.Option(help="At most so many runs at work", min=1)] = 10,
+    name: Annotated[
+        Text, typer.Option(help="How it is called in the fleet; without, a name of its own", metavar="NAME")
+    ] = None,
+    lease: Annotated[
+        Text,
+        typer.Option(
+            help="How long it may be silent before others take its runs: 30s, or HOLDFAST_LEASE",
+            metavar="TIME",
+        ),
+    ] = None,
+    hot: Annotated[
+        Text,
+        typer.Option(help="How long a run that waits for a person stays in memory: 30s", metavar="TIME"),
+    ] = None,
+    metrics: Annotated[
+        Text,
+        typer.Option(
+            help="Serve /metrics for Prometheus, /healthz and /readyz there; a port alone is on loopback",
+            metavar="[HOST:]PORT",
+        ),
+    ] = None,
+    health: Annotated[
+        Text, typer.Option(help="Serve /healthz and /readyz only", metavar="[HOST:]PORT")
+    ] = None,
+    max_recoveries: Annotated[
+        int | None,
+        typer.Option(
+            help="Give a run up when its workers died oftener in a row than this (5): `holdfast dead`",
+            metavar="N",
+            min=0,
+        ),
+    ] = None,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="Stop when nothing is left to do now")
+    ] = False,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Run a worker that advances runs from the store.
+
+    Any number of workers share one store. When a worker dies, others claim its runs once its lease has
+    expired. SIGTERM and Ctrl-C make it finish the steps that run and stop.
+    """
+    terms = WorkerOptions(
+        name=name, lease=lease, hot=hot, metrics=metrics, health=health, max_recoveries=max_recoveries
+    )
+    return run_async(
+        run_worker(
+            flows or [], lane or None, concurrency, until_idle=until_idle, store=store, json=json, terms=terms
+        )
+    )
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +181,10 @@ async def _run_worker(
     json: bool,
     terms: WorkerOptions,
 ) -> Exit:
+    from holdfast.app.loader import address_in, load_flows
+    from holdfast.app.worker import Worker
+    from holdfast.integrations.mcp.ask_people_flow import ask_people
+
     options, lease = terms.options(), terms.lease_seconds()
     carried = [(spec, flow) for spec in specs for flow in load_flows(spec)]
     flows = [flow for _, flow in carried]
@@ -141,6 +209,10 @@ async def _run_worker(
 async def _register(hf: Holdfast, worker: Worker) -> bool:
     """False: it was told to stop while it waited for its store, or for its name. The first process of a
     container does not die of SIGTERM by itself."""
+
+    import asyncio
+
+    from holdfast.cli.drive import Signals
 
     async def arriving() -> None:
         await open_with_probe(hf, worker.probe)
@@ -183,6 +255,8 @@ async def open_with_probe(
 async def open_with_retry(hf: Holdfast, *, told: Callable[[StoreError], None] | None = None) -> None:
     """A server that is not there yet is waited for, and told of (R-44); what somebody has to mend is not.
     `told`: hears each time why it is not there."""
+    import asyncio
+
     pause = _FIRST_PAUSE
     while True:
         try:
@@ -205,6 +279,10 @@ def _greeting(flows: list[Flow], lanes: list[str] | None) -> str:
 
 
 async def _run_until_stopped(worker: Worker, *, until_idle: bool) -> None:
+    import asyncio
+
+    from holdfast.cli.drive import Signals
+
     serving = asyncio.ensure_future(worker.run_until_idle() if until_idle else worker.serve())
     stops = 0
 

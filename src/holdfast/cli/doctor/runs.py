@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from holdfast.cli.commands.flows__flows import labels
+from holdfast.cli.commands.flows import labels
 from holdfast.cli.doctor.finding import FAIL, OK, WARN, Finding, few
 from holdfast.cli.doctor.fleet import served_versions, unserved_runs
 from holdfast.cli.options.flow_sources import Sources

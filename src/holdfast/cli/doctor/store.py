@@ -18,7 +18,6 @@ from holdfast._version import __version__
 from holdfast.checkpoint.encrypt import header_of
 from holdfast.cli.doctor.finding import FAIL, OK, WARN, Finding, few
 from holdfast.cli.options.store import address_of, file_of_store
-from holdfast.cli.output.results import clock_time
 from holdfast.config import ENVIRONMENT
 from holdfast.errors import BlobMissingError, StoreError
 from holdfast.runs.encryption.store import EncryptedStore
@@ -29,6 +28,7 @@ from holdfast.store.protocols import RunFilter, StoreFacts
 from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.durability import Durability, Standby
 from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.human_time import clock_time
 
 
 async def move_finding(address: str) -> Finding | None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.cli.commands.hold_show import comment_line
+from holdfast.cli.commands.holds.show import comment_line
 from holdfast.cli.inbox.state import HoldDetails, InboxState
 from holdfast.cli.inbox.text_spans import Line, cut, flat, length, wrapped
 from holdfast.cli.output.forms import form_lines

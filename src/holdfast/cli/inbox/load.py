@@ -10,9 +10,8 @@ from typing import Final
 
 import msgspec
 
-from holdfast.cli.commands.hold_actor import HoldSession
-from holdfast.cli.commands.hold_show import votes_of
-from holdfast.cli.commands.holds__listing import HoldListOptions, find_holds
+from holdfast.cli.commands.holds.show import votes_of
+from holdfast.cli.hold_session import HoldListOptions, HoldSession, find_holds
 from holdfast.cli.inbox.decide import draft_submission, typed_so_far
 from holdfast.cli.inbox.state import HoldDetails, InboxState, with_message
 from holdfast.errors import ConflictError, ForbiddenError, HoldfastError, NotFoundError

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from holdfast.cli.commands.hold_actor import ActorOptions, HoldSession, open_hold_session
-from holdfast.cli.commands.holds__listing import HoldListOptions, list_holds
+from holdfast.cli.commands.holds.list import list_holds
+from holdfast.cli.hold_session import ActorOptions, HoldListOptions, HoldSession, open_hold_session
 from holdfast.cli.inbox.decide import MOVED
 from holdfast.cli.inbox.keys import press
 from holdfast.cli.inbox.screen import SPLIT, frame

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.cli.commands.hold_actions__filing import local_path
-from holdfast.cli.commands.hold_actor import HoldSession, moment
+from holdfast.cli.commands.holds.files import local_path
+from holdfast.cli.hold_session import HoldSession, moment
 from holdfast.cli.inbox.decide import ask_field, file_attached
 from holdfast.cli.inbox.load import InboxReader
 from holdfast.cli.inbox.state import PAGE, Act, InboxState, with_message

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.app.holdfast import DEFAULT_STORE, Holdfast
-from holdfast.checkpoint.keys import KeyRing
 from holdfast.cli.options.telemetry import observe
 from holdfast.errors import FlowNotFoundError, SettingsError, StoreUnavailableError
-from holdfast.runs.driver.runtime import RunSettings
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.retention import parse_retention
+
+if TYPE_CHECKING:
+    from holdfast.app.holdfast import Holdfast
+    from holdfast.checkpoint.keys import KeyRing
+    from holdfast.runs.driver.runtime import RunSettings
 
 DEFAULT_LEASE = 10.0
 _BEFORE_HOST = re.compile(r"(://[^:/?#@]*):[^/?#]*@")
@@ -22,6 +25,8 @@ _PASSWORD = re.compile(r"([?&]password=)[^&#]*")
 
 
 def address_of(store: str | None) -> str:
+    from holdfast.app.holdfast import DEFAULT_STORE
+
     return store or os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
 
 
@@ -41,6 +46,8 @@ def open_store_for_command(
 ) -> Holdfast:
     """`must_exist`: looking at a store that is not there is a slip, not a wish for a new one. `lease`: unless
     HOLDFAST_LEASE says otherwise; `wanted_lease`: whatever it says."""
+    from holdfast.app.holdfast import Holdfast
+
     address = address_of(store)
     file = _file_of(address)
     if must_exist and file is not None and not file.exists():
@@ -60,6 +67,8 @@ def store_exists(store: str | None) -> bool:
 
 def _settings(lease: float, wanted: float | None) -> RunSettings:
     """A short lease: after a crash, the next `holdfast resume` has to wait until it lapses."""
+    from holdfast.runs.driver.runtime import RunSettings
+
     seconds = _seconds("HOLDFAST_LEASE", lease) if wanted is None else wanted
     rule = os.environ.get("HOLDFAST_RETENTION")
     return RunSettings(

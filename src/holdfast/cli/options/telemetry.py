@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-from holdfast.app.holdfast import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.telemetry import Logging, configure_logging, logging_is_configured
+
+if TYPE_CHECKING:
+    from holdfast.app.holdfast import Holdfast
 
 _YES = ("1", "true", "yes", "on")
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from shlex import quote
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from holdfast.model.forms.json_schema import KEY as KEY
-from holdfast.model.template import as_text
-from holdfast.types.hold import HoldRow
+
+if TYPE_CHECKING:
+    from holdfast.types.hold import HoldRow
 
 _LINE = 500
 
@@ -41,6 +42,8 @@ def _kind(section: Mapping[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
+    from holdfast.model.template import as_text
+
     text = as_text(value)
     return text if len(text) <= _LINE else f"{text[:_LINE]}… (--json shows all)"
 

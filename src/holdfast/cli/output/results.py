@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from shlex import quote
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from holdfast.app.result import Result
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import shown_address
-from holdfast.cli.output.forms import KEY, form_lines, sample_data
+from holdfast.cli.output.forms import form_lines, sample_data
 from holdfast.cli.output.screen import brief, print_fields, print_line, print_note
+from holdfast.model.forms.json_schema import KEY
 from holdfast.types.clock import to_datetime
-from holdfast.types.event import Event
-from holdfast.types.hold import HoldRow
-from holdfast.types.human_time import clock_time as clock_time
 from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.app.result import Result
+    from holdfast.types.event import Event
+    from holdfast.types.hold import HoldRow
 
 _EXITS = {
     RunStatus.completed: Exit.ok,
@@ -27,6 +29,7 @@ _EXITS = {
     RunStatus.resumable: Exit.interrupted,
 }
 _QUIET = frozenset({"checkpoint.created", "edge.taken"})
+HOLDS_SHOWN = 10
 
 
 def exit_for(status: RunStatus) -> Exit:
@@ -60,9 +63,6 @@ def _error_text(result: Result) -> str:
         return ""
     where = f"node {result.failed_node}: " if result.failed_node else ""
     return f"{where}{result.error.type}: {result.error.message}"
-
-
-HOLDS_SHOWN = 10
 
 
 def print_holds(holds: Sequence[HoldRow], store: str | None) -> None:

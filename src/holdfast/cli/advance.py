@@ -1,0 +1,58 @@
+"""Advances a run, shows its progress and prints its result."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from holdfast.app.flow import Flow
+from holdfast.app.result import Result
+from holdfast.cli.drive import Claimed, drive
+from holdfast.cli.main import Exit
+from holdfast.cli.options.output import OutputOptions
+from holdfast.cli.output.results import exit_for, print_result, result_json
+from holdfast.cli.output.screen import print_json, print_note
+from holdfast.cli.output.watch import show_slow_progress, watch
+from holdfast.errors import InputError
+from holdfast.runs.service import RunService
+from holdfast.store.protocols import RunRow
+
+
+def refuse_pipeline_options(spec: str, given: dict[str, Any]) -> None:
+    """Raises InputError: an option that does nothing is a slip."""
+    used = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+    if used:
+        raise InputError(
+            f"{', '.join(used)}: {spec} is no pipeline.", hint="Pipelines are files named *.dot."
+        )
+
+
+async def drive_and_print(
+    service: RunService,
+    flow: Flow,
+    row: RunRow,
+    manner: OutputOptions,
+    claimed: Claimed | None = None,
+    *,
+    created: bool = False,
+) -> Exit:
+    program = flow.program()
+    service.runtime.register(program)
+    service.runtime.program_for(row.version, row.flow)
+    if not manner.json:
+        print_note(f"run {row.id}")
+    driving = asyncio.ensure_future(drive(service, program, row.id, claimed, created=created))
+    if manner.watch:
+        await watch(service, row, driving, json=manner.json)
+    elif not manner.json:
+        await show_slow_progress(service, row, driving)
+    result: Result = await driving
+    print_run_result(result, manner)
+    return exit_for(result.status)
+
+
+def print_run_result(result: Result, manner: OutputOptions) -> None:
+    if manner.json:
+        print_json(result_json(result))
+    else:
+        print_result(result, manner.store)

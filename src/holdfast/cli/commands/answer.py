@@ -1,0 +1,112 @@
+"""`holdfast answer`: decides a hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.app import By, Json, Store, Text, app, run_async
+from holdfast.cli.commands.resume import resume_run
+from holdfast.cli.main import Exit
+from holdfast.cli.options.json_input import read_json
+from holdfast.cli.options.output import OutputOptions
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.results import HOLDS_SHOWN, command, hold_json
+from holdfast.cli.output.screen import print_json, print_line, print_note
+from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
+from holdfast.types.ids import HoldId
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+    from holdfast.types.hold import HoldRow
+
+_MIN_PREFIX = 6
+"""Characters of a hold's id that name it where it is open."""
+
+
+@app.command(
+    epilog="Examples:  holdfast answer 3fa9c1 approve   ·   holdfast answer 3fa9c1 edit --data @new.json"
+)
+def answer(
+    which: Annotated[
+        str, typer.Argument(help="A hold's id, or a run with one open hold", metavar="RUN|HOLD")
+    ],
+    decision: Annotated[str, typer.Argument(help="One of the hold's options, or text where it has none")],
+    data: Annotated[Text, typer.Option(help="More of the answer: JSON, @file or -", metavar="JSON")] = None,
+    comment: Annotated[Text, typer.Option(help="Why")] = None,
+    by: By = "user:local",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run here and now")] = False,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Answer a hold.
+
+    The decision is made once. A worker resumes the run, or this command does with --resume.
+    """
+    found = read_json(data, "--data")
+    manner = OutputOptions(store, False, json)
+    return run_async(
+        answer_hold(which, decision, data=found, comment=comment, by=by, go_on=resume, manner=manner)
+    )
+
+
+async def answer_hold(
+    which: str, decision: str, *, data: Any, comment: str | None, by: str, go_on: bool, manner: OutputOptions
+) -> Exit:
+    async with open_store_for_command(manner.store, must_exist=True) as hf:
+        service = await hf.service()
+        hold = await _find_hold(service, which)
+        decided = await service.answer(hold.id, decision, data=data, comment=comment, by=by)
+        if not go_on:
+            _print_answer(decided, decision, manner)
+            return Exit.ok
+    return await resume_run(hold.run, None, manner)
+
+
+def _print_answer(decided: HoldRow, decision: str, manner: OutputOptions) -> None:
+    if manner.json:
+        print_json(hold_json(decided))
+        return
+    print_line(f"Recorded: {decision!r} for {decided.node!r} of run {decided.run}.")
+    print_note(
+        f"A worker goes on with the run, or you do: {command('resume', decided.run[:8], manner.store)}"
+    )
+
+
+async def _find_hold(service: RunService, which: str) -> HoldRow:
+    """A hold's own id or the beginning of an open one's, or a run with exactly one open hold."""
+    hold = await service.store.hold(HoldId(which))
+    if hold is not None:
+        return hold
+    try:
+        row = await service.get(which)
+    except RunNotFoundError:
+        begun = [
+            hold for hold in await service.holds() if len(which) >= _MIN_PREFIX and hold.id.startswith(which)
+        ]
+        if len(begun) == 1:
+            return begun[0]
+        raise HoldNotFoundError(
+            f"{which!r} is neither a hold nor a run in this store.",
+            hint="`holdfast runs --status pending_input` lists them.",
+        ) from None
+    holds = await service.holds(row.id)
+    if len(holds) == 1:
+        return holds[0]
+    if holds:
+        names = "; ".join(f"{hold.id} ({hold.prompt})" for hold in holds[:HOLDS_SHOWN])
+        raise InputError(
+            f"run {row.id} has {len(holds)} open holds.", hint=f"Name the one you answer: {names}."
+        )
+    answered = _last_answer(await service.holds(row.id, open_only=False))
+    raise HoldNotFoundError(f"run {row.id} ({row.status}) has no open hold.{answered}")
+
+
+def _last_answer(holds: list[HoldRow]) -> str:
+    """Who was first, for whoever comes second."""
+    decided = [hold for hold in holds if hold.resolution and hold.resolved_at]
+    if not decided:
+        return ""
+    last = max(decided, key=lambda hold: hold.resolved_at or 0)
+    return f" The last one, at {last.node!r}, was decided by {last.resolved_by or 'somebody'}."

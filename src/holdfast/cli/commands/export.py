@@ -1,0 +1,102 @@
+"""`holdfast export`: a run as a file, or the run directory of a pipeline."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.app import Json, Run, Store, Text, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.screen import print_json, print_line, print_note
+from holdfast.errors import InputError
+
+
+@app.command(
+    epilog="Examples:  holdfast export 3fa9c1   ·   holdfast export 3fa9c1 -o - | ssh box holdfast import -"
+    "   ·   holdfast export --attractor 3fa9c1 -o logs/",
+)
+def export(
+    run: Run,
+    out: Annotated[
+        Text, typer.Option("--out", "-o", help="The file; - for stdout; else RUN.hfrun", metavar="FILE|-")
+    ] = None,
+    decrypt: Annotated[
+        bool, typer.Option("--decrypt", help="Write the content of an encrypted store in the clear")
+    ] = False,
+    attractor: Annotated[
+        bool,
+        typer.Option("--attractor", help="Of a pipeline: its run directory, made from the journal alone"),
+    ] = False,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Write a run with its whole history to a file.
+
+    The file can be imported on another machine or into another store. The run is not changed.
+    """
+    if attractor:
+        return run_async(export_attractor(run, out, decrypt=decrypt, store=store, json=json))
+    return run_async(export_run(run, out, decrypt=decrypt, store=store, json=json))
+
+
+async def export_attractor(
+    run: str, out: str | None, *, decrypt: bool, store: str | None, json: bool
+) -> Exit:
+    """Values that are encrypted in the store stand there in the clear: that has to be said."""
+    from holdfast.attractor.export import export_directory
+
+    if out == "-":
+        raise InputError("a run directory is no stream.", hint="Name a folder: -o DIR.")
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
+        row = await service.get(run)
+        if service.runtime.desk.of(row.tenant).encrypted is not None and not decrypt:
+            raise InputError(
+                "this store is encrypted, and a run directory is not.",
+                hint="Say that the content may be written in the clear: --decrypt.",
+            )
+        found = await export_directory(service, row.id, Path(out or row.id))
+    if json:
+        print_json({"run_id": found.run, "folder": str(found.folder), "files": list(found.files)})
+    else:
+        print_line(f"Run {found.run} is in {found.folder}: {len(found.files)} files.")
+        print_note(f"Go on with it elsewhere: holdfast run --resume {found.folder}")
+    return Exit.ok
+
+
+async def export_run(run: str, out: str | None, *, decrypt: bool, store: str | None, json: bool) -> Exit:
+    if out == "-" and json:
+        raise InputError("--out - and --json both want stdout.", hint="Name a file, or leave --json out.")
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
+        row = await service.get(run)
+        data = await service.export_run(row.id, decrypt=decrypt)
+    if out == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return Exit.ok
+    file = Path(out or f"{row.id}.hfrun")
+    _write(file, data)
+    if json:
+        print_json({"run_id": row.id, "file": str(file), "bytes": len(data)})
+    else:
+        print_line(f"Run {row.id} is in {file}: {len(data):,} bytes.")
+        print_note(f"Take it in elsewhere: holdfast import {file.name}")
+    return Exit.ok
+
+
+def _write(file: Path, data: bytes) -> None:
+    """Whole or not at all."""
+    fresh = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        fresh.write_bytes(data)
+        fresh.replace(file)
+    except OSError as error:
+        raise InputError(
+            f"{file} cannot be written: {error.strerror}.", hint="Name another: --out FILE."
+        ) from error

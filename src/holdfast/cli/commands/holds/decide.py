@@ -1,0 +1,283 @@
+"""`holdfast holds resolve`, `vote`, `undo`, `bulk` and `cancel`: decisions, one or many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import msgspec
+import typer
+
+from holdfast.cli.app import Json, Store, Text, run_async
+from holdfast.cli.commands.holds.group import As, Comment, Data, Hold, Whose, group
+from holdfast.cli.hold_session import (
+    ActorOptions,
+    HoldListOptions,
+    HoldSession,
+    act,
+    find_holds,
+    open_hold_session,
+    short,
+)
+from holdfast.cli.main import Exit
+from holdfast.cli.options.json_input import read_json
+from holdfast.cli.output.results import command
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.errors import InputError
+from holdfast.types.status import HoldStatus
+
+if TYPE_CHECKING:
+    from holdfast.holds.actions.answers import Submission
+    from holdfast.holds.actions.bulk import BulkItem, BulkResult
+    from holdfast.types.hold import HoldRow
+
+Decision = Annotated[str, typer.Argument(help="One of the hold's options, or text where it has none")]
+Reason = Annotated[Text, typer.Option(help="Why you override the assignment, where you may")]
+
+
+@group.command(
+    epilog="Examples:  holdfast holds resolve 3fa9c1d2 approve   ·   "
+    "holdfast holds resolve 3fa9c1d2 reject -m 'too much' --as user:dana@acme   ·   "
+    "holdfast holds resolve 3fa9c1d2 approve --data @form.json --undo"
+)
+def resolve(
+    hold: Hold,
+    decision: Decision,
+    data: Data = None,
+    comment: Comment = None,
+    reason: Reason = None,
+    if_version: Annotated[
+        int | None, typer.Option("--if-version", help="Only if it is still this version", metavar="N")
+    ] = None,
+    key: Annotated[Text, typer.Option("--key", help="The same key never decides twice")] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Leave a few seconds to take it back")] = False,
+    draft: Annotated[bool, typer.Option("--draft", help="With what your draft has, files included")] = False,
+    as_: As = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Decide it, once; where several have to agree, give one vote.
+
+    What does not fit is refused, the hold stays open, and what you sent is your draft.
+    """
+    found = read_json(data, "--data")
+    said = DecisionInput(
+        decision=decision,
+        data=found,
+        comment=comment,
+        reason=reason,
+        if_match=if_version,
+        key=key,
+        placed=undo,
+        drafted=draft,
+    )
+    return run_async(resolve_hold(hold, said, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+
+
+@group.command(epilog="Example:  holdfast holds vote 3fa9c1d2 approve --as user:dana@acme")
+def vote(
+    hold: Hold,
+    decision: Decision,
+    data: Data = None,
+    comment: Comment = None,
+    as_: As = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """One vote where several have to agree; the same as resolve."""
+    said = DecisionInput(decision=decision, data=read_json(data, "--data"), comment=comment)
+    return run_async(resolve_hold(hold, said, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+
+
+@group.command(epilog="Example:  holdfast holds undo 3fa9c1d2")
+def undo(
+    hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
+) -> int:
+    """Take back a decision that was made with --undo, while its window lasts."""
+    return run_async(undo_decision(hold, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+
+
+@group.command(
+    epilog="Examples:  holdfast holds bulk approve 3fa9c1d2 77b0ffe1   ·   "
+    "holdfast holds bulk approve --query 'flow:refund priority:low' --yes"
+)
+def bulk(
+    decision: Decision,
+    holds: Annotated[list[str] | None, typer.Argument(help="Which", metavar="HOLD...")] = None,
+    query: Annotated[Text, typer.Option(help="Or: all that are open and fit, up to 500")] = None,
+    comment: Comment = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without, only say what would be")] = False,
+    as_: As = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """The same decision on many, each by itself. What has something to fill in is left out."""
+    options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
+    return run_async(
+        resolve_many(decision, holds or [], query=query, comment=comment, sure=yes, options=options)
+    )
+
+
+@group.command(epilog="Example:  holdfast holds cancel 3fa9c1d2 --reason 'ordered twice'")
+def cancel(
+    hold: Hold,
+    reason: Annotated[str, typer.Option(help="Kept with the hold")] = "cancelled",
+    as_: As = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Withdraw the question: no decision, and the run ends as cancelled unless it catches that."""
+    return run_async(cancel_hold(hold, reason, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+
+
+class DecisionInput(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision as it was typed, and on what conditions. `placed`: it can be taken back for a while."""
+
+    decision: str
+    data: Any = None
+    comment: str | None = None
+    reason: str | None = None
+    if_match: int | None = None
+    key: str | None = None
+    placed: bool = False
+    drafted: bool = False  # what is not given is that of the draft
+
+    def filled(self, draft: Submission | None) -> DecisionInput:
+        """Raises InputError for a draft that is not there."""
+        if draft is None:
+            raise InputError("there is no draft of yours at this hold.", hint="Leave --draft out.")
+        data, own = draft.response_data, self.data
+        if isinstance(data, dict) and isinstance(own, dict):
+            data = {**cast("dict[str, Any]", data), **cast("dict[str, Any]", own)}
+        elif own is not None:
+            data = own
+        comment = draft.comment if self.comment is None else self.comment
+        return msgspec.structs.replace(self, data=data, comment=comment)
+
+    def body(self, row: HoldRow) -> dict[str, Any]:
+        """Bound to what the hold asks now: another question is not answered by it."""
+        return {
+            "decision": self.decision,
+            "response_data": self.data,
+            "comment": self.comment,
+            "request_hash": row.request_hash,
+        }
+
+
+async def resolve_hold(which: str, said: DecisionInput, options: ActorOptions) -> Exit:
+    from holdfast.holds.queries.hold_view import hold_view
+
+    async with open_hold_session(options) as session:
+        row = await session.find(which)
+        if said.drafted:
+            said = said.filled(await session.holds.draft(session.actor, row.id))
+        conditions: dict[str, Any] = {
+            "if_match": said.if_match,
+            "idempotency_key": said.key,
+            "reason": said.reason,
+        }
+        decide = session.holds.place if said.placed else session.holds.resolve
+        done = await decide(session.actor, row.id, said.body(row), **conditions)
+    if options.json:
+        print_json(hold_view(done.row, replay=done.replay))
+        return Exit.ok
+    print_line(_decision_text(done.row, said, replay=done.replay))
+    if done.row.status is HoldStatus.resolved:
+        print_note(
+            f"A worker goes on with the run, or you do: {command('resume', row.run[:8], options.store)}"
+        )
+    return Exit.ok
+
+
+def _decision_text(row: HoldRow, said: DecisionInput, *, replay: bool) -> str:
+    from holdfast.holds.actions.conflicts import resolution_of
+    from holdfast.holds.queries.summary import SHORT, needs_of
+
+    if replay:
+        return f"{short(row)} was decided so before: {said.decision!r}."
+    if row.status is HoldStatus.resolved:
+        outcome = resolution_of(row).get("decision", said.decision)
+        return f"Decided: {outcome!r} for {short(row)}."
+    if row.placed is not None:
+        back = f"`holdfast holds undo {row.id[:SHORT]}` takes it back"
+        return f"Placed: {said.decision!r} for {short(row)}; {back}."
+    return f"Your vote is counted: {said.decision!r} for {short(row)}. It takes {needs_of(row)}."
+
+
+async def undo_decision(which: str, options: ActorOptions) -> Exit:
+    async def do(session: HoldSession, row: HoldRow) -> HoldRow:
+        return await session.holds.undo(session.actor, row.id)
+
+    return await act(
+        options, which, do, lambda row: f"Taken back; {short(row)} is open, what you said is your draft."
+    )
+
+
+async def cancel_hold(which: str, reason: str, options: ActorOptions) -> Exit:
+    async def do(session: HoldSession, row: HoldRow) -> HoldRow:
+        return await session.holds.cancel(session.actor, row.id, reason=reason)
+
+    return await act(options, which, do, lambda row: f"Withdrawn: {short(row)}.")
+
+
+async def resolve_many(
+    decision: str,
+    which: list[str],
+    *,
+    query: str | None,
+    comment: str | None,
+    sure: bool,
+    options: ActorOptions,
+) -> Exit:
+    """A preview, unless they are sure. Exits with 2 where one was left out of what they were sure of."""
+    if bool(which) == bool(query):
+        raise InputError("name the holds, or say which by --query.", hint="One of the two.")
+    async with open_hold_session(options) as session:
+        rows = await _selected_holds(session, which, query)
+        found = await session.holds.bulk(
+            session.actor,
+            [row.id for row in rows],
+            {"decision": decision, "comment": comment},
+            preview=not sure,
+            versions={row.id: row.version for row in rows},
+        )
+    if options.json:
+        print_json(_bulk_json(found))
+    else:
+        _print_bulk(found, decision, {row.id: row for row in rows})
+    return Exit.ok if found.preview or found.done == len(found.items) else Exit.bad_input
+
+
+async def _selected_holds(session: HoldSession, which: list[str], query: str | None) -> list[HoldRow]:
+    if query is not None:
+        return list((await find_holds(session, HoldListOptions(query=query, limit=500))).rows)
+    return [await session.find(each) for each in which]
+
+
+def _print_bulk(found: BulkResult, decision: str, rows: dict[str, HoldRow]) -> None:
+    from holdfast.holds.queries.summary import SHORT
+
+    left = ", ".join(f"{count} left out ({code.replace('_', ' ')})" for code, count in found.left_out.items())
+    verb = "would be decided" if found.preview else "decided"
+    print_line(f"{found.done} {verb} {decision!r}" + (f"; {left}." if left else "."))
+    others = [item for item in found.items if not item.done]
+    if others:
+        print_table(("id", "why it is left out"), [(item.hold[:SHORT], item.why or "") for item in others])
+    if found.preview and found.done:
+        print_note("Nothing is decided yet; the same with --yes does it.")
+
+
+def _bulk_json(found: BulkResult) -> dict[str, Any]:
+    return {
+        "preview": found.preview,
+        "done": found.done,
+        "left_out": found.left_out,
+        "items": [_item_json(item) for item in found.items],
+    }
+
+
+def _item_json(item: BulkItem) -> dict[str, Any]:
+    return {"hold": item.hold, "done": item.done, "code": item.code, "why": item.why}

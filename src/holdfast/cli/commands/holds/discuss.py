@@ -1,0 +1,151 @@
+"""`holdfast holds comment`, `draft`, `ask-back` and `reply`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.app import Json, Store, Text, run_async
+from holdfast.cli.commands.holds.group import As, Comment, Data, Hold, Whose, group
+from holdfast.cli.hold_session import ActorOptions, HoldSession, act, open_hold_session, short
+from holdfast.cli.main import Exit
+from holdfast.cli.options.json_input import read_json
+from holdfast.cli.output.screen import print_json, print_line
+from holdfast.errors import InputError
+
+if TYPE_CHECKING:
+    from holdfast.types.hold import HoldRow
+
+Words = Annotated[str, typer.Argument(help="In quotes", metavar="TEXT")]
+Question = Annotated[Text, typer.Option(help="Which, where several are open", metavar="ID")]
+
+
+@group.command(epilog="Example:  holdfast holds comment 3fa9c1d2 'The invoice is in the post.'")
+def comment(
+    hold: Hold,
+    text: Words,
+    as_: As = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Say something to all who see it; it stays open, or decided."""
+    return run_async(add_comment(hold, text, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+
+
+@group.command(
+    epilog="Examples:  holdfast holds draft 3fa9c1d2 approve --data @half.json   ·   "
+    "holdfast holds draft 3fa9c1d2   ·   holdfast holds draft 3fa9c1d2 --drop"
+)
+def draft(
+    hold: Hold,
+    decision: Annotated[Text, typer.Argument(help="As far as you are sure")] = None,
+    data: Data = None,
+    comment: Comment = None,
+    drop: Annotated[bool, typer.Option("--drop", help="Throw it away")] = False,
+    as_: As = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Keep what you have so far, unchecked and for you alone; without anything, show it."""
+    options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
+    return run_async(
+        edit_draft(
+            hold, decision, data=read_json(data, "--data"), comment=comment, drop=drop, options=options
+        )
+    )
+
+
+@group.command(
+    "ask-back",
+    epilog="Examples:  holdfast holds ask-back 3fa9c1d2 'Which invoice?'   ·   "
+    "holdfast holds ask-back 3fa9c1d2 'Is this usual?' --to user:sam@acme   ·   "
+    "holdfast holds ask-back 3fa9c1d2 --drop",
+)
+def ask_back(
+    hold: Hold,
+    text: Annotated[Text, typer.Argument(help="In quotes", metavar="TEXT")] = None,
+    to: Annotated[
+        str, typer.Option(help="requester (who started the run), agent, or user:NAME", metavar="WHOM")
+    ] = "requester",
+    drop: Annotated[bool, typer.Option("--drop", help="Take the question back")] = False,
+    question: Question = None,
+    as_: As = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Ask for what you need to decide. The deadline stands still until the reply."""
+    options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
+    if drop == (text is not None):
+        raise InputError("ask something, or take it back by --drop.", hint="One of the two.")
+    if text is None:
+        return run_async(withdraw_question(hold, question, options))
+    return run_async(ask_question(hold, text, to=to, options=options))
+
+
+@group.command(epilog="Example:  holdfast holds reply 3fa9c1d2 'Number 42.' --as user:ian@acme")
+def reply(
+    hold: Hold,
+    text: Words,
+    question: Question = None,
+    as_: As = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Answer what was asked back."""
+    options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
+    return run_async(answer_question(hold, text, question=question, options=options))
+
+
+async def ask_question(which: str, text: str, *, to: str, options: ActorOptions) -> Exit:
+    async def do(session: HoldSession, row: HoldRow) -> HoldRow:
+        return await session.holds.ask_back(session.actor, row.id, text, to=to)
+
+    return await act(
+        options, which, do, lambda row: f"Asked. The deadline of {short(row)} stands still until they reply."
+    )
+
+
+async def withdraw_question(which: str, question: str | None, options: ActorOptions) -> Exit:
+    async def do(session: HoldSession, row: HoldRow) -> HoldRow:
+        return await session.holds.drop_question(session.actor, row.id, question=question)
+
+    return await act(options, which, do, lambda row: f"Nobody has to reply about {short(row)} any more.")
+
+
+async def answer_question(which: str, text: str, *, question: str | None, options: ActorOptions) -> Exit:
+    async def do(session: HoldSession, row: HoldRow) -> HoldRow:
+        return await session.holds.reply(session.actor, row.id, text, question=question)
+
+    return await act(options, which, do, lambda row: f"Replied to the question about {short(row)}.")
+
+
+async def add_comment(which: str, text: str, options: ActorOptions) -> Exit:
+    async def do(session: HoldSession, row: HoldRow) -> HoldRow:
+        await session.holds.comment(session.actor, row.id, text)
+        return row
+
+    return await act(options, which, do, lambda row: f"Said, to all who see {short(row)}.")
+
+
+async def edit_draft(
+    which: str, decision: str | None, *, data: Any, comment: str | None, drop: bool, options: ActorOptions
+) -> Exit:
+    """Keep one, drop it, or, where nothing is given, show it."""
+    async with open_hold_session(options) as session:
+        row = await session.find(which)
+        given = {"decision": decision, "response_data": data, "comment": comment}
+        if drop:
+            await session.holds.drop_draft(session.actor, row.id)
+        elif any(value is not None for value in given.values()):
+            await session.holds.save_draft(session.actor, row.id, given)
+        kept = await session.holds.draft(session.actor, row.id)
+    if options.json or (kept is not None and not drop):
+        print_json(kept)
+    else:
+        print_line(f"There is no draft of yours at {short(row)}.")
+    return Exit.ok

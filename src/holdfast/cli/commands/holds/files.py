@@ -1,0 +1,138 @@
+"""`holdfast holds attach`, `files` and `evidence`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from holdfast.cli.app import Json, Store, Text, run_async
+from holdfast.cli.commands.evidence import EvidenceOptions, require_one_output, write_pack
+from holdfast.cli.commands.holds.group import As, Hold, Whose, group
+from holdfast.cli.hold_session import ActorOptions, open_hold_session
+from holdfast.cli.main import Exit
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.errors import InputError
+
+
+@group.command(epilog="Example:  holdfast holds evidence 3fa9c1d2-0000-4000-8000-000000000000 -o refund.json")
+def evidence(
+    hold: Hold,
+    out: Annotated[
+        Text, typer.Option("--out", "-o", help="The file; - for stdout; else HOLD.evidence.json")
+    ] = None,
+    page: Annotated[
+        Text, typer.Option("--page", help="Also a page to read: FILE.html or FILE.md", metavar="FILE")
+    ] = None,
+    as_: As = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """One decision as a file that can be checked offline: `holdfast evidence` has more options."""
+    wanted = EvidenceOptions(hold, out, page, None, False, as_ or "user:local")
+    return run_async(
+        write_hold_evidence(wanted, ActorOptions(as_=as_, tenant=tenant, store=store, json=json))
+    )
+
+
+@group.command(
+    epilog="Example:  holdfast holds attach 3fa9c1d2 contract ./contract.pdf --as user:dana@acme",
+)
+def attach(
+    hold: Hold,
+    field: Annotated[str, typer.Argument(help="The field of the form that takes it", metavar="FIELD")],
+    file: Annotated[str, typer.Argument(help="Which file", metavar="FILE")],
+    as_: As = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Keep a file for a field of the form. It is in your draft: `resolve --draft` decides with it."""
+    return run_async(
+        attach_file(hold, field, file, ActorOptions(as_=as_, tenant=tenant, store=store, json=json))
+    )
+
+
+@group.command(
+    epilog="Examples:  holdfast holds files 3fa9c1d2   ·   holdfast holds files 3fa9c1d2 --save ./papers"
+)
+def files(
+    hold: Hold,
+    save: Annotated[
+        Text, typer.Option("--save", help="Write them into this folder", metavar="FOLDER")
+    ] = None,
+    as_: As = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """What was attached to it."""
+    return run_async(list_files(hold, save, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+
+
+async def attach_file(which: str, field: str, file: str, options: ActorOptions) -> Exit:
+    """The file is kept with the hold, and named in the draft of whoever attached it."""
+    path = local_path(file)
+    async with open_hold_session(options) as session:
+        row = await session.find(which)
+        kept = await session.holds.attach(session.actor, row.id, field, path.name, path)
+        draft = await session.holds.draft(session.actor, row.id)
+        before: Any = None if draft is None else draft.response_data
+        data = cast("dict[str, Any]", before) if isinstance(before, dict) else {}
+        said = {"decision": None if draft is None else draft.decision, "response_data": {**data, field: kept}}
+        await session.holds.save_draft(session.actor, row.id, said)
+    if options.json:
+        print_json(kept)
+        return Exit.ok
+    print_line(f"{path.name} is kept for {field}: {kept['size']:,} bytes, sha256 {kept['sha256'][:12]}…")
+    print_note(f"It is in your draft: holdfast holds resolve {row.id[:8]} DECISION --draft")
+    return Exit.ok
+
+
+async def list_files(which: str, folder: str | None, options: ActorOptions) -> Exit:
+    """`folder`: where they are written to; what is there stays."""
+    import asyncio
+
+    async with open_hold_session(options) as session:
+        row = await session.find(which)
+        found = await session.holds.files(session.actor, row.id)
+        for each in found if folder is not None else ():
+            reference, data = await session.holds.read_file(session.actor, row.id, each.file["sha256"])
+            await asyncio.to_thread(_write, Path(folder or "."), reference["name"], data)
+    if options.json:
+        print_json([{"field": each.field, **each.file} for each in found])
+    elif not found:
+        print_line("No files are attached.")
+    else:
+        rows = [
+            (each.field, each.file["name"], f"{each.file['size']:,}", each.file["media_type"])
+            for each in found
+        ]
+        print_table(("field", "name", "bytes", "type"), rows)
+    return Exit.ok
+
+
+async def write_hold_evidence(wanted: EvidenceOptions, options: ActorOptions) -> Exit:
+    """For whoever may see the hold; that they asked is in the audit."""
+    require_one_output(wanted, json=options.json)
+    async with open_hold_session(options) as session:
+        row = await session.find(wanted.which)
+        data = await session.holds.evidence(session.actor, row.id)
+    return write_pack(wanted, row.id, data, json=options.json)
+
+
+def local_path(file: str) -> Path:
+    """As a shell would read it."""
+    return Path(file).expanduser()
+
+
+def _write(folder: Path, name: str, data: bytes) -> None:
+    """Raises InputError: a file of that name is never overwritten, and none is written elsewhere."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / Path(name).name).open("xb") as file:
+            file.write(data)
+    except OSError as error:
+        raise InputError(f"{name} cannot be written to {folder}: {error.strerror}.") from error

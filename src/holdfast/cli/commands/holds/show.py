@@ -1,0 +1,195 @@
+"""`holdfast holds show` and `holds history`: one hold, its comments and its history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.cli.app import Json, Store, run_async
+from holdfast.cli.commands.holds.group import As, Hold, Whose, group
+from holdfast.cli.hold_session import ActorOptions, HoldSession, open_hold_session
+from holdfast.cli.main import Exit
+from holdfast.cli.output.forms import form_lines, sample_data
+from holdfast.cli.output.results import command
+from holdfast.cli.output.screen import brief, print_fields, print_json, print_line, print_note, print_table
+from holdfast.types.clock import iso
+from holdfast.types.human_time import clock_time
+from holdfast.types.status import HoldStatus
+
+if TYPE_CHECKING:
+    from holdfast.holds.actions.answers import Submission
+    from holdfast.holds.queries.history import Entry
+    from holdfast.types.hold import HoldRow, Note
+
+
+@group.command(epilog="Examples:  holdfast holds show 3fa9c1d2   ·   holdfast holds show 3fa9c1d2 --json")
+def show(
+    hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
+) -> int:
+    """One hold: what is asked, of whom and why, what was said about it, and how to decide it."""
+    return run_async(show_hold(hold, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+
+
+@group.command(epilog="Example:  holdfast holds history 3fa9c1d2")
+def history(
+    hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
+) -> int:
+    """What happened to it, oldest first; each entry with its number in the audit."""
+    return run_async(print_history(hold, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+
+
+async def show_hold(which: str, options: ActorOptions) -> Exit:
+    """Whoever looks is noted as having seen it, where they are somebody."""
+    from holdfast.holds.queries.hold_view import hold_view
+
+    async with open_hold_session(options) as session:
+        row = await session.find(which)
+        if options.as_ is not None:
+            await session.holds.seen(session.actor, row.id)
+        comments = await session.holds.comments(session.actor, row.id)
+        draft = await session.holds.draft(session.actor, row.id)
+        votes = await votes_of(session, row)
+        now = session.now
+    if options.json:
+        told = {"comments": [comment_json(each) for each in comments], "draft": draft, "votes": votes}
+        print_json({**hold_view(row), **told})
+        return Exit.ok
+    print_line(row.prompt or f"{row.flow} at {row.node}", style="bold")
+    print_line()
+    print_fields([*facts_of(row, now), *(("voted", vote) for vote in votes)])
+    _print_details(row, comments, draft, now, options.store)
+    return Exit.ok
+
+
+async def votes_of(session: HoldSession, row: HoldRow) -> list[str]:
+    """`user:dana@acme: approve`, where several have to agree."""
+    from holdfast.holds.actions.vote import ballots_of
+
+    if row.terms.approval.mode == "any":
+        return []
+    return [f"{each.person}: {each.decision}" for each in await ballots_of(session.holds.office, row)]
+
+
+def facts_of(row: HoldRow, now: int) -> list[tuple[str, str]]:
+    from holdfast.holds.queries.summary import (
+        assignee_of,
+        claim_of,
+        needs_of,
+        outcome_of,
+        placed_of,
+        roughly,
+        why_of,
+    )
+
+    context = msgspec.json.decode(row.context)
+    return [
+        ("hold", row.id),
+        ("status", str(row.status)),
+        ("outcome", outcome_of(row, now)),
+        ("placed", placed_of(row, now)),
+        ("priority", row.priority),
+        ("for", assignee_of(row)),
+        ("why", why_of(row)),
+        ("needs", needs_of(row)),
+        ("claimed by", claim_of(row, now)),
+        ("asked", f"{clock_time(row.created_at)}, {roughly(now - row.created_at)} ago"),
+        ("deadline", _deadline(row, now)),
+        ("flow", f"{row.flow}, node {row.node}"),
+        ("run", row.run),
+        ("entity", row.instance_key or ""),
+        ("tags", ", ".join(row.tags)),
+        ("context", brief(context) if context else ""),
+    ]
+
+
+def _deadline(row: HoldRow, now: int) -> str:
+    from holdfast.holds.queries.summary import countdown
+
+    if row.expires_at is None or row.status is not HoldStatus.pending:
+        return ""
+    then = {
+        "escalate": f"then it goes to {row.escalation_target}",
+        "cancel": "then it is withdrawn",
+        "default_option": "then its default is taken",
+    }
+    after = then.get(row.expiry_action or "", "then it expires")
+    return f"{clock_time(row.expires_at)}, {countdown(row, now)}; {after}"
+
+
+def _print_details(
+    row: HoldRow, comments: Sequence[Note], draft: Submission | None, now: int, store: str | None
+) -> None:
+    lines = list(form_lines(row))
+    if lines:
+        print_line()
+    for line in lines:
+        print_line(f"  {line}")
+    if comments:
+        print_line()
+    for each in comments:
+        print_line(comment_line(each, now))
+    if draft is not None:
+        print_note(f"Your draft: {brief(msgspec.to_builtins(draft))}")
+    if row.status is HoldStatus.pending and not row.read_only:
+        print_line()
+        for line in _decision_commands(row, store):
+            print_line(f"  {line}")
+
+
+def _decision_commands(row: HoldRow, store: str | None) -> Iterator[str]:
+    """What to type to decide it."""
+    from holdfast.holds.queries.summary import SHORT
+
+    if not row.options:
+        yield command("holds resolve", f"{row.id[:SHORT]} 'YOUR ANSWER'{sample_data(row)}", store)
+    for option in row.options or ():
+        rest = sample_data(row) + (" -m 'WHY'" if option.requires_comment is True else "")
+        if option.id.startswith("-"):
+            yield f"{command('holds resolve', row.id[:SHORT] + rest, store)} -- {quote(option.id)}"
+        else:
+            yield command("holds resolve", f"{row.id[:SHORT]} {quote(option.id)}{rest}", store)
+
+
+def comment_line(each: Note, now: int) -> str:
+    from holdfast.holds.queries.summary import roughly
+
+    said = comment_json(each)
+    word = {"comment": "says", "question": f"asks {said.get('to', '')}", "reply": "replies"}[each.kind]
+    return f"{each.person} {word.strip()}, {roughly(now - each.at)} ago: {said.get('text', '')}"
+
+
+def comment_json(each: Note) -> dict[str, Any]:
+    body: dict[str, Any] = msgspec.json.decode(each.body)
+    return {"id": each.slot, "kind": each.kind, "by": each.person, "at": iso(each.at), **body}
+
+
+async def print_history(which: str, options: ActorOptions) -> Exit:
+    async with open_hold_session(options) as session:
+        entries = await _history(session, which)
+    if options.json:
+        print_json(entries)
+        return Exit.ok
+    print_table(("seq", "when", "who", "did", "what"), [_cells(entry) for entry in entries])
+    return Exit.ok
+
+
+async def _history(session: HoldSession, which: str) -> Sequence[Entry]:
+    return await session.holds.history(session.actor, (await session.find(which)).id)
+
+
+def _cells(entry: Entry) -> tuple[str, ...]:
+    told = ", ".join(f"{name} {_plain(value)}" for name, value in entry.data.items() if value is not None)
+    return (
+        str(entry.seq),
+        entry.at[:19].replace("T", " "),
+        entry.actor,
+        entry.action.replace("_", " "),
+        told,
+    )
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else brief(value, 200)

@@ -1,0 +1,175 @@
+"""`holdfast import`: reads an exported run into a store."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from holdfast.cli.app import Json, Store, Text, app, run_async
+from holdfast.cli.commands.resume import resume_run
+from holdfast.cli.main import Exit
+from holdfast.cli.options.output import OutputOptions
+from holdfast.cli.options.store import open_store_for_command, recall_source
+from holdfast.cli.output.results import command
+from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note
+from holdfast.errors import (
+    CheckpointCorruptError,
+    FlowNotFoundError,
+    InputError,
+    KeyMissingError,
+    SchemaTooNewError,
+)
+from holdfast.types.human_time import clock_time
+
+if TYPE_CHECKING:
+    from holdfast.model.program import Program
+    from holdfast.runs.transfer.archive import Archive
+    from holdfast.store.protocols import RunRow
+
+
+@app.command(
+    "import",
+    epilog="Examples:  holdfast import run.hfrun   ·   holdfast import run.hfrun --as-new-run --resume",
+)
+def import_(
+    file: Annotated[str, typer.Argument(help="What `holdfast export` wrote; - for stdin", metavar="FILE")],
+    as_new_run: Annotated[
+        bool, typer.Option("--as-new-run", help="Also a fork that goes on from its last checkpoint")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with that fork here and now")] = False,
+    flow: Annotated[Text, typer.Option(help="Where the flow's code is, for --as-new-run")] = None,
+    tenant: Annotated[Text, typer.Option(help="Whose it is here; else as in the file")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the file, say what is in it, change nothing")
+    ] = False,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Import an exported run.
+
+    It is imported as read-only history under its own id, or with --as-new-run as a new run that can be
+    resumed.
+    """
+    wanted = ImportOptions(file, as_new_run or resume, resume, flow, tenant, dry_run)
+    return run_async(import_run(wanted, store=store, json=json))
+
+
+class ImportOptions(msgspec.Struct, frozen=True):
+    """The command line of `import`."""
+
+    file: str
+    as_new_run: bool
+    resume: bool
+    flow: str | None
+    tenant: str | None
+    dry_run: bool
+
+
+def _read(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def _parse_archive(file: str, data: bytes) -> Archive:
+    """A file that is not as it should be is the caller's trouble, not the store's."""
+    from holdfast.runs.transfer.export import read_archive
+
+    try:
+        return read_archive(data)
+    except (CheckpointCorruptError, SchemaTooNewError) as error:
+        raise InputError(f"{file}: {error.message}", hint=error.hint) from error
+    except InputError as error:
+        hint = "`holdfast export RUN` writes one. Nothing was imported."
+        raise InputError(f"{file}: {error.message}", hint=hint) from error
+
+
+async def import_run(wanted: ImportOptions, *, store: str | None, json: bool) -> Exit:
+    data = _read(wanted.file)
+    parcel = _parse_archive(wanted.file, data)
+    if wanted.dry_run:
+        return _describe(parcel, json=json)
+    # Before the store is opened: a file that cannot be taken in makes none.
+    _require_keys(parcel)
+    program = _code_of(parcel, wanted, store) if wanted.as_new_run else None
+    async with open_store_for_command(store, must_exist=False) as hf:
+        service = await hf.service()
+        if program is not None:
+            service.runtime.register(program)
+        known = await service.store.get_run(parcel.history.run.id) is not None and not wanted.as_new_run
+        row = await service.import_run(data, as_new_run=wanted.as_new_run, tenant=wanted.tenant)
+    if wanted.resume:
+        return await resume_run(row.id, wanted.flow, OutputOptions(store, False, json))
+    _print_imported(row, store, known=known, json=json)
+    return Exit.ok
+
+
+def _require_keys(parcel: Archive) -> None:
+    from holdfast.checkpoint.keys import keys_from_environment
+
+    tenant, ring = parcel.history.run.tenant, keys_from_environment()
+    for key in parcel.key_ids():
+        if ring is None or ring.find(tenant, key) is None:
+            raise KeyMissingError(
+                f"this run is encrypted under the key {key!r} of tenant {tenant!r}, which is not here.",
+                hint="Name the key file: HOLDFAST_KEYS=path/to/keys.json. Nothing was imported.",
+                key=key,
+            )
+
+
+def _code_of(parcel: Archive, wanted: ImportOptions, store: str | None) -> Program:
+    from holdfast.app.loader import load_flow
+
+    run = parcel.history.run
+    try:
+        spec = wanted.flow or recall_source(store, run.flow, run.version)
+    except FlowNotFoundError as error:
+        raise FlowNotFoundError(error.message, hint="Name it: --flow path/to/file.py.") from None
+    return load_flow(spec).program()
+
+
+def _describe(parcel: Archive, *, json: bool) -> Exit:
+    found = _contents(parcel)
+    if json:
+        print_json(found)
+        return Exit.ok
+    shown = {**found, "created_at": clock_time(found["created_at"])}
+    print_fields([(name.replace("_", " "), str(value)) for name, value in shown.items()])
+    print_note("The file is whole. Nothing was imported.")
+    return Exit.ok
+
+
+def _contents(parcel: Archive) -> dict[str, Any]:
+    history = parcel.history
+    run = history.run
+    return {
+        "run_id": run.id,
+        "flow": run.flow,
+        "version": run.version,
+        "tenant": run.tenant,
+        "status": str(run.status),
+        "created_at": run.created_at,
+        "records": len(history.records),
+        "holds": len(history.holds),
+        "blobs": len(history.blobs),
+        "encrypted": ", ".join(parcel.key_ids()) or "no",
+        "written_by": f"holdfast {parcel.writer}" if parcel.writer else "",
+    }
+
+
+def _print_imported(row: RunRow, store: str | None, *, known: bool, json: bool) -> None:
+    if json:
+        print_json({"run_id": row.id, "status": str(row.status), "read_only": row.read_only, "known": known})
+    elif known:
+        print_line(f"Run {row.id} ({row.status}) was here before, and is as it was.")
+    elif row.read_only:
+        print_line(f"Run {row.id} ({row.status}) is here as history: it can be read and forked.")
+        print_note(f"Look at it: {command('show', row.id[:8], store)}")
+    else:
+        print_line(f"Run {row.id} ({row.status}) is here as a new run.")
+        print_note(f"Go on with it: {command('resume', row.id[:8], store)}")

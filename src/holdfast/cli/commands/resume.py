@@ -1,0 +1,98 @@
+"""`holdfast resume`: continues a run after a crash, an answer or a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.app import Backend, Breaks, Handlers, Json, Run, Store, Text, Watch, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.output import OutputOptions
+from holdfast.cli.options.store import open_store_for_command, recall_source, remember_source
+from holdfast.cli.output.results import exit_for
+from holdfast.cli.output.screen import print_note
+from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+    from holdfast.store.protocols import RunRow
+
+
+@app.command(
+    epilog="Examples:  holdfast resume 3fa9c1   ·   holdfast resume 3fa9c1 flows/refund.py --watch",
+)
+def resume(
+    run: Run,
+    flow: Annotated[Text, typer.Argument(help="Where its code is, if not where it was started from")] = None,
+    store: Store = None,
+    watch: Watch = False,
+    json: Json = False,
+    breaks: Breaks = None,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Also where a failover lost part of the run's history")
+    ] = False,
+    backend: Backend = None,
+    handlers: Handlers = None,
+) -> int:
+    """Resume a run after a crash, an answer or a failure."""
+    manner = OutputOptions(store, watch, json)
+    more = {"backend": backend, "handlers": handlers}
+    return run_async(resume_run(run, flow, manner, breaks or [], accept_loss=accept_loss, of_pipeline=more))
+
+
+async def resume_run(
+    run: str,
+    spec: str | None,
+    manner: OutputOptions,
+    breaks: Sequence[str] = (),
+    *,
+    accept_loss: bool = False,
+    of_pipeline: dict[str, Any] | None = None,
+) -> Exit:
+    from holdfast.app.loader import absolute, load_flow
+    from holdfast.cli.advance import drive_and_print, refuse_pipeline_options
+    from holdfast.model.fingerprint import dialect_of
+
+    async with open_store_for_command(manner.store, must_exist=True) as hf:
+        service = await hf.service()
+        row = await service.get(run)
+        if row.status in (RunStatus.completed, RunStatus.cancelled):
+            return await print_ended(service, row, manner)
+        if spec is None and dialect_of(row.version) in service.runtime.dialects:
+            from holdfast.cli.pipeline_run import PipelineOptions, resume_pipeline
+
+            if row.status is RunStatus.failed or breaks:
+                await service.request_resume(row.id, breaks=breaks, accept_loss=accept_loss)
+            return await resume_pipeline(service, row, PipelineOptions(**(of_pipeline or {})), manner)
+        refuse_pipeline_options(row.flow, of_pipeline or {})
+        flow = load_flow(spec or recall_source(manner.store, row.flow, row.version))
+        service.runtime.register(flow.program())
+        service.runtime.program_for(row.version, row.flow)
+        if row.status is RunStatus.failed or breaks:
+            await service.request_resume(row.id, breaks=breaks, accept_loss=accept_loss)
+        if spec is not None:
+            remember_source(manner.store, flow.program().version, absolute(spec))
+        return await drive_and_print(service, flow, row, manner)
+
+
+async def print_ended(service: RunService, row: RunRow, manner: OutputOptions) -> Exit:
+    """Nothing is executed; its result is shown, also where its code is not at hand."""
+    from holdfast.app.result import Result
+    from holdfast.cli.advance import print_run_result
+    from holdfast.model.fingerprint import dialect_of
+
+    if not manner.json:
+        been = "been " if row.status is RunStatus.cancelled else ""
+        print_note(f"run {row.id} has {been}{row.status} already; nothing was executed.")
+    last = await service.latest(row.id)
+    result = Result(row.id, row.status, last.state, last.artifacts, None, [])
+    if dialect_of(row.version) in service.runtime.dialects:
+        from holdfast.attractor.export import catch_up
+        from holdfast.cli.pipeline_run import print_pipeline
+
+        await catch_up(service, row)
+        return await print_pipeline(service, row, result, manner)
+    print_run_result(result, manner)
+    return exit_for(row.status)

@@ -1,0 +1,261 @@
+"""The acting person, the hold that a command names, and the holds that a query finds."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.results import HOLDS_SHOWN
+from holdfast.cli.output.screen import print_json, print_line
+from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.ids import DEFAULT_TENANT, HoldId, is_id
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Actor, operator
+
+if TYPE_CHECKING:
+    from holdfast.app.holdfast import Holdfast
+    from holdfast.holds.queries.list import HoldPage
+    from holdfast.holds.queries.search import Query
+    from holdfast.holds.service import HoldService
+    from holdfast.types.hold import HoldOrder, HoldRow
+
+MIN_PREFIX: Final = 4
+"""Characters of a hold's id that name it."""
+_PAGES: Final = 20
+_PAGE: Final = 500
+OPERATOR: Final = "user:local"
+_LOOKED_THROUGH = 50
+"""Pages that are read for one: what the store cannot filter is asked of each hold."""
+
+
+class ActorOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options that every command has. `as_`: who acts; none: whoever works on the store itself."""
+
+    as_: str | None = None
+    tenant: str = DEFAULT_TENANT
+    store: str | None = None
+    json: bool = False
+
+
+class HoldSession:
+    """A person at the holds of a store."""
+
+    def __init__(self, hf: Holdfast, holds: HoldService, actor: Actor) -> None:
+        self.hf = hf
+        self.holds = holds
+        self.actor = actor
+
+    @property
+    def now(self) -> int:
+        return self.holds.store.now()
+
+    async def find(self, which: str) -> HoldRow:
+        """A hold by its id or the beginning of it, or a run's only one. Raises HoldNotFoundError, and
+        InputError where several are meant."""
+        if is_id(which):
+            try:
+                return await self.holds.get(self.actor, which)
+            except HoldNotFoundError:
+                return await self._of_run(which)
+        found = await self._begun(which)
+        if len(found) > 1:
+            raise _ambiguous(f"{which!r} begins the ids of {len(found)} holds.", found)
+        return found[0] if found else await self._of_run(which)
+
+    async def _begun(self, which: str) -> list[HoldRow]:
+        """Open ones first: what is decided has left the lists by which people work."""
+        from holdfast.types.hold import HoldOrder
+
+        if len(which) < MIN_PREFIX:
+            return []
+        for status, order in (((HoldStatus.pending,), None), ((), HoldOrder.newest)):
+            found = [row async for row in self._all(status, order) if row.id.startswith(which)]
+            if found:
+                return found
+        return []
+
+    async def _all(self, status: tuple[HoldStatus, ...], order: HoldOrder | None) -> AsyncGenerator[HoldRow]:
+        from holdfast.types.hold import HoldFilter
+
+        for view in ("all", "breakpoints"):
+            cursor = None
+            for _ in range(_PAGES):
+                page = await self.holds.list(
+                    self.actor,
+                    view=view,
+                    where=HoldFilter(status=status),
+                    order=order,
+                    cursor=cursor,
+                    limit=_PAGE,
+                )
+                for row in page.rows:
+                    yield row
+                cursor = page.cursor
+                if cursor is None:
+                    break
+
+    async def _of_run(self, which: str) -> HoldRow:
+        service = await self.hf.service()
+        try:
+            run = await service.get(which)
+        except RunNotFoundError:
+            raise _not_found(which) from None
+        if run.tenant != self.actor.tenant:
+            raise _not_found(which)
+        known = await service.holds(run.id, open_only=False)
+        opened = [row for row in known if row.status is HoldStatus.pending]
+        found = opened or known
+        if len(found) == 1:
+            return await self.holds.get(self.actor, found[0].id)
+        if not found:
+            raise HoldNotFoundError(f"run {run.id} ({run.status}) has no hold.")
+        raise _ambiguous(f"run {run.id} has {len(found)} {'open ' if opened else ''}holds.", found)
+
+
+async def find_in_any_tenant(hf: Holdfast, which: str) -> HoldRow:
+    """A hold of any tenant by its id; by the beginning of that, or by its run, one of the default tenant.
+    Raises as `Desk.find` does."""
+    known = await (await hf.open()).hold(HoldId(which)) if is_id(which) else None
+    if known is not None:
+        return known
+    return await HoldSession(hf, await hf.holds(), operator(OPERATOR, channel="cli")).find(which)
+
+
+def _not_found(which: str) -> HoldNotFoundError:
+    return HoldNotFoundError(
+        f"{which!r} is neither a hold nor a run in this store.",
+        hint="`holdfast holds list` shows what is open.",
+    )
+
+
+def _ambiguous(what: str, found: list[HoldRow]) -> InputError:
+    from holdfast.holds.queries.summary import title_of
+
+    names = "; ".join(f"{row.id} ({title_of(row)})" for row in found[:HOLDS_SHOWN])
+    return InputError(what, hint=f"Name one: {names}.")
+
+
+def actor_of(holds: HoldService, options: ActorOptions, channel: str = "cli") -> Actor:
+    """Whoever works on the store itself has every right. With a directory, whoever is named by `--as` has
+    those of that person only. Raises InputError for a name that is no person's."""
+    if options.as_ is None:
+        return operator(OPERATOR, tenant=options.tenant, channel=channel)
+    name = _named(options.as_)
+    if holds.office.directory is None:
+        return operator(name, tenant=options.tenant, channel=channel)
+    return Actor(id=name, tenant=options.tenant, channel=channel)
+
+
+def _named(text: str) -> str:
+    from holdfast.holds.permissions.assignees import parse_assignee
+
+    if text.startswith(("service:", "agent:")):
+        return text
+    if text.startswith(("system:", "policy:")):
+        raise InputError(f"nobody acts as {text!r} by hand.", hint="Write --as user:NAME.")
+    found = parse_assignee(text)
+    if found.type != "user":
+        raise InputError(f"{text!r} is not one person.", hint="Write --as user:NAME.")
+    return str(found)
+
+
+@asynccontextmanager
+async def open_hold_session(options: ActorOptions, channel: str = "cli") -> AsyncGenerator[HoldSession]:
+    async with open_store_for_command(options.store, must_exist=True) as hf:
+        holds = await hf.holds()
+        yield HoldSession(hf, holds, actor_of(holds, options, channel))
+
+
+async def act(
+    options: ActorOptions,
+    which: str,
+    do: Callable[[HoldSession, HoldRow], Awaitable[HoldRow]],
+    told: Callable[[HoldRow], str],
+) -> Exit:
+    """Do one thing to one hold, and say how it stands."""
+    from holdfast.holds.queries.hold_view import hold_view
+
+    async with open_hold_session(options) as session:
+        after = await do(session, await session.find(which))
+    if options.json:
+        print_json(hold_view(after))
+    else:
+        print_line(told(after))
+    return Exit.ok
+
+
+def moment(text: str, what: str) -> datetime | timedelta:
+    """So long from now (`2d`, `4h`), or a time; one without a zone is of this machine's."""
+    try:
+        return parse_duration(text)
+    except DurationError:
+        pass
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"{what}: {text!r} is no time.", hint="Write 30m, 4h, 2d, or 2030-01-31T17:00."
+        ) from None
+    return found if found.tzinfo is not None else found.astimezone()
+
+
+def length(text: str | None, what: str) -> float | None:
+    """Seconds."""
+    if text is None:
+        return None
+    try:
+        return parse_duration(text).total_seconds()
+    except DurationError as error:
+        raise InputError(f"{what}: {error}.") from None
+
+
+def short(row: HoldRow) -> str:
+    """As people name it: enough of its id, and what it asks."""
+    from holdfast.holds.queries.summary import title_of
+
+    return f"{row.id[:8]} ({title_of(row)})"
+
+
+class HoldListOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What was typed. `after`: where the page before ended."""
+
+    query: str = ""
+    view: str = "all"
+    after: str | None = None
+    limit: int = 20
+
+
+async def find_holds(session: HoldSession, wanted: HoldListOptions) -> HoldPage:
+    """What is open, unless the query says otherwise."""
+    from holdfast.holds.queries.list import MAX_LIMIT, HoldPage
+    from holdfast.holds.queries.search import read_query
+
+    query = read_query(wanted.query, me=session.actor.id, now=session.now)
+    where = query.where
+    if wanted.view == "all" and not where.status:
+        where = msgspec.structs.replace(where, status=(HoldStatus.pending,))
+    kept: list[HoldRow] = []
+    cursor = wanted.after
+    for _ in range(_LOOKED_THROUGH):
+        room = min(wanted.limit - len(kept), MAX_LIMIT)
+        page = await session.holds.list(
+            session.actor, view=wanted.view, where=where, cursor=cursor, limit=room
+        )
+        kept += [row for row in page.rows if await _has_notes(session, row, query)]
+        cursor = page.cursor
+        if cursor is None or len(kept) >= wanted.limit:
+            break
+    return HoldPage(tuple(kept), cursor)
+
+
+async def _has_notes(session: HoldSession, row: HoldRow, query: Query) -> bool:
+    """Whether there are notes of each kind that is asked for."""
+    found = [await session.holds.store.hold_notes(row.id, kinds=(kind,)) for kind in query.has]
+    return all(found)

@@ -1,0 +1,91 @@
+"""`holdfast run --resume DIR`: resumes a pipeline from its run directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.attractor import resume
+from holdfast.attractor.prepare import PipelineSource, PreparedPipeline, input_of, prepare_pipeline
+from holdfast.attractor.resume import ResumeResult, resume_directory
+from holdfast.cli.commands.resume import print_ended
+from holdfast.cli.main import Exit
+from holdfast.cli.options.backend import name_for_workers, require_model
+from holdfast.cli.options.output import OutputOptions
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.screen import print_json, print_line, print_note
+from holdfast.cli.pipeline_run import PipelineOptions, pipeline_setup, resume_pipeline
+from holdfast.errors import InputError
+from holdfast.runs.service import RunService
+from holdfast.types.status import RunStatus
+
+
+class ResumeDirectoryOptions(msgspec.Struct, frozen=True):
+    """What the command line says about going on from a directory."""
+
+    folder: str
+    file: str | None = None
+    force: bool = False
+    fidelity: str = ""
+    options: dict[str, Any] = {}
+
+
+async def resume_from_directory(
+    onward: ResumeDirectoryOptions, asked: PipelineOptions, manner: OutputOptions, refused: Mapping[str, Any]
+) -> Exit:
+    used = [name for name, value in refused.items() if value is not None]
+    if used:
+        raise InputError(f"{', '.join(used)}: a run that goes on has all it needs.", hint="Leave it out.")
+    fittings = pipeline_setup(asked)
+
+    def prepare(source: PipelineSource) -> PreparedPipeline:
+        return prepare_pipeline(source, fittings, strict=asked.strict)
+
+    def given(ready: PreparedPipeline, logs: Path) -> dict[str, Any]:
+        if not asked.simulate:
+            require_model(ready, fittings)
+        backend = name_for_workers(asked.backend, simulate=asked.simulate)
+        return input_of(ready.pipeline, logs=logs, backend=backend, auto_approve=asked.auto_approve)
+
+    async with open_store_for_command(manner.store, must_exist=False) as hf:
+        service = await hf.service()
+        how = resume.ResumeOptions(
+            source=None if onward.file is None else Path(onward.file),
+            force=onward.force,
+            fidelity=onward.fidelity,
+            logs=Path(asked.logs) if asked.logs else None,
+            options=onward.options,
+        )
+        found = await resume_directory(service, Path(onward.folder), prepare, given, how)
+        return await _advance(service, found, asked, manner)
+
+
+async def _advance(
+    service: RunService, found: ResumeResult, asked: PipelineOptions, manner: OutputOptions
+) -> Exit:
+    row = found.row
+    if row is None:
+        return _print_already_ended(found, manner)
+    if row.status in (RunStatus.completed, RunStatus.cancelled):
+        return await print_ended(service, row, manner)
+    if found.ready is not None:
+        service.runtime.register(found.ready.program)
+    if row.status is RunStatus.failed:
+        await service.request_resume(row.id)
+    if found.fresh and not manner.json:
+        print_note(
+            f"This store does not know the run of {found.saved.folder}: a new one goes on in its place."
+        )
+    return await resume_pipeline(service, row, asked, manner)
+
+
+def _print_already_ended(found: ResumeResult, manner: OutputOptions) -> Exit:
+    saved = found.saved
+    if manner.json:
+        print_json({"run": saved.run, "status": "completed", "completed_nodes": list(saved.completed)})
+    else:
+        print_line(f"The run of {saved.folder} has ended: there is nothing to do.")
+    return Exit.ok

@@ -1,0 +1,208 @@
+"""Running a pipeline (`file.dot`) from the command line, with a line for each stage that ends."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.app.loader import load_object
+from holdfast.app.result import Result
+from holdfast.attractor.interviewers import ConsoleInterviewer
+from holdfast.attractor.prepare import PreparedPipeline, input_of, prepare_pipeline
+from holdfast.attractor.program import PipelineSetup, program_of
+from holdfast.attractor.progress import read_progress
+from holdfast.attractor.registry import HandlerRegistry
+from holdfast.attractor.run_files import logs_root
+from holdfast.cli.drive import drive
+from holdfast.cli.main import Exit
+from holdfast.cli.options.backend import backend_asked_for, name_for_workers, require_model
+from holdfast.cli.options.output import OutputOptions
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.results import command, exit_for, print_holds, result_json
+from holdfast.cli.output.screen import print_json, print_line, print_note
+from holdfast.cli.output.watch import follow, watch
+from holdfast.errors import InputError
+from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
+from holdfast.frontends.dot.lower import DIALECT
+from holdfast.model.program import Program
+from holdfast.runs.admission import QueuedRun
+from holdfast.runs.service import RunService
+from holdfast.store.protocols import RunRow
+from holdfast.types.event import Event
+from holdfast.types.human_time import human_duration
+from holdfast.types.status import RunStatus
+
+_MARKS = {"node.completed": "✓", "node.failed": "✗", "node.skipped": "-"}
+ALL = 1_000_000
+
+
+class PipelineOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says about how a pipeline is to run."""
+
+    simulate: bool = False
+    auto_approve: bool = False
+    ask: bool = False
+    strict: bool = False
+    logs: str | None = None
+    backend: str | None = None
+    handlers: str | None = None
+
+
+async def run_file(
+    file: str,
+    context: Any,
+    options: dict[str, Any],
+    asked: PipelineOptions,
+    manner: OutputOptions,
+    *,
+    detach: bool,
+) -> Exit:
+    if context is not None and not isinstance(context, dict):
+        raise InputError("--input of a pipeline is a JSON object.", hint="Its keys become context values.")
+    if detach and manner.watch:
+        raise InputError("--detach leaves at once, and --watch stays.", hint="Give one of them.")
+    _require_answerer(asked, manner, detach=detach)
+    fittings = pipeline_setup(asked)
+    ready = prepare_pipeline(Path(file), fittings, strict=asked.strict)
+    if not (asked.simulate or detach):
+        require_model(ready, fittings)
+    _warn(ready, manner)
+    async with open_store_for_command(manner.store, must_exist=False) as hf:
+        service = await hf.service()
+        given = input_of(
+            ready.pipeline,
+            logs=Path(asked.logs) if asked.logs else None,
+            backend=name_for_workers(asked.backend, simulate=asked.simulate),
+            auto_approve=asked.auto_approve,
+            context=cast("dict[str, Any] | None", context),
+        )
+        if detach:
+            row, _ = await service.create(ready.program, given, **options)
+            return _print_detached(row, manner)
+        started = await service.start(ready.program, given, **options)
+        if isinstance(started, (QueuedRun, RunRow)):
+            row = started.row if isinstance(started, QueuedRun) else started
+            in_line = isinstance(started, QueuedRun)
+            return await _advance(service, ready.program, row, manner, None, created=in_line)
+        return await _advance(service, ready.program, started[0].run, manner, started)
+
+
+async def resume_pipeline(
+    service: RunService, row: RunRow, asked: PipelineOptions, manner: OutputOptions
+) -> Exit:
+    """`row` has not ended, or has failed and was asked to go on."""
+    fittings = pipeline_setup(asked)
+    service.runtime.dialects = {**service.runtime.dialects, DIALECT: partial(program_of, fittings=fittings)}
+    program = await service.runtime.find_program(row.version, row.flow)
+    return await _advance(service, program, row, manner, None)
+
+
+def pipeline_setup(asked: PipelineOptions) -> PipelineSetup:
+    backend = backend_asked_for(asked.backend, simulate=asked.simulate)
+    registry = load_object(asked.handlers, "--handlers") if asked.handlers else None
+    if registry is not None and not isinstance(registry, HandlerRegistry):
+        raise InputError(
+            f"--handlers names a {type(registry).__name__}.", hint="Name a HandlerRegistry of your module."
+        )
+    # On stderr: stdout is for what the run comes to.
+    who = ConsoleInterviewer(out=sys.stderr) if asked.ask else None
+    return PipelineSetup(backend=backend, registry=registry, interviewer=who)
+
+
+def _require_answerer(asked: PipelineOptions, manner: OutputOptions, *, detach: bool) -> None:
+    others = {"--auto-approve": asked.auto_approve, "--watch": manner.watch, "--detach": detach}
+    other = next((name for name, given in others.items() if given), "")
+    if asked.ask and other:
+        raise InputError(f"--ask puts questions to you here, and {other} does not.", hint="Give one of them.")
+
+
+def _warn(ready: PreparedPipeline, manner: OutputOptions) -> None:
+    if not manner.json:
+        for each in ready.diagnostics:
+            if each.severity is DiagnosticSeverity.warning:
+                print_note(str(each))
+
+
+def _print_detached(row: RunRow, manner: OutputOptions) -> Exit:
+    if manner.json:
+        print_json({"run": row.id, "status": row.status, "lane": row.lane})
+    else:
+        print_line(f"run {row.id} is {row.status} in lane {row.lane}. A worker goes on with it.")
+    return Exit.ok
+
+
+async def _advance(
+    service: RunService,
+    program: Program,
+    row: RunRow,
+    manner: OutputOptions,
+    claimed: Any,
+    *,
+    created: bool = False,
+) -> Exit:
+    if not manner.json:
+        print_note(f"run {row.id}")
+    known = await service.events(row.id, limit=ALL) if claimed is None and not created else []
+    driving = asyncio.ensure_future(drive(service, program, row.id, claimed, created=created))
+    if manner.watch:
+        await watch(service, row, driving, json=manner.json)
+    elif not manner.json:
+        await _print_stages(service, row, driving, after=known[-1].number if known else 0)
+    return await print_pipeline(service, row, await driving, manner)
+
+
+async def print_pipeline(service: RunService, row: RunRow, result: Result, manner: OutputOptions) -> Exit:
+    """How it stands, with what only pipelines have: the stages in order, and where the directory is."""
+    picture = await read_progress(service, row.id)
+    logs = logs_root(picture.input, row.id)
+    if manner.json:
+        print_json(
+            {**result_json(result), "completed_nodes": list(picture.completed), "logs_root": str(logs)}
+        )
+        return exit_for(result.status)
+    print_line(_summary(result.status, row, picture.completed, service.store.now()))
+    if result.error is not None:
+        print_line(f"reason: {result.error.message}")
+    print_line(f"logs: {logs}")
+    print_holds(result.holds, manner.store)
+    if result.failed or result.status is RunStatus.resumable:
+        print_note(f"Go on with: {command('resume', result.run_id, manner.store)}")
+    return exit_for(result.status)
+
+
+async def _print_stages(
+    service: RunService, row: RunRow, driving: asyncio.Future[Any], *, after: int
+) -> None:
+    """`after`: what was told by whoever advanced the run before."""
+    async for event in follow(service, row.id, driving):
+        line = stage_line(event) if event.number > after else ""
+        if line:
+            print_line(line)
+            sys.stdout.flush()
+
+
+def stage_line(event: Event) -> str:
+    """One line for each stage that has ended, is tried again, or asks."""
+    data = event.data
+    where = f"{event.scope}{event.node}"
+    took = data.get("duration_us")
+    time = f"  {human_duration(took)}" if isinstance(took, int) else ""
+    if event.type in _MARKS:
+        error: Any = data.get("error")
+        outcome = str(data.get("outcome") or "")
+        why = f"  {error['message']}" if error else "" if outcome in ("success", "") else f"  {outcome}"
+        return f"{_MARKS[event.type]} {where}{time}{why}"
+    if event.type == "node.retried":
+        error = data.get("error")
+        return f"↻ {where}  {error['message'] if error else 'tried again'}"
+    return f"? {where}  {data.get('prompt', '')}" if event.type == "hold.opened" else ""
+
+
+def _summary(status: RunStatus, row: RunRow, completed: tuple[str, ...], now: int) -> str:
+    count = f"{len(completed)} stage{'' if len(completed) == 1 else 's'}"
+    return f"{row.flow}: {status}, {count}, {human_duration(now - row.created_at)}"

@@ -1,0 +1,58 @@
+"""Who may use a server that `holdfast serve` starts, and what it prints about signing in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.types import ASGIApp
+
+from holdfast.api.app import ApiSettings, build
+from holdfast.api.auth import authenticator, first_token
+from holdfast.api.auth.host_guard import hosts_for, is_loopback
+from holdfast.api.auth.settings import SignInSettings, sign_in_from_environment
+from holdfast.api.live.hub import close_streams
+from holdfast.api.routes.all import THEMES
+from holdfast.app.holdfast import Holdfast
+from holdfast.integrations.mcp.http import routes as mcp_routes
+
+
+class ServerAccess:
+    """`app`: what answers. The rest is asked once the store is open."""
+
+    def __init__(
+        self, hf: Holdfast, *, host: str, settings: ApiSettings, sign_in: SignInSettings | None = None
+    ) -> None:
+        self.hf = hf
+        self.host = host
+        found = sign_in_from_environment() if sign_in is None else sign_in
+        hosts = hosts_for(host, found.public_url or None, settings.hosts)
+        self.auth = authenticator.Authenticator(hf, found, most_form=settings.most_file)
+        named = msgspec.structs.replace(settings, hosts=hosts)
+        self.app: ASGIApp = build(hf, self.auth, named, [*THEMES, mcp_routes])
+
+    async def admit(self) -> None:
+        """Raises SettingsError where it must not listen as it was told to."""
+        await first_token.require_safe(self.auth, self.host)
+
+    async def told(self, address: str) -> dict[str, Any]:
+        """For programs that start a server, on its one line."""
+        own = await first_token.add_local_token(self.auth, self.host)
+        return {"token": own.token if own else None, "sign_in": await self._sign_in(address)}
+
+    async def greeting(self, address: str) -> list[str]:
+        """For people."""
+        where = await self._sign_in(address)
+        if where is None:
+            return [f"Sign in at {self.auth.settings.public_url or address}/sign-in."]
+        return [f"Sign in here, once and within ten minutes:  {where}", "`holdfast sign-in` makes a new one."]
+
+    async def _sign_in(self, address: str) -> str | None:
+        """Only where the terminal and the browser are those of one machine: elsewhere it would be in logs."""
+        if not is_loopback(self.host):
+            return None
+        return await first_token.sign_in_address(self.auth, self.auth.settings.public_url or address)
+
+    def close_streams(self) -> None:
+        """Those who follow something are let go: they come back elsewhere."""
+        close_streams(self.auth.hf)

@@ -1,0 +1,72 @@
+"""The table of commands: it says what the commands say, and a command line imports its own command only."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from holdfast.cli.app import app
+from holdfast.cli.commands import COMMANDS, module_of
+
+FOLDER = Path(__file__).parents[2] / "src/holdfast/cli/commands"
+WIDTH = 63
+"""Characters of a help line that fit beside the longest name in 80 columns."""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_in_the_table_is_the_first_line_of_the_commands_own_help(name: str) -> None:
+    group: Any = get_command(app)
+    command = group.commands[name]
+
+    assert command.help.splitlines()[0] == COMMANDS[name]
+    assert len(COMMANDS[name]) <= WIDTH
+    assert not command.short_help
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_in_the_module_of_its_name(name: str) -> None:
+    module = module_of(name)
+
+    assert find_spec(module) is not None
+    assert module.rpartition(".")[2].rstrip("_").replace("_", "-") == name
+
+
+def test_every_module_of_the_folder_is_a_command() -> None:
+    found = {path.stem for path in FOLDER.iterdir() if path.name[0].isalpha()}
+
+    assert found == {module_of(name).rpartition(".")[2] for name in COMMANDS}
+
+
+def imported(*argv: str) -> set[str]:
+    """The command modules that a fresh process imports for this command line."""
+    code = (
+        "import sys; from holdfast.cli.main import run; run(sys.argv[1:]); "
+        "print(*(n for n in sys.modules if n.startswith('holdfast.')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def test_help_imports_no_command() -> None:
+    assert not {name for name in imported("--help") if name.startswith("holdfast.cli.commands.")}
+
+
+@pytest.mark.parametrize("name", ["runs", "import", "dead"])
+def test_only_the_called_command_is_imported_and_nothing_that_is_slow(name: str) -> None:
+    found = imported(name, "--help")
+
+    assert {each for each in found if each.startswith("holdfast.cli.commands.")} == {module_of(name)}
+    assert not found & {"holdfast.app.holdfast", "holdfast.runs.service", "holdfast.store.protocols"}
+
+
+def test_an_unknown_command_is_compared_with_all_names(capsys: pytest.CaptureFixture[str]) -> None:
+    from holdfast.cli.main import run
+
+    assert run(["rnu"]) == 2
+    assert capsys.readouterr().err == "holdfast: No such command 'rnu'. Did you mean 'run'? See --help.\n"

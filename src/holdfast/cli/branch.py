@@ -8,7 +8,6 @@ import msgspec
 import typer
 
 from holdfast.cli.app import Text
-from holdfast.cli.commands.resume import resume_run
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.output import OutputOptions
@@ -57,6 +56,7 @@ class BranchOptions(msgspec.Struct, frozen=True):
 
 
 async def create_branch(wanted: BranchOptions, *, store: str | None, json: bool) -> Exit:
+    from holdfast.cli.commands.resume import resume_run
     from holdfast.runs.branch.patch import with_sets
     from holdfast.runs.history.versions import version_at
 

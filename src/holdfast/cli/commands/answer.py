@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.app import By, Json, Store, Text, app, run_async
-from holdfast.cli.commands.resume import resume_run
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.output import OutputOptions
@@ -54,6 +53,8 @@ def answer(
 async def answer_hold(
     which: str, decision: str, *, data: Any, comment: str | None, by: str, go_on: bool, manner: OutputOptions
 ) -> Exit:
+    from holdfast.cli.commands.resume import resume_run
+
     async with open_store_for_command(manner.store, must_exist=True) as hf:
         service = await hf.service()
         hold = await _find_hold(service, which)

@@ -9,7 +9,6 @@ import msgspec
 import typer
 
 from holdfast.cli.app import By, Json, Store, Text, app, run_async
-from holdfast.cli.commands.resume import resume_run
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
@@ -104,6 +103,8 @@ def _before(hold: HoldRow) -> str:
 async def continue_breakpoints(
     chosen: BreakpointSelection, *, clear: bool, resume: bool, by: str, store: str | None, json: bool
 ) -> Exit:
+    from holdfast.cli.commands.resume import resume_run
+
     async with open_store_for_command(store, must_exist=True) as hf:
         service = await hf.service()
         wanted = await _find(service, chosen)

@@ -10,7 +10,6 @@ import msgspec
 import typer
 
 from holdfast.cli.app import Json, Store, Text, app, run_async
-from holdfast.cli.commands.resume import resume_run
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source
@@ -90,6 +89,8 @@ def _parse_archive(file: str, data: bytes) -> Archive:
 
 
 async def import_run(wanted: ImportOptions, *, store: str | None, json: bool) -> Exit:
+    from holdfast.cli.commands.resume import resume_run
+
     data = _read(wanted.file)
     parcel = _parse_archive(wanted.file, data)
     if wanted.dry_run:

@@ -14,7 +14,7 @@ SHARED = {"--help", "--json", "--input", "--decide", "--answers", "--in-doubt", 
 
 
 def test_page_about_proving_lists_every_option_of_the_command_and_no_other() -> None:
-    page = (DOCS / "how-to" / "prove-a-flow-safe.md").read_text()
+    page = (DOCS / "how-to" / "crash-tests.md").read_text()
     command = get_command(app).commands["torture"]  # type: ignore[attr-defined]
     options = {name for param in command.params for name in param.opts if name.startswith("--")}
     told = set(re.findall(r"`(--[a-z-]+)", page))

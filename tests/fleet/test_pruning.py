@@ -57,7 +57,7 @@ RULES = {
     "timelines": "one for each failover",
 }
 FOR_EVER = {"audit": "who did what outlives the runs"}
-"""docs/how-to/keep-and-prune.md has the same table."""
+"""docs/how-to/retention.md has the same table."""
 
 
 def counts(schema: str) -> dict[str, int]:

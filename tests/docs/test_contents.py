@@ -57,9 +57,7 @@ def test_tutorial_is_run_from_top_to_bottom_and_kills_a_process_on_the_way():
 
 
 @pytest.mark.covers("TOOL-DOCS-04")
-@pytest.mark.parametrize(
-    "name", ["durability", "effects", "journal", "versions", "how-a-run-works"]
-)
+@pytest.mark.parametrize("name", ["durability", "effects", "journal", "versions", "how-a-run-works"])
 def test_explanations_are_there_and_reached_from_the_first_page(name):
     page = docs.DOCS / "explanation" / f"{name}.md"
     assert len(page.read_text("utf-8").split()) > 200

@@ -1,4 +1,4 @@
-"""docs/assets/*.svg: flows of the examples, drawn as `holdfast graph --svg` draws them."""
+"""docs/assets/*.svg: flows of the examples, drawn as `holdfast graph --svg` draws them, and the packages."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 from holdfast import Flow
 from holdfast.drawing import NodeOverlay, State, from_graph, to_svg
-from tools.pages import ROOT
+from tools.pages import ROOT, packages
 
 ASSETS = ROOT / "docs" / "assets"
 
 
-def drawn(name: str, told: dict[str, NodeOverlay] | None = None) -> Callable[[], str]:
+def drawn(name: str, overlay: dict[str, NodeOverlay] | None = None) -> Callable[[], str]:
     def make() -> str:
         names = runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name=name)
         flow = names[name]
         assert isinstance(flow, Flow)
-        return to_svg(from_graph(flow.program().graph, told or {})) + "\n"
+        return to_svg(from_graph(flow.program().graph, overlay or {})) + "\n"
 
     return make
 
@@ -31,6 +31,7 @@ WAITING = {
 
 def pictures() -> dict[Path, Callable[[], str]]:
     return {
+        ASSETS / "packages.svg": packages.page,
         ASSETS / "refund.svg": drawn("refund", WAITING),
         ASSETS / "research.svg": drawn("research"),
     }

@@ -11,8 +11,8 @@ from tools.pages import ROOT
 
 SOURCE = ROOT / "src" / "holdfast"
 CORE = (
-    "app", "runs", "holds", "engine", "checkpoint", "store", "frontends.python", "model", "config", "telemetry",
-    "types", "errors",
+    "app", "runs", "holds", "engine", "checkpoint", "store", "frontends.python", "model", "config",
+    "telemetry", "types", "errors",
 )  # fmt: skip
 REST = (
     "cli", "demo", "testing", "integrations", "torture", "api", "attractor", "agents", "reports",

@@ -1,7 +1,7 @@
-"""A model with tools, as durable as the rest: each turn is a checkpoint, each tool call runs once, and a
+"""A durable agent: each turn is a checkpoint, each tool call runs once, and a
 refund of more than 100 waits for a person.
 
-It needs no network and no key: the model is scripted. Put OpenAI("...") or Anthropic("...") in its place.
+It needs no network and no key: the model is scripted. Replace it with OpenAI("...") or Anthropic("...").
 
 holdfast run examples/agent.py
 holdfast answer RUN approve --resume
@@ -33,10 +33,10 @@ async def refund(order_id: str, amount: int, idempotency_key: str) -> str:
     return f"refunded {amount} for {order_id}, receipt {idempotency_key[:8]}"
 
 
-# What your provider asks for a million tokens.
+# Your provider's price per million tokens.
 PRICES = Prices(input="2.50", output="10")
 
-# A sub-agent: it has a conversation of its own, and reports back.
+# A sub-agent: it has its own conversation, and reports back.
 policy = Agent(
     "policy",
     model=Scripted("Broken on arrival: the whole price is paid back, the item is kept.", prices=PRICES),

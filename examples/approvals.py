@@ -1,4 +1,4 @@
-"""An expense: somebody checks it on a form, two of three sign large ones, and nobody is waited for in vain.
+"""An expense: one person checks it on a form, two of three approve large ones, and late approvals escalate.
 
 holdfast run examples/approvals.py --input '{"what": "a desk", "amount": "480.00"}' --by user:ian@example.org
 holdfast inbox --as user:dana@example.org

@@ -1,4 +1,4 @@
-"""Write, review, write again: a loop with a cap, and a guardrail that mends what may not go out."""
+"""Write, review, write again: a loop with a limit, and a guardrail that removes what must not be published."""
 
 from __future__ import annotations
 

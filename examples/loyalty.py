@@ -1,4 +1,4 @@
-"""Points for a purchase, twice: one flow that loses its way when it is killed, and its mend.
+"""Points for a purchase: one flow that is not safe against crashes, and the fix.
 
 holdfast torture examples/loyalty.py:careless --effects ledger.txt
 holdfast torture examples/loyalty.py:careful --effects ledger.txt
@@ -24,7 +24,7 @@ class Purchase:
 careless = Flow("careless", state=Purchase)
 careful = Flow("careful", state=Purchase)
 
-LEDGER = Path("ledger.txt")  # stands for a service of somebody else's
+LEDGER = Path("ledger.txt")  # represents an external service
 
 
 def book(line: str) -> int:
@@ -34,14 +34,14 @@ def book(line: str) -> int:
 
 
 def book_once(line: str, key: str) -> int:
-    """A service that knows keys: the same one again changes nothing."""
+    """A service that understands keys: a second call with the same key changes nothing."""
     known = LEDGER.read_text().splitlines() if LEDGER.exists() else []
     return len(known) if f"{line} {key}" in known else book(f"{line} {key}")
 
 
 @careless.node(effect="pure", id="credit")
 async def credit_carelessly(s: Purchase) -> dict[str, int]:
-    # It says that it touches nothing, so after a crash it is simply run again: the points are booked twice.
+    # It is declared `pure`, so it runs again after a crash: the points are booked twice.
     return {"total": book(f"{s.customer} +{s.amount // 10}")}
 
 

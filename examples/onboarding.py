@@ -33,7 +33,7 @@ def send_mail(address: str) -> str:
 
 @onboarding.script
 async def welcome(s: Person, ctx: Context) -> dict[str, str]:
-    # What stands in a step is recorded: when this function is entered again, the result is just returned.
+    # A step is recorded: when this function is entered again, its result is returned without a call.
     account = await ctx.step("open account", open_account, s.name, effect="external")
     reply = await ctx.ask(f"What is the mail address of {s.name}?")
     await ctx.step("send mail", send_mail, reply.decision, effect="external")

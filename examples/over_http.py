@@ -1,4 +1,4 @@
-"""Another program, perhaps on another machine: it starts a run over HTTP, follows it and answers it.
+"""A client program, possibly on another machine: it starts a run over HTTP, follows it and answers it.
 
 holdfast serve examples/refund.py         # prints a token
 HOLDFAST_TOKEN=... python examples/over_http.py

@@ -27,7 +27,7 @@ refund = Flow("refund", state=Refund)
 
 @refund.node(effect="read", retry=Retry(3, delay="200ms"))
 async def assess(s: Refund) -> dict[str, float]:
-    await asyncio.sleep(0.05)  # stands for a call to a scoring service
+    await asyncio.sleep(0.05)  # represents a call to a scoring service
     return {"risk": 0.9 if s.customer.startswith("x") else 0.1}
 
 
@@ -43,7 +43,7 @@ approve = refund.hold(
 
 @refund.node(effect="external", idempotency_key="refund-{{order_id}}", retry=Retry(3, delay="200ms"))
 async def pay(s: Refund, ctx: Context) -> dict[str, str]:
-    # The key is the same in every attempt: a bank that knows it pays once, whatever happens to this process.
+    # The key is the same in every attempt: a bank that understands keys pays once, whatever happens to this process.
     return {"receipt": f"paid {s.amount} under key {ctx.idempotency_key}"}
 
 

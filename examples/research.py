@@ -1,4 +1,4 @@
-"""Three sources at once, two are enough; then every finding is summarised, two at a time."""
+"""Three sources in parallel, two are enough; then every finding is summarised, two at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ research = Flow("research", state=Research, effect="read")
 
 @research.node
 async def plan(_s: Research) -> None:
-    """Nothing to change: what follows reads the question."""
+    """Changes nothing: the next nodes read the question."""
 
 
 @research.node

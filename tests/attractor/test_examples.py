@@ -31,12 +31,12 @@ def test_graphviz_reads_an_example(file: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_release_is_mended_asked_about_and_published(cli: Cli) -> None:
+def test_a_release_is_fixed_asked_about_and_published(cli: Cli) -> None:
     run_id = cli("run", str(EXAMPLES / "release.dot"), "--json").json["run_id"]
     assert cli("answer", run_id, "P").code == 0
     ended = cli("resume", run_id, "--json").json
     assert ended["completed_nodes"] == [
-        "start", "build", "test", "green", "mend", "test", "green", "ask", "publish", "exit"
+        "start", "build", "test", "green", "fix", "test", "green", "ask", "publish", "exit"
     ]  # fmt: skip
     assert ended["state"]["tool.last_line"] == "published 1.4.2"
 

@@ -1,4 +1,4 @@
-"""Reference pages that are made of the code, so that they cannot say anything else."""
+"""Reference pages that are generated from the code, so that they are always correct."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REFERENCE = ROOT / "docs" / "reference"
 
 
 def pages() -> dict[Path, Callable[[], str]]:
-    """Where each page lies, and what makes it. Imported late: each loads its part of the product."""
+    """The path of each page and its generator. Imported late: each loads its part of the product."""
     from tools.pages import api, attractor, commands, errors, events, pictures, settings
 
     return {

@@ -1,4 +1,4 @@
-"""A worker inside your own program. It serves runs that are started here or by other processes on the store."""
+"""A worker inside your own program. It serves runs of this and other processes on the store."""
 
 from __future__ import annotations
 

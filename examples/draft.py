@@ -1,4 +1,4 @@
-"""Write, review, write again: a loop with a limit, and a guardrail that removes what must not be published."""
+"""Write, review, write again: a loop with a limit, and a guardrail that corrects the text."""
 
 from __future__ import annotations
 

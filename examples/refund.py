@@ -43,7 +43,7 @@ approve = refund.hold(
 
 @refund.node(effect="external", idempotency_key="refund-{{order_id}}", retry=Retry(3, delay="200ms"))
 async def pay(s: Refund, ctx: Context) -> dict[str, str]:
-    # The key is the same in every attempt: a bank that understands keys pays once, whatever happens to this process.
+    # The key is the same in every attempt: a bank that understands keys pays once, even after a crash.
     return {"receipt": f"paid {s.amount} under key {ctx.idempotency_key}"}
 
 

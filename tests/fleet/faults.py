@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl, urlsplit
 import apsw
 import asyncpg
 
-from holdfast.testing.proxy import Proxy
 from holdfast.types.record import Kind
+from tests.proxy import Proxy
 from tests.services import absent, postgres
 from tests.services.pgcluster import Cluster, binaries
 from tests.services.small import SmallDisk

@@ -17,9 +17,9 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.store.open import open_store
 from holdfast.store.protocols import ClaimRequest, RunFilter
 from holdfast.testing.conformance.kit import TTL, StoreKit
-from holdfast.testing.proxy import Proxy
 from holdfast.types.status import HoldStatus, RunStatus
 from tests.fleet.pairs import SETTINGS, Client, come_back, lines, orders, pair, workers
+from tests.proxy import Proxy
 from tests.services.pgcluster import Cluster, hosts
 from tests.services.postgres import with_setting
 

@@ -13,10 +13,10 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.store.open import open_store
 from holdfast.store.protocols import Capability
 from holdfast.testing.conformance.kit import StoreKit
-from holdfast.testing.proxy import Proxy
 from tests.fleet.pairs import cut_off, pair
 from tests.fleet.test_doctor import doctor
 from tests.fleet.test_failover import CAUGHT_UP, fail_over, quick
+from tests.proxy import Proxy
 from tests.services.pgbouncer import pooler
 from tests.services.pgcluster import Cluster, hosts
 from tests.services.postgres import with_setting

@@ -151,8 +151,9 @@ async def test_what_is_no_question_is_answered_as_that(address: str) -> None:
             (b"POST /healthz HTTP/1.1\r\n\r\n", b"405"),
             (b"GET /healthz?x=1 HTTP/1.0\r\nHost: a\r\n\r\n", b"200"),
             (b"HEAD /healthz HTTP/1.1\r\n\r\n", b"200"),
-            (b"nonsense\r\n\r\n", b""),
-            (b"GET /" + b"x" * 10_000 + b" HTTP/1.1\r\n\r\n", b""),
+            (b"nonsense\r\n\r\n", b"400"),
+            (b"GET /" + b"x" * 10_000 + b" HTTP/1.1\r\n\r\n", b"404"),
+            (b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n", b"400"),
         ):
             reader, writer = await asyncio.open_connection("127.0.0.1", health.port)
             writer.write(sent)

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from holdfast.testing.proxy import ProxyProcess
+from tests.proxy import ProxyProcess
 from tests.services import postgres
 from tests.unit.store.sqlite_files import plain
 

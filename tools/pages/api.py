@@ -30,7 +30,6 @@ MODULES = (
     "holdfast.testing.clock",
     "holdfast.testing.crashpoints",
     "holdfast.testing.human",
-    "holdfast.testing.proxy",
 )
 ELSEWHERE = "an error: see [errors](errors.md)"
 CODE = re.compile(r"\b[A-Z]+-\d+\b")

@@ -14,8 +14,8 @@ from typing import Any, Final
 import asyncpg
 import msgspec
 
-from holdfast.testing.proxy import Proxy
 from tests.fleet.torture import clocks, stacks
+from tests.proxy import Proxy
 from tests.services.pgcluster import Cluster
 
 ROOT: Final = Path(__file__).parents[3]

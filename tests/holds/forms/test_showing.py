@@ -152,7 +152,7 @@ async def test_answer_is_refused_when_it_is_too_deep_or_too_large(scene: Scene) 
 async def test_flow_is_refused_when_a_pattern_could_take_for_ever() -> None:
     for asked in (
         {"schema": {"properties": {"x": {"pattern": "(a+)+$"}}}},
-        {"schema": {"properties": {"x": {"pattern": ".*a.*b.*c.*d.*"}}}},
+        {"schema": {"properties": {"x": {"pattern": "(x+x+)+y"}}}},
         {"sections": [{"type": "input", "field": "x", "pattern": "(a+)+$"}]},
     ):
         flow = Flow("asking", effect="pure")

@@ -57,6 +57,13 @@ WRONG: list[tuple[Any, Any, str]] = [
     ({"items": {"type": "integer"}}, [1, "x"], "data[1]: 'x' is not an integer"),
     ({"prefixItems": [{"type": "string"}], "items": False}, ["a", 1], "data[1]: nothing is allowed here"),
     ({"prefixItems": [{"type": "string"}]}, [1], "data[0]: 1 is not a string"),
+    ({"prefixItems": [False]}, [1], "data[0]: nothing is allowed here"),
+    ({"properties": {"a": False}}, {"a": 1}, "data.a: nothing is allowed here"),
+    (
+        {"items": {"anyOf": [{"type": "string"}, {"minimum": 3}]}},
+        [2],
+        "(data[0]: 2 is not a string; or data[0]: 2",
+    ),
     ({"uniqueItems": True}, [1, 2, 1.0], "data[2]: 1.0 is there already, at [0]"),
     ({"minimum": 1}, 0, "data: 0 is not at least 1"),
     ({"maximum": 1}, 2, "data: 2 is not at most 1"),
@@ -169,4 +176,4 @@ def test_value_is_refused_when_it_is_too_deep_to_compare() -> None:
     deep: list[Any] = []
     for _ in range(5000):
         deep = [deep]
-    assert problems_in(deep, {"const": 1}) == ["data: is nested too deeply to be compared"]
+    assert problems_in([deep, deep], {"uniqueItems": True}) == ["data: is nested too deeply to be compared"]

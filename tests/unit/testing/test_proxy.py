@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from holdfast.testing.proxy import Proxy, ProxyProcess
+from tests.proxy import Proxy, ProxyProcess
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-PROOF-01")]
 

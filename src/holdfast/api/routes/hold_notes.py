@@ -134,7 +134,7 @@ async def attach_file(call: ApiCall, hold: str, body: bytes) -> Page[FileWire]:
     """Attach files to fields of kind `file`: a form whose parts are named as the fields.
 
     What it answers goes into the `response_data` of the decision."""
-    parts = parts_of(call.request.headers.get("content-type", ""), body)
+    parts = await parts_of(call.request.headers.get("content-type", ""), body)
     if not parts:
         raise InputError("there is no file in this form.", hint="Name each part as the field it is for.")
     service = await call.holds()

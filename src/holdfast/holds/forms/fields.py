@@ -15,6 +15,7 @@ from holdfast.holds.forms.field_error import FieldValueError
 from holdfast.holds.forms.file_references import read_file
 from holdfast.holds.forms.json_schema import problems_in
 from holdfast.holds.forms.money import amount_of
+from holdfast.model.checks.regex_safety import matches
 from holdfast.model.forms import field_kinds
 from holdfast.types.duration import parse_duration
 
@@ -47,7 +48,11 @@ def _text(field: Field, value: Any) -> str:
     if pattern is not None:
         if len(text) > MAX_MATCHED:
             raise FieldValueError("length", f"a text with a pattern has at most {MAX_MATCHED} characters")
-        if re.search(pattern, text) is None:
+        try:
+            fits = matches(pattern, text)
+        except TimeoutError:
+            raise FieldValueError("pattern", f"cannot be checked: {pattern} takes too long on it") from None
+        if not fits:
             raise FieldValueError("pattern", f"does not match {pattern}")
     return text
 

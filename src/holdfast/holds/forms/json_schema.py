@@ -1,16 +1,22 @@
-"""Whether the data of an answer fits the JSON Schema of its hold: every problem, each with its path."""
+"""Whether the data of an answer fits the JSON Schema of its hold: every problem, each with its path.
+
+The library jsonschema decides (2020-12, ADR 55); the words are ours, by a table over its keywords.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
 from typing import Any, Final, cast
 
 from holdfast.model.checks.json_schemas import schema_faults
-from holdfast.model.checks.regex_safety import longest_text
+from holdfast.model.checks.regex_safety import MAX_TEXT, matches
 
-Problems = Iterator[str]
-_Check = Callable[[Any, Any, Mapping[str, Any], str], Problems]
+NOTHING: Final = "nothing is allowed here"
+
+_Errors = Iterator[Any]
+_Check = Callable[[Any, Any, Any, Mapping[str, Any]], _Errors]
 
 
 def problems_in(value: Any, schema: Any) -> list[str]:
@@ -21,88 +27,63 @@ def problems_in(value: Any, schema: Any) -> list[str]:
     if faults:
         return [f"the hold's {fault}" for fault in faults]
     try:
-        return list(_problems(value, schema, "data"))
+        return [text for error in _validator()(schema).iter_errors(value) for text in _texts(error)]
     except RecursionError:
         return ["data: is nested too deeply to be compared"]
 
 
-def _problems(value: Any, schema: Any, path: str) -> Problems:
-    if isinstance(schema, bool):
-        if not schema:
-            yield f"{path}: nothing is allowed here"
-        return
-    # In the order of the table: a stored schema has lost the order in which it was written.
-    for keyword, check in _CHECKS.items():
-        if keyword in schema:
-            yield from check(value, schema[keyword], schema, path)
+@cache
+def _validator() -> Any:
+    """The library's checks for the keywords that we know, and ours where it says too little or is not exact.
+    Imported with the first answer: it takes longer than everything else that a small program loads."""
+    known: dict[str, Any] = import_module("jsonschema").Draft202012Validator.VALIDATORS
+    return import_module("jsonschema.validators").create(
+        meta_schema={},
+        validators={keyword: _OWN.get(keyword, known[keyword]) for keyword in _TEXTS},
+        type_checker=import_module("jsonschema").Draft202012Validator.TYPE_CHECKER,
+        applicable_validators=_ordered,
+    )
 
 
-def _fits(value: Any, schema: Any) -> bool:
-    return next(_problems(value, schema, ""), None) is None
+def _ordered(schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """In the order of the table: a stored schema has lost the order in which it was written."""
+    return [(each, schema[each]) for each in _TEXTS if each in schema]
 
 
-# ---------------------------------------------------------------------- any value
+def _error(message: str, *path: str | int) -> Any:
+    return import_module("jsonschema").ValidationError(message, path=path)
 
 
-def _type(value: Any, wanted: Any, _schema: Mapping[str, Any], path: str) -> Problems:
-    names = [wanted] if isinstance(wanted, str) else list(wanted)
-    if not any(_TYPES[name](value) for name in names):
-        yield f"{path}: {_short(value)} is not {_one_of(names)}"
+# ---------------------------------------------------------------------- our own checks
 
 
-def _enum(value: Any, wanted: Any, _schema: Mapping[str, Any], path: str) -> Problems:
-    if _key(value) not in [_key(each) for each in wanted]:
-        yield f"{path}: {_short(value)} is none of {', '.join(_short(each) for each in wanted)}"
+def _inner(validator: Any, value: Any, schema: Any, at: str | int) -> _Errors:
+    """The library forgets the path of a value that nothing fits."""
+    if schema is False:
+        yield _error(NOTHING, at)
+    else:
+        yield from validator.descend(value, schema, path=at)
 
 
-def _const(value: Any, wanted: Any, _schema: Mapping[str, Any], path: str) -> Problems:
-    if _key(value) != _key(wanted):
-        yield f"{path}: {_short(value)} is not {_short(wanted)}"
-
-
-def _any_of(value: Any, wanted: Any, _schema: Mapping[str, Any], path: str) -> Problems:
-    ways = [list(_problems(value, schema, path)) for schema in wanted]
-    if all(ways):
-        tried = "; or ".join(", ".join(problems) for problems in ways)
-        yield f"{path}: {_short(value)} fits none of {len(ways)} forms ({tried})"
-
-
-def _one_form(value: Any, wanted: Any, schema: Mapping[str, Any], path: str) -> Problems:
-    fitting = sum(_fits(value, each) for each in wanted)
-    if fitting == 0:
-        yield from _any_of(value, wanted, schema, path)
-    elif fitting > 1:
-        yield f"{path}: {_short(value)} fits {fitting} forms of which it may fit one"
-
-
-def _all_of(value: Any, wanted: Any, _schema: Mapping[str, Any], path: str) -> Problems:
-    for schema in wanted:
-        yield from _problems(value, schema, path)
-
-
-def _not(value: Any, wanted: Any, _schema: Mapping[str, Any], path: str) -> Problems:
-    if _fits(value, wanted):
-        yield f"{path}: {_short(value)} has a form that is not allowed"
-
-
-# ---------------------------------------------------------------------- objects
-
-
-def _properties(value: Any, wanted: Any, _schema: Mapping[str, Any], path: str) -> Problems:
+def _properties(validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
     if isinstance(value, dict):
         for name, schema in wanted.items():
             if name in value:
-                yield from _problems(value[name], schema, f"{path}.{name}")
+                yield from _inner(validator, value[name], schema, name)
 
 
-def _required(value: Any, wanted: Any, _schema: Mapping[str, Any], path: str) -> Problems:
+def _prefix(validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
+    if isinstance(value, list):
+        for index, (item, schema) in enumerate(zip(cast("list[Any]", value), wanted, strict=False)):
+            yield from _inner(validator, item, schema, index)
+
+
+def _required(_validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
     if isinstance(value, dict):
-        for name in wanted:
-            if name not in value:
-                yield f"{path}.{name}: is missing"
+        yield from (_error("is missing", name) for name in wanted if name not in value)
 
 
-def _additional(value: Any, wanted: Any, schema: Mapping[str, Any], path: str) -> Problems:
+def _additional(validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]) -> _Errors:
     if not isinstance(value, dict):
         return
     known = schema.get("properties", {})
@@ -110,76 +91,115 @@ def _additional(value: Any, wanted: Any, schema: Mapping[str, Any], path: str) -
         if name in known:
             continue
         if wanted is False:
-            yield f"{path}.{name}: is not asked for"
+            yield _error("is not asked for", name)
         else:
-            yield from _problems(inner, wanted, f"{path}.{name}")
+            yield from _inner(validator, inner, wanted, name)
 
 
-# ---------------------------------------------------------------------- lists
-
-
-def _items(value: Any, wanted: Any, schema: Mapping[str, Any], path: str) -> Problems:
+def _items(validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]) -> _Errors:
     if isinstance(value, list):
         first = len(schema.get("prefixItems", ()))
         for index, item in enumerate(cast("list[Any]", value)[first:], first):
-            yield from _problems(item, wanted, f"{path}[{index}]")
+            yield from _inner(validator, item, wanted, index)
 
 
-def _prefix(value: Any, wanted: Any, _schema: Mapping[str, Any], path: str) -> Problems:
-    if isinstance(value, list):
-        pairs = zip(cast("list[Any]", value), wanted, strict=False)
-        for index, (item, schema) in enumerate(pairs):
-            yield from _problems(item, schema, f"{path}[{index}]")
-
-
-def _unique(value: Any, wanted: Any, _schema: Mapping[str, Any], path: str) -> Problems:
+def _unique(_validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
     if wanted and isinstance(value, list):
         seen: dict[Any, int] = {}
         for index, item in enumerate(cast("list[Any]", value)):
             first = seen.setdefault(_key(item), index)
             if first != index:
-                yield f"{path}[{index}]: {_short(item)} is there already, at [{first}]"
+                yield _error(f"{_short(item)} is there already, at [{first}]", index)
 
 
-# ---------------------------------------------------------------------- sizes
-
-
-def _size(kind: type, least: bool, what: str) -> _Check:
-    def check(value: Any, wanted: Any, _schema: Mapping[str, Any], path: str) -> Problems:
-        if isinstance(value, kind):
-            size = len(value)
-            if size < wanted if least else size > wanted:
-                yield f"{path}: has {size} {what}, {'fewer' if least else 'more'} than {wanted}"
-
-    return check
-
-
-def _bound(fits: Callable[[Any, Any], bool], what: str) -> _Check:
-    def check(value: Any, wanted: Any, _schema: Mapping[str, Any], path: str) -> Problems:
-        if _is_number(value) and not fits(value, wanted):
-            yield f"{path}: {_short(value)} is not {what} {wanted}"
-
-    return check
-
-
-def _is_multiple(value: Any, step: Any) -> bool:
-    """In exact numbers: as floats, 0.3 is no multiple of 0.1."""
+def _multiple(_validator: Any, step: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
+    """In exact numbers: as floats, which the library divides, 0.3 is no multiple of 0.1."""
     from fractions import Fraction
 
-    return Fraction(str(value)) % Fraction(str(step)) == 0
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if number and Fraction(str(value)) % Fraction(str(step)) != 0:
+        yield _error(f"{_short(value)} is not a multiple of {step}")
 
 
-def _pattern(value: Any, wanted: Any, _schema: Mapping[str, Any], path: str) -> Problems:
+def _pattern(_validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
     if not isinstance(value, str):
         return
-    most = longest_text(wanted)
-    if len(value) > most:
-        yield f"{path}: has {len(value)} characters; a text with this pattern has at most {most}"
-    elif re.search(wanted, value) is None:
-        yield f"{path}: {_short(value)} does not match {wanted}"
+    problem = pattern_mismatch(wanted, value)
+    if problem:
+        yield _error(problem)
 
 
-# ---------------------------------------------------------------------- values
+def pattern_mismatch(pattern: str, text: str) -> str:
+    """Why a text does not fit the pattern of its question; empty: it does."""
+    if len(text) > MAX_TEXT:
+        return f"has {len(text)} characters; a text with a pattern has at most {MAX_TEXT}"
+    try:
+        return "" if matches(pattern, text) else f"{_short(text)} does not match {pattern}"
+    except TimeoutError:
+        return f"{_short(text)} cannot be checked: the pattern {pattern} takes too long on it"
+
+
+_OWN: Final[dict[str, _Check]] = {
+    "properties": _properties,
+    "prefixItems": _prefix,
+    "required": _required,
+    "additionalProperties": _additional,
+    "items": _items,
+    "uniqueItems": _unique,
+    "multipleOf": _multiple,
+    "pattern": _pattern,
+}
+
+
+# ---------------------------------------------------------------------- words
+
+
+def _texts(error: Any) -> Iterator[str]:
+    where = _place(error.absolute_path)
+    if error.validator is None:  # the schema is `false`
+        yield f"{where}: {NOTHING}"
+        return
+    yield f"{where}: {_TEXTS[error.validator](error)}"
+
+
+def _place(path: Iterable[str | int]) -> str:
+    return "data" + "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
+
+
+def _own_message(error: Any) -> str:
+    return error.message
+
+
+def _no_type(error: Any) -> str:
+    wanted = error.validator_value
+    return f"{_short(error.instance)} is not {_one_of([wanted] if isinstance(wanted, str) else list(wanted))}"
+
+
+def _no_value(error: Any) -> str:
+    return f"{_short(error.instance)} is none of {', '.join(_short(each) for each in error.validator_value)}"
+
+
+def _size(what: str, than: str) -> Callable[[Any], str]:
+    return lambda error: f"has {len(error.instance)} {what}, {than} than {error.validator_value}"
+
+
+def _bound(what: str) -> Callable[[Any], str]:
+    return lambda error: f"{_short(error.instance)} is not {what} {error.validator_value}"
+
+
+def _no_form(error: Any) -> str:
+    ways: dict[int, list[str]] = {}
+    for each in error.context:
+        ways.setdefault(each.schema_path[0], []).extend(_texts(each))
+    tried = "; or ".join(", ".join(problems) for problems in ways.values())
+    return f"{_short(error.instance)} fits none of {len(error.validator_value)} forms ({tried})"
+
+
+def _not_one_form(error: Any) -> str:
+    fitting = sum(_validator()(each).is_valid(error.instance) for each in error.validator_value)
+    if not fitting:
+        return _no_form(error)
+    return f"{_short(error.instance)} fits {fitting} forms of which it may fit one"
 
 
 def _key(value: Any) -> Any:
@@ -189,14 +209,6 @@ def _key(value: Any) -> Any:
     if isinstance(value, list):
         return tuple([_key(inner) for inner in cast("list[Any]", value)])
     return (isinstance(value, bool), value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_whole(value: Any) -> bool:
-    return _is_number(value) and (isinstance(value, int) or value.is_integer())
 
 
 def _one_of(names: list[str]) -> str:
@@ -217,41 +229,32 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-_TYPES: Final[dict[str, Callable[[Any], bool]]] = {
-    "null": lambda value: value is None,
-    "boolean": lambda value: isinstance(value, bool),
-    "integer": _is_whole,
-    "number": _is_number,
-    "string": lambda value: isinstance(value, str),
-    "array": lambda value: isinstance(value, list),
-    "object": lambda value: isinstance(value, dict),
-}
-_CHECKS: Final[dict[str, _Check]] = {
-    "type": _type,
-    "enum": _enum,
-    "const": _const,
-    "properties": _properties,
-    "required": _required,
-    "additionalProperties": _additional,
-    "minProperties": _size(dict, True, "entries"),
-    "maxProperties": _size(dict, False, "entries"),
-    "items": _items,
-    "prefixItems": _prefix,
-    "minItems": _size(list, True, "items"),
-    "maxItems": _size(list, False, "items"),
-    "uniqueItems": _unique,
-    "minimum": _bound(lambda value, bound: value >= bound, "at least"),
-    "maximum": _bound(lambda value, bound: value <= bound, "at most"),
-    "exclusiveMinimum": _bound(lambda value, bound: value > bound, "above"),
-    "exclusiveMaximum": _bound(lambda value, bound: value < bound, "below"),
-    "multipleOf": _bound(_is_multiple, "a multiple of"),
-    "minLength": _size(str, True, "characters"),
-    "maxLength": _size(str, False, "characters"),
-    "pattern": _pattern,
-    "anyOf": _any_of,
-    "oneOf": _one_form,
-    "allOf": _all_of,
-    "not": _not,
+_TEXTS: Final[dict[str, Callable[[Any], str]]] = {
+    "type": _no_type,
+    "enum": _no_value,
+    "const": lambda error: f"{_short(error.instance)} is not {_short(error.validator_value)}",
+    "properties": _own_message,
+    "required": _own_message,
+    "additionalProperties": _own_message,
+    "minProperties": _size("entries", "fewer"),
+    "maxProperties": _size("entries", "more"),
+    "items": _own_message,
+    "prefixItems": _own_message,
+    "minItems": _size("items", "fewer"),
+    "maxItems": _size("items", "more"),
+    "uniqueItems": _own_message,
+    "minimum": _bound("at least"),
+    "maximum": _bound("at most"),
+    "exclusiveMinimum": _bound("above"),
+    "exclusiveMaximum": _bound("below"),
+    "multipleOf": _own_message,
+    "minLength": _size("characters", "fewer"),
+    "maxLength": _size("characters", "more"),
+    "pattern": _own_message,
+    "anyOf": _no_form,
+    "oneOf": _not_one_form,
+    "allOf": _own_message,
+    "not": lambda error: f"{_short(error.instance)} has a form that is not allowed",
 }
 
-KEYWORDS: Final = frozenset(_CHECKS)
+KEYWORDS: Final = frozenset(_TEXTS)

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.model.checks.json_schemas import schema_faults
-from holdfast.model.checks.regex_safety import OVERLAPPING, overlapping_repeats, pattern_problem
+from holdfast.model.checks.regex_safety import pattern_problem
 from holdfast.model.expr import ExprSyntaxError, compile_expr
 from holdfast.model.forms import field_kinds
 from holdfast.model.template import TemplateSyntaxError, compile_template
@@ -235,8 +235,6 @@ class _Compiler:
         if not isinstance(pattern, str):
             return
         problem = pattern_problem(pattern)
-        if problem is None and overlapping_repeats(pattern) > 1:
-            problem = OVERLAPPING
         if problem is not None:
             self._wrong(where, problem)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -18,14 +17,13 @@ from holdfast.errors import SettingsError, StoreError
 from holdfast.telemetry import log
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
     from holdfast.runs.worker.worker import RunWorker
 
 LOOPBACK: Final = "127.0.0.1"
 PATIENCE: Final = 3.0
 """Seconds in which the store must answer for the worker to be ready."""
-_LONGEST: Final = 8192
-_SLOWEST: Final = 5.0
-_REASONS: Final = {200: "OK", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
 _JSON: Final = "application/json"
 
 
@@ -64,7 +62,9 @@ class Health:
         if self._server is not None:
             return
         try:
-            self._server = await asyncio.start_server(self._serve, self.host, self.port, limit=_LONGEST)
+            self._server = await asyncio.get_running_loop().create_server(
+                _protocol(self._asgi), self.host, self.port
+            )
         except OSError as error:
             raise SettingsError(
                 f"nothing can listen on {self.host}:{self.port}: {error.strerror or error}.",
@@ -78,20 +78,13 @@ class Health:
         if server is not None:
             server.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            with suppress(ConnectionError, TimeoutError, asyncio.IncompleteReadError, ValueError):
-                async with asyncio.timeout(_SLOWEST):
-                    head = await reader.readuntil(b"\r\n\r\n")
-                method, target, _ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 2)
-                answer = await self._answer(method, target.partition("?")[0])
-                writer.write(_response_bytes(answer, body=method != "HEAD"))
-                async with asyncio.timeout(_SLOWEST):
-                    await writer.drain()
-        except Exception:
-            log.exception("a question about this worker could not be answered")
-        finally:
-            writer.close()
+    async def _asgi(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from starlette.responses import Response
+
+        answer = await self._answer(scope["method"], scope["path"])
+        # One answer a connection: a server that closes does not wait for those that are idle.
+        headers = {"Cache-Control": "no-store", "Connection": "close"}
+        await Response(answer.body, answer.status, headers, answer.kind)(scope, receive, send)
 
     async def _answer(self, method: str, path: str) -> HealthResponse:
         page = self.pages.get(path)
@@ -148,12 +141,25 @@ def json_response(status: int, value: object) -> HealthResponse:
     return HealthResponse(status, _JSON, msgspec.json.encode(value) + b"\n")
 
 
-def _response_bytes(answer: HealthResponse, *, body: bool) -> bytes:
-    head = (
-        f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\nContent-Type: {answer.kind}\r\n"
-        f"Content-Length: {len(answer.body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+def _protocol(app: ASGIApp) -> Callable[[], asyncio.Protocol]:
+    """Answers one connection. uvicorn without its `Server`, which would take over the signals of the process
+    and wake the loop ten times a second. Imported here: most workers have no such server."""
+    from uvicorn import Config
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+    from uvicorn.server import ServerState
+
+    config = Config(
+        app,
+        interface="asgi3",
+        lifespan="off",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
     )
-    return head.encode() + (answer.body if body else b"")
+    config.load()
+    state = ServerState()
+    return lambda: HttpToolsProtocol(config, state, {})
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -6,7 +6,6 @@ import hmac
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -57,19 +56,15 @@ class Oidc:
     async def address(self, journey: SignInState, callback: str) -> str:
         """Where the browser goes to sign in."""
         about = await self.provider.about()
-        challenge = urlsafe_b64encode(sha256(journey.verifier.encode()).digest()).rstrip(b"=").decode()
-        asked = {
-            "response_type": "code",
-            "client_id": self.settings.client_id,
-            "redirect_uri": callback,
-            "scope": " ".join(self.settings.scopes),
-            "state": journey.state,
-            "nonce": journey.nonce,
-            "code_challenge": challenge,
-            "code_challenge_method": "S256",
-        }
-        joint = "&" if "?" in about.authorization_endpoint else "?"
-        return f"{about.authorization_endpoint}{joint}{urlencode(asked)}"
+        async with self.provider.client(about) as client:
+            url, _ = client.create_authorization_url(
+                about.authorization_endpoint,
+                state=journey.state,
+                code_verifier=journey.verifier,
+                nonce=journey.nonce,
+                redirect_uri=callback,
+            )
+        return url
 
     async def sign_out_url(self, back: str | None) -> str | None:
         """Where the browser goes to sign out at the provider too, and from there `back`; None: nowhere."""
@@ -100,7 +95,7 @@ class Oidc:
             log.info("the provider refused a sign-in: %s", said.get("error", "")[:100])
             raise sign_in_error("the provider did not let you in")
         token, opens = await self.provider.exchange_code(code, journey.verifier, callback)
-        claims = await self.provider.claims(token, journey.nonce)
+        claims = await self.provider.claims(token, journey.nonce, opens)
         more = await self.provider.userinfo(opens, claims["sub"]) if opens else {}
         return grant_of(self.settings, {**more, **claims})
 

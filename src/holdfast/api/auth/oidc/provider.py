@@ -6,9 +6,10 @@ The libraries come with the extra `oidc`, and are imported when the first person
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import quote_plus
 
 import msgspec
 
@@ -18,7 +19,8 @@ from holdfast.errors import SettingsError
 from holdfast.telemetry import log
 
 if TYPE_CHECKING:
-    import jwt
+    from joserfc.jwk import KeySet
+    from joserfc.jwt import Token
 
 CACHE_SECONDS: Final = 3600.0
 """Seconds for which what a provider says about itself is believed."""
@@ -26,6 +28,10 @@ REFETCH_SECONDS: Final = 30.0
 """A key that is not known is asked for no more often: providers rotate keys, and strangers make up names."""
 LEEWAY: Final = 60
 _MOST: Final = 1 << 20
+_MEANT_FOR_OTHERS: Final = {
+    "nonce": "what the provider sent was meant for another sign-in",
+    "azp": "what the provider sent was made for another client",
+}
 
 
 class ProviderMetadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +51,7 @@ class Provider:
     def __init__(self, settings: OidcSettings) -> None:
         self.settings = settings
         self._about: tuple[float, ProviderMetadata] | None = None
-        self._keys: tuple[float, jwt.PyJWKSet] | None = None
+        self._keys: tuple[float, KeySet] | None = None
 
     async def about(self) -> ProviderMetadata:
         """Raises HttpError 502 where it cannot be had."""
@@ -63,45 +69,82 @@ class Provider:
 
     async def exchange_code(self, code: str, verifier: str, callback: str) -> tuple[str, str | None]:
         """The ID token, and the token that opens /userinfo. Raises HttpError."""
+        import httpx2
+        from authlib.integrations.base_client import OAuthError
+
         about = await self.about()
-        form = {
-            "grant_type": "authorization_code",
-            "code": code,
-            "redirect_uri": callback,
-            "code_verifier": verifier,
-            "client_id": self.settings.client_id,
-        }
-        answer = await self._post(about.token_endpoint, form, about)
+        try:
+            async with self.client(about) as client:
+                answer: Any = await client.fetch_token(
+                    about.token_endpoint,
+                    grant_type="authorization_code",
+                    code=code,
+                    code_verifier=verifier,
+                    redirect_uri=callback,
+                    auth=self._basic(about),
+                )
+        except OAuthError as error:
+            log.info("the provider swapped no code: %s", error)
+            raise sign_in_error("the provider takes this sign-in no more") from error
+        except httpx2.HTTPError as error:
+            place = about.token_endpoint
+            raise provider_error(f"it does not answer at {place}: {error or type(error).__name__}") from error
+        except ValueError as error:
+            raise provider_error(f"{about.token_endpoint} answered with no JSON") from error
         token, opens = answer.get("id_token"), answer.get("access_token")
         if not isinstance(token, str):
             raise provider_error("it gave no ID token")
         return token, opens if isinstance(opens, str) else None
 
-    async def claims(self, id_token: str, nonce: str) -> dict[str, Any]:
+    def client(self, about: ProviderMetadata) -> Any:
+        """Authlib's client of the provider. It follows no redirect: no answer of a provider sends us or the
+        client's secret elsewhere."""
+        from authlib.integrations.httpx_client import AsyncOAuth2Client
+
+        secret = self.settings.client_secret
+        return AsyncOAuth2Client(
+            self.settings.client_id,
+            secret,
+            token_endpoint_auth_method="client_secret_post" if secret else "none",
+            scope=" ".join(self.settings.scopes),
+            code_challenge_method="S256",
+            timeout=self.settings.timeout,
+            follow_redirects=False,
+        )
+
+    def _basic(self, about: ProviderMetadata) -> Any:
+        """Each part is encoded as a form would be (RFC 6749, 2.3.1), which Authlib leaves out. None: the
+        client sends its secret in the form, or has none."""
+        import httpx2
+
+        secret = self.settings.client_secret
+        if not secret or "client_secret_basic" not in about.token_endpoint_auth_methods_supported:
+            return None
+        return httpx2.BasicAuth(quote_plus(self.settings.client_id), quote_plus(secret))
+
+    async def claims(self, id_token: str, nonce: str, access_token: str | None = None) -> dict[str, Any]:
         """What the ID token says, once all of it is checked. Raises HttpError 401."""
-        import jwt
+        from authlib.oidc.core import CodeIDToken
+        from joserfc.errors import ClaimError, JoseError
 
         settings = self.settings
         try:
-            key = await self._key(jwt.get_unverified_header(id_token))
-            claims: dict[str, Any] = jwt.decode(
-                id_token,
-                key,
-                algorithms=list(settings.algorithms),
-                audience=settings.client_id,
-                issuer=settings.issuer,
-                leeway=LEEWAY,
-                options={"require": ["exp", "iat", "iss", "aud", "sub"]},
+            token = await self._decoded(id_token)
+            claims: Any = CodeIDToken(
+                token.claims,
+                token.header,
+                {"iss": {"essential": True, "value": settings.issuer}, "aud": {"value": settings.client_id}},
+                {"nonce": nonce, "client_id": settings.client_id, "access_token": access_token},
             )
-        except jwt.PyJWTError as error:
-            log.info("an ID token was refused: %s", error)
-            raise sign_in_error("what the provider sent is not good") from error
-        if claims.get("nonce") != nonce:
-            raise sign_in_error("what the provider sent was meant for another sign-in")
+            claims.validate(leeway=LEEWAY)
+        except (JoseError, ValueError) as error:
+            log.info("an ID token was refused: %r", error)
+            why = _MEANT_FOR_OTHERS.get(error.claim) if isinstance(error, ClaimError) else None
+            raise sign_in_error(why or "what the provider sent is not good") from error
         others = cast("list[Any]", claims["aud"]) if isinstance(claims["aud"], list) else []
-        if (len(others) > 1 or "azp" in claims) and claims.get("azp") != settings.client_id:
-            raise sign_in_error("what the provider sent was made for another client")
-        return claims
+        if len(others) > 1 and claims.get("azp") != settings.client_id:
+            raise sign_in_error(_MEANT_FOR_OTHERS["azp"])
+        return dict(claims)
 
     async def userinfo(self, opens: str, subject: str) -> dict[str, Any]:
         """What more it tells; nothing where it has no such place. Raises HttpError."""
@@ -117,29 +160,29 @@ class Provider:
             raise sign_in_error("the provider told about somebody else")
         return found
 
-    async def _key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
+    async def _decoded(self, id_token: str) -> Token:
         """Only keys of the provider's own list: what else a token says about its key is ignored."""
-        import jwt
+        from joserfc import jwt
+        from joserfc.errors import InvalidKeyIdError
 
-        if header.get("alg") not in self.settings.algorithms:
-            raise jwt.InvalidAlgorithmError(f"{header.get('alg')!r} is not allowed")
-        found = _key_for(await self._key_set(fresh=False), header)
-        if found is None:
-            found = _key_for(await self._key_set(fresh=True), header)
-        if found is None:
-            raise jwt.InvalidKeyError("its key is not among the provider's")
-        return found
+        algorithms = list(self.settings.algorithms)
+        try:
+            return jwt.decode(id_token, _chooser(await self._key_set(fresh=False)), algorithms)
+        except InvalidKeyIdError:
+            # The provider may have a newer key than those that we know.
+            return jwt.decode(id_token, _chooser(await self._key_set(fresh=True)), algorithms)
 
-    async def _key_set(self, *, fresh: bool) -> jwt.PyJWKSet:
-        import jwt
+    async def _key_set(self, *, fresh: bool) -> KeySet:
+        from joserfc.errors import JoseError
+        from joserfc.jwk import KeySet
 
         now = time.monotonic()
         if self._keys is not None and now - self._keys[0] < (REFETCH_SECONDS if fresh else CACHE_SECONDS):
             return self._keys[1]
         data = await self._get((await self.about()).jwks_uri)
         try:
-            found = jwt.PyJWKSet.from_dict(msgspec.json.decode(data, type=dict[str, Any]))
-        except (jwt.PyJWTError, msgspec.DecodeError) as error:
+            found = KeySet.import_key_set(cast("Any", msgspec.json.decode(data, type=dict[str, Any])))
+        except (JoseError, ValueError, KeyError, TypeError) as error:
             raise provider_error(f"its keys cannot be read: {error}") from error
         self._keys = (now, found)
         return found
@@ -149,7 +192,7 @@ class Provider:
         import httpx2
 
         try:
-            async with _client(self.settings.timeout) as client:
+            async with httpx2.AsyncClient(timeout=self.settings.timeout, follow_redirects=False) as client:
                 answer = await client.get(place, headers=dict(headers or {}))
         except httpx2.HTTPError as error:
             raise provider_error(f"it does not answer at {place}: {error or type(error).__name__}") from error
@@ -157,55 +200,22 @@ class Provider:
             raise provider_error(f"{place} answered with {answer.status_code}")
         return answer.content
 
-    async def _post(self, place: str, form: dict[str, str], about: ProviderMetadata) -> dict[str, Any]:
-        import httpx2
 
-        secret, more = self.settings.client_secret, {}
-        if secret and "client_secret_basic" in about.token_endpoint_auth_methods_supported:
-            more["auth"] = _basic(self.settings.client_id, secret)
-        elif secret:
-            form = {**form, "client_secret": secret}
-        try:
-            async with _client(self.settings.timeout) as client:
-                answer = await client.post(place, data=form, **more)
-        except httpx2.HTTPError as error:
-            raise provider_error(f"it does not answer at {place}: {error or type(error).__name__}") from error
-        try:
-            said = msgspec.json.decode(answer.content[:_MOST], type=dict[str, Any])
-        except msgspec.DecodeError as error:
-            raise provider_error(f"{place} answered with {answer.status_code} and no JSON") from error
-        if answer.status_code != 200:
-            log.info("the provider swapped no code: %s", said.get("error"))
-            raise sign_in_error("the provider takes this sign-in no more")
-        return said
+def _chooser(keys: KeySet) -> Callable[[Any], Any]:
+    """Of the keys, the one that a token names; where it names none, the first that signs with its algorithm.
+    Raises InvalidKeyIdError."""
+    from joserfc.errors import InvalidKeyIdError
 
+    def choose(token: Any) -> Any:
+        header = token.headers()
+        kinds: Any = keys.algorithm_keys.get(header["alg"], ())
+        for key in keys.keys:
+            named = "kid" not in header or key.kid == header["kid"]
+            if named and key.key_type in kinds and key.get("use") in (None, "sig"):
+                return key
+        raise InvalidKeyIdError("its key is not among the provider's")
 
-def _client(timeout: float) -> Any:
-    """Without following anything: no answer of a provider sends us or the client's secret elsewhere."""
-    import httpx2
-
-    return httpx2.AsyncClient(timeout=timeout, follow_redirects=False)
-
-
-def _basic(name: str, secret: str) -> tuple[str, str]:
-    """Each part is encoded as a form would be (RFC 6749, 2.3.1)."""
-    from urllib.parse import quote_plus
-
-    return quote_plus(name), quote_plus(secret)
-
-
-def _key_for(keys: jwt.PyJWKSet, header: Mapping[str, Any]) -> jwt.PyJWK | None:
-    fit = [key for key in keys.keys if key.public_key_use in (None, "sig")]
-    if "kid" in header:
-        fit = [key for key in fit if key.key_id == header["kid"]]
-    fit = [key for key in fit if _suits(key, header["alg"])]
-    return fit[0] if fit else None
-
-
-def _suits(key: jwt.PyJWK, algorithm: str) -> bool:
-    """A key that names no algorithm signs with any of its type."""
-    kinds = {"R": "RSA", "P": "RSA", "E": "OKP" if algorithm == "EdDSA" else "EC"}
-    return key.key_type == kinds[algorithm[0]]
+    return choose
 
 
 def sign_in_error(why: str) -> HttpError:
@@ -229,7 +239,7 @@ def require_libraries() -> None:
     """Raises SettingsError where the extra is not there: said when the server starts, not to the first who
     signs in."""
     try:
-        for name in ("httpx2", "jwt", "cryptography"):
+        for name in ("httpx2", "authlib", "cryptography"):
             import_module(name)
     except ImportError as error:
         raise SettingsError(

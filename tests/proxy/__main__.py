@@ -1,4 +1,4 @@
-"""`python -m holdfast.testing.proxy LISTEN TARGET`: one command a line comes in, the counts go out."""
+"""`python -m tests.proxy LISTEN TARGET`: one command a line comes in, the counts go out."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import sys
 
-from holdfast.testing.proxy.process import execute_command
-from holdfast.testing.proxy.proxy import Proxy
-from holdfast.testing.proxy.wire import place
+from tests.proxy.process import execute_command
+from tests.proxy.proxy import Proxy
+from tests.proxy.wire import place
 
 
 async def _serve(listen: str, target: str) -> None:
@@ -21,6 +21,6 @@ async def _serve(listen: str, target: str) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        sys.exit("python -m holdfast.testing.proxy LISTEN TARGET, each as host:port; port 0: a free one")
+        sys.exit("python -m tests.proxy LISTEN TARGET, each as host:port; port 0: a free one")
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(sys.argv[1], sys.argv[2]))

@@ -9,7 +9,7 @@ import socket
 from types import TracebackType
 from typing import Final
 
-from holdfast.testing.proxy.wire import Counts, PendingCut, Way, Wire, bound, by_way_of, place
+from tests.proxy.wire import Counts, PendingCut, Way, Wire, bound, by_way_of, place
 
 QUEUED: Final = 64
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from holdfast.testing.proxy.proxy import Proxy
-from holdfast.testing.proxy.wire import Counts, Way, by_way_of
+from tests.proxy.proxy import Proxy
+from tests.proxy.wire import Counts, Way, by_way_of
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class ProxyProcess:
@@ -22,7 +25,8 @@ class ProxyProcess:
 
     def __init__(self, target: str, *, listen: str = "127.0.0.1:0") -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast.testing.proxy", listen, target],
+            [sys.executable, "-m", "tests.proxy", listen, target],
+            cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -11,13 +11,13 @@
         proxy.clear()                           # all is well again; what was swallowed arrives now
 
 As a process of its own it lives on when the one under test is killed or blocked: `ProxyProcess`, or
-`python -m holdfast.testing.proxy LISTEN TARGET` with one command a line on its standard input.
+`python -m tests.proxy LISTEN TARGET` with one command a line on its standard input.
 """
 
 from __future__ import annotations
 
-from holdfast.testing.proxy.process import ProxyProcess
-from holdfast.testing.proxy.proxy import Proxy
-from holdfast.testing.proxy.wire import Counts
+from tests.proxy.process import ProxyProcess
+from tests.proxy.proxy import Proxy
+from tests.proxy.wire import Counts
 
 __all__ = ["Counts", "Proxy", "ProxyProcess"]

@@ -2,10 +2,10 @@
 
 - A block of `python` runs in the page's namespace; `await` works at the top level. With
   `title="refund.py"` it is written to that file instead.
-- A block of `sh` runs line by line. Lines that begin with `$ ` are commands and the others what they say;
-  without any `$ `, every line is a command. The words RUN, HOLD and CHECKPOINT stand for the newest run, open
-  hold and checkpoint. A command must exit with 0 or, where a run waits, with 3; `  # exits 1` at its end says
-  otherwise.
+- A block of `sh` runs line by line. Lines that begin with `$ ` are commands; the lines below one are quotes
+  of its output and must occur in it (white space does not count, `...` is any text). Without any `$ `, every
+  line is a command. The words RUN, HOLD and CHECKPOINT mean the newest run, open hold and checkpoint. A
+  command must exit with 0 or, if a run waits, with 3; `  # exits 1` at its end says otherwise.
 - A comment `<!-- run` ... `-->` holds Python that readers need not see.
 - `json`, `toml` and `xml` blocks must parse. `text` blocks are not looked at. Those of `javascript` run in
   Node, against a server: tests/server/test_js_client.py.
@@ -52,7 +52,7 @@ class Page:
         known = dict(sys.modules)
         for name in ("examples", *(path.stem for path in self.folder.rglob("*.py"))):
             self._forget(name)
-        # Flows that name no house use the process's own: that of this page, in its folder.
+        # Flows that name no instance use the process's default: that of this page, in its folder.
         hf = Holdfast()
         use(hf)
         try:
@@ -90,14 +90,14 @@ class Page:
         if kind == "python":
             self._python(line, text)
         elif kind == "sh":
-            for command in commands(text):
-                self._command(line, command)
+            for command, quoted in commands(text):
+                self._command(line, command, quoted)
         elif kind == "json":
             json.loads(text)
         elif kind == "toml":
             tomllib.loads(text)
         elif kind not in UNSEEN:
-            raise AssertionError(f"{self.path.name}, line {line}: nobody knows how to run {kind!r}")
+            raise AssertionError(f"{self.path.name}, line {line}: no way to run {kind!r}")
         return kind not in UNSEEN
 
     def _python(self, line: int, text: str) -> None:
@@ -108,13 +108,15 @@ class Page:
         if inspect.iscoroutine(found):
             self.runner.run(found)
 
-    def _command(self, line: int, command: str) -> None:
-        command, _, said = command.partition("  # exits ")
-        wanted = {int(said)} if said else {0, WAITS}
+    def _command(self, line: int, command: str, quoted: list[str]) -> None:
+        command, _, exits = command.partition("  # exits ")
+        wanted = {int(exits)} if exits else {0, WAITS}
         done = self._shell(self._named(command))
-        told = f"{self.path.name}, line {line}: $ {command}\n{done.stdout}{done.stderr}"
-        assert done.returncode in wanted, f"{told}(exit {done.returncode})"
-        assert "Traceback" not in done.stderr, told
+        seen = f"{self.path.name}, line {line}: $ {command}\n{done.stdout}{done.stderr}"
+        assert done.returncode in wanted, f"{seen}(exit {done.returncode})"
+        assert "Traceback" not in done.stderr, seen
+        for quote in quoted:
+            assert is_quoted(quote, done.stdout + done.stderr), f"the page quotes {quote!r}\n{seen}"
 
     def _shell(self, command: str) -> subprocess.CompletedProcess[str]:
         bin_folder = Path(sys.executable).parent
@@ -153,10 +155,25 @@ def blocks(path: Path) -> Iterator[tuple[int, str, str]]:
             yield line, found["info"].strip(), inspect.cleandoc("\n" + found["text"]) + "\n"
 
 
-def commands(text: str) -> list[str]:
+def commands(text: str) -> list[tuple[str, list[str]]]:
+    """Each command with the lines of its output that the page quotes."""
     lines = text.replace("\\\n", " ").splitlines()
-    marked = [line[2:] for line in lines if line.startswith("$ ")]
-    return marked or [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    found: list[tuple[str, list[str]]] = []
+    for line in lines:
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        elif found and line.strip():
+            found[-1][1].append(line)
+    return found or [(line, []) for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def is_quoted(quote: str, output: str) -> bool:
+    """Tables are as wide as the terminal, and texts inside JSON have escapes: neither counts."""
+    parts = [
+        ".*" if part == "..." else re.escape(part)
+        for part in re.findall(r"\.\.\.|\S+?(?=\.\.\.|\s|$)", quote)
+    ]
+    return re.search(r"\s*".join(parts), output.replace("\\", ""), re.DOTALL) is not None
 
 
 def fresh(folder: Path, root: Path) -> None:

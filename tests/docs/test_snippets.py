@@ -44,7 +44,8 @@ def test_a_page_shares_its_names_and_may_await(tmp_path):
     [
         "```python\nassert 1 == 2\n```\n",
         "<!-- run\nassert 1 == 2\n-->\n",
-        "```sh\n$ false\nsays nothing\n```\n",
+        "```sh\n$ false\n```\n",
+        "```sh\n$ echo one\ntwo\n```\n",
         "```json\n{\n```\n",
         "```ruby\nputs 1\n```\n",
     ],

@@ -32,6 +32,11 @@ class Conn(Protocol):
         """Whether the table of holds has the column `shared` (otherwise a trigger reads it from `terms`)."""
         ...
 
+    @property
+    def locks_rows(self) -> bool:
+        """Whether writers lock single rows (otherwise one transaction writes at a time)."""
+        ...
+
     async def rows(self, text: str, *args: Any) -> list[Row]: ...
 
     async def row(self, text: str, *args: Any) -> Row | None:
@@ -55,9 +60,13 @@ class Conn(Protocol):
         such a run already, or where the run names no limit and an operator set one for its flow."""
         ...
 
-    async def number_events(self, key: int, count: int, nth: int) -> int:
+    async def number_events(
+        self, key: int, count: int, nth: int, also: str = "", given: Sequence[Any] = ()
+    ) -> int:
         """Numbers for that many events of a run, which are announced in the feed; answers the first number.
-        `nth`: counts, from 0, the runs that this transaction adds events to."""
+
+        `nth`: counts, from 0, the runs that this transaction adds events to. `also`: more assignments to the
+        run's row in the same statement (`"x = ?, "`), with their arguments."""
         ...
 
     async def load_admission(self, now: int | None, roots: Iterable[str], *, lock: bool) -> Admission:

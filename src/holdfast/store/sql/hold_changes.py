@@ -8,7 +8,7 @@ from holdfast.store.hold_rules import changed_row, refusal_of, require_blob, req
 from holdfast.store.sql import audit, outbox
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.holds import COLUMNS, FROM, column, hold_row
-from holdfast.store.sql.inbox import add_events, put
+from holdfast.store.sql.inbox import add_events, put, put_with_events
 from holdfast.store.sql.side import refer
 from holdfast.types.hold import ChangeRefusal, HoldChange, HoldKey, HoldRow, Note
 from holdfast.types.ids import HoldId
@@ -36,7 +36,8 @@ WHERE hold = ? AND (?::text[] IS NULL OR kind = ANY(?::text[])) ORDER BY number"
 
 async def change(conn: Conn, now: int, change: HoldChange) -> HoldRow | ChangeRefusal:
     require_changeable(change)
-    await conn.row(_LOCK_RUN, change.hold)
+    if conn.locks_rows:
+        await conn.row(_LOCK_RUN, change.hold)
     found = await conn.row(_LOCKED, change.hold)
     if found is None:
         return ChangeRefusal.unknown
@@ -57,9 +58,11 @@ async def change(conn: Conn, now: int, change: HoldChange) -> HoldRow | ChangeRe
 
 async def _write_messages(conn: Conn, now: int, key: int, change: HoldChange) -> None:
     events = [event for event in (change.event, *change.more_events) if event is not None]
-    if change.mail is not None:
+    if change.mail is not None and events:
+        await put_with_events(conn, now, key, change.mail, events)
+    elif change.mail is not None:
         await put(conn, now, key, *change.mail)
-    if events:
+    elif events:
         await add_events(conn, key, events)
 
 

@@ -13,11 +13,10 @@ from holdfast.types.status import ENDED, RunStatus
 _TO = "SELECT key, status, superseded_by, dead FROM @runs WHERE id = ? AND NOT read_only FOR UPDATE"
 _PUT = "INSERT INTO @inbox (run_key, kind, at, dedupe, payload) VALUES (?, ?, ?, ?, ?)"
 # The row, the run's inbox_seq and its wake-up: always together (D-29).
-_WAKE = """
-UPDATE @runs SET inbox_seq = inbox_seq + 1, updated_at = ?::bigint,
-                 ready_at = CASE WHEN worker IS NULL AND status NOT IN ('completed', 'failed', 'cancelled')
-                                 THEN least(coalesce(ready_at, ?::bigint), ?::bigint) ELSE ready_at END
-WHERE key = ?"""
+_WOKEN = """inbox_seq = inbox_seq + 1, updated_at = ?::bigint,
+    ready_at = CASE WHEN worker IS NULL AND status NOT IN ('completed', 'failed', 'cancelled')
+                    THEN least(coalesce(ready_at, ?::bigint), ?::bigint) ELSE ready_at END"""
+_WAKE = f"UPDATE @runs SET {_WOKEN} WHERE key = ?"
 # An operator asked for it to resume: the bound on recoveries counts from zero again.
 REVIVE = """
 UPDATE @runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0, dead = false
@@ -88,9 +87,23 @@ async def put(conn: Conn, now: int, key: int, kind: str, payload: bytes, dedupe:
     await conn.run(_WAKE, now, now, now, key)
 
 
+async def put_with_events(
+    conn: Conn, now: int, key: int, mail: tuple[str, bytes], events: Sequence[EventRow]
+) -> None:
+    """A message and its events, with one change of the run's row."""
+    kind, payload = mail
+    await conn.run(_PUT, key, kind, now, None, payload)
+    first = await conn.number_events(key, len(events), 0, f"{_WOKEN}, ", (now, now, now))
+    await _write_events(conn, key, events, first)
+
+
 async def add_events(conn: Conn, key: int, events: Sequence[EventRow], nth: int = 0) -> None:
     """`nth`: counts, from 0, the runs that this transaction adds events to."""
     first = await conn.number_events(key, len(events), nth)
+    await _write_events(conn, key, events, first)
+
+
+async def _write_events(conn: Conn, key: int, events: Sequence[EventRow], first: int) -> None:
     rows = [(key << 32 | n, e.at, e.type, e.payload) for n, e in enumerate(events, first)]
     await conn.many(_ADD_EVENT, rows)
 

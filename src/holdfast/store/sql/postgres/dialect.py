@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from holdfast.store.limits import Admission, CountedStart
 from holdfast.store.protocols import NewRun, RunRow
@@ -35,7 +36,7 @@ SELECT key FROM made"""
 _CREATE_BARE = f"WITH made AS ({_INSERT}), told AS ({_TELL}) SELECT key FROM made"
 _NUMBER = """
 WITH moved AS (
-    UPDATE @runs SET event_seq = event_seq + ?::bigint, feed_pos = @place(?, feed_pos) WHERE key = ?
+    UPDATE @runs SET {also}event_seq = event_seq + ?::bigint, feed_pos = @place(?, feed_pos) WHERE key = ?
     RETURNING key, event_seq, feed_pos, event_seq - ?::bigint + 1 AS first
 ), announced AS (
     INSERT INTO @feed (pos, run_key, first, last) SELECT feed_pos, key, first, event_seq FROM moved)
@@ -48,6 +49,7 @@ class PostgresConn(Conn):
     __slots__ = ()
 
     keeps_shared = True
+    locks_rows = True
 
     async def notify(self) -> None:
         await listen.notify(self)
@@ -64,8 +66,10 @@ class PostgresConn(Conn):
             made = await self.row(_CREATE_BARE, *values)
         return None if made is None else made[0]
 
-    async def number_events(self, key: int, count: int, nth: int) -> int:
-        found = await self.row(_NUMBER, count, nth, key, count)
+    async def number_events(
+        self, key: int, count: int, nth: int, also: str = "", given: Sequence[Any] = ()
+    ) -> int:
+        found = await self.row(_NUMBER.format(also=also), *given, count, nth, key, count)
         assert found is not None
         return found[0]
 

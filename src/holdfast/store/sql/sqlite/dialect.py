@@ -21,7 +21,7 @@ INSERT INTO runs (id, tenant, flow, version, code, lane, priority, thread, insta
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING RETURNING key"""
 _FIXED = "SELECT 1 FROM gates WHERE root = ? AND name = ? AND fixed"
-_NUMBER = "UPDATE runs SET event_seq = event_seq + ? WHERE key = ? RETURNING event_seq"
+_NUMBER = "UPDATE @runs SET {also}event_seq = event_seq + ? WHERE key = ? RETURNING event_seq"
 
 
 class SqliteConn:
@@ -30,6 +30,7 @@ class SqliteConn:
     __slots__ = ("cur",)
 
     keeps_shared = False
+    locks_rows = False
 
     def __init__(self, cur: Cursor) -> None:
         self.cur = cur
@@ -66,8 +67,11 @@ class SqliteConn:
             append(cur, key, new.first, 0)
         return key
 
-    async def number_events(self, key: int, count: int, nth: int) -> int:
-        ((last,),) = self.cur.execute(_NUMBER, (count, key)).fetchall()
+    async def number_events(
+        self, key: int, count: int, nth: int, also: str = "", given: Sequence[Any] = ()
+    ) -> int:
+        sql = statement(_NUMBER.format(also=also))
+        ((last,),) = self.cur.execute(sql, (*given, count, key)).fetchall()
         first = last - count + 1
         announce(self.cur, key, first, last)
         return first

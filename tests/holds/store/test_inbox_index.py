@@ -10,7 +10,7 @@ import pytest
 
 from bench.inbox import INBOX, filled
 from holdfast.store.hold_order import SHARED_ASSIGNEE
-from holdfast.store.sql import hold_dues
+from holdfast.store.sql import due_holds as hold_dues
 from holdfast.store.sql.sqlite import hold_lists
 from holdfast.store.sql.sqlite.connect import SqliteSettings, connect
 from holdfast.store.sql.sqlite.dialect import SqliteConn

@@ -7,19 +7,14 @@ does on a disk (D-12). All its methods may be called from any thread and any eve
 from __future__ import annotations
 
 from holdfast.store.limits import wait_until_open
-from holdfast.store.memory.auditing import MemoryAudit
-from holdfast.store.memory.blobs import MemoryBlobs
-from holdfast.store.memory.dying import MemoryRecovery
-from holdfast.store.memory.fleet import MemoryFleet
+from holdfast.store.memory.audit import MemoryAudit
+from holdfast.store.memory.blobs import MemoryBlobs, MemoryNodeMemories
 from holdfast.store.memory.holds import MemoryHolds
-from holdfast.store.memory.inbox import MemoryInbox
-from holdfast.store.memory.journal import MemoryJournal
-from holdfast.store.memory.kept import MemoryReencryption
-from holdfast.store.memory.losing import MemoryLostHistory
-from holdfast.store.memory.memories import MemoryNodeMemories
-from holdfast.store.memory.moving import MemoryRunTransfer
-from holdfast.store.memory.projections import MemoryProjections
-from holdfast.store.memory.scheduling import MemorySchedules
+from holdfast.store.memory.journal import MemoryInbox, MemoryJournal
+from holdfast.store.memory.raw_rows import MemoryReencryption
+from holdfast.store.memory.runs import MemoryLostHistory, MemoryRecovery
+from holdfast.store.memory.transfer import MemoryProjections, MemoryRunTransfer
+from holdfast.store.memory.workers import MemoryFleet, MemorySchedules
 from holdfast.store.protocols import Capability
 
 

@@ -1,12 +1,12 @@
-"""Rows of blobs, and the stored flows."""
+"""Rows of blobs, the stored flows, and memories."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.store.memory.rows import MemoryBlob
-from holdfast.store.memory.tables import MemoryTables
+from holdfast.store.memory.tables import MemoryBlob, MemoryTables
 from holdfast.store.protocols import StoreFacts
+from holdfast.types.memory import Memory, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,3 +91,23 @@ class MemoryBlobs(MemoryTables):
 
 def _name_and_age(flow: FlowRow) -> tuple[str, int, str]:
     return flow.name, flow.created_at, flow.version
+
+
+class MemoryNodeMemories(MemoryTables):
+    async def put_memory(self, memory: Memory) -> None:
+        with self._lock:
+            self._remember(memory)
+
+    async def find_memories(self, *, tenant: str, scope: str, query: str, limit: int) -> list[Memory]:
+        wanted = words(query)
+        with self._lock:
+            found = [
+                m
+                for m in reversed(self._memories.values())
+                if m.tenant == tenant and m.scope == scope and all(w in m.content.casefold() for w in wanted)
+            ]
+        return sorted(found, key=_weakest_last)[:limit]
+
+
+def _weakest_last(memory: Memory) -> float:
+    return -memory.strength

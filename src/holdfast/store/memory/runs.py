@@ -1,4 +1,4 @@
-"""Runs and leases."""
+"""Runs and their leases: created, claimed, released, and taken from workers that stopped heartbeating."""
 
 from __future__ import annotations
 
@@ -8,21 +8,29 @@ import msgspec
 
 from holdfast.errors import RunNotFoundError, RunReadOnlyError
 from holdfast.store.hold_rules import RUN_DELETED_REASON
-from holdfast.store.memory.gating import MemoryLimits
-from holdfast.store.memory.rows import MemoryRun
+from holdfast.store.lost_history import LOST_EVENT, loss_event, loss_message
+from holdfast.store.memory.limits import MemoryLimits
 from holdfast.store.memory.settle import MemorySettle
+from holdfast.store.memory.tables import MemoryRun, MemoryTables
 from holdfast.store.protocols import Claim
+from holdfast.store.recovery import PROGRESS, death_event, death_summary, recovery_delay
+from holdfast.types.durability import Durability
+from holdfast.types.fleet import Death
 from holdfast.types.outbox import OutboxState
 from holdfast.types.record import Lease, Park
-from holdfast.types.status import ENDED, RunStatus
+from holdfast.types.status import ENDED, PARKED, RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.store.limits import Admission
-    from holdfast.store.protocols import ClaimRequest, NewRun, RunFilter, RunRow
+    from holdfast.store.memory.tables import MemoryRun
+    from holdfast.store.protocols import Claim, ClaimRequest, NewRun, RunFilter, RunRow
+    from holdfast.types.acknowledged import AcknowledgedState
+    from holdfast.types.event import EventRow
     from holdfast.types.ids import RunId
     from holdfast.types.outbox import OutboxRow
+
 
 FOUND_AT_MOST = 10
 
@@ -247,3 +255,106 @@ def _matches(run: MemoryRun, where: RunFilter) -> bool:
         and (where.created_after is None or new.created_at > where.created_after)
         and (where.created_before is None or new.created_at < where.created_before)
     )
+
+
+class MemoryRecovery(MemoryRuns):
+    async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
+        with self._lock:
+            now = self._now()
+            lapsed = [run for run in self._leased.values() if not self._is_held(run, now)]
+            lapsed.sort(key=_lapsed_at)
+            for run in lapsed[:limit]:
+                self._recover(run, now, max_recoveries, backoff)
+            rows = [run.row() for run in lapsed[:limit]]
+        if rows:
+            self._bell.ring()
+        return rows
+
+    def _recover(self, run: MemoryRun, now: int, max_recoveries: int, backoff: int) -> None:
+        death = Death(
+            term=run.term,
+            worker=run.worker or "",
+            at=now,
+            lease_until=run.lease_until or 0,
+            head=run.head,
+            status=run.status,
+        )
+        run.term += 1
+        self._release(run)
+        if run.status in PARKED:
+            self._wake(run, now)
+            return
+        run.recoveries = 1 if _done_since(run) else run.recoveries + 1
+        run.deaths.append(death)
+        if run.recoveries > max_recoveries:
+            run.error = death_summary(run.deaths[-run.recoveries :], max_recoveries)
+            run.dead = True
+            self._set_status(run, RunStatus.failed, now)
+            self._add_event(run, death_event(death, run.recoveries, None))
+            return
+        if run.status is not RunStatus.pending:
+            self._set_status(run, RunStatus.resumable, now)
+        run.ready_at = now + recovery_delay(run.recoveries, backoff)
+        self._queue.push(run)
+        self._add_event(run, death_event(death, run.recoveries, run.ready_at))
+
+    async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
+        with self._lock:
+            run = None if want.run is None else self._ids.get(want.run)
+            if run is None or run.read_only or not run.dead or run.superseded_by is not None:
+                return None
+            now = self._now()
+            self._revive(run, now)
+            run.gate = ""
+            self._add_event(run, event)
+            return self._claim(run, want, now)
+
+
+def _done_since(run: MemoryRun) -> bool:
+    """Whether something got done since the worker before this one died."""
+    died = run.deaths[-1].head if run.deaths else None
+    return died is not None and any(r.seq > died and r.kind in PROGRESS for r in run.records)
+
+
+def _lapsed_at(run: MemoryRun) -> int:
+    return run.lease_until or 0
+
+
+class MemoryLostHistory(MemoryTables):
+    async def lost_history(self, known: AcknowledgedState) -> RunRow | None:
+        with self._lock:
+            run = self._ids.get(known.run)
+            if run is None or run.read_only or self._has(run, known) or _has_loss_event(run, known):
+                return None
+            now, head = self._now(), run.head
+            if run.status in PARKED:
+                self._set_status(run, RunStatus.running, now)
+            if run.status not in ENDED:
+                self._set_status(run, RunStatus.failed, now)
+            run.error = loss_message(known, head)
+            run.term = max(run.term, known.term) + 1
+            run.event_seq = max(run.event_seq, known.events)
+            self._add_event(run, loss_event(known, head, now))
+            return run.row()
+
+    async def durability(self) -> Durability:
+        return Durability()  # gone with its process: whoever uses it knows
+
+    def _has(self, run: MemoryRun, known: AcknowledgedState) -> bool:
+        """A record below or at the horizon was pruned or rewritten: nothing can be said of it."""
+        if run.inbox_seq < known.mail:
+            return False
+        if known.hold is not None:
+            hold = self._holds.get(known.hold)
+            if hold is None or hold.version < known.version:
+                return False
+        if known.head <= run.horizon:
+            return True
+        if known.head > run.head:
+            return False
+        record = run.records[known.head - run.horizon]
+        return (record.term, record.at) == (known.term, known.at)
+
+
+def _has_loss_event(run: MemoryRun, known: AcknowledgedState) -> bool:
+    return any(event.type == LOST_EVENT and event.at >= known.at for event in run.events)

@@ -1,36 +1,43 @@
-"""The memory store's tables and the small changes that several of its methods share.
+"""The memory store's tables, its queue of ready runs, and the small changes that several methods share.
 
-One lock around each method is its transaction: a method checks everything before it changes anything.
+One lock around each method is its transaction: a method checks everything before it changes anything. Callers
+get rows built from these, never the stored ones.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from holdfast.errors import StoreError
-from holdfast.store.memory.queue import ReadyQueue
 from holdfast.store.memory.wake import MemoryChangeSignal
+from holdfast.store.protocols import RunRow
 from holdfast.types.clock import SystemClock
 from holdfast.types.event import EventRow
-from holdfast.types.record import InboxRow
+from holdfast.types.record import InboxRow, Record
 from holdfast.types.status import ENDED, RunStatus, may_follow
 
 if TYPE_CHECKING:
-    from holdfast.store.limits import CountedStart
-    from holdfast.store.memory.rows import MemoryBlob, MemoryRun
-    from holdfast.store.protocols import FlowRow
+    from collections.abc import Callable
+
+    from holdfast.store.limits import Admission, CountedStart
+    from holdfast.store.protocols import ClaimRequest, FlowRow, NewRun
     from holdfast.types.audit import AuditRow
     from holdfast.types.clock import Clock
     from holdfast.types.document import Document
-    from holdfast.types.fleet import WorkerRow
+    from holdfast.types.fleet import Death, WorkerRow
     from holdfast.types.hold import HoldRow, Note
     from holdfast.types.ids import HoldId, RunId
     from holdfast.types.limit_rows import LimitRow
     from holdfast.types.memory import Memory
     from holdfast.types.outbox import OutboxRow
+    from holdfast.types.projection import Projection
     from holdfast.types.schedule import ScheduleRow
+
 
 HoldPlace = tuple[int, str, str, int, int]
 """(run key, scope, node, visit, ordinal): what makes a hold the same hold (D-28)."""
@@ -149,3 +156,170 @@ def check_transition(run: MemoryRun, old: RunStatus, new: RunStatus) -> None:
             hint="The table of a run's transitions is in holdfast.types.status.",
             run=run.id,
         )
+
+
+class ReadyGroup(NamedTuple):
+    """Runs that only their ready time tells apart."""
+
+    priority: int
+    tenant: str
+    lane: str
+    version: str
+    gate: str
+    starts: bool  # for the first time
+
+
+class ReadyQueue:
+    """One heap a shelf. Taking a run leaves its entry behind; it is skipped when it surfaces."""
+
+    def __init__(self, runs: dict[int, MemoryRun]) -> None:
+        self._runs = runs
+        self._shelves: dict[ReadyGroup, list[tuple[int, int]]] = {}
+        self._running: Counter[str] = Counter()
+        self._served: dict[str, int] = {}
+        self._turns = count(1)
+
+    def push(self, run: MemoryRun) -> None:
+        if run.ready_at is not None:
+            new = run.new
+            starts = run.status is RunStatus.pending
+            shelf = ReadyGroup(new.priority, run.tenant, new.lane, new.version, run.gate, starts)
+            heappush(self._shelves.setdefault(shelf, []), (run.ready_at, run.key))
+
+    def taken(self, tenant: str) -> None:
+        self._running[tenant] += 1
+        self._served[tenant] = next(self._turns)
+
+    def freed(self, tenant: str) -> None:
+        self._running[tenant] -= 1
+
+    def best(self, want: ClaimRequest, now: int, porter: Admission | None = None) -> MemoryRun | None:
+        """`porter`: who stands at a shut gate is passed over."""
+        chosen: MemoryRun | None = None
+        least: tuple[int, int, int, int, int] | None = None
+        for shelf in list(self._shelves):
+            if want.lanes is not None and shelf.lane not in want.lanes:
+                continue
+            if not want.serves(shelf.version):
+                continue
+            first = self._first(shelf)
+            if first is None or first[0] > now:
+                continue
+            if porter is not None and shelf.gate and not porter.passes(shelf.gate, starts=shelf.starts):
+                continue
+            tenant = shelf.tenant
+            rank = (-shelf.priority, self._running[tenant], self._served.get(tenant, 0), *first)
+            if least is None or rank < least:
+                least, chosen = rank, self._runs[first[1]]
+        return chosen
+
+    def _first(self, shelf: ReadyGroup) -> tuple[int, int] | None:
+        heap = self._shelves[shelf]
+        while heap:
+            ready_at, key = heap[0]
+            run = self._runs.get(key)
+            if (
+                run is not None
+                and run.worker is None
+                and run.ready_at == ready_at
+                and run.new.version == shelf.version
+                and run.gate == shelf.gate
+                and (run.status is RunStatus.pending) == shelf.starts
+            ):
+                return heap[0]
+            heappop(heap)
+        del self._shelves[shelf]
+        return None
+
+
+# Called for each record written and read: the generic copy.copy() costs four times as much.
+copy_record = cast("Callable[[Record], Record]", Record.__copy__)  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue]
+
+
+@dataclass(slots=True, eq=False)
+class MemoryRun:
+    """A run and all that belongs to it."""
+
+    key: int
+    new: NewRun
+    id: RunId
+    tenant: str
+    status: RunStatus = RunStatus.pending
+    term: int = 0
+    worker: str | None = None
+    lease_until: int | None = None
+    head: int = -1
+    event_seq: int = 0
+    inbox_seq: int = 0
+    ready_at: int | None = None
+    superseded_by: RunId | None = None
+    updated_at: int = 0
+    ended_at: int | None = None
+    recoveries: int = 0
+    error: str | None = None
+    read_only: bool = False
+    migrated: int = 0
+    dead: bool = False
+    gate: str = ""
+    # Contiguous by seq: the record with seq s is records[s - records[0].seq].
+    records: list[Record] = field(default_factory=list[Record])
+    events: list[EventRow] = field(default_factory=list["EventRow"])
+    inbox: dict[int, InboxRow] = field(default_factory=dict[int, "InboxRow"])
+    dedupe: set[str] = field(default_factory=set[str])
+    projections: dict[int, Projection] = field(default_factory=dict[int, "Projection"])
+    timers: dict[str, int] = field(default_factory=dict[str, int])
+    holds: list[HoldId] = field(default_factory=list["HoldId"])
+    blobs: set[bytes] = field(default_factory=set[bytes])
+    late: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
+    deaths: list[Death] = field(default_factory=list["Death"])
+
+    @property
+    def horizon(self) -> int:
+        return self.records[0].seq if self.records else 0
+
+    def row(self) -> RunRow:
+        new = self.new
+        return RunRow(
+            key=self.key,
+            id=self.id,
+            tenant=self.tenant,
+            flow=new.flow,
+            version=new.version,
+            code=new.code,
+            status=self.status,
+            lane=new.lane,
+            priority=new.priority,
+            term=self.term,
+            worker=self.worker,
+            lease_until=self.lease_until,
+            head=self.head,
+            event_seq=self.event_seq,
+            inbox_seq=self.inbox_seq,
+            ready_at=self.ready_at,
+            thread=new.thread,
+            instance_key=new.instance_key,
+            parent_run=new.parent_run,
+            forked_from=new.forked_from,
+            superseded_by=self.superseded_by,
+            created_at=new.created_at,
+            updated_at=self.updated_at,
+            ended_at=self.ended_at,
+            recoveries=self.recoveries,
+            error=self.error,
+            horizon=self.horizon,
+            read_only=self.read_only,
+            migrated=self.migrated,
+            started_by=new.started_by,
+            deployment=new.deployment,
+            gate=self.gate,
+            dead=self.dead,
+        )
+
+
+@dataclass(slots=True)
+class MemoryBlob:
+    size: int
+    data: bytes | None
+    put_at: int
+    condemned: bool = False
+    runs: set[int] = field(default_factory=set[int])

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from holdfast.store.sql import audit, documents, hold_changes, hold_dues, holds, outbox
+from holdfast.store.sql import audit, documents, hold_changes, holds, outbox
+from holdfast.store.sql import due_holds as hold_dues
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn
 from holdfast.types.audit import AuditRow, NewAudit

@@ -4,7 +4,7 @@ much it is, is not looked at."""
 from __future__ import annotations
 
 from holdfast.store.backlog import MAX_QUEUES, LaneBacklog, LimitBacklog, lane_figures
-from holdfast.store.sql import hold_dues
+from holdfast.store.sql import due_holds as hold_dues
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.fleet import FleetFigures, LaneFigures
 from holdfast.types.limit_rows import root_of

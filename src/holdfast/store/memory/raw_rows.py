@@ -15,7 +15,7 @@ from holdfast.types.hold import HoldRow, Option
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holdfast.store.memory.rows import MemoryRun
+    from holdfast.store.memory.tables import MemoryRun
     from holdfast.types.ids import RunId
 
 StoredRowSetter = tuple[StoredRow, "Callable[[dict[str, Any]], None]"]

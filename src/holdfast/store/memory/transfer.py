@@ -1,4 +1,4 @@
-"""Whole runs, read as of one moment and written as read-only history (D-36)."""
+"""Whole runs, read as of one moment and written as read-only history (D-36); and projections."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.errors import ConflictError
-from holdfast.store.memory.rows import MemoryRun, copy_record
 from holdfast.store.memory.settle import MemorySettle
+from holdfast.store.memory.tables import MemoryRun, MemoryTables, copy_record
 from holdfast.store.protocols import NewRun, RunHistory
 from holdfast.types.record import Side
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.store.protocols import RunRow
     from holdfast.types.hold import HoldRow
     from holdfast.types.ids import RunId
+    from holdfast.types.projection import Projection
     from holdfast.types.record import Record
 
 
@@ -120,3 +123,30 @@ def _copy(record: Record) -> Record:
 
 def _asked_at(row: HoldRow) -> int:
     return row.created_at
+
+
+class MemoryProjections(MemoryTables):
+    async def projected_to(self) -> int:
+        with self._lock:
+            return self._projected
+
+    async def put_projections(self, rows: Sequence[Projection], *, upto: int) -> None:
+        with self._lock:
+            for row in rows:
+                run = self._ids.get(row.run)
+                if run is not None and run.horizon <= row.seq <= run.head:
+                    run.projections.setdefault(row.seq, row)
+            self._projected = max(self._projected, upto)
+
+    async def projections(self, run: RunId) -> list[Projection]:
+        with self._lock:
+            found = self._ids.get(run)
+            known = {} if found is None else found.projections
+            return [row for seq, row in sorted(known.items()) if found is not None and seq >= found.horizon]
+
+    async def blank_projections(self) -> None:
+        with self._lock:
+            for run in self._ids.values():
+                for seq, row in run.projections.items():
+                    blank = replace(row, node_states=None, original_input=None, output=None)
+                    run.projections[seq] = blank

@@ -1,4 +1,4 @@
-"""The part of the memory store that is about who works, who died, and how much there is to do."""
+"""Workers, schedules, and how much there is to do."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.store.backlog import LaneBacklog, LimitBacklog, lane_figures
-from holdfast.store.memory.gating import MemoryLimits
 from holdfast.store.memory.holds import MemoryHolds
+from holdfast.store.memory.limits import MemoryLimits
+from holdfast.store.memory.tables import MemoryTables
 from holdfast.types.fleet import WORKER_ROW_RETENTION, FleetFigures, LaneFigures
 from holdfast.types.outbox import OutboxState
+from holdfast.types.schedule import ScheduleRow
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
 if TYPE_CHECKING:
@@ -99,3 +101,47 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
 
 def _since(instants: Iterable[int], now: int) -> int:
     return max(0, now - min(instants, default=now))
+
+
+class MemorySchedules(MemoryTables):
+    async def put_schedule(self, row: ScheduleRow, *, expect: int | None = None) -> ScheduleRow | None:
+        place = (row.tenant, row.name)
+        with self._lock:
+            known = self._schedules.get(place)
+            revision = 0 if known is None else known.revision
+            if expect is not None and expect != revision:
+                return None
+            kept = replace(row, body=bytes(row.body), revision=revision + 1, updated_at=self._now())
+            self._schedules[place] = kept
+            return kept
+
+    async def schedule(self, tenant: str, name: str) -> ScheduleRow | None:
+        with self._lock:
+            return self._schedules.get((tenant, name))
+
+    async def schedules(
+        self, tenant: str | None = None, *, after: tuple[str, str] = ("", ""), limit: int = 1000
+    ) -> list[ScheduleRow]:
+        with self._lock:
+            found = sorted(place for place in self._schedules if place > after)
+            wanted = [place for place in found if tenant is None or place[0] == tenant]
+            return [self._schedules[place] for place in wanted[:limit]]
+
+    async def due_schedules(self, flows: tuple[str, ...], *, limit: int) -> list[ScheduleRow]:
+        with self._lock:
+            now = self._now()
+            due = [
+                (row.next_at, place)
+                for place, row in self._schedules.items()
+                if row.flow in flows and row.next_at is not None and row.next_at <= now
+            ]
+            return [self._schedules[place] for _, place in sorted(due)[:limit]]
+
+    async def next_schedule(self, flows: tuple[str, ...]) -> int | None:
+        with self._lock:
+            found = (row.next_at for row in self._schedules.values() if row.flow in flows)
+            return min((at for at in found if at is not None), default=None)
+
+    async def drop_schedule(self, tenant: str, name: str) -> bool:
+        with self._lock:
+            return self._schedules.pop((tenant, name), None) is not None

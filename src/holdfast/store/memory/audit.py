@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from holdfast.store.memory.run_holds import MemoryRunHolds
+from holdfast.store.memory.settle import MemoryRunHolds
 from holdfast.types.audit import GENESIS
 from holdfast.types.outbox import OutboxState
 

@@ -198,7 +198,7 @@ async def test_the_first_success_stops_the_others_for_good(hf: Holdfast) -> None
     dropped = [e.data["branch"] for e in await service.events(result.run_id) if e.type == "branch.dropped"]
     assert dropped == [0, 1]
     story = await service.story(result.run_id)
-    states = {chapter.label: chapter.state for chapter in story.chapters}
+    states = {chapter.label: chapter.state for chapter in story.visits}
     assert (states["fan.1[0]/slow"], states["fan.1[3]/wins"]) == ("abandoned", "done")
 
 

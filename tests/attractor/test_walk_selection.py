@@ -141,7 +141,7 @@ async def test_what_is_skipped_leaves_no_outcome_and_satisfies_no_gate(hf: Holdf
     assert stages.trace == ["start", "a", "b", "end"]
     assert result.state["current_node"] == "end"
     story = await (await hf.service()).story(result.run_id)
-    assert {chapter.state for chapter in story.chapters} == {"done"}
+    assert {chapter.state for chapter in story.visits} == {"done"}
     await assert_alike(hf, result.run_id)
 
     async def look(_ctx: Context, seen: dict[str, Any]) -> Outcome:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.checkpoint.visit import Visit, Wait
 from holdfast.cli.output.timeline import Axis, bar
-from holdfast.runs.history.visits import NodeVisit, Wait
 
 DAY = 86_400_000_000
 SECOND = 1_000_000
 
 
-def visit(node: str, start: int, end: int | None, *waits: Wait, scope: str = "") -> NodeVisit:
-    return NodeVisit(node=node, scope=scope, visit=1, started_at=start, ended_at=end, waits=list(waits))
+def visit(node: str, start: int, end: int | None, *waits: Wait, scope: str = "") -> Visit:
+    return Visit(node=node, scope=scope, visit=1, started_at=start, ended_at=end, waits=list(waits))
 
 
 @pytest.mark.covers("TOOL-CLI-05")

@@ -229,6 +229,6 @@ async def test_story_of_a_fork_has_its_sources_chapters_whole(hf: Holdfast) -> N
     service = await hf.service()
     made = await service.fork(run, (await service.get(run)).head)
     story = await service.story(made.id)
-    (chapter,) = story.chapters
+    (chapter,) = story.visits
     assert chapter.run == run
     assert [call.name for call in chapter.calls] == ["search", "note"]

@@ -120,7 +120,7 @@ async def test_picture_tells_results_and_pending_edges_when_read_at_each_checkpo
     assert last.pending_input == []
     assert last.skipped == ["refuse"]
     paid = last.node_results["pay"]
-    assert (paid.effect, paid.outcome, paid.visit, paid.attempt) == ("external", "success", 1, 1)
+    assert (paid.effect, paid.outcome, paid.visit, paid.attempts) == ("external", "success", 1, 1)
     assert paid.output == {"receipt": "r-250"}
     assert last.artifacts == {"letter": "c-9 gets 250"}
     assert last.input == GIVEN

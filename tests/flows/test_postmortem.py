@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast, Prices, Retry, Scripted, tool, tool_call
+from holdfast.checkpoint.visit import Visit
 from holdfast.errors import InputError, NotDone
 from holdfast.reports.formats import render
 from holdfast.reports.html import to_html
 from holdfast.reports.markdown import to_markdown
 from holdfast.reports.postmortem import Postmortem, build_postmortem
-from holdfast.runs.history.story import VisitDetail
 from tests.flows.places import Place
 from tests.flows.refunds import GIVEN, refund_flow
 
@@ -24,8 +24,8 @@ async def examined(hf: Holdfast, run: str, **options: Any) -> Postmortem:
     return await build_postmortem(await hf.service(), run, **options)
 
 
-def chapter(told: Postmortem, label: str) -> VisitDetail:
-    return next(c for c in told.chapters if isinstance(c, VisitDetail) and c.label == label)
+def chapter(told: Postmortem, label: str) -> Visit:
+    return next(c for c in told.chapters if isinstance(c, Visit) and c.label == label)
 
 
 def handled(told: Postmortem) -> list[tuple[str, str, str]]:
@@ -100,7 +100,7 @@ async def test_report_tells_each_failure_and_how_it_was_handled(hf: Holdfast) ->
     run = (await rough().run({"order": {"id": 7, "paid": False}}, on=hf)).run_id
     told = await examined(hf, run)
 
-    assert [c.label for c in told.chapters if isinstance(c, VisitDetail)] == [
+    assert [c.label for c in told.chapters if isinstance(c, Visit)] == [
         "enrich",
         "risky",
         "mend",
@@ -259,7 +259,7 @@ async def test_report_tells_of_a_crash_a_doubt_and_who_settled_it(place: Place) 
     (await flow.resume(run, on=hf)).expect()
 
     told = await examined(hf, run)
-    assert any("took the run on while send was under way" in remark.text for remark in told.remarks)
+    assert any("claimed the run while send was under way" in remark.text for remark in told.remarks)
     assert ("send", "user:ann decided 'happened'") in [(node, how) for node, _, how in handled(told)]
     assert "Did node 'send' take effect?" in Page(to_html(told)).said
 

@@ -10,10 +10,10 @@ import apsw
 import pytest
 
 from holdfast import Flow, Holdfast
+from holdfast.checkpoint.visit import Visit
 from holdfast.reports.html import to_html
 from holdfast.reports.markdown import to_markdown
 from holdfast.reports.postmortem import Gap
-from holdfast.runs.history.story import VisitDetail
 from tests.flows.test_postmortem import Page, careful, chapter, examined
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +30,7 @@ async def test_report_is_made_when_the_journal_is_damaged(tmp_path: Path) -> Non
         connection.close()
         told = await examined(hf, run)
         assert f"record {seq}" in told.unreadable
-        assert [c.label for c in told.chapters if isinstance(c, VisitDetail)] == ["think", "send"]
+        assert [c.label for c in told.chapters if isinstance(c, Visit)] == ["think", "send"]
         assert not chapter(told, "send").readable
         for text in (to_markdown(told), Page(to_html(told)).said):
             assert "not readable" in text
@@ -64,7 +64,7 @@ async def test_report_follows_a_node_that_a_migration_renamed(bare_hf: Holdfast)
     (await new.resume(waiting.run_id, on=bare_hf)).expect()
 
     told = await examined(bare_hf, waiting.run_id)
-    (only,) = [c for c in told.chapters if isinstance(c, VisitDetail)]
+    (only,) = [c for c in told.chapters if isinstance(c, Visit)]
     assert (only.label, only.outcome, only.questions[0].by) == ("approve", "success", "user:ann")
     assert any(remark.kind == "migrated" for remark in told.remarks)
     assert (await service.replay(waiting.run_id)).same
@@ -90,7 +90,7 @@ async def test_report_of_a_long_run_is_bounded_and_says_what_it_leaves_out(bare_
     told = await examined(bare_hf, run, chapters=30)
     assert told.visits == 200
     gaps = [part.left_out for part in told.chapters if isinstance(part, Gap)]
-    kept = [part.label for part in told.chapters if isinstance(part, VisitDetail)]
+    kept = [part.label for part in told.chapters if isinstance(part, Visit)]
     assert (len(kept), sum(gaps)) == (21, 179)
     assert "n90" in kept
     text = to_markdown(told)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Flow, Holdfast
+from holdfast.checkpoint.visit import path_of
 from holdfast.drawing import Picture, State, to_svg, to_text
 from holdfast.reports.run_graph import picture_of
 from holdfast.runs.history.timeline import Timeline, make_timeline
-from holdfast.runs.history.visits import path_of
 from holdfast.testing.conformance.flows import FLOWS, FlowCase
 from tests.flows.refunds import GIVEN, refund_flow
 
@@ -58,7 +58,7 @@ async def test_a_failure_that_was_mended_is_one_visit_with_two_attempts(bare_hf:
     await flow.resume(failed.run_id, on=bare_hf)
     after = await timeline_of(bare_hf, failed.run_id)
 
-    assert [(v.state, v.error) for v in before.visits.all()] == [("failed", "ValueError: not yet")]
+    assert [(v.state, v.error_text) for v in before.visits.all()] == [("failed", "ValueError: not yet")]
     assert [(v.state, v.error, v.visit) for v in after.visits.all()] == [("done", "", 1)]
     node = after.visits.nodes["work"]
     assert (node.visits, node.open, node.done, node.failed) == (1, 0, 1, 0)

@@ -28,7 +28,7 @@ async def assert_alike(hf: Holdfast, run: str) -> None:
     names = ("label", "visit", "state", "attempts", "tokens", "started_at", "ended_at")
     seen, told = (
         [[getattr(each, name) for name in names] for each in side]
-        for side in (line.visits.all(), story.chapters)
+        for side in (line.visits.all(), story.visits)
     )
     assert sorted(seen, key=str) == sorted(told, key=str)
     by_events = picture_of(line.graph, line.visits, expand=True)

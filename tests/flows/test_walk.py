@@ -332,7 +332,7 @@ async def test_walk_retries_a_stage_and_its_checkpoint_counts_when_it_keeps_fail
     service = await hf.service()
     retried = [event for event in await service.events(result.run_id) if event.type == "node.retried"]
     assert [event.data["attempt"] for event in retried] == [2, 3]
-    assert (await service.latest(result.run_id)).executions[0].attempt == 3
+    assert (await service.latest(result.run_id)).executions[0].attempts == 3
 
 
 @pytest.mark.covers("CORE-ENGINE-06")

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.attractor.context import copied
-from holdfast.checkpoint.fold import Execution
+from holdfast.checkpoint.visit import Visit
 from holdfast.runs.service import RunService
 from holdfast.types.ids import RunId
 from holdfast.types.outcome import FAIL
@@ -30,7 +30,7 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True):
         return self.completed[-1] if self.completed else ""
 
 
-def stages_ended(executions: Iterable[Execution]) -> list[Execution]:
+def stages_ended(executions: Iterable[Visit]) -> list[Visit]:
     """At the top, in order. A stage whose failure ended the run has ended too (section 3.2, step 3), until a
     resume runs it again."""
     top = [e for e in executions if not e.scope and (e.settled or e.outcome == FAIL)]

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.attractor.outcome import StageStatus
 from holdfast.attractor.saved_checkpoint import SavedCheckpoint
-from holdfast.checkpoint.fold import HISTORY, Execution, History
+from holdfast.checkpoint.fold import HISTORY, History
+from holdfast.checkpoint.visit import Visit
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.step import step
@@ -166,20 +167,20 @@ def _without_last(saved: SavedCheckpoint) -> tuple[str, ...]:
 
 def _history(graph: Graph, saved: SavedCheckpoint, completed: tuple[str, ...], now: int) -> History:
     seen: dict[str, int] = {}
-    executions: list[Execution] = []
+    executions: list[Visit] = []
     for name in completed:
         seen[name] = seen.get(name, 0) + 1
         effect = graph.nodes[graph.index[name]].effect if name in graph.index else ""
         executions.append(
-            Execution(
+            Visit(
                 node=name,
                 scope="",
                 visit=seen[name],
-                attempt=1,
                 effect=str(effect),
                 outcome=saved.outcomes.get(name, StageStatus.SUCCESS.value),
                 seq=0,
-                at=now,
+                started_at=now,
+                ended_at=now,
                 run=saved.run,
             )
         )

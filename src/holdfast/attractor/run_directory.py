@@ -40,7 +40,7 @@ from holdfast.attractor.run_files import (
     stage_outcome,
 )
 from holdfast.attractor.status_file import NAME, status_fields
-from holdfast.checkpoint.fold import Execution
+from holdfast.checkpoint.visit import Visit
 from holdfast.model.events import graph_at
 from holdfast.model.graph import Graph, NodeKind
 from holdfast.model.position import Position, Scope
@@ -118,7 +118,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 class RunDirectory:
     """`pos` is where the run stands; whoever reads the journal keeps it up."""
 
-    def __init__(self, facts: Facts, pos: Position, brought: Iterable[Execution] = ()) -> None:
+    def __init__(self, facts: Facts, pos: Position, brought: Iterable[Visit] = ()) -> None:
         self.facts, self.pos = facts, pos
         self._stands = WalkPosition(facts.graph, pos)
         self.pages: dict[Path, RunFile] = {}
@@ -320,7 +320,7 @@ class RunDirectory:
         kept = {key: value for key, value in values.items() if not key.startswith(SESSIONS)}
         self._context = {key: encode(copied(value)) for key, value in kept.items()}
 
-    def _add_earlier(self, execution: Execution) -> None:
+    def _add_earlier(self, execution: Visit) -> None:
         """What a fork, a pruned run or another directory knows of before the first record."""
         outcome = execution_outcome(execution)
         if outcome is not None:
@@ -333,7 +333,7 @@ class RunDirectory:
             outcome = outcome or StageOutcome(status=execution.outcome)
             self._done(execution.node, execution.outcome, status_fields(outcome))
 
-    def _page(self, record: Record | Execution, name: str, make: Callable[[], str]) -> None:
+    def _page(self, record: Record | Visit, name: str, make: Callable[[], str]) -> None:
         node = graph_at(self.facts.graph, record.scope).node_named(record.node)
         by_stage = node.kind is NodeKind.task and node.metadata.get("handler") not in AT_ONCE
         if (node.walk or PLAIN).terminal or (by_stage and not self._whole):

@@ -17,7 +17,7 @@ import msgspec
 from holdfast.attractor.context import copied
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.status_file import NAME, status_fields
-from holdfast.checkpoint.fold import Execution
+from holdfast.checkpoint.visit import Visit
 from holdfast.model.events import graph_at
 from holdfast.model.graph import Graph, WalkSpec
 from holdfast.model.record_bodies import StepBody
@@ -151,7 +151,7 @@ def stage_outcome(graph: Graph, record: Record, body: StepBody) -> StageOutcome:
     )
 
 
-def execution_outcome(execution: Execution) -> StageOutcome | None:
+def execution_outcome(execution: Visit) -> StageOutcome | None:
     """Of a stage whose record is gone: as much as was kept of it; None where that is nothing."""
     output: Any = execution.output
     if not isinstance(output, Mapping) and execution.error is None:

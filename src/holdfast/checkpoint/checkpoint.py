@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint.fold import Execution
 from holdfast.checkpoint.json_view import as_interface
+from holdfast.checkpoint.visit import Visit
 from holdfast.model.migration import MIGRATED
 from holdfast.model.secrets import masked, redact_known_secrets
 from holdfast.types.ids import CheckpointId, RunId
@@ -85,7 +85,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     state: Any
     artifacts: Any
     diagnostics: dict[str, Any]
-    executions: list[Execution]
+    executions: list[Visit]
     visited: list[str]
     skipped: list[str]
     pending_edges: list[str]
@@ -102,7 +102,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     agents: dict[str, Any] = {}
 
     @property
-    def node_results(self) -> dict[str, Execution]:
+    def node_results(self) -> dict[str, Visit]:
         """The last completed execution of each node; `executions` has them all."""
         return {e.label: e for e in self.executions if e.settled}
 
@@ -120,7 +120,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
             memory=None if self.memory is None else redact_known_secrets(self.memory),
         )
 
-    def _shown(self, execution: Execution) -> Execution:
+    def _shown(self, execution: Visit) -> Visit:
         return msgspec.structs.replace(execution, output=masked(execution.output, self.secrets))
 
     def as_interface(self) -> dict[str, Any]:

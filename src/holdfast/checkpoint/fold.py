@@ -1,15 +1,17 @@
 """What happened on the way to a checkpoint: one pass over the journal, beside `model.apply`.
 
-The position knows only what a worker needs to go on. This fold keeps what a person asks for: what ran, how
+The position has only what a worker needs to continue. This fold keeps what a person asks for: what ran, how
 often and how long, what was bypassed, which edges wait, what a hold asked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from holdfast.checkpoint.visit import STATES, Visit
 from holdfast.model.events import LOST, graph_at
 from holdfast.model.graph import END, START, Graph, Node
 from holdfast.model.migration import MIGRATED, MIGRATION
@@ -27,41 +29,17 @@ from holdfast.model.record_bodies import (
 from holdfast.types.record import Kind, Move, Record
 
 HISTORY = "history"
-"""The key under which the snapshot of a fork or of a pruned run carries what happened before it."""
+"""The key under which the snapshot of a fork or of a pruned run has what happened before it."""
 
 MEMORY = "memory."
 """Sub-steps that read or write memory are named so."""
 
 
-class Execution(msgspec.Struct, kw_only=True):
-    """One settled execution of one node. `run` names the source where a fork brought it along."""
-
-    node: str
-    scope: str
-    visit: int
-    attempt: int
-    effect: str
-    outcome: str
-    seq: int
-    at: int
-    duration: int = 0
-    output: Any = None
-    tokens: int = 0
-    cost: float = 0.0
-    error: dict[str, str] | None = None
-    settled: bool = True
-    readable: bool = True
-    run: str = ""
-
-    @property
-    def label(self) -> str:
-        return self.scope + self.node
-
-
 class History(msgspec.Struct, kw_only=True):
     """Nodes inside maps and sub-flows are named with their scope: `send.1[0]/pay`."""
 
-    executions: list[Execution] = []
+    # One for each settled step: a visit that failed and was resumed is there twice.
+    executions: list[Visit] = []
     skipped: list[str] = []
     # Edge -> node that it leads to, which as far as the journal knows has not started.
     pending: dict[str, str] = {}
@@ -81,12 +59,36 @@ class History(msgspec.Struct, kw_only=True):
     def dump(self) -> dict[str, Any]:
         """Plain data whose values are storable as they are."""
         plain = {name: getattr(self, name) for name in self.__struct_fields__}
-        plain["executions"] = [msgspec.structs.asdict(e) for e in self.executions]
+        plain["executions"] = [_stored(visit) for visit in self.executions]
         return plain
 
 
 def load_history(plain: Any) -> History:
-    return msgspec.convert(dict(plain), History)
+    given = dict(plain)
+    executions = [_restored(stored) for stored in given.pop("executions", ())]
+    history = msgspec.convert(given, History)
+    history.executions = executions
+    return history
+
+
+# Names and order in which snapshots keep a visit -> its field.
+_STORED = {
+    "node": "node", "scope": "scope", "visit": "visit", "attempt": "attempts", "effect": "effect",
+    "outcome": "outcome", "seq": "seq", "at": "ended_at", "duration": "duration", "output": "output",
+    "tokens": "tokens", "cost": "cost", "error": "error", "settled": "settled", "readable": "readable",
+    "run": "run",
+}  # fmt: skip
+
+
+def _stored(visit: Visit) -> dict[str, Any]:
+    return {name: getattr(visit, field) for name, field in _STORED.items()}
+
+
+def _restored(stored: Mapping[str, Any]) -> Visit:
+    given = {field: stored[name] for name, field in _STORED.items() if name in stored}
+    at, duration, error = given["ended_at"], given.get("duration", 0), given.get("error")
+    given |= {"started_at": at - duration, "work_us": duration, "error": error and dict(error)}
+    return Visit(state=STATES.get(given["outcome"], "done"), halts=not given.pop("settled", True), **given)
 
 
 def fold(graph: Graph, history: History, record: Record, body: Any) -> None:
@@ -95,13 +97,13 @@ def fold(graph: Graph, history: History, record: Record, body: Any) -> None:
     if body is None:
         _unreadable(history, record)
         return
-    tell = _FOLD.get(Kind(record.kind))
-    if tell is not None:
-        tell(graph, history, record, body)
+    apply = _FOLD.get(Kind(record.kind))
+    if apply is not None:
+        apply(graph, history, record, body)
 
 
 def begin(record: Record, body: Any) -> History:
-    """The history that a first record stands for: empty, or what a fork or a pruned run brought along."""
+    """The history at a first record: empty, or what a fork or a pruned run brought along."""
     plain: Any = None
     if isinstance(body, SnapshotBody):
         plain = body.position.get(HISTORY)
@@ -112,21 +114,31 @@ def begin(record: Record, body: Any) -> History:
 
 def _unreadable(history: History, record: Record) -> None:
     if record.kind == Kind.step:
-        history.executions.append(_execution(record, readable=False))
+        history.executions.append(settled_visit(record, None))
 
 
-def _execution(record: Record, **more: Any) -> Execution:
-    return Execution(
+def settled_visit(record: Record, body: StepBody | None) -> Visit:
+    """The visit that a step record settles; without a body, as far as the columns tell."""
+    duration = 0 if body is None else body.duration
+    visit = Visit(
         node=record.node,
         scope=record.scope,
         visit=record.visit,
-        attempt=record.attempt,
+        attempts=record.attempt,
         effect=str(record.effect),
         outcome=str(record.outcome),
+        state=STATES.get(record.outcome, "done"),
         seq=record.seq,
-        at=record.at,
-        **more,
+        readable=body is not None,
+        started_at=record.at - duration,
+        ended_at=record.at,
+        duration=duration,
+        work_us=duration,
     )
+    if body is not None:
+        visit.output, visit.error = output_of(record, body), error_of(body.error)
+        visit.halts = body.halts or record.outcome == "unknown"
+    return visit
 
 
 def _created(graph: Graph, history: History, record: Record, body: CreatedBody) -> None:
@@ -135,23 +147,16 @@ def _created(graph: Graph, history: History, record: Record, body: CreatedBody) 
 
 
 def _step(graph: Graph, history: History, record: Record, body: StepBody) -> None:
-    failed = body.halts
-    execution = _execution(
-        record,
-        duration=body.duration,
-        output=output_of(record, body),
-        error=error_of(body.error),
-        settled=not failed and record.outcome != "unknown",
-    )
-    label = execution.label
+    visit = settled_visit(record, body)
+    label = visit.label
     _spend(history, label, body.usage)
-    tokens, execution.cost = history.spent.pop(label, (0, 0.0))
-    execution.tokens = int(tokens)
-    history.executions.append(execution)
+    tokens, visit.cost = history.spent.pop(label, (0, 0.0))
+    visit.tokens = int(tokens)
+    history.executions.append(visit)
     if body.notes is not None and "guardrail" in body.notes:
         history.guardrails[label] = {**body.notes, "latency": body.duration}
     _left_behind(history, label)
-    if not failed:
+    if not body.halts:
         history.retries.pop(label, None)
     for hold in [h for h, asked in history.asked.items() if asked["scope"] + asked["node"] == label]:
         del history.asked[hold]
@@ -225,7 +230,7 @@ def _asked(_graph: Graph, history: History, record: Record, body: AskedBody) -> 
 
 
 def _snapshot(_graph: Graph, history: History, record: Record, body: SnapshotBody) -> None:
-    """After a migration, what is not over goes on under the new names; what is over keeps its own."""
+    """After a migration, what has not ended continues under the new names; what has ended keeps its own."""
     if record.outcome != MIGRATED:
         return
     names: dict[str, str] = body.position.get(MIGRATION, {}).get("renamed", {})
@@ -269,17 +274,19 @@ def _lost(history: History, node: Node, scope: str, visit: int, record: Record) 
     """An effect that was under way when its branch was given up: how it ended is not known."""
     _left_behind(history, scope + node.id)
     history.executions.append(
-        Execution(
+        Visit(
             node=node.id,
             scope=scope,
             visit=visit,
-            attempt=1 + history.retries.pop(scope + node.id, 0),
+            attempts=1 + history.retries.pop(scope + node.id, 0),
             effect=str(node.effect),
             outcome="unknown",
+            state="unknown",
             seq=record.seq,
-            at=record.at,
             error=dict(LOST),
-            settled=False,
+            halts=True,
+            started_at=record.at,
+            ended_at=record.at,
         )
     )
 

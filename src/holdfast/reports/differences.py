@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.checkpoint.diff_result import Diff, NodeDiff
+from holdfast.checkpoint.visit import place_of
 from holdfast.drawing import Highlight, NodeOverlay, Picture, PictureEdge, from_graph
 from holdfast.model.graph import Edge, Graph
 from holdfast.runs.history.versions import reader_at
-from holdfast.runs.history.visits import place_of
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService

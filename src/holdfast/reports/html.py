@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import escape
 
+from holdfast.checkpoint.visit import Visit
 from holdfast.drawing import to_svg
 from holdfast.reports import text as sections
 from holdfast.reports.postmortem import Gap, Postmortem
 from holdfast.reports.style import STYLE
-from holdfast.runs.history.story import VisitDetail
 from holdfast.types.human_time import clock_time
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
@@ -88,26 +88,26 @@ def _incidents(told: Postmortem) -> Iterator[str]:
 def _visits(told: Postmortem) -> Iterator[str]:
     yield f"<h2>Every node in order ({told.visits:,} visits)</h2>"
     number = 0
-    for chapter in told.chapters:
-        if isinstance(chapter, Gap):
-            number += chapter.left_out
-            left_out = f"{chapter.left_out:,} visits at which nothing went wrong are left out here."
+    for visit in told.chapters:
+        if isinstance(visit, Gap):
+            number += visit.left_out
+            left_out = f"{visit.left_out:,} visits at which nothing went wrong are left out here."
             yield f'<p class="gap">{left_out}</p>'
         else:
             number += 1
-            yield from _visit(number, chapter)
+            yield from _visit(number, visit)
 
 
-def _visit(number: int, chapter: VisitDetail) -> Iterator[str]:
-    bad = " bad" if chapter.error or chapter.state in _BAD else ""
-    visit = f" <small>visit {chapter.visit}</small>" if chapter.visit > 1 else ""
+def _visit(number: int, visit: Visit) -> Iterator[str]:
+    bad = " bad" if visit.error or visit.state in _BAD else ""
+    again = f" <small>visit {visit.visit}</small>" if visit.visit > 1 else ""
     yield f'<section class="chapter{bad}">'
-    yield f"<h3>{number}. {escape(chapter.label)}{visit} {_word(sections.outcome(chapter))}</h3>"
-    yield _facts(sections.visit_facts(chapter))
-    yield from _list("Attempts", (escape(text) for text in sections.attempt_texts(chapter)))
-    yield from _list("Steps and tool calls", (escape(sections.call_text(call)) for call in chapter.calls))
-    yield from _list("Questions", (escape(sections.question_text(q)) for q in chapter.questions))
-    lines = [line for change in chapter.changes for line in sections.alteration_lines(change)]
+    yield f"<h3>{number}. {escape(visit.label)}{again} {_word(sections.outcome(visit))}</h3>"
+    yield _facts(sections.visit_facts(visit))
+    yield from _list("Attempts", (escape(text) for text in sections.attempt_texts(visit)))
+    yield from _list("Steps and tool calls", (escape(sections.call_text(call)) for call in visit.calls))
+    yield from _list("Questions", (escape(sections.question_text(q)) for q in visit.questions))
+    lines = [line for change in visit.changes for line in sections.alteration_lines(change)]
     if lines:
         told = "".join(f'<li class="{kind}">{_SIGNS[kind]} {escape(text)}</li>' for kind, text in lines)
         yield f'<h4>What it changed</h4><ul class="changes">{told}</ul>'

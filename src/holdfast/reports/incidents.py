@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.runs.history.story import AttemptDetail, QuestionDetail, Story, StoryRemark, VisitDetail
+from holdfast.checkpoint.visit import AttemptDetail, QuestionDetail, Visit, error_text
+from holdfast.runs.history.story import Story, StoryRemark
 from holdfast.types.human_time import human_duration
 
 _INCIDENT_REMARKS = frozenset({"fell_back", "damaged", "uncheckpointed", "failing"})
@@ -28,50 +29,42 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_incidents(story: Story) -> list[Incident]:
     """In the order in which they came."""
-    found = [t for chapter in story.chapters for t in _of_visit(chapter)]
+    found = [t for visit in story.visits for t in _of_visit(visit)]
     found += [_of_remark(remark) for remark in story.remarks if remark.kind in _INCIDENT_REMARKS]
     return sorted(found, key=lambda trouble: (trouble.at, trouble.seq))
 
 
-def error_text(error: dict[str, str] | None) -> str:
-    return f"{error['type']}: {error['message']}" if error else ""
-
-
-def _of_visit(chapter: VisitDetail) -> Iterator[Incident]:
-    for trial in chapter.trials:
-        told = _of_attempt(chapter, trial)
+def _of_visit(visit: Visit) -> Iterator[Incident]:
+    for trial in visit.trials:
+        told = _of_attempt(visit, trial)
         if told is not None:
-            yield _incident(chapter, trial.at, trial.seq, *told)
-    for question in chapter.questions:
+            yield _incident(visit, trial.at, trial.seq, *told)
+    for question in visit.questions:
         if question.why in ("doubt", "doubt_step"):
-            yield _incident(chapter, question.asked_at, question.seq, question.prompt, _of_doubt(question))
+            yield _incident(visit, question.asked_at, question.seq, question.prompt, _of_doubt(question))
         elif question.status == "expired":
             told = f"nobody answered {question.prompt!r} in time"
-            yield _incident(
-                chapter, question.ended_at or question.asked_at, question.seq, told, _after(chapter)
-            )
-    if chapter.error is not None or chapter.state == "unknown":
+            yield _incident(visit, question.ended_at or question.asked_at, question.seq, told, _after(visit))
+    if visit.error is not None or visit.state == "unknown":
         yield _incident(
-            chapter,
-            chapter.ended_at or chapter.started_at,
-            chapter.seq,
-            error_text(chapter.error),
-            _of_end(chapter),
-            ended=chapter.halts and not chapter.handed_to,
+            visit,
+            visit.ended_at or visit.started_at,
+            visit.seq,
+            error_text(visit.error),
+            _of_end(visit),
+            ended=visit.halts and not visit.handed_to,
         )
-    elif _violated(chapter):
-        yield _incident(chapter, chapter.ended_at or 0, chapter.seq, *_of_guardrail(chapter))
+    elif _violated(visit):
+        yield _incident(visit, visit.ended_at or 0, visit.seq, *_of_guardrail(visit))
 
 
-def _incident(
-    chapter: VisitDetail, at: int, seq: int, error: str, handled: str, *, ended: bool = False
-) -> Incident:
+def _incident(visit: Visit, at: int, seq: int, error: str, handled: str, *, ended: bool = False) -> Incident:
     return Incident(
-        at=at, seq=seq, node=chapter.label, visit=chapter.visit, error=error, handled=handled, ended=ended
+        at=at, seq=seq, node=visit.label, visit=visit.visit, error=error, handled=handled, ended=ended
     )
 
 
-def _of_attempt(chapter: VisitDetail, trial: AttemptDetail) -> tuple[str, str] | None:
+def _of_attempt(visit: Visit, trial: AttemptDetail) -> tuple[str, str] | None:
     again = f"run again as attempt {trial.attempt}"
     if trial.reason == "retry":
         pause = f" after {human_duration(trial.wake_at - trial.at)}" if trial.wake_at else ""
@@ -93,34 +86,34 @@ def _of_doubt(question: QuestionDetail) -> str:
     return f"{question.by or 'a person'} decided {question.decision!r}"
 
 
-def _after(chapter: VisitDetail) -> str:
-    return chapter.followed or ("it failed" if chapter.error else f"it went on with {chapter.outcome!r}")
+def _after(visit: Visit) -> str:
+    return visit.followed or ("it failed" if visit.error else f"it went on with {visit.outcome!r}")
 
 
-def _of_end(chapter: VisitDetail) -> str:
-    if chapter.state == "unknown":
+def _of_end(visit: Visit) -> str:
+    if visit.state == "unknown":
         return "the run was cancelled; whether this took effect is not known"
-    if chapter.outcome == "skipped":
-        return f"given up and passed by{_then(chapter)}"
-    if not chapter.halts:
-        return f"given up; its failure was routed{_then(chapter)}"
-    if chapter.handed_to:
-        return f"given up; {chapter.handed_to} around it coped with that"
+    if visit.outcome == "skipped":
+        return f"given up and passed by{_then(visit)}"
+    if not visit.halts:
+        return f"given up; its failure was routed{_then(visit)}"
+    if visit.handed_to:
+        return f"given up; {visit.handed_to} around it coped with that"
     return "nothing coped with it: the run failed"
 
 
-def _then(chapter: VisitDetail) -> str:
-    return f": {chapter.followed}" if chapter.followed else ""
+def _then(visit: Visit) -> str:
+    return f": {visit.followed}" if visit.followed else ""
 
 
-def _violated(chapter: VisitDetail) -> bool:
-    notes: dict[str, Any] = chapter.notes or {}
+def _violated(visit: Visit) -> bool:
+    notes: dict[str, Any] = visit.notes or {}
     return notes.get("passed") is False
 
 
-def _of_guardrail(chapter: VisitDetail) -> tuple[str, str]:
-    notes: dict[str, str] = chapter.notes
-    return f"guardrail: {notes.get('reason', '')}", f"{notes.get('action', '')}{_then(chapter)}"
+def _of_guardrail(visit: Visit) -> tuple[str, str]:
+    notes: dict[str, str] = visit.notes
+    return f"guardrail: {notes.get('reason', '')}", f"{notes.get('action', '')}{_then(visit)}"
 
 
 def _of_remark(remark: StoryRemark) -> Incident:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from holdfast.checkpoint.visit import Visit
 from holdfast.drawing import to_text
 from holdfast.reports import text as sections
 from holdfast.reports.postmortem import Gap, Postmortem
-from holdfast.runs.history.story import VisitDetail
 from holdfast.types.human_time import clock_time
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
@@ -86,29 +86,29 @@ def _visits(told: Postmortem) -> Iterator[str]:
     yield f"## Every node in order ({told.visits:,} visits)"
     yield ""
     number = 0
-    for chapter in told.chapters:
-        if isinstance(chapter, Gap):
-            number += chapter.left_out
-            yield f"*{chapter.left_out:,} visits at which nothing went wrong are left out here.*"
+    for visit in told.chapters:
+        if isinstance(visit, Gap):
+            number += visit.left_out
+            yield f"*{visit.left_out:,} visits at which nothing went wrong are left out here.*"
             yield ""
         else:
             number += 1
-            yield from _visit(number, chapter)
+            yield from _visit(number, visit)
 
 
-def _visit(number: int, chapter: VisitDetail) -> Iterator[str]:
-    yield f"### {escape(sections.visit_title(number, chapter))}"
+def _visit(number: int, visit: Visit) -> Iterator[str]:
+    yield f"### {escape(sections.visit_title(number, visit))}"
     yield ""
-    for name, value in sections.visit_facts(chapter):
+    for name, value in sections.visit_facts(visit):
         yield f"- {name}: {escape(value)}"
-    for text in sections.attempt_texts(chapter):
+    for text in sections.attempt_texts(visit):
         yield f"- {escape(text)}"
-    for call in chapter.calls:
+    for call in visit.calls:
         yield f"- step {code(sections.call_text(call))}"
-    for question in chapter.questions:
+    for question in visit.questions:
         yield f"- {escape(sections.question_text(question))}"
     yield ""
-    lines = [line for change in chapter.changes for line in sections.alteration_lines(change)]
+    lines = [line for change in visit.changes for line in sections.alteration_lines(change)]
     if lines:
         yield from fence("\n".join(f"{_SIGNS[kind]} {text}" for kind, text in lines), "text")
 

@@ -8,12 +8,13 @@ import msgspec
 
 from holdfast.checkpoint.checkpoint import Checkpoint
 from holdfast.checkpoint.diff_result import RunUsage
+from holdfast.checkpoint.visit import QuestionDetail, Visit
 from holdfast.drawing import Picture
 from holdfast.errors import BlobMissingError, CheckpointCorruptError
 from holdfast.reports.incidents import Incident, find_incidents
 from holdfast.reports.story_graph import story_picture
 from holdfast.runs.history.checkpoints import make_checkpoint
-from holdfast.runs.history.story import QuestionDetail, Story, StoryRemark, VisitDetail
+from holdfast.runs.history.story import Story, StoryRemark
 from holdfast.runs.history.story_loader import load_story
 from holdfast.runs.history.versions import reader_at
 
@@ -62,7 +63,7 @@ class Postmortem(msgspec.Struct, kw_only=True):
     lineage: dict[str, Any]
     spent: RunUsage
     waited: WaitTimes
-    chapters: list[VisitDetail | Gap]
+    chapters: list[Visit | Gap]
     visits: int
     skipped: list[str]
     troubles: list[Incident]
@@ -107,8 +108,8 @@ async def build_postmortem(service: RunService, run: str, *, chapters: int = MAX
         lineage=story.lineage,
         spent=_spent(story),
         waited=_waited(story, row, service.store.now()),
-        chapters=_bounded(story.chapters, chapters),
-        visits=len(story.chapters),
+        chapters=_bounded(story.visits, chapters),
+        visits=len(story.visits),
         skipped=story.skipped,
         troubles=find_incidents(story),
         questions=_questions(story),
@@ -130,19 +131,19 @@ async def _last(service: RunService, row: RunRow) -> tuple[Checkpoint | None, st
 
 
 def _spent(story: Story) -> RunUsage:
-    own = story.chapters
+    own = story.visits
     return RunUsage(
-        steps=sum(chapter.seq >= 0 for chapter in own),
-        duration=sum(chapter.duration for chapter in own),
-        tokens=sum(chapter.tokens for chapter in own),
-        cost=round(sum(chapter.cost for chapter in own), 9),
+        steps=sum(visit.seq >= 0 for visit in own),
+        duration=sum(visit.duration for visit in own),
+        tokens=sum(visit.tokens for visit in own),
+        cost=round(sum(visit.cost for visit in own), 9),
     )
 
 
 def _waited(story: Story, row: RunRow, now: int) -> WaitTimes:
     until = row.ended_at or now
     asked = [question for _, question in _questions(story)]
-    paused = [t for chapter in story.chapters for t in chapter.trials if t.wake_at is not None]
+    paused = [t for visit in story.visits for t in visit.trials if t.wake_at is not None]
     return WaitTimes(
         people=sum((question.ended_at or until) - question.asked_at for question in asked),
         retries=sum((trial.wake_at or trial.at) - trial.at for trial in paused if trial.reason == "retry"),
@@ -151,32 +152,32 @@ def _waited(story: Story, row: RunRow, now: int) -> WaitTimes:
 
 def _questions(story: Story) -> list[tuple[str, QuestionDetail]]:
     """Each with the node that asked it, in order."""
-    found = [(c.label, q) for c in story.chapters for q in c.questions]
+    found = [(c.label, q) for c in story.visits for q in c.questions]
     found += [("", question) for question in story.questions]
     return sorted(found, key=lambda pair: pair[1].asked_at)
 
 
-def _bounded(chapters: list[VisitDetail], limit: int) -> list[VisitDetail | Gap]:
+def _bounded(chapters: list[Visit], limit: int) -> list[Visit | Gap]:
     """All, or the first and last with what matters between them; gaps say how many are missing."""
     if not limit or len(chapters) <= limit:
         return list(chapters)
     third = max(limit // 3, 1)
     kept = {*range(third), *range(len(chapters) - third, len(chapters))}
-    notable = [i for i, chapter in enumerate(chapters) if i not in kept and _is_notable(chapter)]
+    notable = [i for i, visit in enumerate(chapters) if i not in kept and _is_notable(visit)]
     kept |= set(notable[:third])
     return list(_with_gaps(chapters, kept))
 
 
-def _is_notable(chapter: VisitDetail) -> bool:
-    return bool(chapter.error or chapter.trials or chapter.questions or chapter.ended_at is None)
+def _is_notable(visit: Visit) -> bool:
+    return bool(visit.error or visit.trials or visit.questions or visit.ended_at is None)
 
 
-def _with_gaps(chapters: list[VisitDetail], kept: set[int]) -> list[VisitDetail | Gap]:
-    found: list[VisitDetail | Gap] = []
+def _with_gaps(chapters: list[Visit], kept: set[int]) -> list[Visit | Gap]:
+    found: list[Visit | Gap] = []
     missing = 0
-    for i, chapter in enumerate(chapters):
+    for i, visit in enumerate(chapters):
         if i in kept:
-            found += [Gap(missing), chapter] if missing else [chapter]
+            found += [Gap(missing), visit] if missing else [visit]
             missing = 0
         else:
             missing += 1

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from holdfast.checkpoint.visit import Visit
 from holdfast.drawing import NodeOverlay, Picture, State
 from holdfast.model.graph import Graph
 from holdfast.reports.graph_marks import STATES, notes, run_overlay_picture
-from holdfast.runs.history.visits import NodeSum, NodeVisit, Visits
+from holdfast.runs.history.visits import NodeSum, Visits
 from holdfast.types.human_time import human_duration
 
 _FIRST = ("failed", "asking", "running", "waiting", "ready", "unknown")
@@ -57,7 +58,7 @@ def _items(path: str, visits: Visits) -> NodeSum | None:
     return next((node for inner, node in visits.nodes.items() if inner.startswith(prefix)), None)
 
 
-def waiting_text(visit: NodeVisit, now: int) -> str:
+def waiting_text(visit: Visit, now: int) -> str:
     """What a visit waited for, and how long."""
     parts: list[str] = []
     for wait in visit.waits:

@@ -7,10 +7,9 @@ from typing import Any
 import msgspec
 
 from holdfast.checkpoint.diff import Change, show, show_text
-from holdfast.reports.incidents import error_text
+from holdfast.checkpoint.visit import Alteration, AttemptDetail, CallDetail, QuestionDetail, Visit, error_text
 from holdfast.reports.postmortem import Postmortem
 from holdfast.runs.history.decision_text import ended_text
-from holdfast.runs.history.story import Alteration, AttemptDetail, CallDetail, QuestionDetail, VisitDetail
 from holdfast.types.clock import to_datetime
 from holdfast.types.human_time import clock_time, human_duration
 
@@ -95,44 +94,44 @@ def _journal(told: Postmortem) -> str:
     return f"{_many(told.records, 'record')}{cut}{brought}"
 
 
-def visit_facts(chapter: VisitDetail) -> list[Row]:
+def visit_facts(visit: Visit) -> list[Row]:
     """When, how often, how long."""
     rows = [
-        ("began", clock_time(chapter.started_at)),
-        ("took", _took(chapter)),
-        ("effect", chapter.effect),
-        ("attempts", str(chapter.attempts) if chapter.attempts > 1 else ""),
-        ("tokens", f"{chapter.tokens:,}" if chapter.tokens else ""),
-        ("cost", f"{chapter.cost:.6g}" if chapter.cost else ""),
-        ("live output", _many(chapter.emitted, "chunk") if chapter.emitted else ""),
-        ("error", error_text(chapter.error)),
-        ("then", chapter.followed),
-        ("record", f"{chapter.seq}" if chapter.seq >= 0 else ""),
-        ("told by", chapter.run if not chapter.readable else ""),
+        ("began", clock_time(visit.started_at)),
+        ("took", _took(visit)),
+        ("effect", visit.effect),
+        ("attempts", str(visit.attempts) if visit.attempts > 1 else ""),
+        ("tokens", f"{visit.tokens:,}" if visit.tokens else ""),
+        ("cost", f"{visit.cost:.6g}" if visit.cost else ""),
+        ("live output", _many(visit.emitted, "chunk") if visit.emitted else ""),
+        ("error", error_text(visit.error)),
+        ("then", visit.followed),
+        ("record", f"{visit.seq}" if visit.seq >= 0 else ""),
+        ("told by", visit.run if not visit.readable else ""),
     ]
     return [(name, value) for name, value in rows if value]
 
 
-def _took(chapter: VisitDetail) -> str:
-    if chapter.ended_at is None:
+def _took(visit: Visit) -> str:
+    if visit.ended_at is None:
         return "not ended"
-    whole = chapter.ended_at - chapter.started_at
-    if not chapter.duration:
+    whole = visit.ended_at - visit.started_at
+    if not visit.duration:
         return human_duration(whole)
-    work = human_duration(chapter.duration)
-    return f"{work} of work in {human_duration(whole)}" if whole > chapter.duration + 1_000 else work
+    work = human_duration(visit.duration)
+    return f"{work} of work in {human_duration(whole)}" if whole > visit.duration + 1_000 else work
 
 
-def visit_title(number: int, chapter: VisitDetail) -> str:
-    visit = f", visit {chapter.visit}" if chapter.visit > 1 else ""
-    return f"{number}. {chapter.label}{visit}: {outcome(chapter)}"
+def visit_title(number: int, visit: Visit) -> str:
+    again = f", visit {visit.visit}" if visit.visit > 1 else ""
+    return f"{number}. {visit.label}{again}: {outcome(visit)}"
 
 
-def outcome(chapter: VisitDetail) -> str:
-    if chapter.state in ("abandoned", "running"):
-        waits = any(q.status == "pending" for q in chapter.questions) and chapter.ended_at is None
-        return "waits for a person" if waits else "under way" if chapter.state == "running" else chapter.state
-    return chapter.outcome or chapter.state
+def outcome(visit: Visit) -> str:
+    if visit.state in ("abandoned", "running"):
+        waits = any(q.status == "pending" for q in visit.questions) and visit.ended_at is None
+        return "waits for a person" if waits else "under way" if visit.state == "running" else visit.state
+    return visit.outcome or visit.state
 
 
 def alteration_text(change: Alteration) -> tuple[str, str]:
@@ -160,9 +159,9 @@ def part_text(change: Change) -> tuple[str, str]:
     return change.kind, f"{change.path}  {sides[change.kind]()}"
 
 
-def attempt_texts(chapter: VisitDetail) -> list[str]:
+def attempt_texts(visit: Visit) -> list[str]:
     """The attempts after the first: why there was one more."""
-    return [_attempt_text(trial) for trial in chapter.trials if trial.reason in _ATTEMPTS]
+    return [_attempt_text(trial) for trial in visit.trials if trial.reason in _ATTEMPTS]
 
 
 def _attempt_text(trial: AttemptDetail) -> str:

@@ -15,11 +15,11 @@ from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall
 from holdfast.api.schemas.common import Cursor, cursor_of, decode_cursor
 from holdfast.attractor.picture import picture_of_visits
+from holdfast.checkpoint.visit import Visit
 from holdfast.drawing import to_svg
 from holdfast.errors import CheckpointNotFoundError, FlowNotFoundError, StoreError
 from holdfast.reports.run_graph import waiting_text
 from holdfast.runs.history.timeline import Timeline, make_timeline
-from holdfast.runs.history.visits import NodeVisit
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunFilter, RunRow
 from holdfast.types.event import EVENTS
@@ -162,8 +162,8 @@ async def _state(service: RunService, row: RunRow) -> dict[str, Any]:
     return {"input": msgspec.to_builtins(found.input), **msgspec.to_builtins(dict(found.state))}
 
 
-def _visit_line(visit: NodeVisit, now: int) -> dict[str, Any]:
-    error = visit.error or next((retry.error for retry in reversed(visit.retries)), "")
+def _visit_line(visit: Visit, now: int) -> dict[str, Any]:
+    error = visit.last_error_text
     return {
         "node": visit.label,
         "visit": visit.visit,

@@ -10,7 +10,8 @@ from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.events import EventWire
 from holdfast.checkpoint.checkpoint import Checkpoint, CheckpointMeta, PendingInput
 from holdfast.checkpoint.json_view import jsonable
-from holdfast.runs.history.visits import NodeSum, NodeVisit, Wait
+from holdfast.checkpoint.visit import Visit, Wait
+from holdfast.runs.history.visits import NodeSum
 from holdfast.types.hold import HoldRow, options_json
 from holdfast.types.status import CheckpointStatus
 
@@ -171,9 +172,9 @@ def node_states(checkpoint: Checkpoint) -> dict[str, NodeState]:
             output_data=jsonable(each.output),
             effect=each.effect,
             visit=each.visit,
-            attempt=each.attempt,
+            attempt=each.attempts,
             seq=each.seq,
-            ended_at=moment(each.at),
+            ended_at=moment(each.ended_at),
             duration_ms=each.duration / 1000,
             tokens=each.tokens,
             cost=each.cost,
@@ -241,7 +242,7 @@ class TimelineWire(msgspec.Struct, kw_only=True):
     damage: str = ""
 
 
-def visit_wire(visit: NodeVisit, run: str) -> VisitWire:
+def visit_wire(visit: Visit, run: str) -> VisitWire:
     return VisitWire(
         node=visit.node,
         scope=visit.scope,
@@ -252,7 +253,7 @@ def visit_wire(visit: NodeVisit, run: str) -> VisitWire:
         ended_at=moment(visit.ended_at),
         attempts=visit.attempts,
         work_ms=visit.work_us / 1000,
-        error=visit.error,
+        error=visit.error_text,
         waits=[_wait(each) for each in visit.waits],
         steps=visit.steps,
         tokens=visit.tokens,

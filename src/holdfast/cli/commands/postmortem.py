@@ -77,10 +77,21 @@ def _plain(told: Postmortem) -> dict[str, Any]:
     return {name: _part(getattr(told, name)) for name in told.__struct_fields__ if name != "picture"}
 
 
+# A story has no waits of its own: its questions and attempts say the same in more detail.
+_VISIT = (
+    "node", "scope", "visit", "run", "started_at", "effect", "state", "outcome", "seq", "ended_at",
+    "attempts", "duration", "tokens", "cost", "output", "error", "halts", "handed_to", "readable", "changes",
+    "edges", "followed", "trials", "calls", "questions", "emitted", "notes",
+)  # fmt: skip
+
+
 def _part(value: Any) -> Any:
     """Without what was left open: a change with no value before it has no `before`."""
+    from holdfast.checkpoint.visit import Visit
+
     if isinstance(value, msgspec.Struct):
-        parts = {name: getattr(value, name) for name in value.__struct_fields__}
+        names = _VISIT if isinstance(value, Visit) else value.__struct_fields__
+        parts = {name: getattr(value, name) for name in names}
         return {name: _part(part) for name, part in parts.items() if part is not msgspec.UNSET}
     if isinstance(value, (list, tuple)):
         return [_part(part) for part in value]  # type: ignore[misc]

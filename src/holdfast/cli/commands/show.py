@@ -227,9 +227,9 @@ def _last_error(row: RunRow, line: Timeline) -> str:
     failed = [visit for visit in line.visits.all() if visit.error and visit.state in ("failed", "unknown")]
     if row.status is RunStatus.completed:
         return ""
-    if row.error and not any(visit.error == row.error for visit in failed):
+    if row.error and not any(visit.error_text == row.error for visit in failed):
         return row.error
-    return f"node {failed[-1].label}: {failed[-1].error}" if failed else ""
+    return f"node {failed[-1].label}: {failed[-1].error_text}" if failed else ""
 
 
 def _cost_text(line: Timeline) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.attractor.picture import picture_of_run
 from holdfast.attractor.stored_source import pipeline_of
+from holdfast.checkpoint.visit import Visit
 from holdfast.cli.output.screen import clean_text, coloured, is_plain, style_of
 from holdfast.cli.output.timeline import money
 from holdfast.drawing import Picture, TextDrawing, to_text
@@ -18,7 +19,7 @@ from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import dialect_of
 from holdfast.runs.events import reader_of
-from holdfast.runs.history.visits import NodeVisit, Visits, apply_event
+from holdfast.runs.history.visits import Visits, apply_event
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 from holdfast.types.event import Event
@@ -77,7 +78,7 @@ class LiveView:
         earlier = [_text((f"  {left_out} more", "dim"))] if left_out else []
         return Group(self._head(now), *earlier, *lines[-room:], self._foot())
 
-    def _shown(self, room: int) -> tuple[list[NodeVisit], int]:
+    def _shown(self, room: int) -> tuple[list[Visit], int]:
         """What is under way comes before what has ended; (those, how many are left out)."""
         opened, ended = list(self.visits.open.values())[:room], self.visits.ended
         recent = ended[-(room - len(opened)) :] if len(opened) < room else []
@@ -107,7 +108,7 @@ class LiveView:
         told += [f"cost {cost}"] if cost else []
         return _text((" · ".join(told), "dim"))
 
-    def _visit(self, visit: NodeVisit, now: int, width: int) -> list[Text]:
+    def _visit(self, visit: Visit, now: int, width: int) -> list[Text]:
         style = style_of(visit.state)
         label = shortened(visit.label, 40)
         took = human_duration((visit.ended_at or now) - visit.started_at)
@@ -128,14 +129,14 @@ def _text(*parts: Any) -> Text:
     return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
 
-def _sign(visit: NodeVisit, now: int, *, plain: bool) -> str:
+def _sign(visit: Visit, now: int, *, plain: bool) -> str:
     if visit.state == "running":
         frames = _SPINNER[plain]
         return frames[now // 100_000 % len(frames)]
     return (ASCII_SIGNS if plain else SIGNS)[_SIGNS[visit.state]]
 
 
-def _about(visit: NodeVisit, now: int) -> str:
+def _about(visit: Visit, now: int) -> str:
     """What is out of the ordinary: attempts, waits, steps inside, costs, errors."""
     parts = [f"visit {visit.visit}"] if visit.visit > 1 else []
     parts += [f"attempt {visit.attempts}"] if visit.attempts > 1 else []
@@ -148,11 +149,11 @@ def _about(visit: NodeVisit, now: int) -> str:
     elif waiting is not None and waiting.wake_at is not None:
         verb = "retries" if waiting.kind == "retry" else "wakes"
         parts.append(f"{verb} in {human_duration(waiting.wake_at - now)}")
-    error = visit.error or (visit.retries[-1].error if visit.retries else "")
+    error = visit.last_error_text
     return clean_text(", ".join([*parts, *([error] if error else [])]))
 
 
-def _output_tail(visit: NodeVisit, width: int, *, plain: bool) -> str:
+def _output_tail(visit: Visit, width: int, *, plain: bool) -> str:
     """The end of what it tells, while it is at work."""
     if not visit.said or visit.ended_at is not None:
         return ""

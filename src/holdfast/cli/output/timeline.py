@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast.checkpoint.visit import Visit, error_text
 from holdfast.cli.output.screen import (
     clean_text,
     is_plain,
@@ -19,7 +20,7 @@ from holdfast.cli.output.screen import (
 )
 from holdfast.drawing.labels import columns, shortened
 from holdfast.reports.run_graph import waiting_text
-from holdfast.runs.history.visits import NodeVisit, Visits
+from holdfast.runs.history.visits import Visits
 from holdfast.types.human_time import human_duration
 
 IDLE_SHARE = 0.15
@@ -31,7 +32,7 @@ Stretch = tuple[int, int]
 class Axis:
     """From instants to columns 0 .. room - 1. `cut`: some of the waiting is drawn shorter than it was."""
 
-    def __init__(self, visits: Sequence[NodeVisit], room: int, now: int) -> None:
+    def __init__(self, visits: Sequence[Visit], room: int, now: int) -> None:
         self._room = room
         begin = min(visit.started_at for visit in visits)
         end = max(visit.ended_at or now for visit in visits)
@@ -63,7 +64,7 @@ class Axis:
         return self._marks[-1], self._marks[-1]
 
 
-def _worked(visits: Sequence[NodeVisit], now: int) -> list[Stretch]:
+def _worked(visits: Sequence[Visit], now: int) -> list[Stretch]:
     """When at least one node was at work: neither waiting itself nor only around others."""
     around = {visit.scope for visit in visits}
     found: list[Stretch] = []
@@ -73,7 +74,7 @@ def _worked(visits: Sequence[NodeVisit], now: int) -> list[Stretch]:
     return _merged(sorted(found))
 
 
-def _at_work(visit: NodeVisit, now: int) -> list[Stretch]:
+def _at_work(visit: Visit, now: int) -> list[Stretch]:
     at, found = visit.started_at, list[Stretch]()
     for wait in sorted(visit.waits, key=lambda wait: wait.since):
         if wait.since > at:
@@ -130,7 +131,7 @@ _HEADS = (
 )
 
 
-def _cells(visit: NodeVisit, begin: int, now: int) -> tuple[str, ...]:
+def _cells(visit: Visit, begin: int, now: int) -> tuple[str, ...]:
     return (
         visit.label,
         str(visit.visit),
@@ -146,8 +147,8 @@ def _cells(visit: NodeVisit, begin: int, now: int) -> tuple[str, ...]:
     )
 
 
-def _why(visit: NodeVisit) -> str:
-    error = visit.error or next((retry.error for retry in reversed(visit.retries)), "")
+def _why(visit: Visit) -> str:
+    error = visit.last_error_text
     return " ".join(error.split())
 
 
@@ -155,7 +156,7 @@ def money(cost: float) -> str:
     return f"{cost:.4f}".rstrip("0").rstrip(".") if cost else ""
 
 
-def _grid(shown: Sequence[NodeVisit], begin: int, now: int) -> None:
+def _grid(shown: Sequence[Visit], begin: int, now: int) -> None:
     """In a terminal: a line and a bar for each visit, and what was out of the ordinary as far as it fits."""
     from rich import box
     from rich.console import Console
@@ -181,7 +182,7 @@ def _grid(shown: Sequence[NodeVisit], begin: int, now: int) -> None:
     Console(highlight=False).print(grid)
 
 
-def _visit_note(visit: NodeVisit, now: int) -> str:
+def _visit_note(visit: Visit, now: int) -> str:
     parts = [f"visit {visit.visit}"] if visit.visit > 1 else []
     parts += [f"{visit.attempts} attempts"] if visit.attempts > 1 else []
     parts += [f"{visit.steps} steps"] if visit.steps else []
@@ -193,7 +194,7 @@ def _visit_note(visit: NodeVisit, now: int) -> str:
     return clean_text(", ".join(" ".join(part.split()) for part in parts))
 
 
-def bar(visit: NodeVisit, axis: Axis, room: int, now: int) -> str:
+def bar(visit: Visit, axis: Axis, room: int, now: int) -> str:
     """When it worked and when it waited, on one scale for all."""
     plain = is_plain()
     first, last = axis.column(visit.started_at), axis.column(visit.ended_at or now)
@@ -207,22 +208,22 @@ def bar(visit: NodeVisit, axis: Axis, room: int, now: int) -> str:
     return "".join(drawn)
 
 
+_SHOWN = (
+    "label", "node", "scope", "visit", "started_at", "ended_at", "state", "outcome", "attempts", "work_us",
+    "steps", "tokens", "cost", "emitted", "said", "progress", "run",
+)  # fmt: skip
+
+
 def timeline_json(visits: Visits) -> list[dict[str, Any]]:
     """All of it; instants and durations in microseconds."""
     import msgspec
 
     return [
         {
-            "label": visit.label,
-            **msgspec.structs.asdict(visit),
-            "waits": _plain(visit.waits),
-            "retries": _plain(visit.retries),
+            **{name: getattr(visit, name) for name in _SHOWN},
+            "error": visit.error_text,
+            "waits": [msgspec.structs.asdict(wait) for wait in visit.waits],
+            "retries": [{"at": retry.at, "error": error_text(retry.error)} for retry in visit.retries],
         }
         for visit in visits.all()
     ]
-
-
-def _plain(parts: Sequence[Any]) -> list[dict[str, Any]]:
-    import msgspec
-
-    return [msgspec.structs.asdict(part) for part in parts]

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from holdfast.checkpoint.fold import settled_visit
+from holdfast.checkpoint.visit import Visit
 from holdfast.errors import HoldCancelledError, HoldExpiredError
 from holdfast.integrations.otel.ids import Key
 from holdfast.model.events import derive_events
@@ -35,19 +37,13 @@ _ATTRIBUTES = ("attempt", "reason", "step", "ordinal", "hold_id", "checkpoint_id
 _MAX_MOMENTS = 128
 
 
-class StepEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """`started` is when the node was first started, before all attempts and waits of this visit."""
+class StepEnded(msgspec.Struct, frozen=True):
+    """The visit began when its node was first started, before all attempts and waits. `usage`: what the step
+    itself reports, without its sub-steps."""
 
     key: Key
-    seq: int
-    started: int
-    ended: int
-    attempt: int
-    effect: str
-    outcome: str
-    duration: int
+    visit: Visit
     moments: list[Moment]
-    error: ErrorInfo | None = None
     usage: Usage | None = None
 
 
@@ -76,11 +72,6 @@ class RunEnded(msgspec.Struct, frozen=True):
 Fact = StepEnded | StepRetried | HoldOpened | HoldResolved | RunEnded
 
 
-class _Open(msgspec.Struct):
-    started: int
-    moments: list[Moment]
-
-
 class _Hold(msgspec.Struct, frozen=True):
     key: Key
     type: str
@@ -94,7 +85,8 @@ class RunStory:
         self.run = run
         self._graph = graph
         self._sealer = sealer
-        self._open: dict[Key, _Open] = {}
+        # Visits under way: when each was started, and what happened since.
+        self._open: dict[Key, tuple[int, list[Moment]]] = {}
         self._holds: dict[str, _Hold] = {}
         # What others did before: the last term that wrote something, and the last step.
         self.earlier_term = 0
@@ -132,7 +124,7 @@ class RunStory:
         """Which steps begin, and what happens in the course of those that are open."""
         for kind, node, scope, data in derive_events(self._graph, self.run, record, body):
             if kind == "node.started":
-                self._open[(scope, node, data["visit"])] = _Open(record.at, [])
+                self._open[(scope, node, data["visit"])] = (record.at, [])
             elif kind == "node.abandoned":
                 for gone in [k for k in self._open if k[:2] == (scope, node)]:
                     del self._open[gone]
@@ -142,25 +134,14 @@ class RunStory:
                 self._moment(key, record.at, kind, _attributes(data, body))
 
     def _moment(self, key: Key, at: int, what: str, attributes: dict[str, str | int]) -> None:
-        begun = self._open.get(key)
-        if begun is not None and len(begun.moments) < _MAX_MOMENTS:
-            begun.moments.append((at, what, attributes))
+        _, moments = self._open.get(key, (0, None))
+        if moments is not None and len(moments) < _MAX_MOMENTS:
+            moments.append((at, what, attributes))
 
     def _step(self, record: Record, body: StepBody, key: Key) -> StepEnded:
-        begun = self._open.pop(key, None)
-        return StepEnded(
-            key=key,
-            seq=record.seq,
-            started=begun.started if begun else record.at - body.duration,
-            ended=record.at,
-            attempt=record.attempt,
-            effect=str(record.effect),
-            outcome=record.outcome,
-            duration=body.duration,
-            moments=begun.moments if begun else [],
-            error=body.error,
-            usage=body.usage,
-        )
+        visit = settled_visit(record, body)
+        visit.started_at, moments = self._open.pop(key, (visit.started_at, []))
+        return StepEnded(key, visit, moments, body.usage)
 
     def _closed_holds(self, record: Record, body: Any, key: Key) -> Iterator[HoldResolved]:
         """A hold is over when its answer is consumed, or when the record closes it."""

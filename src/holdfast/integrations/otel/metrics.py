@@ -53,9 +53,9 @@ class OtelMetrics:
     def count(self, row: RunRow, fact: Fact) -> None:
         flow = {"holdfast.flow": row.flow}
         if isinstance(fact, StepEnded):
-            at = {**flow, "holdfast.node": fact.key[1], "holdfast.outcome": fact.outcome}
+            at = {**flow, "holdfast.node": fact.visit.node, "holdfast.outcome": fact.visit.outcome}
             self.steps.add(1, at)
-            self.duration.record(fact.duration / 1e6, at)
+            self.duration.record(fact.visit.duration / 1e6, at)
         elif isinstance(fact, StepRetried):
             self.retries.add(1, {**flow, "holdfast.node": fact.node})
         elif isinstance(fact, HoldOpened):

@@ -18,9 +18,10 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
+from holdfast.checkpoint.fold import error_of
+from holdfast.checkpoint.visit import error_text
 from holdfast.integrations.otel.facts import Moment, RunEnded, RunStory, StepEnded
 from holdfast.integrations.otel.ids import DerivedIds, Key, root_of, segment_of, step_of, trace_id_of, wanted
-from holdfast.model.record_bodies import ErrorInfo
 from holdfast.store.protocols import RunRow
 
 _FAILED = frozenset({"fail", "failed", "unknown", "cancelled"})
@@ -56,30 +57,30 @@ class Spans:
 
     # ------------------------------------------------------------------ what is over
     def step(self, row: RunRow, step: StepEnded) -> None:
-        scope, node, visit = step.key
+        visit = step.visit
         attributes: Attributes = {
             **_of_run(row),
-            "holdfast.node": node,
-            "holdfast.visit": visit,
-            "holdfast.attempt": step.attempt,
-            "holdfast.effect": step.effect,
-            "holdfast.outcome": step.outcome,
-            "holdfast.seq": step.seq,
-            "holdfast.duration_us": step.duration,
+            "holdfast.node": visit.node,
+            "holdfast.visit": visit.visit,
+            "holdfast.attempt": visit.attempts,
+            "holdfast.effect": visit.effect,
+            "holdfast.outcome": visit.outcome,
+            "holdfast.seq": visit.seq,
+            "holdfast.duration_us": visit.duration,
         }
-        if scope:
-            attributes["holdfast.scope"] = scope
+        if visit.scope:
+            attributes["holdfast.scope"] = visit.scope
         if step.usage is not None:
             attributes |= {"holdfast.tokens": step.usage.tokens, "holdfast.cost": step.usage.cost}
         self._tell(
             row.id,
-            node,
+            visit.node,
             step_of(row.id, step.key),
-            (step.started, step.ended),
+            (visit.started_at, visit.ended_at or visit.started_at),
             attributes,
             moments=step.moments,
-            failed=step.outcome in _FAILED,
-            error=step.error,
+            failed=visit.outcome in _FAILED,
+            error=visit.error,
         )
 
     def segment(self, row: RunRow, story: RunStory, when: tuple[int, int], ended: str, term: int) -> None:
@@ -110,7 +111,7 @@ class Spans:
             links=links,
             is_root=True,
             failed=end.status in _FAILED,
-            error=end.error,
+            error=error_of(end.error),
         )
 
     def _tell(
@@ -125,7 +126,7 @@ class Spans:
         moments: Sequence[Moment] = (),
         is_root: bool = False,
         failed: bool = False,
-        error: ErrorInfo | None = None,
+        error: dict[str, str] | None = None,
     ) -> None:
         wanted.set((trace_id_of(run), span_id))
         parent = (
@@ -142,14 +143,14 @@ class Spans:
             span.set_status(Status(StatusCode.ERROR, self._reason(error)))
         span.end(_nanos(max(when)))
 
-    def _reason(self, error: ErrorInfo | None) -> str | None:
+    def _reason(self, error: dict[str, str] | None) -> str | None:
         if error is None:
             return None
-        return f"{error.type}: {error.message}" if self._messages else error.type
+        return error_text(error) if self._messages else error["type"]
 
-    def _error(self, error: ErrorInfo) -> Attributes:
-        told: Attributes = {"exception.type": error.type, "holdfast.code": error.code}
-        return {**told, "exception.message": error.message} if self._messages else told
+    def _error(self, error: dict[str, str]) -> Attributes:
+        shown: Attributes = {"exception.type": error["type"], "holdfast.code": error["code"]}
+        return {**shown, "exception.message": error["message"]} if self._messages else shown
 
 
 def _of_run(row: RunRow) -> Attributes:

@@ -20,7 +20,8 @@ from holdfast.checkpoint.checkpoint import (
     PendingInput,
     checkpoint_status,
 )
-from holdfast.checkpoint.fold import Execution, History, begin, fold
+from holdfast.checkpoint.fold import History, begin, fold
+from holdfast.checkpoint.visit import Visit
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError, RunNotFoundError
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position, Sub
@@ -414,8 +415,8 @@ def diagnostics(history: History) -> dict[str, Any]:
     }
 
 
-def _timing(execution: Execution) -> dict[str, Any]:
-    end = execution.at / 1000
+def _timing(execution: Visit) -> dict[str, Any]:
+    end = (execution.ended_at or 0) / 1000
     return {"startMs": end - execution.duration / 1000, "endMs": end, "tokensUsed": execution.tokens}
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 from holdfast.checkpoint.checkpoint import Checkpoint
 from holdfast.checkpoint.diff import MISSING, Change, changes, limit_changes
 from holdfast.checkpoint.diff_result import Diff, DivergencePoint, Moment, NodeDiff, RunUsage, Sides
+from holdfast.checkpoint.visit import CallDetail, QuestionDetail, Visit
 from holdfast.runs.history.checkpoints import make_checkpoint
 from holdfast.runs.history.redact import hidden_changes
-from holdfast.runs.history.story import CallDetail, QuestionDetail, Story, VisitDetail
+from holdfast.runs.history.story import Story
 from holdfast.runs.history.story_loader import ANCESTORS, load_story
 from holdfast.types.ids import RunId
 
@@ -47,7 +48,7 @@ async def compare(service: RunAccess, a: str, b: str, *, limit: int = LIMIT) -> 
         same_nodes=same,
         skipped=_sides(one.skipped, other.skipped),
         pending=_sides(one.pending_edges, other.pending_edges),
-        spent=(_spent(story_a.chapters), _spent(story_b.chapters)),
+        spent=(_spent(story_a.visits), _spent(story_b.visits)),
         edges=edges,
     )
 
@@ -103,9 +104,9 @@ async def _line(service: RunAccess, at: Checkpoint) -> list[Place]:
 
 def _nodes(a: Story, b: Story) -> tuple[list[NodeDiff], int, Sides]:
     """Visits that only one side has or that differ, in the order of B, then of A; how many are alike."""
-    common = {c.identity for c in a.chapters if c.seq >= 0} & {c.identity for c in b.chapters if c.seq >= 0}
-    ours = [c for c in a.chapters if c.identity not in common]
-    theirs = [c for c in b.chapters if c.identity not in common]
+    common = {c.identity for c in a.visits if c.seq >= 0} & {c.identity for c in b.visits if c.seq >= 0}
+    ours = [c for c in a.visits if c.identity not in common]
+    theirs = [c for c in b.visits if c.identity not in common]
     before = {(c.label, c.visit): c for c in ours}
     after = {(c.label, c.visit): c for c in theirs}
     found = [_node(before.get(key), after.get(key)) for key in dict.fromkeys([*before, *after])]
@@ -115,7 +116,7 @@ def _nodes(a: Story, b: Story) -> tuple[list[NodeDiff], int, Sides]:
     return told, alike, _sides(*took)
 
 
-def _node(a: VisitDetail | None, b: VisitDetail | None) -> NodeDiff:
+def _node(a: Visit | None, b: Visit | None) -> NodeDiff:
     there = b or a
     assert there is not None
     facts = list(_facts_changed(a, b)) if a and b else []
@@ -137,7 +138,7 @@ def _node(a: VisitDetail | None, b: VisitDetail | None) -> NodeDiff:
     )
 
 
-def _facts_changed(a: VisitDetail, b: VisitDetail) -> Iterator[Change]:
+def _facts_changed(a: Visit, b: Visit) -> Iterator[Change]:
     yield from changes(_facts(a), _facts(b))
     if a.ended_at is not None and b.ended_at is not None:
         yield from changes(a.effect, b.effect, "effect")
@@ -148,25 +149,25 @@ def _by_name(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
         yield from changes(a.get(name, MISSING), b.get(name, MISSING), name)
 
 
-def _outcome(chapter: VisitDetail | None) -> str:
-    return "" if chapter is None else chapter.outcome or chapter.state
+def _outcome(visit: Visit | None) -> str:
+    return "" if visit is None else visit.outcome or visit.state
 
 
-def _facts(chapter: VisitDetail) -> dict[str, Any]:
-    begun = {"outcome": _outcome(chapter), "attempts": chapter.attempts}
-    if chapter.ended_at is None:
+def _facts(visit: Visit) -> dict[str, Any]:
+    begun = {"outcome": _outcome(visit), "attempts": visit.attempts}
+    if visit.ended_at is None:
         return begun
     told = {
-        "error": chapter.error,
-        "output": chapter.output,
-        "took": [edge.removeprefix(chapter.scope) for edge in chapter.edges],
-        "tokens": chapter.tokens or None,
-        "cost": round(chapter.cost, 9) or None,
+        "error": visit.error,
+        "output": visit.output,
+        "took": [edge.removeprefix(visit.scope) for edge in visit.edges],
+        "tokens": visit.tokens or None,
+        "cost": round(visit.cost, 9) or None,
     }
     return {**begun, **{name: value for name, value in told.items() if value is not None}}
 
 
-def _calls_changed(a: VisitDetail | None, b: VisitDetail | None) -> Iterator[Change]:
+def _calls_changed(a: Visit | None, b: Visit | None) -> Iterator[Change]:
     """Sub-steps by their key or, where they have none, by name and number."""
     before, after = ({_key(c): c for c in side.calls} if side is not None else {} for side in (a, b))
     for key in dict.fromkeys([*before, *after]):
@@ -203,10 +204,8 @@ def _timeless(value: Any) -> Any:
     return {k: v for k, v in cast("Mapping[str, Any]", value).items() if k != "micros"}
 
 
-def _asked(chapter: VisitDetail | None) -> dict[str, Any]:
-    return (
-        {} if chapter is None else {f"question {i}": _question(q) for i, q in enumerate(chapter.questions, 1)}
-    )
+def _asked(visit: Visit | None) -> dict[str, Any]:
+    return {} if visit is None else {f"question {i}": _question(q) for i, q in enumerate(visit.questions, 1)}
 
 
 def _question(question: QuestionDetail) -> dict[str, Any]:
@@ -214,10 +213,10 @@ def _question(question: QuestionDetail) -> dict[str, Any]:
     return {name: getattr(question, name) for name in names}
 
 
-def _spent(chapters: Sequence[VisitDetail]) -> RunUsage:
+def _spent(visits: Sequence[Visit]) -> RunUsage:
     return RunUsage(
-        steps=sum(c.ended_at is not None for c in chapters),
-        duration=sum(c.duration for c in chapters),
-        tokens=sum(c.tokens for c in chapters),
-        cost=round(sum(c.cost for c in chapters), 9),
+        steps=sum(c.ended_at is not None for c in visits),
+        duration=sum(c.duration for c in visits),
+        tokens=sum(c.tokens for c in visits),
+        cost=round(sum(c.cost for c in visits), 9),
     )

@@ -38,11 +38,11 @@ def _hidden(change: Any, paths: Paths) -> Any:
 def hide_story(story: Story, paths: Paths) -> None:
     if not paths:
         return
-    for chapter in story.chapters:
-        chapter.output = masked(chapter.output, paths)
-        chapter.notes = masked(chapter.notes, paths)
-        chapter.changes = [_hidden(change, paths) for change in chapter.changes]
-        for call in chapter.calls:
+    for visit in story.visits:
+        visit.output = masked(visit.output, paths)
+        visit.notes = masked(visit.notes, paths)
+        visit.changes = [_hidden(change, paths) for change in visit.changes]
+        for call in visit.calls:
             call.value = masked(call.value, paths)
-        for question in chapter.questions:
+        for question in visit.questions:
             question.data = masked(question.data, paths)

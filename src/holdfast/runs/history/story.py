@@ -1,26 +1,22 @@
-"""A run as a story: each visit of a node is a chapter, with its attempts, sub-steps, questions and changes.
+"""A run as a story: each visit of a node with its attempts, sub-steps, questions and changes.
 
-Told from records alone, with or without the flow's code; no user code runs (D-26). `telling.py` reads it.
-
-What a settled step changed in the state, as its node saw it.
-
-Chapters of which only the outline is known: a fork and a pruned run carry no more of what was before.
-
-From records to a story: one pass over a run's journal. `visits.py` says why there is another fold.
+Two passes over each record, with or without the flow's code; no user code runs (D-26). Its events advance the
+visits (`runs.history.visits`), and its body fills in what events do not have: values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint.diff import MISSING, Change, changes, limit_changes
-from holdfast.checkpoint.fold import Execution, error_of, output_of
+from holdfast.checkpoint.diff import MISSING, changes, limit_changes
+from holdfast.checkpoint.fold import error_of, output_of
+from holdfast.checkpoint.visit import STATES, Alteration, AttemptDetail, CallDetail, QuestionDetail, Visit
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.breakpoints import SUFFIX
-from holdfast.model.events import graph_at
+from holdfast.model.events import derive_events, graph_at
 from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED, MIGRATION
@@ -28,118 +24,19 @@ from holdfast.model.position import SETTLED, Position, find_exec
 from holdfast.model.record_bodies import (
     AskedBody,
     AttemptBody,
-    ChunkBody,
     CreatedBody,
     EndBody,
     IntentBody,
     SnapshotBody,
     StepBody,
     SubstepBody,
-    Usage,
 )
 from holdfast.model.values import MISSING as NOT_THERE
 from holdfast.runs.history.decision_text import ended_text, moves_text
+from holdfast.runs.history.visits import Visits, apply_event, drop_branch
+from holdfast.types.event import Event
+from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Move, Op, Record
-
-
-class AttemptDetail(msgspec.Struct, kw_only=True):
-    """One more attempt and why: `retry`, `restarted`, `in_doubt`, `resumed`, `woke`, ... `error`: what the
-    attempt before it came to."""
-
-    reason: str
-    attempt: int
-    at: int
-    seq: int
-    error: dict[str, str] | None = None
-    wake_at: int | None = None
-
-
-class CallDetail(msgspec.Struct, kw_only=True):
-    """A sub-step: a tool call, a model call, a memory read."""
-
-    name: str
-    ordinal: str
-    effect: str
-    at: int
-    seq: int
-    value: Any = None
-    error: dict[str, str] | None = None
-    tokens: int = 0
-    cost: float = 0.0
-
-
-class QuestionDetail(msgspec.Struct, kw_only=True):
-    """`why`: node, ask, doubt, doubt_step, break or code. `status` as the hold's row says it."""
-
-    hold: str
-    why: str
-    prompt: str
-    asked_at: int
-    seq: int
-    type: str = ""
-    options: list[str] = []
-    assignee: str | None = None
-    expires_at: int | None = None
-    status: str = "pending"
-    decision: Any = None
-    data: Any = None
-    comment: str | None = None
-    by: str = ""
-    ended_at: int | None = None
-    closed: str = ""
-
-
-class VisitDetail(msgspec.Struct, kw_only=True):
-    """One visit of one node. `state`: running, done, failed, unknown, abandoned, stopped. `halts`: nothing
-    coped with its failure there. `run`: whose journal tells it; `seq`: the record that settled it."""
-
-    node: str
-    scope: str
-    visit: int
-    run: str
-    started_at: int
-    effect: str = ""
-    state: str = "running"
-    outcome: str = ""
-    seq: int = -1
-    ended_at: int | None = None
-    attempts: int = 1
-    duration: int = 0
-    tokens: int = 0
-    cost: float = 0.0
-    output: Any = None
-    error: dict[str, str] | None = None
-    halts: bool = False
-    handed_to: str = ""
-    readable: bool = True
-    # What it changed: (path, operation, before, after) in the words of the state's own operations.
-    changes: list[Alteration] = []
-    edges: list[str] = []
-    followed: str = ""
-    trials: list[AttemptDetail] = []
-    calls: list[CallDetail] = []
-    questions: list[QuestionDetail] = []
-    emitted: int = 0
-    notes: Any = None
-
-    @property
-    def label(self) -> str:
-        return self.scope + self.node
-
-    @property
-    def identity(self) -> tuple[str, int]:
-        """The very same execution, also where a fork brought it along."""
-        return self.run, self.seq
-
-
-class Alteration(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation on the state. `op`: set, delete or a reducer's name, whose operand is `after`."""
-
-    path: str
-    op: str
-    before: Any = msgspec.UNSET
-    after: Any = msgspec.UNSET
-    parts: tuple[Change, ...] = ()
 
 
 class StoryRemark(msgspec.Struct, kw_only=True):
@@ -154,14 +51,16 @@ class StoryRemark(msgspec.Struct, kw_only=True):
 
 
 class Story(msgspec.Struct, kw_only=True):
+    """Visits are in the order in which they began."""
+
     run: str
-    chapters: list[VisitDetail] = []
+    visits: list[Visit] = []
     remarks: list[StoryRemark] = []
     skipped: list[str] = []
     # Questions about no node: changed code.
     questions: list[QuestionDetail] = []
     records: int = 0
-    # Chapters that a fork or a pruned run brought along without their records.
+    # Visits that a fork or a pruned run brought along without their records.
     brought: int = 0
     lineage: dict[str, Any] = {}
 
@@ -202,312 +101,265 @@ def _altered(partition: str, key: str, op: str, operand: Any, before: Any) -> Al
     return Alteration(path=path, op=op, before=before, after=operand, parts=inner)
 
 
-STATES: Final = {"skipped": "failed", "unknown": "unknown", "fail": "failed"}
-"""What an outcome makes of a chapter; any other: done. What was skipped has failed and was let pass."""
-
-
-def outline(execution: Execution, run: str) -> VisitDetail:
-    return VisitDetail(
-        node=execution.node,
-        scope=execution.scope,
-        visit=execution.visit,
-        run=execution.run or run,
-        started_at=execution.at - execution.duration,
-        effect=execution.effect,
-        state=STATES.get(execution.outcome, "done"),
-        outcome=execution.outcome,
-        seq=execution.seq,
-        ended_at=execution.at,
-        attempts=execution.attempt,
-        duration=execution.duration,
-        tokens=execution.tokens,
-        cost=execution.cost,
-        output=execution.output,
-        error=execution.error,
-        halts=not execution.settled,
-        readable=execution.readable,
-    )
-
-
 # Attempts that only open or note something.
-_QUIET = frozenset(
-    {
-        "before",
-        "children",
-        "join_timer",
-        "join_timeout",
-        "limit",
-        "timed_out",
-        "ignored",
-        "sleep",
-        "nap",
-        "withdrawn",
-    }
-)
+_QUIET = frozenset({
+    "before", "children", "join_timer", "join_timeout", "limit", "timed_out", "ignored", "sleep", "nap",
+    "withdrawn", "continued",
+})  # fmt: skip
 # Their effect is that of a call or a question inside the node.
 _INSIDE = frozenset({Kind.asked, Kind.substep, Kind.intent})
+# Attempts about no visit, or about none that they could begin.
+_NO_VISIT = frozenset({"loaded", *_QUIET} - {"continued"})
 _REMARKS = {
-    "fell_back": "the journal was damaged; the run went on from the last good record",
+    "fell_back": "the journal was damaged; the run continued from the last good record",
     "damaged": "the journal was damaged, and the run stopped",
-    "uncheckpointed": "the store was away; the run went on without checkpoints",
-    "code_changed": "went on with changed code",
-    "failing": "the graph could not go on",
-    "breaks": "was told where to stop",
+    "uncheckpointed": "the store was unavailable; the run continued without checkpoints",
+    "code_changed": "continued with changed code",
+    "failing": "the graph could not continue",
+    "breaks": "breakpoints were set",
 }
 
 
 class StoryBuilder:
-    """Give it every record in order; `pos` is where the run stood before it, None where that is not known."""
+    """Give it every record in order; `pos` is where the run was before it, None where that is not known."""
 
     def __init__(self, graph: Graph, run: str) -> None:
         self.graph = graph
         self.story = Story(run=run)
         self.pos: Position | None = None
-        self._open: dict[str, VisitDetail] = {}
-        self._asked: dict[str, QuestionDetail] = {}
+        self.visits = Visits(on_begin=self._began)
 
-    def add_execution(self, execution: Execution) -> None:
+    def _began(self, visit: Visit) -> None:
+        visit.run = visit.run or self.story.run
+        self.story.visits.append(visit)
+
+    def add_earlier(self, visit: Visit) -> None:
         """What a fork or a pruned run knows of before its first record."""
-        self.story.chapters.append(outline(execution, self.story.run))
+        self._began(visit)
         self.story.brought += 1
 
-    def tell(self, record: Record, body: Any) -> None:
+    def add(self, record: Record, body: Any) -> None:
         self.story.records += 1
         if body is None:
             self._unreadable(record)
             return
-        tell = _ADD.get(Kind(record.kind))
-        if tell is not None:
-            tell(self, record, body)
+        # Looked up before the events: with them another visit of the same node may begin.
+        visit = self._visit_of(record, body)
+        ended = visit is not None and visit.ended_at is not None
+        self._follow(record, body)
+        fill = _FILL.get(Kind(record.kind))
+        if fill is not None:
+            fill(self, record, body)
+        if visit is not None:
+            self._fill_visit(visit, record, body, ended=ended)
 
-    # ------------------------------------------------------------------ chapters
-    def at(self, record: Record) -> VisitDetail:
-        """The chapter that a record is about."""
+    def stop(self, at: int) -> None:
+        """The run ended around what had not."""
+        self.visits.stop(at)
+
+    def finish(self) -> Story:
+        """A story does not say what an open visit waits for; its questions do."""
+        for visit in self.visits.open.values():
+            visit.state = "running"
+        return self.story
+
+    # ------------------------------------------------------------------ visits
+    def _visit_of(self, record: Record, body: Any) -> Visit | None:
+        """The visit that a record is about, which may have ended; None where it is about none."""
+        if not record.node or isinstance(body, (CreatedBody, SnapshotBody, EndBody)):
+            return None
+        if isinstance(body, AttemptBody) and (body.reason in _REMARKS or body.reason in _NO_VISIT):
+            return None
+        if isinstance(body, AskedBody) and _why(body) == "code":
+            return None
+        return self._visit_at(record)
+
+    def _visit_at(self, record: Record) -> Visit:
         node = record.node.removesuffix(SUFFIX)
-        label = record.scope + node
-        chapter = self._open.get(label)
-        if chapter is None or (record.visit and chapter.visit != record.visit):
-            chapter = self._begin(record.scope, node, record.visit or 1, record.at)
-        chapter.effect = chapter.effect or (record.effect if record.kind not in _INSIDE else "")
-        return chapter
-
-    def _begin(self, scope: str, node: str, visit: int, at: int) -> VisitDetail:
-        chapter = VisitDetail(node=node, scope=scope, visit=visit, run=self.story.run, started_at=at)
-        self._open[chapter.label] = chapter
-        self.story.chapters.append(chapter)
-        return chapter
-
-    def _end(self, chapter: VisitDetail, at: int, state: str) -> None:
-        chapter.ended_at, chapter.state = at, state
+        visit = self.visits.last(record.scope + node)
+        if visit is None or (record.visit and visit.visit != record.visit):
+            visit = self.visits.at_work(node, record.scope, record.visit, record.at)
+        return visit
 
     def _unreadable(self, record: Record) -> None:
         if record.kind != Kind.step:
             return
-        chapter = self.at(record)
-        chapter.readable, chapter.seq, chapter.outcome = False, record.seq, str(record.outcome)
-        self._end(chapter, record.at, STATES.get(record.outcome, "done"))
+        visit = self._visit_at(record)
+        visit.readable, visit.seq, visit.outcome = False, record.seq, str(record.outcome)
+        self.visits.end(visit, record.at, STATES.get(record.outcome, "done"))
 
-    # ------------------------------------------------------------------ moves
-    def move(self, moves: list[Move], at: int) -> list[str]:
-        """What starts, what is dropped. Answers the edges that were taken."""
-        taken: list[str] = []
-        for what, scope, a, b in moves:
-            inner = graph_at(self.graph, scope)
-            if what in ("G", "F"):
-                taken.append(scope + inner.edges[a].id)
-            if what in ("G", "S", "Z"):
-                node = inner.nodes[inner.target[a] if what == "G" else a].id
-                self._started(scope, node, b if what != "Z" else 0, at)
-            elif what == "K":
-                self.story.skipped.append(scope + inner.nodes[a].id)
-            elif what in ("A", "U", "V", "W"):
-                state = "unknown" if what == "U" else "abandoned"
-                self._dropped(scope + inner.nodes[a].id, at, state, item=b if what in ("V", "W") else None)
-        return taken
+    # ------------------------------------------------------------------ events
+    def _follow(self, record: Record, body: Any) -> None:
+        moves: list[Move] = getattr(body, "moves", [])
+        jumps = self._jumps(moves)
+        run = RunId(self.story.run)
+        for kind, node, scope, data in derive_events(self.graph, run, record, body):
+            apply_event(
+                self.visits,
+                Event(run=run, number=0, at=record.at, type=kind, node=node, scope=scope, data=data),
+            )
+            self._note_skipped(kind, scope + node)
+        for label, number in jumps.items():
+            if label in self.visits.open:
+                self.visits.open[label].visit = number
+        for what, scope, node, item in moves:
+            if what == "W":
+                # A branch whose failure is handled around it; events say nothing of it.
+                drop_branch(self.visits, scope + graph_at(self.graph, scope).nodes[node].id, item, record.at)
 
-    def _started(self, scope: str, node: str, visit: int, at: int) -> None:
-        before = self._open.get(scope + node)
-        number = visit or (before.visit + 1 if before is not None else 1)
-        self._begin(scope, node, number, at)
-        if scope + node in self.story.skipped:
-            self.story.skipped.remove(scope + node)
+    def _jumps(self, moves: list[Move]) -> dict[str, int]:
+        """Nodes that a walk jumps to -> the number of the visit, which their event does not have."""
+        found: dict[str, int] = {}
+        for what, scope, node, _ in moves:
+            if what == "Z":
+                label = scope + graph_at(self.graph, scope).nodes[node].id
+                before = self.visits.last(label)
+                found[label] = 1 if before is None else before.visit + 1
+        return found
 
-    def _dropped(self, label: str, at: int, state: str, *, item: int | None) -> None:
-        """A node with all inside it; or only one of its children."""
-        for chapter in self._open.values():
-            inside = chapter.scope.startswith(f"{label}.")
-            child = chapter.scope[len(label) :].partition("[")[2].startswith(f"{item}]/")
-            here = inside and child if item is not None else inside or chapter.label == label
-            if here and chapter.state == "running":
-                self._end(chapter, at, state)
+    def _note_skipped(self, kind: str, label: str) -> None:
+        if kind == "node.skipped":
+            self.story.skipped.append(label)
+        elif kind == "node.started" and label in self.story.skipped:
+            self.story.skipped.remove(label)
 
-    # ------------------------------------------------------------------ what each record tells
-    def created(self, record: Record, body: CreatedBody) -> None:
+    # ------------------------------------------------------------------ what only the body has
+    def _fill_visit(self, visit: Visit, record: Record, body: Any, *, ended: bool) -> None:
+        if record.kind not in _INSIDE:
+            visit.effect = visit.effect or str(record.effect)
+        if isinstance(body, StepBody):
+            self._fill_step(visit, record, body)
+        elif isinstance(body, AttemptBody):
+            self._fill_attempt(visit, record, body, ended=ended)
+        elif isinstance(body, IntentBody) and body.ordinal < 0:
+            visit.effect = str(record.effect)
+        elif isinstance(body, SubstepBody):
+            _fill_call(visit, record, body)
+        elif isinstance(body, AskedBody):
+            visit.questions.append(_question(record, body))
+
+    def _fill_step(self, visit: Visit, record: Record, body: StepBody) -> None:
+        visit.seq, visit.effect, visit.halts = record.seq, str(record.effect), body.halts
+        visit.attempts, visit.state = record.attempt, "failed" if body.halts else visit.state
+        visit.output, visit.notes = output_of(record, body), body.notes
+        visit.changes = alterations(self.graph, self.pos, record, body.ops)
+        visit.followed = moves_text(self.graph, body.moves)
+        taken = [move for move in body.moves if move[0] in ("G", "F")]
+        visit.edges = [scope + graph_at(self.graph, scope).edges[edge].id for _, scope, edge, _ in taken]
+
+    def _fill_attempt(self, visit: Visit, record: Record, body: AttemptBody, *, ended: bool) -> None:
+        if body.reason == "child_failed":
+            self._hand_up(visit)
+        if body.reason in _QUIET or body.reason == "child_failed":
+            return
+        trial = next((t for t in visit.trials if t.at == record.at and t.seq < 0), None)
+        if trial is None:
+            # Its event is silent: the effect had not happened.
+            trial = AttemptDetail(reason=body.reason, attempt=record.attempt, at=record.at)
+            visit.trials.append(trial)
+            visit.attempts = max(visit.attempts, record.attempt)
+        trial.seq, trial.error, trial.wake_at = record.seq, error_of(body.error), body.wake_at
+        if body.reason == "resumed":
+            trial.error = visit.error
+        if ended:
+            visit.halts, visit.error = False, None
+            if visit.ended_at is not None:
+                self.visits.reopen(visit)
+
+    def _hand_up(self, owner: Visit) -> None:
+        for visit in self.story.visits:
+            if visit.scope.startswith(f"{owner.label}.") and visit.state == "failed" and visit.halts:
+                visit.handed_to = owner.label
+
+    # ------------------------------------------------------------------ what concerns the run
+    def created(self, _record: Record, body: CreatedBody) -> None:
         self.story.lineage = dict(body.lineage)
-        self.move(body.moves, record.at)
-
-    def step(self, record: Record, body: StepBody) -> None:
-        chapter = self.at(record)
-        chapter.seq, chapter.outcome, chapter.attempts = record.seq, str(record.outcome), record.attempt
-        chapter.duration, chapter.error, chapter.halts = body.duration, error_of(body.error), body.halts
-        chapter.output, chapter.notes = output_of(record, body), body.notes
-        chapter.effect = str(record.effect)
-        _spend(chapter, body.usage)
-        chapter.changes = alterations(self.graph, self.pos, record, body.ops)
-        skips = record.outcome == "skipped" and body.error is None
-        state = "done" if skips else STATES.get(record.outcome, "done")
-        self._end(chapter, record.at, "failed" if body.halts else state)
-        chapter.followed = moves_text(self.graph, body.moves)
-        chapter.edges = self.move(body.moves, record.at)
 
     def attempt(self, record: Record, body: AttemptBody) -> None:
         text = _REMARKS.get(body.reason)
         if body.reason == "loaded":
-            self._taken_on(record)
+            self._claimed(record)
         elif text is not None:
-            self._remark(record, body.reason, text, body)
-        elif body.reason == "child_failed":
-            self._handed_up(record, body)
-        elif body.reason == "continued":
-            self.at(record)
-        elif body.reason not in _QUIET:
-            self._tried_again(record, body)
-        self.move(body.moves, record.at)
+            where = f" at {record.scope}{record.node}" if record.node else ""
+            self._remark(record, body.reason, f"{text}{where}{_because(body)}")
 
-    def _taken_on(self, record: Record) -> None:
-        running = [c.label for c in self._open.values() if c.state == "running" and not self._waits(c)]
+    def _claimed(self, record: Record) -> None:
+        running = [visit.label for visit in self.visits.open.values() if not self._waits(visit)]
         during = f" while {', '.join(running)} was under way" if running else ""
-        text = f"another worker took the run on{during}"
-        self.story.remarks.append(
-            StoryRemark(kind="taken_on", at=record.at, seq=record.seq, text=text, term=record.term)
-        )
+        self._remark(record, "taken_on", f"another worker claimed the run{during}", term=record.term)
 
-    def _waits(self, chapter: VisitDetail) -> bool:
+    def _waits(self, visit: Visit) -> bool:
         """For a person, a time or its children: nothing of it was under way."""
-        if self.pos is None or chapter.scope not in self.pos.scopes:
+        if self.pos is None or visit.scope not in self.pos.scopes:
             return False
-        inner = self.pos.scope_graph(self.graph, self.pos.scopes[chapter.scope])
-        execution = self.pos.execs.get((chapter.scope, inner.index.get(chapter.node, -1)))
+        inner = self.pos.scope_graph(self.graph, self.pos.scopes[visit.scope])
+        execution = self.pos.execs.get((visit.scope, inner.index.get(visit.node, -1)))
         asks = any(not sub.done for sub in execution.subs.values()) if execution is not None else False
         return execution is None or execution.phase != "work" or asks
 
-    def _remark(self, record: Record, kind: str, text: str, body: AttemptBody) -> None:
-        why = f": {body.error.type}: {body.error.message}" if body.error is not None else ""
-        where = f" at {record.scope}{record.node}" if record.node else ""
-        self.story.remarks.append(
-            StoryRemark(kind=kind, at=record.at, seq=record.seq, text=f"{text}{where}{why}")
-        )
-
-    def _handed_up(self, record: Record, body: AttemptBody) -> None:
-        owner = self.at(record)
-        for chapter in self._open.values():
-            if chapter.scope.startswith(f"{owner.label}.") and chapter.state == "failed" and chapter.halts:
-                chapter.handed_to = owner.label
-
-    def _tried_again(self, record: Record, body: AttemptBody) -> None:
-        chapter = self.at(record)
-        before = chapter.error if body.reason == "resumed" else error_of(body.error)
-        chapter.trials.append(
-            AttemptDetail(
-                reason=body.reason,
-                attempt=record.attempt,
-                at=record.at,
-                seq=record.seq,
-                error=before,
-                wake_at=body.wake_at,
-            )
-        )
-        chapter.attempts = max(chapter.attempts, record.attempt)
-        if chapter.ended_at is not None:
-            chapter.ended_at, chapter.state, chapter.halts, chapter.error = None, "running", False, None
-
-    def intent(self, record: Record, body: IntentBody) -> None:
-        chapter = self.at(record)
-        if body.ordinal < 0:
-            chapter.effect = str(record.effect)
-
-    def substep(self, record: Record, body: SubstepBody) -> None:
-        chapter = self.at(record)
-        if body.ordinal == SETTLED or body.hold:
-            # An answer is told with its question.
-            return
-        call = CallDetail(
-            name=body.name,
-            ordinal=body.ordinal,
-            effect=str(record.effect),
-            at=record.at,
-            seq=record.seq,
-            value=body.value,
-            error=error_of(body.error),
-        )
-        if body.usage is not None:
-            call.tokens, call.cost = body.usage.tokens, body.usage.cost
-        _spend(chapter, body.usage)
-        chapter.calls.append(call)
+    def _remark(self, record: Record, kind: str, text: str, term: int = 0) -> None:
+        remark = StoryRemark(kind=kind, at=record.at, seq=record.seq, text=text, term=term)
+        self.story.remarks.append(remark)
 
     def asked(self, record: Record, body: AskedBody) -> None:
-        question = QuestionDetail(
-            hold=body.hold,
-            why=body.key.partition(":")[0],
-            prompt=body.prompt,
-            asked_at=record.at,
-            seq=record.seq,
-            type=body.type,
-            options=[str(option[0]) for option in body.options or ()],
-            assignee=body.assignee,
-            expires_at=body.expires_at,
-        )
-        self._asked[body.hold] = question
-        into = self.story if question.why == "code" else self.at(record)
-        into.questions.append(question)
+        if _why(body) == "code":
+            self.story.questions.append(_question(record, body))
 
     def snapshot(self, record: Record, body: SnapshotBody) -> None:
-        """Only a migration tells something: what is not over goes on under the new names."""
-        if record.outcome != MIGRATED:
-            return
-        note: dict[str, Any] = body.position.get(MIGRATION, {})
-        text = f"went over from version {note.get('from')} to {note.get('to')}"
-        self.story.remarks.append(StoryRemark(kind="migrated", at=record.at, seq=record.seq, text=text))
-        names: dict[str, str] = note.get("renamed", {})
-        for chapter in self._open.values():
-            if chapter.state == "running":
-                scope, slash, chapter.node = names.get(chapter.label, chapter.label).rpartition("/")
-                chapter.scope = scope + slash
-        self._open = {chapter.label: chapter for chapter in self._open.values()}
-        self.story.skipped = [names.get(label, label) for label in self.story.skipped]
-
-    def chunk(self, record: Record, body: ChunkBody) -> None:
-        self.at(record).emitted += len(body.items)
+        """Only a migration says something."""
+        if record.outcome == MIGRATED:
+            note: dict[str, Any] = body.position.get(MIGRATION, {})
+            self._remark(record, "migrated", f"migrated from version {note.get('from')} to {note.get('to')}")
+            names: dict[str, str] = note.get("renamed", {})
+            self.story.skipped = [names.get(label, label) for label in self.story.skipped]
 
     def end(self, record: Record, body: EndBody) -> None:
-        why = f": {body.error.type}: {body.error.message}" if body.error is not None else ""
-        self.story.remarks.append(
-            StoryRemark(kind="ended", at=record.at, seq=record.seq, text=f"{ended_text(body.status)}{why}")
-        )
-        self.stop(record.at)
-
-    def stop(self, at: int) -> None:
-        """The run ended around what had not."""
-        for chapter in self._open.values():
-            if chapter.state == "running":
-                self._end(chapter, at, "stopped")
+        self._remark(record, "ended", f"{ended_text(body.status)}{_because(body)}")
 
 
-def _spend(chapter: VisitDetail, usage: Usage | None) -> None:
-    """A node has spent what its sub-steps have, and what it reports besides."""
-    if usage is not None:
-        chapter.tokens += usage.tokens
-        chapter.cost += usage.cost
+def _because(body: AttemptBody | EndBody) -> str:
+    return f": {body.error.type}: {body.error.message}" if body.error is not None else ""
 
 
-_ADD: dict[Kind, Callable[[StoryBuilder, Record, Any], None]] = {
+def _why(body: AskedBody) -> str:
+    return body.key.partition(":")[0]
+
+
+def _fill_call(visit: Visit, record: Record, body: SubstepBody) -> None:
+    if body.ordinal == SETTLED or body.hold:
+        return  # an answer is shown with its question
+    call = CallDetail(
+        name=body.name,
+        ordinal=body.ordinal,
+        effect=str(record.effect),
+        at=record.at,
+        seq=record.seq,
+        value=body.value,
+        error=error_of(body.error),
+    )
+    if body.usage is not None:
+        call.tokens, call.cost = body.usage.tokens, body.usage.cost
+    visit.calls.append(call)
+
+
+def _question(record: Record, body: AskedBody) -> QuestionDetail:
+    return QuestionDetail(
+        hold=body.hold,
+        why=_why(body),
+        prompt=body.prompt,
+        asked_at=record.at,
+        seq=record.seq,
+        type=body.type,
+        options=[str(option[0]) for option in body.options or ()],
+        assignee=body.assignee,
+        expires_at=body.expires_at,
+    )
+
+
+_FILL: dict[Kind, Callable[[StoryBuilder, Record, Any], None]] = {
     Kind.created: StoryBuilder.created,
-    Kind.step: StoryBuilder.step,
     Kind.attempt: StoryBuilder.attempt,
-    Kind.intent: StoryBuilder.intent,
-    Kind.substep: StoryBuilder.substep,
     Kind.asked: StoryBuilder.asked,
-    Kind.chunk: StoryBuilder.chunk,
     Kind.snapshot: StoryBuilder.snapshot,
     Kind.end: StoryBuilder.end,
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.checkpoint.fold import begin, error_of
+from holdfast.checkpoint.visit import CallDetail, QuestionDetail, Visit
 from holdfast.errors import BlobMissingError, CheckpointCorruptError, HoldfastError
 from holdfast.model.graph import Graph
 from holdfast.model.position import SETTLED, Position
@@ -15,7 +16,7 @@ from holdfast.model.snapshot import load_position
 from holdfast.runs.driver import load as loading
 from holdfast.runs.history.checkpoints import lineage_of
 from holdfast.runs.history.redact import hide_story
-from holdfast.runs.history.story import CallDetail, QuestionDetail, Story, StoryBuilder, VisitDetail
+from holdfast.runs.history.story import Story, StoryBuilder
 from holdfast.runs.history.versions import RunReader, RunReaders, readers_of
 from holdfast.types.ids import RunId
 from holdfast.types.record import Record
@@ -26,46 +27,48 @@ if TYPE_CHECKING:
     from holdfast.types.hold import HoldRow
 
 SettledCalls = dict[tuple[str, int], list[CallDetail]]
-"""By the label and the visit of a chapter."""
+"""By label and number of a visit."""
 
 PAGE = 1_000
 ANCESTORS = 50
 
 
 async def load_story(service: RunAccess, row: RunRow, upto: int | None = None, depth: int = 0) -> Story:
-    """Until record `upto` (default: the last). What a fork brought along is told from its source, if that is
-    still there. Damaged records are told by their columns."""
+    """Up to record `upto` (default: the last). What a fork brought along is read from its source, where that
+    still exists. Of damaged records only the columns are known."""
     readers = await readers_of(service, row)
     last = row.head if upto is None else upto
-    told = StoryBuilder(readers.at(row.horizon).graph, row.id)
-    carried = _add_settled_calls(told.story, await _read(service, row, readers, told, last))
+    builder = StoryBuilder(readers.at(row.horizon).graph, row.id)
+    settled = await _read(service, row, readers, builder, last)
     if row.ended_at is not None and last == row.head:
         # One that was superseded ended without a record of its own.
-        told.stop(row.ended_at)
-    await _answers(service, row, told.story, last)
-    if (told.story.brought or carried) and depth < ANCESTORS:
-        await _fill_in(service, told.story, depth)
-    hide_story(told.story, readers.at(last).graph.secrets)
-    return told.story
+        builder.stop(row.ended_at)
+    story = builder.finish()
+    earlier_calls = _add_settled_calls(story, settled)
+    await _answers(service, row, story, last)
+    if (story.brought or earlier_calls) and depth < ANCESTORS:
+        await _fill_in(service, story, depth)
+    hide_story(story, readers.at(last).graph.secrets)
+    return story
 
 
 async def _read(
-    service: RunAccess, row: RunRow, readers: RunReaders, told: StoryBuilder, last: int
+    service: RunAccess, row: RunRow, readers: RunReaders, builder: StoryBuilder, last: int
 ) -> SettledCalls:
-    """Answers which calls were settled inside nodes that had begun before the first record."""
-    walker, carried = _Walker(service, row, readers), SettledCalls()
+    """Returns the calls that were settled inside nodes that had begun before the first record."""
+    walker, settled = _Walker(service, row, readers), SettledCalls()
     for first in range(row.horizon, last + 1, PAGE):
         for record in await service.store.read(row.id, first=first, last=min(first + PAGE - 1, last)):
             reader = readers.at(record.seq)
             body = _decoded(reader, record)
             if record.seq == row.horizon:
-                _beginning(told, record, body)
-            told.pos, told.graph = walker.pos, reader.graph
-            told.tell(record, body)
+                _beginning(builder, record, body)
+            builder.pos, builder.graph = walker.pos, reader.graph
+            builder.add(record, body)
             await walker.follow(record, body)
             if record.seq == row.horizon and walker.pos is not None:
-                carried = _settled_calls(walker.pos, reader.graph, record)
-    return carried
+                settled = _settled_calls(walker.pos, reader.graph, record)
+    return settled
 
 
 def _decoded(reader: RunReader, record: Record) -> Any:
@@ -75,15 +78,15 @@ def _decoded(reader: RunReader, record: Record) -> Any:
         return None
 
 
-def _beginning(told: StoryBuilder, record: Record, body: Any) -> None:
+def _beginning(builder: StoryBuilder, record: Record, body: Any) -> None:
     if body is not None:
-        for execution in begin(record, body).executions:
-            told.add_execution(execution)
-        told.story.lineage = lineage_of(body)
+        for visit in begin(record, body).executions:
+            builder.add_earlier(visit)
+        builder.story.lineage = lineage_of(body)
 
 
 class _Walker:
-    """Where the run stood, record by record; not known behind a damaged one until a snapshot tells it."""
+    """Where the run was, record by record; not known after a damaged record until the next snapshot."""
 
     def __init__(self, service: RunAccess, row: RunRow, readers: RunReaders) -> None:
         self.service, self.row, self.readers = service, row, readers
@@ -119,7 +122,7 @@ class _Walker:
 
 
 async def _answers(service: RunAccess, row: RunRow, story: Story, last: int) -> None:
-    questions = [q for chapter in story.chapters for q in chapter.questions] + story.questions
+    questions = [q for visit in story.visits for q in visit.questions] + story.questions
     if not questions:
         return
     rows = {hold.id: hold for hold in await service.store.holds(run=row.id, limit=1_000_000)}
@@ -163,30 +166,31 @@ def _settled_calls(pos: Position, graph: Graph, record: Record) -> SettledCalls:
     return found
 
 
-def _add_settled_calls(story: Story, carried: SettledCalls) -> bool:
+def _add_settled_calls(story: Story, settled: SettledCalls) -> bool:
     """A call that was settled before a fork is not made again: it belongs to the fork's visit too."""
-    for chapter in story.chapters:
-        chapter.calls[:0] = carried.get((chapter.label, chapter.visit), ())
-    return any(carried.values())
+    for visit in story.visits:
+        visit.calls[:0] = settled.get((visit.label, visit.visit), ())
+    return any(settled.values())
 
 
 async def _fill_in(service: RunAccess, story: Story, depth: int) -> None:
-    """The source's chapters tell more than what a fork carries of them."""
+    """The source's visits have more details than what a fork keeps of them."""
     source, seq = story.lineage.get("run"), story.lineage.get("seq")
     row = await service.store.get_run(RunId(source)) if isinstance(source, str) else None
     if row is None or not isinstance(seq, int) or seq > row.head or seq < row.horizon:
         return
     try:
-        told = await load_story(service, row, seq, depth + 1)
+        source_story = await load_story(service, row, seq, depth + 1)
     except HoldfastError:
         return
-    whole: dict[tuple[str, int], VisitDetail] = {c.identity: c for c in told.chapters if c.seq >= 0}
-    story.chapters = [whole.get(chapter.identity, chapter) for chapter in story.chapters]
-    begun = {(c.label, c.visit): {call.ordinal: call for call in c.calls} for c in told.chapters if c.seq < 0}
-    for chapter in story.chapters:
-        known = begun.get((chapter.label, chapter.visit), {})
-        carried = [call for call in chapter.calls if call.seq < 0 and call.ordinal in known]
-        chapter.calls = [known[call.ordinal] if call in carried else call for call in chapter.calls]
-        chapter.tokens += sum(known[call.ordinal].tokens for call in carried)
-        chapter.cost += sum(known[call.ordinal].cost for call in carried)
-    story.brought = told.brought
+    whole: dict[tuple[str, int], Visit] = {v.identity: v for v in source_story.visits if v.seq >= 0}
+    story.visits = [whole.get(visit.identity, visit) for visit in story.visits]
+    under_way = [visit for visit in source_story.visits if visit.seq < 0]
+    begun = {(v.label, v.visit): {call.ordinal: call for call in v.calls} for v in under_way}
+    for visit in story.visits:
+        known = begun.get((visit.label, visit.visit), {})
+        settled = [call for call in visit.calls if call.seq < 0 and call.ordinal in known]
+        visit.calls = [known[call.ordinal] if call in settled else call for call in visit.calls]
+        visit.tokens += sum(known[call.ordinal].tokens for call in settled)
+        visit.cost += sum(known[call.ordinal].cost for call in settled)
+    story.brought = source_story.brought

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.checkpoint.fold import Execution, begin
+from holdfast.checkpoint.fold import begin
+from holdfast.checkpoint.visit import Visit, Wait, place_of
 from holdfast.errors import BlobMissingError, CheckpointCorruptError
 from holdfast.model.graph import Graph
 from holdfast.model.position import Exec, Position
 from holdfast.runs.driver.load import load
 from holdfast.runs.events import bare_events, hide_secrets
 from holdfast.runs.history.versions import RunReader, RunReaders, readers_of
-from holdfast.runs.history.visits import DONE, NodeVisit, Visits, Wait, apply_event, place_of
+from holdfast.runs.history.visits import Visits, apply_event
 from holdfast.types.event import Event
 
 if TYPE_CHECKING:
@@ -78,29 +79,10 @@ async def _brought_along(service: RunAccess, row: RunRow, reader: RunReader, vis
         history = begin(found[0], reader.sealer.open(found[0]))
     except (CheckpointCorruptError, IndexError):
         return
-    for execution in history.executions:
-        visit = _visit(execution)
-        visits.begin(visit)
-        visits.end(visit, execution.at, visit.state)
-        visits.spend(visit, execution.duration, execution.tokens, execution.cost)
+    for visit in history.executions:
+        visits.add_ended(visit)
     for label in history.skipped:
         visits.node(place_of(label)).state = "skipped"
-
-
-def _visit(execution: Execution) -> NodeVisit:
-    state = "done" if execution.outcome in DONE else "failed"
-    error = execution.error
-    return NodeVisit(
-        node=execution.node,
-        scope=execution.scope,
-        visit=execution.visit,
-        started_at=execution.at - execution.duration,
-        state="unknown" if execution.outcome == "unknown" else state,
-        outcome=execution.outcome,
-        attempts=execution.attempt,
-        error=f"{error['type']}: {error['message']}" if error else "",
-        run=execution.run,
-    )
 
 
 async def _position(service: RunAccess, row: RunRow, reader: RunReader) -> tuple[Position | None, str]:
@@ -122,9 +104,9 @@ def _reconcile(visits: Visits, pos: Position, graph: Graph) -> None:
             visits.begin(_begun(inner.nodes[node].id, execution, pos))
 
 
-def _begun(node: str, execution: Exec, pos: Position) -> NodeVisit:
+def _begun(node: str, execution: Exec, pos: Position) -> Visit:
     state = _PHASES.get(execution.phase, "running")
-    visit = NodeVisit(
+    visit = Visit(
         node=node,
         scope=execution.scope,
         visit=execution.visit,

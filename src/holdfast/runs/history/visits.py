@@ -1,13 +1,7 @@
-"""The visits of a run's nodes: when each began, tried again, waited, asked, and what came of it.
+"""From events to visits: one fold for a run that has ended and for one that is under way.
 
-A run is told twice, by two folds, and neither could be made of the other. This one (`seeing.py`) goes by
-events: it follows a run that another process advances, keeps as much as is shown, and knows when something
-waited; but events carry no values. The other (`chronicle.py`) goes by records with the position before each:
-it tells what changed in the state, what a call returned, who coped with a failure; for that it opens every
-body and keeps every visit, so it cannot watch. What both tell, they tell alike:
-`tests/flows/test_two_folds.py`.
-
-From events to visits: one fold for a run that is long over and for one that is under way.
+Events have no values: what a step changed in the state or what a call returned is filled in by
+`runs.history.story`, from the records.
 """
 
 from __future__ import annotations
@@ -17,66 +11,13 @@ from typing import Any, cast
 
 import msgspec
 
+from holdfast.checkpoint.visit import STATES, AttemptDetail, Visit, Wait, path_of, place_of, split_scope
 from holdfast.model.breakpoints import SUFFIX
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.model.position import NAP
 from holdfast.types.event import Event
 
 FAILED = frozenset({"failed", "unknown"})
-
-
-class Wait(msgspec.Struct, kw_only=True):
-    """`kind`: `person`, `time`, or `retry` (the pause before another attempt). Open while `until` is None."""
-
-    kind: str
-    since: int
-    until: int | None = None
-    wake_at: int | None = None
-    about: str = ""
-    hold: str = ""
-    by: str = ""
-    decision: Any = None
-
-
-class VisitRetry(msgspec.Struct, frozen=True):
-    at: int
-    error: str
-
-
-class NodeVisit(msgspec.Struct, kw_only=True):
-    """One visit of one node, with all its attempts. States: running, asking, waiting, ready (answered, and
-    nobody has gone on yet), done, failed, unknown, abandoned, stopped (the run ended around it)."""
-
-    node: str
-    scope: str
-    visit: int
-    started_at: int
-    ended_at: int | None = None
-    state: str = "running"
-    outcome: str = ""
-    attempts: int = 1
-    # What handlers took, all attempts that settled; waiting is not in it.
-    work_us: int = 0
-    error: str = ""
-    waits: list[Wait] = []
-    retries: list[VisitRetry] = []
-    steps: int = 0
-    tokens: int = 0
-    cost: float = 0.0
-    emitted: int = 0
-    # The end of what it told with `ctx.emit`, and how far it says that it is (0 to 1).
-    said: str = ""
-    progress: float | None = None
-    # The run that it happened in, where a fork brought it along.
-    run: str = ""
-
-    @property
-    def label(self) -> str:
-        return self.scope + self.node
-
-    @property
-    def path(self) -> str:
-        return path_of(self.scope) + self.node
 
 
 class NodeSum(msgspec.Struct, kw_only=True):
@@ -93,61 +34,58 @@ class NodeSum(msgspec.Struct, kw_only=True):
     cost: float = 0.0
 
 
-def path_of(scope: str) -> str:
-    """Where in the graph a scope is: `send.1[0]/pay.1[2]/` is inside `send/pay/`."""
-    if not scope:
-        return ""
-    names = [part.rpartition("[")[0].rpartition(".")[0] for part in scope.split("/")[:-1]]
-    return "/".join(names) + "/"
-
-
 def _owner(scope: str) -> str:
     """The label of the node that a scope is inside of."""
     return scope.rpartition("[")[0].rpartition(".")[0]
 
 
-def split_label(label: str) -> tuple[str, str]:
-    """The scope and the node of it."""
-    scope, slash, node = label.rpartition("/")
-    return scope + slash, node
-
-
-def place_of(label: str) -> str:
-    """Where in the graph a node or edge is: `send.1[0]/pay` is `send/pay`."""
-    scope, node = split_label(label)
-    return path_of(scope) + node
-
-
 class Visits:
-    """`keep`: so many ended visits stay in full, the newest; `left_out` counts the rest. Sums are whole."""
+    """`keep`: so many ended visits stay in full, the newest; `left_out` counts the rest. Sums are whole.
+    `on_begin` is called with each visit that begins."""
 
-    def __init__(self, keep: int | None = None) -> None:
-        self.ended: list[NodeVisit] = []
-        self.open: dict[str, NodeVisit] = {}
+    def __init__(self, keep: int | None = None, on_begin: Callable[[Visit], None] | None = None) -> None:
+        self.ended: list[Visit] = []
+        self.open: dict[str, Visit] = {}
         self.nodes: dict[str, NodeSum] = {}
         # How often each edge was taken, by the path of its graph and its id.
         self.edges: dict[str, int] = {}
-        self.asked: dict[str, NodeVisit] = {}
+        self.asked: dict[str, Visit] = {}
         self.resumes: list[int] = []
         self.left_out = 0
         self._keep = keep
-        self._last: dict[str, NodeVisit] = {}
+        self._on_begin = on_begin
+        self._last: dict[str, Visit] = {}
 
-    def all(self) -> list[NodeVisit]:
+    def all(self) -> list[Visit]:
         """In the order in which they began."""
         return sorted([*self.ended, *self.open.values()], key=lambda v: (v.started_at, v.visit, v.label))
 
     def node(self, path: str) -> NodeSum:
         return self.nodes.setdefault(path, NodeSum())
 
-    def begin(self, visit: NodeVisit) -> None:
+    def begin(self, visit: Visit) -> None:
         self.open[visit.label] = self._last[visit.label] = visit
         node = self.node(visit.path)
         node.visits += 1
         node.open += 1
         node.state = visit.state
+        if self._on_begin is not None:
+            self._on_begin(visit)
 
-    def end(self, visit: NodeVisit, at: int, state: str) -> None:
+    def add_ended(self, visit: Visit) -> None:
+        """One that ended before the history that is left, with what it spent."""
+        self.begin(visit)
+        self.end(visit, visit.ended_at or visit.started_at, visit.state)
+        node = self.node(visit.path)
+        node.work_us += visit.work_us
+        node.tokens += visit.tokens
+        node.cost += visit.cost
+
+    def last(self, label: str) -> Visit | None:
+        """The visit of this node that began last, whether it has ended or not."""
+        return self._last.get(label)
+
+    def end(self, visit: Visit, at: int, state: str) -> None:
         visit.ended_at, visit.state = at, state
         close_waits(visit, at)
         if self.open.pop(visit.label, None) is None:
@@ -167,7 +105,7 @@ class Visits:
             self.end(visit, at, "stopped")
 
     def rest(self) -> None:
-        """Nobody has the run: what was at work is only ready to go on. A map stands where its items do."""
+        """No worker has the run: what was running is only ready to continue. A map is as its items are."""
         around = {_owner(visit.scope) for visit in self.open.values()}
         for visit in self.open.values():
             if visit.state == "running" and visit.label not in around:
@@ -179,30 +117,30 @@ class Visits:
             self.left_out += len(self.ended) - self._keep
             self.ended = self.ended[-self._keep :] if self._keep else []
 
-    def spend(self, visit: NodeVisit, work_us: int, tokens: int, cost: float) -> None:
+    def spend(self, visit: Visit, work_us: int, tokens: int, cost: float) -> None:
         node = self.node(visit.path)
         for spender in (visit, node):
             spender.work_us += work_us
             spender.tokens += tokens
             spender.cost += cost
 
-    def at_work(self, node: str, scope: str, number: int, at: int) -> NodeVisit:
-        """The visit that is meant; one that had ended goes on (a mended failure, a settled doubt)."""
+    def at_work(self, node: str, scope: str, number: int, at: int) -> Visit:
+        """The visit that is meant; one that had ended continues (a repaired failure, a settled doubt)."""
         label = scope + node
         visit = self.open.get(label)
         if visit is not None:
-            # The start of a node that a walk jumps to does not tell which visit it is; what follows does.
+            # The start of a node that a walk jumps to does not say which visit it is; what follows does.
             visit.visit = number or visit.visit
             return visit
         visit = self._last.get(label)
         if visit is None or (number and visit.visit != number):
-            visit = NodeVisit(node=node, scope=scope, visit=number or 1, started_at=at)
+            visit = Visit(node=node, scope=scope, visit=number or 1, started_at=at)
             self.begin(visit)
         else:
-            self._reopen(visit)
+            self.reopen(visit)
         return visit
 
-    def _reopen(self, visit: NodeVisit) -> None:
+    def reopen(self, visit: Visit) -> None:
         node = self.node(visit.path)
         node.done -= visit.state == "done"
         node.failed -= visit.state in FAILED
@@ -212,56 +150,55 @@ class Visits:
         self.open[visit.label] = visit
 
     def rename(self, labels: dict[str, str]) -> None:
-        """The run went over to a version that calls nodes otherwise. What had ended keeps its old name."""
+        """The run migrated to a version with other names of nodes. What had ended keeps its old name."""
         for known in (self.open, self._last):
             moved = {new: known.pop(old) for old, new in labels.items() if old in known}
             known.update(moved)
         for label, visit in self.open.items():
-            visit.scope, visit.node = split_label(label)
+            visit.scope, visit.node = split_scope(label)
         paths = {place_of(old): place_of(new) for old, new in labels.items()}
         sums = {new: self.nodes.pop(old) for old, new in paths.items() if old != new and old in self.nodes}
         self.nodes.update(sums)
 
-    def set_state(self, visit: NodeVisit, state: str) -> None:
+    def set_state(self, visit: Visit, state: str) -> None:
         visit.state = self.node(visit.path).state = state
 
 
-def close_waits(visit: NodeVisit, at: int) -> None:
+def close_waits(visit: Visit, at: int) -> None:
     for wait in visit.waits:
         wait.until = wait.until or at
 
-
-DONE = frozenset({"success", "partial_success"})
 
 TEXT_LENGTH = 400
 """Characters of a node's live output that are remembered."""
 
 
 def apply_event(visits: Visits, event: Event) -> None:
-    tell = _APPLY.get(event.type)
-    if tell is not None:
-        tell(visits, event)
+    apply = _APPLY.get(event.type)
+    if apply is not None:
+        apply(visits, event)
 
 
-def error_text(data: dict[str, Any]) -> str:
+def _error(data: dict[str, Any]) -> dict[str, str] | None:
     error: Any = data.get("error")
-    return f"{error['type']}: {error['message']}" if error else ""
+    return dict(error) if error else None
 
 
-def _visit_for(visits: Visits, event: Event) -> NodeVisit:
+def _visit_for(visits: Visits, event: Event) -> Visit:
     return visits.at_work(event.node, event.scope, int(event.data.get("visit") or 0), event.at)
 
 
 def _started(visits: Visits, event: Event) -> None:
     number = int(event.data.get("visit") or 1)
-    visits.begin(NodeVisit(node=event.node, scope=event.scope, visit=number, started_at=event.at))
+    visits.begin(Visit(node=event.node, scope=event.scope, visit=number, started_at=event.at))
 
 
 def _settled(visits: Visits, event: Event) -> None:
     visit, data = _visit_for(visits, event), event.data
     visit.attempts = max(visit.attempts, int(data.get("attempt") or 1))
-    visits.spend(visit, int(data.get("duration_us") or 0), *_spent(data))
-    visit.outcome, visit.error = str(data.get("outcome") or ""), error_text(data)
+    visit.duration = int(data.get("duration_us") or 0)
+    visits.spend(visit, visit.duration, *_spent(data))
+    visit.outcome, visit.error = str(data.get("outcome") or ""), _error(data)
     visits.end(visit, event.at, _SETTLED[event.type])
 
 
@@ -272,7 +209,12 @@ def _spent(data: dict[str, Any]) -> tuple[int, float]:
 
 def _attempted(visits: Visits, event: Event) -> None:
     visit, data = _visit_for(visits, event), event.data
-    visit.attempts = max(visit.attempts, int(data.get("attempt") or 1))
+    attempt, reason = int(data.get("attempt") or 1), str(data.get("reason") or "")
+    visit.attempts = max(visit.attempts, attempt)
+    if reason not in _NO_TRIAL:
+        error, wake_at = _error(data), data.get("wake_at")
+        trial = AttemptDetail(reason=reason, attempt=attempt, at=event.at, error=error, wake_at=wake_at)
+        visit.trials.append(trial)
     close_waits(visit, event.at)
     visits.set_state(visit, "running")
 
@@ -280,7 +222,6 @@ def _attempted(visits: Visits, event: Event) -> None:
 def _retried(visits: Visits, event: Event) -> None:
     _attempted(visits, event)
     visit, wake_at = _visit_for(visits, event), event.data.get("wake_at")
-    visit.retries.append(VisitRetry(event.at, error_text(event.data)))
     visits.node(visit.path).retries += 1
     if wake_at is not None:
         visit.waits.append(Wait(kind="retry", since=event.at, wake_at=wake_at))
@@ -297,7 +238,7 @@ def _asked(visits: Visits, event: Event) -> None:
     if not event.node:
         return  # a question of the run itself, not of one of its nodes
     if event.data.get("type") == BREAKPOINT:
-        # It stands before a node, and is none itself: the node's visit waits.
+        # A breakpoint is before a node, and is none itself: the node's visit waits.
         event = msgspec.structs.replace(event, node=event.node.removesuffix(SUFFIX))
     visit, hold = _visit_for(visits, event), str(event.data.get("hold_id", ""))
     about = str(event.data.get("prompt") or "")
@@ -328,11 +269,11 @@ def _answered(visits: Visits, event: Event) -> None:
         visits.set_state(visit, "running")
 
 
-def _waits(visit: NodeVisit) -> bool:
+def _waits(visit: Visit) -> bool:
     return any(wait.until is None for wait in visit.waits)
 
 
-def _woke_inside(visits: Visits, visit: NodeVisit, at: int) -> None:
+def _woke_inside(visits: Visits, visit: Visit, at: int) -> None:
     for wait in visit.waits:
         if wait.kind == "time" and wait.until is None:
             wait.until = at
@@ -352,33 +293,32 @@ def _stepped(visits: Visits, event: Event) -> None:
 
 def _emitted(visits: Visits, event: Event) -> None:
     """Text grows at its end, as tokens do; `kind="progress"` is a number from 0 to 1, or done and total."""
-    told: Any = _words(event.data.get("kind"), event.data.get("data"))
+    emitted: Any = _words(event.data.get("kind"), event.data.get("data"))
     visit = _visit_for(visits, event)
     visit.emitted += 1
-    visit.said = (visit.said + told)[-TEXT_LENGTH:] if isinstance(told, str) else repr(told)[-TEXT_LENGTH:]
+    text = visit.said + emitted if isinstance(emitted, str) else repr(emitted)
+    visit.said = text[-TEXT_LENGTH:]
     if event.data.get("kind") == "progress":
-        visit.progress = _share(told)
+        visit.progress = _share(emitted)
 
 
-def _words(kind: Any, told: Any) -> Any:
-    """Of agents: what a sub-agent says reads on like any text, and a tool is named where it begins."""
-    if kind == "agent" and isinstance(told, dict):
-        return cast("dict[str, Any]", told).get("text", told)
-    if kind == "tool" and isinstance(told, dict):
-        return f" [{cast('dict[str, Any]', told).get('tool')}] "
-    return told
+def _words(kind: Any, emitted: Any) -> Any:
+    """Of agents: the text of a sub-agent is appended like any text, and a tool is named where it begins."""
+    if kind == "agent" and isinstance(emitted, dict):
+        return cast("dict[str, Any]", emitted).get("text", emitted)
+    if kind == "tool" and isinstance(emitted, dict):
+        return f" [{cast('dict[str, Any]', emitted).get('tool')}] "
+    return emitted
 
 
-def _share(told: Any) -> float | None:
-    if isinstance(told, dict):
-        known: dict[str, Any] = told  # type: ignore[assignment]
+def _share(emitted: Any) -> float | None:
+    if isinstance(emitted, dict):
+        known = cast("dict[str, Any]", emitted)
         done, total = known.get("done"), known.get("total")
-        told = (
-            done / total
-            if isinstance(done, int | float) and isinstance(total, int | float) and total
-            else None
-        )
-    return min(max(float(told), 0.0), 1.0) if isinstance(told, int | float) else None
+        emitted = None
+        if isinstance(done, int | float) and isinstance(total, int | float) and total:
+            emitted = done / total
+    return min(max(float(emitted), 0.0), 1.0) if isinstance(emitted, int | float) else None
 
 
 def _skipped(visits: Visits, event: Event) -> None:
@@ -389,18 +329,24 @@ def _skipped(visits: Visits, event: Event) -> None:
 
 
 def _abandoned(visits: Visits, event: Event) -> None:
-    visit = visits.open.get(event.scope + event.node)
-    if visit is not None:
-        visits.end(visit, event.at, "abandoned")
+    """A node with all that still ran inside it."""
+    label = event.scope + event.node
+    for place, visit in list(visits.open.items()):
+        if place == label or place.startswith(f"{label}."):
+            visits.end(visit, event.at, "abandoned")
 
 
 def _dropped(visits: Visits, event: Event) -> None:
+    drop_branch(visits, event.scope + event.node, event.data.get("branch"), event.at)
+
+
+def drop_branch(visits: Visits, label: str, number: int | None, at: int) -> None:
     """A branch with all that still ran in it."""
-    label, branch = event.scope + event.node, f"[{event.data.get('branch')}]/"
+    branch = f"[{number}]/"
     for place, visit in list(visits.open.items()):
         inside = place.removeprefix(label)
         if place.startswith(f"{label}.") and inside[inside.find("[") :].startswith(branch):
-            visits.end(visit, event.at, "abandoned")
+            visits.end(visit, at, "abandoned")
 
 
 def _took(visits: Visits, event: Event) -> None:
@@ -417,7 +363,7 @@ def _unreadable(visits: Visits, event: Event) -> None:
     visit = visits.open.get(event.scope + event.node)
     if visit is not None and event.data.get("kind") == "step":
         visit.outcome = str(event.data.get("outcome") or "")
-        visits.end(visit, event.at, "done" if visit.outcome in DONE else "failed")
+        visits.end(visit, event.at, STATES.get(visit.outcome, "done"))
 
 
 def _migrated(visits: Visits, event: Event) -> None:
@@ -428,6 +374,8 @@ def _ended(visits: Visits, event: Event) -> None:
     visits.stop(event.at)
 
 
+# Attempts that only continue: the handler waited, and nothing went wrong.
+_NO_TRIAL = frozenset({"withdrawn", "continued"})
 _SETTLED = {
     "node.completed": "done",
     "node.failed": "failed",

@@ -59,7 +59,7 @@ async def test_a_failure_that_was_mended_is_one_visit_with_two_attempts(bare_hf:
     after = await timeline_of(bare_hf, failed.run_id)
 
     assert [(v.state, v.error_text) for v in before.visits.all()] == [("failed", "ValueError: not yet")]
-    assert [(v.state, v.error, v.visit) for v in after.visits.all()] == [("done", "", 1)]
+    assert [(v.state, v.error_text, v.visit) for v in after.visits.all()] == [("done", "", 1)]
     node = after.visits.nodes["work"]
     assert (node.visits, node.open, node.done, node.failed) == (1, 0, 1, 0)
 

@@ -1,4 +1,4 @@
-"""A run is told by its events and by its records; what both tell they tell alike."""
+"""A timeline (from events) and a story (from records) of a run have the same visits."""
 
 from __future__ import annotations
 

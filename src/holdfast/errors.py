@@ -1,92 +1,92 @@
-"""Every error that a caller can meet, as a map: what happened, to what, and what to do.
+"""Every error that a caller can get. A message says what happened, to what, and what to do.
 
 HoldfastError
-├── InputError                  the caller's data or flow is wrong; mend it and call again
+├── InputError                  the caller's data or flow is wrong; correct it and call again
 │   ├── FlowInvalidError            the flow does not validate; lists every problem
-│   │   ├── PipelineSyntaxError         a text that is no pipeline; lists every fault with its place
-│   │   └── PipelineInvalidError        a pipeline that cannot run; lists every error with its place
-│   ├── ValueNotStorableError       a value that could not be read back exactly
-│   ├── ValueTooLargeError          over the limit of one value or record
-│   ├── StateError                  an update that does not fit the state's declared type
+│   │   ├── PipelineSyntaxError         the text is not a pipeline; lists every fault with its line and column
+│   │   └── PipelineInvalidError        the pipeline cannot run; lists every error with its line and column
+│   ├── ValueNotStorableError       the value could not be read back exactly
+│   ├── ValueTooLargeError          larger than one value or record may be
+│   ├── StateError                  an update does not fit the state's declared type
 │   ├── StateMutationError          a handler changed the state in place
-│   ├── ExpressionError             a condition, template or duration that cannot be read
-│   ├── AnswerInvalidError          an answer that does not fit the hold
-│   │   └── FormInvalidError        a field that was not filled in as its form wants it
-│   ├── KeyReusedError              an idempotency key that stands for another request
-│   ├── PolicyInvalidError          rules that cannot be read; lists every problem
-│   ├── EgressError                 an address that messages may not go to
-│   └── SettingsError               a store address or setting that means nothing
-├── ForbiddenError              this actor may not do that here
-│   ├── NotAssignedError            the hold waits for somebody else
-│   ├── ExcludedError               separation of duties: not by this person
-│   ├── VetoedError                 a guardrail does not let this approval pass
-│   └── LinkInvalidError            a link that is forged, too old, used up or void
-├── NotFoundError               no such thing (or not in this tenant)
-│   ├── RunNotFoundError            no run of that id
-│   ├── CheckpointNotFoundError     no such record, or it was pruned
-│   ├── FeedTrimmedError            what a reader of the feed would go on with is gone
-│   ├── HoldNotFoundError           no question of that id
+│   ├── ExpressionError             a condition, template or duration cannot be parsed
+│   ├── AnswerInvalidError          the answer does not fit the hold
+│   │   └── FormInvalidError        a field of the form is missing or has a wrong value
+│   ├── KeyReusedError              the idempotency key was used for another request
+│   ├── PolicyInvalidError          the policies cannot be parsed; lists every problem
+│   ├── EgressError                 messages may not be sent to this address
+│   └── SettingsError               a store address or setting is unknown or has a wrong value
+├── ForbiddenError              the actor lacks the right to do this
+│   ├── NotAssignedError            the hold is assigned to another person or group
+│   ├── ExcludedError               separation of duties: this person may not decide it
+│   ├── VetoedError                 a guardrail rejected the approval
+│   └── LinkInvalidError            the link is forged, expired, used or void
+├── NotFoundError               it does not exist (or not in this tenant)
+│   ├── RunNotFoundError            no run has this id
+│   ├── CheckpointNotFoundError     no such checkpoint, or it was pruned
+│   ├── FeedTrimmedError            the events after the reader's cursor were deleted
+│   ├── HoldNotFoundError           no hold has this id
 │   ├── SkillNotFoundError          no such skill or version
 │   ├── DeploymentNotFoundError     no such deployment
 │   ├── ScheduleNotFoundError       no such schedule
-│   └── FlowNotFoundError           no flow of that name is loaded here
-├── ConflictError               somebody else was first, or the thing has moved on
-│   ├── HoldDecidedError            names the winner
-│   ├── HoldChangedError            it is not the version that the caller has seen
-│   ├── ContentChangedError         what was shown is not what the hold asks
-│   ├── DeadlinePassedError         decided after the deadline, and this hold takes no late decisions
-│   ├── HoldReassignedError         it went to somebody else meanwhile
-│   ├── HoldClaimedError            somebody else works on it
+│   └── FlowNotFoundError           no flow of this name is loaded here
+├── ConflictError               another caller was first, or the object has changed since it was read
+│   ├── HoldDecidedError            the hold is decided already; names who decided
+│   ├── HoldChangedError            the hold is not at the version that the caller read
+│   ├── ContentChangedError         the content that was shown differs from what the hold asks now
+│   ├── DeadlinePassedError         the deadline has passed, and the hold accepts no late decisions
+│   ├── HoldReassignedError         the hold was reassigned in the meantime
+│   ├── HoldClaimedError            another person has claimed the hold
 │   ├── AlreadyVotedError           one person, one vote
-│   ├── TooManyPendingError         as many questions of this kind are open as may be
-│   ├── RequestExistsError          a question of that id is open already
-│   ├── DocumentChangedError        somebody else wrote it meanwhile
-│   ├── SkillPublishedError         that version is published already, with other content
-│   ├── RunEndedError               it is over; nothing more can be asked of it
-│   ├── RunExistsError              the id or key names a run of another flow
-│   ├── RunBusyError                another worker has the run
-│   │   └── LimitReachedError           it is queued: a limit of its flow is reached
-│   ├── RunReadOnlyError            imported history: it can be read and forked, not advanced
-│   ├── OlderWorkerError            code of an older version is at work on the store
-│   ├── HistoryLostError            the store lost part of the run's history; somebody has to accept that
-│   ├── VersionMismatchError        the graph differs from the one the run was started on
-│   ├── WorkerNameTakenError        another live worker has that name
-│   └── LeaseLostError              another worker took the run over; stop quietly
-├── RateLimitedError            too much at once by one actor or link, or on one hold; try again later
-├── RunError                    the run itself went wrong; recorded on the run
-│   ├── NodeFailedError             what a node's own code raised
+│   ├── TooManyPendingError         the limit of open questions of this kind is reached
+│   ├── RequestExistsError          a question with this id is open already
+│   ├── DocumentChangedError        the document was changed by another writer in the meantime
+│   ├── SkillPublishedError         this version is published already, with different content
+│   ├── RunEndedError               the run has ended, so the request does not apply
+│   ├── RunExistsError              the id or key belongs to a run of another flow
+│   ├── RunBusyError                another worker holds the run's lease
+│   │   └── LimitReachedError           the run is queued: a limit of its flow is reached
+│   ├── RunReadOnlyError            imported history: the run can be read and forked, not advanced
+│   ├── OlderWorkerError            a worker of an older version still uses the store
+│   ├── HistoryLostError            the store lost part of the run's history; an operator must accept that
+│   ├── VersionMismatchError        the graph differs from the one that the run was started with
+│   ├── WorkerNameTakenError        another live worker has this name
+│   └── LeaseLostError              another worker took over the run; stop without writing
+├── RateLimitedError            too many requests by one actor or link, or on one hold; try again later
+├── RunError                    the run failed; recorded on the run
+│   ├── NodeFailedError             the node's code raised an exception
 │   ├── StepFailedError             a recorded sub-step of a node failed; raised again on each re-entry
-│   ├── HoldExpiredError            nobody answered in time
-│   ├── HoldCancelledError          the question was withdrawn, and its flow wants to know
-│   ├── SkillChangedError           a skill is not what the run was pinned to
+│   ├── HoldExpiredError            the hold was not answered in time
+│   ├── HoldCancelledError          the hold was cancelled, and its flow wants an error (on_cancel="raise")
+│   ├── SkillChangedError           a skill's content differs from what the run was pinned to
 │   ├── NodeTimeoutError            a node took longer than its timeout
 │   ├── GuardrailError              a guardrail blocked the run
-│   ├── RoutingError                a router named a target that is not there
+│   ├── RoutingError                a router named a node that does not exist
 │   ├── StallError                  work remains but nothing can start
-│   ├── LoopLimitError              a loop went round more often than its cap
+│   ├── LoopLimitError              a loop exceeded its maximum number of turns
 │   ├── JoinUnsatisfiedError        too few branches arrived at a join
 │   ├── OutcomeUnknownError         an effect may or may not have happened
-│   ├── ReplayMismatchError         sub-steps called in another order than recorded
-│   ├── ScriptError                 ctx.step or ctx.ask where the node's class forbids it
-│   ├── ModelError                  a model gave no usable answer
-│   │   ├── ModelRefusedError           the endpoint refuses the request: its key, its address, its content
-│   │   ├── ModelUnavailableError       it was busy, broken or out of reach, over all attempts
-│   │   └── ModelReplyError             what it answered cannot be understood
-│   ├── TurnLimitError              an agent took more turns than it may
-│   ├── BudgetError                 an agent's budget is spent, and it has no answer yet
-│   └── RunCancelledError           somebody asked it to stop
-├── StoreError                  the store could not do it
-│   ├── StoreBusyError              locked by somebody else; try again
-│   ├── StoreFullError              no room on the disk
-│   ├── StoreUnavailableError       it cannot be opened, read or written; it is closed
-│   ├── DirectoryUnavailableError   people and groups cannot be asked for; until then nobody is a member
+│   ├── ReplayMismatchError         sub-steps were called in another order than recorded
+│   ├── ScriptError                 ctx.step or ctx.ask in a node whose effect class forbids it
+│   ├── ModelError                  a model returned no usable answer
+│   │   ├── ModelRefusedError           the endpoint refused the request: wrong key, address or content
+│   │   ├── ModelUnavailableError       the endpoint was busy, failing or unreachable in all attempts
+│   │   └── ModelReplyError             the reply cannot be parsed
+│   ├── TurnLimitError              an agent reached its maximum number of turns
+│   ├── BudgetError                 an agent spent its budget before it had an answer
+│   └── RunCancelledError           the run was cancelled
+├── StoreError                  the store could not carry out the operation
+│   ├── StoreBusyError              the store is locked by another process; try again
+│   ├── StoreFullError              the disk is full
+│   ├── StoreUnavailableError       the store cannot be opened, read or written, or is closed
+│   ├── DirectoryUnavailableError   people and groups cannot be looked up; until then no membership counts
 │   ├── NotAStoreError              the file is not a Holdfast database
-│   ├── SchemaTooNewError           written by a newer version
-│   ├── StoreMovedError             it was moved, or is about to be: this one can only be read
-│   ├── StoreFillingError           a move into it is not done yet
+│   ├── SchemaTooNewError           the store was written by a newer version of Holdfast
+│   ├── StoreMovedError             the store was moved or is being moved: it is read-only
+│   ├── StoreFillingError           a move into this store has not finished
 │   ├── CheckpointCorruptError      a record does not match its digest
-│   ├── BlobMissingError            a blob that a record names is gone or damaged
-│   └── KeyMissingError             what it takes to read is encrypted under a key that is not here
+│   ├── BlobMissingError            a blob that a record refers to is missing or damaged
+│   └── KeyMissingError             the data is encrypted under a key that is not configured here
 └── NotDone                     raised by a handler: the effect certainly did not happen
 """
 
@@ -109,7 +109,8 @@ class HoldfastError(Exception):
         self.facts = facts
 
     def __str__(self) -> str:
-        gap = "\n" if "\n" in self.message else " "  # after a list, advice is no part of its last line
+        # A message that ends in a list: on its last line the hint would read as part of the last item.
+        gap = "\n" if "\n" in self.message else " "
         return f"{self.message}{gap}{self.hint}" if self.hint else self.message
 
 
@@ -303,10 +304,10 @@ class RunBusyError(ConflictError):
 
 
 class LimitReachedError(RunBusyError):
-    code = "gate_shut"
+    code = "gate_shut"  # clients match on it, so it keeps the word that the class had before 0.2
 
 
-GateShutError = LimitReachedError  # its name before 0.2
+GateShutError = LimitReachedError  # the name before 0.2
 
 
 class RunReadOnlyError(ConflictError):
@@ -492,12 +493,12 @@ class BlobMissingError(StoreError):
 
 
 class KeyMissingError(StoreError):
-    """Nothing is lost: with the key (`facts["key"]` names it) all is as it was."""
+    """No data is lost: it can be read again once the key (`facts["key"]` names it) is configured."""
 
     code = "key_missing"
 
 
 class NotDone(HoldfastError):
-    """Raise it from a handler whose effect certainly did not happen: it may be tried again (D-15)."""
+    """Raise it from a handler whose effect certainly did not happen: the node may then be retried."""
 
     code = "not_done"

@@ -1,10 +1,10 @@
-"""Logging and crash points: what can be watched, and where a test may pull the plug.
+"""Logging, and the crash points at which a test can end the process.
 
-Logs are those of the standard library, in text or JSON, each line with its place in a run where it has one.
+Logs use the standard library, in text or JSON; a line that is logged inside a run has its run and node.
 
 Crash points are named and inert in production (D-39). A test process arms one with `arm`, or by
 `HOLDFAST_CRASH=name` / `name:3` (the third time it is reached); reaching it ends the process at
-once, with no clean-up, as a power cut would.
+once, without clean-up, as a power cut would.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ node_log: Final = logging.getLogger("holdfast.node")
 
 
 class NodePlace(NamedTuple):
-    """Which attempt of which node is being made."""
+    """The attempt of the node that is running."""
 
     run: str
     flow: str
@@ -39,20 +39,20 @@ class PlaceSource(Protocol):
     def where(self, execution: Any) -> NodePlace | None: ...
 
 
-# Whoever drives the run, and the execution (None: the one that runs in the driver's own task): the place
-# is spelled out only where somebody asks.
+# The run's driver, and the execution (None: the one that runs in the driver's task). It is a pair and not a
+# NodePlace because most handlers log nothing: the place is built only when it is needed.
 current_node: ContextVar[tuple[PlaceSource, Any] | None] = ContextVar(
     "the node whose handler runs here", default=None
 )
 
 
 def current_place() -> NodePlace | None:
-    """Of the handler that runs here, if one does."""
+    """The place of the handler that runs in this task, if one does."""
     at = current_node.get()
     return None if at is None else at[0].where(at[1])
 
 
-# What wraps the function of each sub-step: called with it, the step and its idempotency key. Else empty.
+# Wrappers of each sub-step's function, called with the function, the step and its idempotency key.
 on_substep: Final[list[Callable[[Callable[..., Any], Any, str | None], Callable[..., Any]]]] = []
 
 
@@ -63,19 +63,19 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 
 
 class NodeLog(logging.LoggerAdapter[logging.Logger]):
-    """`ctx.log`: knows its place, and keeps what the caller adds."""
+    """`ctx.log`: adds the node's place to the fields that the caller passes as `extra`."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}
 
 
 class RedactionFilter(logging.Filter):
-    """Hides secrets in what our own loggers say, whoever formats it."""
+    """Masks secrets in the messages of Holdfast's loggers, whatever handler formats them."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        said = record.getMessage()
-        hidden = redactor.redact(said)
-        if hidden != said:
+        message = record.getMessage()
+        hidden = redactor.redact(message)
+        if hidden != message:
             record.msg, record.args = hidden, None
         return True
 
@@ -85,11 +85,11 @@ for _logger in (log, node_log):
 
 
 class NodePlaceFilter(logging.Filter):
-    """Adds run, flow, node, visit, attempt and seq to what is logged while a handler runs, by whomever."""
+    """Adds run, flow, node, visit, attempt and seq to whatever any logger logs while a handler runs."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         at = current_place()
-        # Our own logger says itself what a line is about: it may speak of another run than the one here.
+        # Holdfast's own logger sets these fields itself: its line may be about another run than this one.
         if at is not None and record.name != log.name:
             for name, value in at._asdict().items():
                 if not hasattr(record, name):
@@ -98,7 +98,7 @@ class NodePlaceFilter(logging.Filter):
 
 
 class TextLines(logging.Formatter):
-    """For people: the place stands behind the message."""
+    """For people: the place follows the message."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = "".join(f" {name}={value}" for name, value in _extra_fields(record).items())
@@ -113,7 +113,7 @@ class JsonLines(logging.Formatter):
     """For machines: one object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds"),
             "level": record.levelname,
             "logger": record.name,
@@ -121,17 +121,17 @@ class JsonLines(logging.Formatter):
             **_extra_fields(record),
         }
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
+            entry["exception"] = self.formatException(record.exc_info)
         import json
 
-        return redactor.redact(json.dumps(told, ensure_ascii=False, default=str))
+        return redactor.redact(json.dumps(entry, ensure_ascii=False, default=str))
 
 
 def _extra_fields(record: logging.LogRecord) -> dict[str, Any]:
-    """What is known of the place, then what the caller added."""
-    given: Mapping[str, Any] = vars(record)
-    placed = {name: given[name] for name in _OURS if given.get(name) not in (None, "")}
-    more = {name: value for name, value in given.items() if name not in _STANDARD and name not in _OURS}
+    """The fields of the place, then those that the caller added."""
+    fields: Mapping[str, Any] = vars(record)
+    placed = {name: fields[name] for name in _OURS if fields.get(name) not in (None, "")}
+    more = {name: value for name, value in fields.items() if name not in _STANDARD and name not in _OURS}
     return placed | more
 
 
@@ -139,7 +139,7 @@ FORMS: Final[Mapping[str, type[logging.Formatter]]] = {"text": TextLines, "json"
 
 
 class Logging:
-    """Logs as configured; as a context it is undone at the end."""
+    """Configures the root logger; used as a context manager, it restores the old configuration at the end."""
 
     def __init__(self, handler: logging.Handler, level: str) -> None:
         self._root = logging.getLogger()
@@ -157,9 +157,9 @@ class Logging:
 
 
 def configure_logging(form: str = "text", level: str = "INFO", stream: TextIO | None = None) -> Logging:
-    """Everything that this process logs goes to `stream` (stderr), one line each. Raises ValueError."""
+    """Write all logs of this process to `stream` (default: stderr), one line each. Raises ValueError."""
     if form not in FORMS:
-        raise ValueError(f"a form of logs is one of {', '.join(FORMS)}, not {form!r}")
+        raise ValueError(f"the log format must be one of {', '.join(FORMS)}, not {form!r}")
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(FORMS[form]())
     handler.addFilter(NodePlaceFilter())
@@ -202,7 +202,7 @@ _armed: dict[str, Callable[[], None]] = {}
 
 
 def crashpoint(name: str) -> None:
-    """Marks a place where dying must do no harm."""
+    """Marks a place where the process may die without losing or repeating an effect."""
     if _armed:
         hit = _armed.get(name)
         if hit is not None:
@@ -210,9 +210,9 @@ def crashpoint(name: str) -> None:
 
 
 def arm(name: str, hit: Callable[[], None] | None = None, *, nth: int = 1) -> None:
-    """From now on the nth time that `name` is reached calls `hit` (default: the process dies)."""
+    """Call `hit` (default: end the process) the nth time that `name` is reached from now on."""
     if name not in CRASH_POINTS:
-        raise ValueError(f"{name!r} is not a crash point; they are: {', '.join(CRASH_POINTS)}")
+        raise ValueError(f"{name!r} is not a crash point. Known: {', '.join(CRASH_POINTS)}")
     action = hit or _die
     left = nth
 
@@ -226,7 +226,7 @@ def arm(name: str, hit: Callable[[], None] | None = None, *, nth: int = 1) -> No
 
 
 def arm_each(name: str, hit: Callable[[], None]) -> None:
-    """From now on `hit` is called each time that `name` is reached."""
+    """Call `hit` each time that `name` is reached from now on."""
     _armed[name] = hit
 
 
@@ -243,9 +243,9 @@ def _die() -> None:
 
 
 def _arm_from_environment() -> None:
-    wanted = os.environ.get("HOLDFAST_CRASH")
-    if wanted:
-        name, _, nth = wanted.partition(":")
+    setting = os.environ.get("HOLDFAST_CRASH")
+    if setting:
+        name, _, nth = setting.partition(":")
         arm(name, nth=int(nth or 1))
 
 

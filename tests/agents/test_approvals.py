@@ -46,7 +46,7 @@ async def test_an_approval_shows_the_call_and_lets_it_run_once(place: Place) -> 
     assert result.status is RunStatus.pending_input
     (hold,) = result.holds
     assert hold.type == "approval"
-    assert hold.prompt == 'May pay(amount=250, to="c-9") be done?'
+    assert hold.prompt == "The agent wants to run pay: amount 250, to c-9. Allow it?"
     assert hold.assignee == "group:finance"
     assert [option.id for option in hold.options or ()] == ["approve", "reject"]
     shown = json.loads(hold.context)
@@ -171,7 +171,7 @@ async def test_a_person_is_asked_only_where_the_condition_holds(hf: Holdfast, ap
     result = await flow.run({"prompt": "Pay"}, on=hf)
     assert world.done == ["pay 100 c-9"]
     (hold,) = result.holds
-    assert hold.prompt in ("Pay 250?", 'May pay(amount=250, to="c-9") be done?')
+    assert hold.prompt in ("Pay 250?", "The agent wants to run pay: amount 250, to c-9. Allow it?")
 
 
 @pytest.mark.covers("TOOL-AGENT-07")

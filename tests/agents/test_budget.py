@@ -177,7 +177,7 @@ async def test_going_over_the_budget_in_the_last_turn_is_told(
     model = Scripted("A very long answer.", tokens=TokenUsage(500, 0))
     result = await a_flow(model, budget=Budget(tokens=100)).run({"prompt": "Go"}, on=hf)
     assert result.completed
-    assert "went over its budget: 500 of 100 tokens" in caplog.text
+    assert "exceeded its budget: 500 of 100 tokens" in caplog.text
 
 
 @pytest.mark.covers("TOOL-AGENT-10")
@@ -186,7 +186,7 @@ async def test_a_budget_that_cannot_be_counted_is_an_error_and_not_a_blank_chequ
     result = await a_flow(quiet, budget=Budget(tokens=100)).run({"prompt": "Go"}, on=hf)
     assert result.error is not None
     assert result.error.code == "model_reply"
-    assert "does not say how many tokens" in result.error.message
+    assert "does not report its tokens" in result.error.message
     assert (await a_flow(quiet, budget=Budget(seconds=100)).run({"prompt": "Go"}, on=hf)).completed
 
 
@@ -220,7 +220,7 @@ def test_a_budget_that_makes_no_sense_is_refused(options: dict[str, Any]) -> Non
 
 
 def test_a_budget_in_money_needs_prices() -> None:
-    with pytest.raises(InputError, match="what 'scripted' costs is not known"):
+    with pytest.raises(InputError, match="the prices of 'scripted' are not known"):
         a_flow(Scripted("x"), budget=Budget(money=1))
     # Also of those who work for it: what they spend would not be counted.
     helper = Agent("helper", model=Scripted("x"))

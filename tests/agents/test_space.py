@@ -192,7 +192,7 @@ async def test_an_expired_sandbox_is_replaced_and_the_model_is_told(place: Place
     (new,) = folders(root)
     assert new != old
     third, fourth = results(model.requests[-1])[2:]
-    assert third.text.startswith("(The sandbox was gone")
+    assert third.text.startswith("(The sandbox did not exist any more")
     assert '"exit":1' in third.text
     # Told once; from then on it is the new one.
     assert fourth.text == '{"exit":0,"output":"two\\n"}'

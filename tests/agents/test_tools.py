@@ -381,12 +381,16 @@ async def test_a_question_that_cannot_be_asked_is_told_to_the_model(hf: Holdfast
 @pytest.mark.parametrize(
     ("given", "options", "said"),
     [
-        ({"prompt": ""}, {}, "is asked nothing"),
+        ({"prompt": ""}, {}, "has an empty prompt"),
         ({}, {"prompt": lambda _state: 3}, "the prompt of agent 'bot' is a int"),
-        ({"prompt": "x", "talk": [{"role": "judge"}]}, {"history": "talk"}, "'talk' does not hold messages"),
-        ({"prompt": "x", "talk": 3}, {"history": "talk"}, "'talk' does not hold messages"),
-        ({"prompt": "x", "given": {"a": 3}}, {"uploads": "given"}, "'given' does not hold files"),
-        ({"prompt": "x", "given": ["a"]}, {"uploads": "given"}, "'given' does not hold files"),
+        (
+            {"prompt": "x", "talk": [{"role": "judge"}]},
+            {"history": "talk"},
+            "'talk' does not contain messages",
+        ),
+        ({"prompt": "x", "talk": 3}, {"history": "talk"}, "'talk' does not contain messages"),
+        ({"prompt": "x", "given": {"a": 3}}, {"uploads": "given"}, "'given' does not contain files"),
+        ({"prompt": "x", "given": ["a"]}, {"uploads": "given"}, "'given' does not contain files"),
     ],
 )
 async def test_a_state_that_no_conversation_can_begin_with_is_told(

@@ -46,7 +46,7 @@ async def test_restarts_are_bounded(hf: Holdfast, graph: str, limit: int) -> Non
     stages = pipeline(graph + ROUND, work=Outcome(label="anew"))
     result = await stages.run(hf)
     assert result.error is not None
-    assert f"began the walk anew {limit} times" in result.error.message
+    assert f"restarted the walk {limit} times" in result.error.message
     assert stages.trace.count("plan") == limit + 1
 
 

@@ -136,7 +136,7 @@ async def test_a_walk_that_began_anew_goes_on_from_its_records(
     whole = await run_whole(hf, PIPELINES["a walk that begins anew"], tmp_path / "whole")
     # Every walk here says "again" once more: the bound on restarts ends it, wherever it goes on.
     assert whole.status == "fail"
-    assert "began the walk anew 10 times" in whole.outcome.failure_reason
+    assert "restarted the walk 10 times" in whole.outcome.failure_reason
     for folder in (await directories(hf, whole.run_id, tmp_path / "then"))[::5]:
         again = await resumed(folder, positions)
         assert (again.status, again.outcome.failure_reason) == ("fail", whole.outcome.failure_reason), folder

@@ -53,8 +53,8 @@ WRONG: dict[str, tuple[Callable[[], Flow], Any, dict[str, Any], str]] = {
     "a number": (question, 5, {}, "must be text, not int"),
     "a truth value": (approval, True, {}, "must be text, not bool"),
     "a list": (approval, ["approve"], {}, "must be text, not list"),
-    "data that is no JSON": (approval, "approve", {"data": Odd()}, "has to be JSON"),
-    "half a character": (question, "\ud800", {}, "has to be JSON"),
+    "data that is no JSON": (approval, "approve", {"data": Odd()}, "must be JSON"),
+    "half a character": (question, "\ud800", {}, "must be JSON"),
     "a comment that is no text": (approval, "approve", {"comment": 5}, "comment"),
     "nobody's name": (approval, "approve", {"by": 5}, "resolved_by"),
 }

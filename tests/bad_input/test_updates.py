@@ -144,7 +144,7 @@ async def test_effect_does_not_happen_when_its_idempotency_key_cannot_be_made(hf
 
     result = await flow.run({"order": {}}, on=hf)
     assert_failed(
-        result, "pay", ExpressionError, "idempotency key of node 'pay'", "{{order.id}}", "no such value"
+        result, "pay", ExpressionError, "idempotency key of node 'pay'", "{{order.id}}", "it has no value"
     )
     assert paid == []
     mended = await flow.resume(result.run_id, patch={"scratch": {"order": {"id": "A17"}}}, on=hf)

@@ -35,7 +35,7 @@ def tamper(statement: str) -> None:
     [
         ("UPDATE audit SET actor = 'user:eve' WHERE seq = 2", "record 2 does not say"),
         ("DELETE FROM audit WHERE seq = 2", "record 2 is not there"),
-        ("DELETE FROM audit WHERE seq >= 2", "from 2 on are gone"),
+        ("DELETE FROM audit WHERE seq >= 2", "from 2 on are missing"),
     ],
     ids=["edited", "removed", "truncated"],
 )

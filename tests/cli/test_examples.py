@@ -24,7 +24,7 @@ EXAMPLES = ROOT / "examples"
         ("draft", 0, "More about harbours, …"),
         ("approvals", 3, "Is a desk for 480.00 EUR an expense of ours?"),
         ("onboarding", 3, "What is the mail address of Ada?"),
-        ("agent", 3, 'May refund(order_id="A17", amount=250) be done?'),
+        ("agent", 3, "The agent wants to run refund: order A17, amount 250. Allow it?"),
     ],
 )
 def test_example_runs_from_the_command_line(cli: Cli, name: str, code: int, part: str) -> None:

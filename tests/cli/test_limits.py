@@ -63,7 +63,7 @@ def test_store_without_limits_says_how_to_set_one(cli: Cli, refund: str) -> None
 
 def test_limit_that_means_nothing_is_refused(cli: Cli, jobs: str) -> None:
     complains(cli("limits", "set", "refund", "--concurrency", "1"), 2, "'refund' names no limit", "flow:NAME")
-    complains(cli("limits", "set", "flow:jobs", "--rate", "soon"), 2, "'soon' is no rate", "100/min")
+    complains(cli("limits", "set", "flow:jobs", "--rate", "soon"), 2, "'soon' is not a rate", "100/min")
     complains(cli("limits", "set", "flow:jobs", "--concurrency", "some"), 2, "'some' is not a number of runs")
     complains(cli("limits", "set", "flow:jobs", "--concurrency", "-1"), 2, "'-1' is not a number of runs")
     complains(cli("limits", "set", "flow:new"), 2, "nothing would limit 'flow:new'")

@@ -57,7 +57,7 @@ def test_detached_run_cannot_be_watched_and_bad_input_starts_nothing(cli: Cli, r
     assert cli("run", refund, "--input", given(80), "--detach", "--watch").code == 2
     unfit = cli("run", refund, "--input", '{"no": "such"}', "--detach")
     assert unfit.code == 2
-    assert "does not fit flow" in unfit.err
+    assert "cannot start flow" in unfit.err
     assert cli("runs", "--json").json == []
 
 

@@ -72,7 +72,7 @@ def test_a_schedule_of_a_flow_that_the_store_knows_needs_no_file(cli: Cli, refun
         (("--at", "2020-01-01T09:00"), "never fires"),
         ((), "a schedule has one of cron, every and at"),
         (("--every", "1h", "--missed", "some"), "none of skip, last, all"),
-        (("--every", "1h", "--input", '{"order": 5}'), "the input does not fit flow 'refund'"),
+        (("--every", "1h", "--input", '{"order": 5}'), "cannot start flow 'refund'"),
     ],
 )
 def test_what_a_schedule_cannot_be_is_refused_and_nothing_is_set(

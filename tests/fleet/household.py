@@ -113,7 +113,7 @@ async def furnish(hf: Holdfast, ledger: Path) -> Home:
     await service.answer(answered.holds[0].id, "no")  # its run was told, and nobody took it yet
     home.link, home.link_hold = await _link(hf, "ada@acme.example")
     used, _ = await _link(hf, "bea@acme.example")
-    await Links(service.people.office).decide(used, Submission(decision="yes"))
+    await Links(service.people.ctx).decide(used, Submission(decision="yes"))
     cancelled = await asking().run({"text": "x"}, on=hf)
     await service.cancel(cancelled.run_id)
     flow = shipping(ledger)
@@ -133,7 +133,7 @@ async def _link(hf: Holdfast, to: str) -> tuple[str, HoldId]:
     service = await hf.service()
     row = await service.store.hold(hold)
     assert row is not None
-    return await Links(service.people.office).make(row, LinkGrant(to=f"user:{to}", purpose="decide")), hold
+    return await Links(service.people.ctx).make(row, LinkGrant(to=f"user:{to}", purpose="decide")), hold
 
 
 async def _abandoned(hf: Holdfast, flow: Flow) -> None:

@@ -85,7 +85,7 @@ async def test_runs_go_on_where_they_stood_when_workers_start_on_the_new_store(
     async with Holdfast(address, settings=SETTINGS) as hf:
         service = await hf.service()
         # A link that went out before the move, and an answer by hand.
-        await Links(service.people.office).decide(home.link, Submission(decision="yes"))
+        await Links(service.people.ctx).decide(home.link, Submission(decision="yes"))
         await service.answer(home.grown_hold, "yes")
         async with Worker(*flows(ledger), on=hf, poll=0.1), asyncio.timeout(30):
             while len(await _in(service, RunStatus.completed)) < 12:  # noqa: ASYNC110

@@ -27,7 +27,7 @@ from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.schedule import ScheduleRow
 from holdfast.types.status import RunStatus
-from tests.fleet.office import NAME, Office
+from tests.fleet.ctx import NAME, Office
 from tests.keeping.canary import ring, turned, without
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-WORK-10")]
@@ -215,7 +215,7 @@ async def test_run_before_is_cancelled_when_the_next_instant_comes(office: Offic
 async def test_input_that_does_not_fit_is_refused_where_the_flow_is_known(office: Office) -> None:
     flow = typed()
     schedules = await office.schedules()
-    with pytest.raises(InputError, match="the input does not fit flow 'typed'"):
+    with pytest.raises(InputError, match="cannot start flow 'typed'"):
         await schedules.put("typed", flow, every="1h", input={"amount": "many"})
     with pytest.raises(ScheduleNotFoundError):
         await schedules.get("typed")

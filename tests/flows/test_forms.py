@@ -151,10 +151,10 @@ def test_graph_without_a_form_is_written_as_it_always_was() -> None:
 @pytest.mark.parametrize(
     ("hold", "part"),
     [
-        ({"sections": [SECTIONS[0], {"type": "picture"}]}, "sections[1].type: 'picture' is none of"),
+        ({"sections": [SECTIONS[0], {"type": "picture"}]}, "sections[1].type: 'picture' is not one of"),
         ({"options": ["a"]}, "it has options and a decision section"),
         ({"form": {"type": "string"}, "sections": None}, "no form can be made of"),
-        ({"schema": {"type": "object"}}, "it has a form and a schema"),
+        ({"schema": {"type": "object"}}, "it has both a form and a schema"),
         ({"into": "not a name"}, "cannot be a field"),
     ],
 )

@@ -235,7 +235,7 @@ async def test_gate_that_is_never_met_fails_the_run_when_its_jumps_are_used_up(h
     result = await flow.run({"log": []}, on=hf)
     assert result.failed
     assert result.error is not None
-    assert "goal gate 'check' is not satisfied and it was retried 2 times" in result.error.message
+    assert "goal gate 'check' is not satisfied after 2 retries" in result.error.message
     assert await visits_of(hf, result.run_id, "check") == 3
 
 

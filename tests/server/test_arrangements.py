@@ -93,16 +93,16 @@ async def test_evidence_is_handed_out_and_checked_offline(hall: Hall, tmp_path: 
 @pytest.mark.covers("SERVER-API-08")
 async def test_link_is_made_for_one_person_and_void_when_revoked(hall: Hall) -> None:
     hold = await hall.asks()
-    office = (await hall.hf.holds()).office
+    ctx = (await hall.hf.holds()).ctx
     asked = await hall.send("dana", "POST", f"/v1/holds/{hold}/links", json={"to": "user:dana"})
     assert asked.status_code == 403
     made = await hall.ask("ada", "POST", f"/v1/holds/{hold}/links", status=201, json={"to": "user:dana"})
-    assert (made["way"], (await Links(office).look(made["token"])).row.id) == ("decide", hold)
+    assert (made["way"], (await Links(ctx).look(made["token"])).row.id) == ("decide", hold)
     several = await hall.send("ada", "POST", f"/v1/holds/{hold}/links", json={"to": "group:all"})
     assert several.status_code == 422
     await hall.ask("dana", "DELETE", f"/v1/holds/{hold}/links")
     with pytest.raises(LinkInvalidError):
-        await Links(office).look(made["token"])
+        await Links(ctx).look(made["token"])
 
 
 @pytest.mark.covers("SERVER-API-08", "AS-11")

@@ -46,7 +46,7 @@ async def test_service_does_not_approve_what_it_started(server: Server) -> None:
     for path in paths:
         body = {"decision": "approve", "reason": "I say so"}
         said = await server.json("POST", path, 403, json=body, headers=clerk)
-        assert "services do not decide their own" in said["detail"], path
+        assert "a service may not decide its own runs" in said["detail"], path
     (run,) = (await server.json("GET", "/v1/runs", headers=clerk))["items"]
     await server.json("POST", f"/v1/runs/{run['id']}/input", 403, json={"content": "approve"}, headers=clerk)
     other = bearer(await token(server, "service:auditor", "operator"))

@@ -174,7 +174,7 @@ async def test_a_link_with_its_token_behind_a_hash_opens_too(server: Server, ask
     _, hold = await waiting(server, asking)
     people = await server.hf.holds()
     row = await people.get(operator(), hold)
-    token = await Links(people.office).make(row, LinkGrant(to="user:dana", purpose="view"))
+    token = await Links(people.ctx).make(row, LinkGrant(to="user:dana", purpose="view"))
 
     def work(tab: Tab) -> None:
         tab.open(f"{server.serving.address}/links#{token}")

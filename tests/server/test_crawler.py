@@ -79,9 +79,7 @@ async def test_get_and_head_to_every_link_decide_nothing(server: Server) -> None
     holds = await asked(server)
     people = await server.hf.holds()
     rows = [await people.get(operator(), hold) for hold in holds]
-    links = [
-        await Links(people.office).make(row, LinkGrant(to="user:dana", purpose="decide")) for row in rows
-    ]
+    links = [await Links(people.ctx).make(row, LinkGrant(to="user:dana", purpose="decide")) for row in rows]
     before = await everything(server)
     seen = await crawl(server.client, ["/", *(f"/l/{token}" for token in links)])
     async with httpx2.AsyncClient(base_url=server.serving.address) as stranger:

@@ -239,7 +239,7 @@ async def test_a_page_that_shows_something_older_decides_nothing(server: Server,
     hold = await waiting(server, simple)
     answer = await post(server, f"/holds/{hold}", {"decision": "yes", "request_hash": "0" * 64})
     assert answer.status_code == 409
-    assert "what you were shown is not what" in answer.text.lower()
+    assert "differs from what you were shown" in answer.text.lower()
 
 
 async def test_questions_are_answered_in_words_and_by_several_people(server: Server) -> None:
@@ -412,7 +412,7 @@ async def test_addresses_cannot_be_bent_into_other_hosts_or_headers(server: Serv
 async def link_to(server: Server, hold: str, **grant: Any) -> str:
     people = await server.hf.holds()
     row = await people.get(operator(), hold)
-    return await Links(people.office).make(row, LinkGrant(to="user:dana", **{"purpose": "decide", **grant}))
+    return await Links(people.ctx).make(row, LinkGrant(to="user:dana", **{"purpose": "decide", **grant}))
 
 
 @pytest.fixture
@@ -460,7 +460,7 @@ async def test_links_that_only_show_or_need_sign_in_have_no_buttons(
     flow = Flow("careful", effect="pure")
     flow.hold("ask", prompt="Wire it?", options=["yes", "no"], assignee="user:dana", priority="critical")
     hold = await waiting(server, flow)
-    for grant, words in (({}, "too important for a link"), ({"purpose": "view"}, "only shows the question")):
+    for grant, words in (({}, "requires you to sign in"), ({"purpose": "view"}, "only shows the question")):
         opened = await mailbox.get(f"/l/{await link_to(server, hold, **grant)}")
         page = (await mailbox.get(opened.headers["location"])).text
         assert words in page

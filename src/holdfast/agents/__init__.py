@@ -1,1 +1,1 @@
-"""Agents: a model in a loop with tools, every turn and every tool call of it kept in the journal."""
+"""Agents: a model in a loop with tools; every turn and every tool call is recorded in the journal."""

@@ -1,4 +1,4 @@
-"""An agent: a model with instructions, tools and limits. It holds nothing of any run."""
+"""An agent: a model with instructions, tools and limits. It has no state of any run."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from holdfast.types.status import Effect
 from holdfast.types.text import clean_text
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-# What is recorded about a conversation, and how it is read: another form would be another agent.
+# The format of recorded conversations: part of `code_text`, because another format would be another agent.
 FORM = "agent 1"
 TASK: dict[str, Any] = {
     "type": "object",
-    "properties": {"task": {"type": "string", "description": "What is to be done, complete in itself."}},
+    "properties": {"task": {"type": "string", "description": "The task, complete in itself."}},
     "required": ["task"],
     "additionalProperties": False,
 }
 
 
 class Agent:
-    """Give it to `flow.agent(...)`, to another agent as a tool, or call `run` in a script of your own."""
+    """Pass it to `flow.agent(...)`, to another agent as a tool, or call `run` in a script node."""
 
     def __init__(
         self,
@@ -59,8 +59,8 @@ class Agent:
         toolkit: Sequence[Tool | Callable[..., Any]] = (),
         approval: When | Approval | None = None,
     ) -> None:
-        """`skills`: those of the run that it uses; else all. `toolkit`: tools that it is given only where one
-        of them hands them out."""
+        """`skills`: those of the run that it uses (default: all). `toolkit`: tools that are available only
+        if a skill provides them."""
         self.name = name
         self.model = model
         self.instructions = instructions
@@ -72,7 +72,7 @@ class Agent:
         self.max_tokens = max_tokens
         self.parallel = parallel
         self.budget = budget
-        # Who is asked before its answer counts.
+        # The approval that its answer needs.
         self.approval = approval_of(approval, None, name)
         self.sandbox = sandbox
         self.max_file_bytes = max_file_bytes
@@ -93,7 +93,7 @@ class Agent:
     def _check(self) -> None:
         if not isinstance(self.model, Model):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(
-                f"agent {self.name!r} has {clean_text(repr(self.model), 80)} for a model.",
+                f"agent {self.name!r}: model={clean_text(repr(self.model), 80)} is not a model.",
                 hint='Give OpenAI("..."), Anthropic("...") or Scripted(...).',
             )
         names = [*(spec.name for spec in self.tool_specs), *(tool.name for tool in self.toolkit)]
@@ -102,30 +102,33 @@ class Agent:
         if wrong or twice or FINAL in {tool.name for tool in (*self.tools, *self.toolkit)}:
             named = ", ".join(wrong or twice or [FINAL])
             raise InputError(
-                f"agent {self.name!r} has tools whose names cannot be used: {named}.",
-                hint=f"Letters, digits, - and _, each name once; {FINAL} is taken.",
+                f"agent {self.name!r} has tools with invalid names: {named}.",
+                hint=f"Use letters, digits, - and _, each name once; {FINAL} is reserved.",
             )
         if self.max_turns < 1:
-            raise InputError(f"agent {self.name!r} has max_turns={self.max_turns}.", hint="Give 1 or more.")
+            raise InputError(
+                f"agent {self.name!r}: max_turns={self.max_turns} is not valid.", hint="Give 1 or more."
+            )
         if self.on_max_turns not in ("raise", "return"):
             raise InputError(
-                f"agent {self.name!r} has on_max_turns={self.on_max_turns!r}.", hint='"raise" or "return".'
+                f"agent {self.name!r}: on_max_turns={self.on_max_turns!r} is not valid.",
+                hint='Use "raise" or "return".',
             )
         if self.budget is not None and self.budget.money is not None:
             self._check_prices()
 
     def _check_prices(self) -> None:
-        """Also of those who work for it: what they spend would not be counted."""
+        """Also of its sub-agents: otherwise their cost would not be counted."""
         for agent in self.all_agents():
             if agent.model.prices is None:
-                costs = f"what {agent.model.name!r} costs is not known"
+                costs = f"the prices of {agent.model.name!r} are not known"
                 raise InputError(
-                    f"agent {self.name!r} has a budget in money; {costs}.",
+                    f"agent {self.name!r} has a budget in money, but {costs}.",
                     hint=f"Give the model of {agent.name!r} prices=Prices(input=..., output=...).",
                 )
 
     def all_agents(self) -> Iterator[Agent]:
-        """This agent and those who work for it."""
+        """This agent and its sub-agents."""
         yield self
         for each in (*self.tools, *self.toolkit):
             if isinstance(each, AgentTool):
@@ -135,7 +138,7 @@ class Agent:
         return self._by_name.get(name)
 
     def with_tools(self, handed_out: Sequence[SkillTool]) -> Agent:
-        """This agent with tools of its kit that skills hand out, each told of as they say."""
+        """This agent with the tools of its toolkit that skills provide, with the skills' descriptions."""
         said = {each.name: each.description for each in handed_out}
         given = [*self.tools, *(tool for tool in self.toolkit if tool.name in said)]
         made = copy(self)
@@ -146,7 +149,7 @@ class Agent:
         return made
 
     def read_answer(self, text: str) -> tuple[Any, str]:
-        """(the typed answer, "") or (None, what does not fit)."""
+        """(the typed answer, "") or (None, the problem)."""
         assert self._read is not None
         try:
             return self._read(text), ""
@@ -162,7 +165,8 @@ class Agent:
         uploads: Mapping[str, bytes] | None = None,
         listed: bool = True,
     ) -> ConversationResult:
-        """Inside a script node: `said = await agent.run(ctx, "Summarise ...")`, recorded like all else."""
+        """Inside a script node: `result = await agent.run(ctx, "Summarise ...")`; it is recorded like any
+        sub-step."""
         return await Conversation(self, new_agent_scope(ctx), listed=listed, uploads=uploads).run(
             prompt, history
         )
@@ -175,13 +179,13 @@ class Agent:
         max_calls: int | None = None,
         approval: When | Approval | None = None,
     ) -> AgentTool:
-        """This agent as a tool of another. Without a budget of its own it shares what the other has left."""
+        """This agent as a tool of another. Without its own budget it shares what the other has left."""
         called = name or self.name
         said = description or f"Hands a task to {called}, who works on it and reports back."
         return AgentTool(self, called, said, max_calls, approval_of(approval, None, called))
 
     def code_text(self) -> str:
-        """What its doings depend on. Not the model and not its limits: those may change under a run."""
+        """What its behaviour depends on. Without the model and the limits: those may change during a run."""
         parts: list[Any] = [FORM, self.name, self.instructions, self.parallel]
         parts += [_tool_text(tool) for tool in self.tools]
         if self.approval is not None:
@@ -215,7 +219,7 @@ class AgentTool(Tool):
 
 
 def _condition_text(approval: Approval | None) -> str:
-    """A changed condition would ask about what is done, or not about what was asked."""
+    """A changed condition would ask about calls that are already made, or skip questions that were asked."""
     if approval is None:
         return "free"
     return code_fingerprint(approval.when) if callable(approval.when) else repr(approval.when)

@@ -1,4 +1,4 @@
-"""Before an agent's answer counts: a person approves it, changes it, or says what to do better."""
+"""Approval of an agent's answer: a person approves it, changes it, or rejects it with instructions."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class ReviewResult(msgspec.Struct, frozen=True):
-    """`refused`: what the model is told instead, where the answer does not count."""
+    """`refused`: the message to the model if the answer does not count."""
 
     value: Any = None
     refused: str = ""
 
 
 async def review_answer(at: AgentScope, agent: Agent, value: Any, turn: int) -> ReviewResult:
-    """Asked once for each answer, by the turn that gave it. Unanswered in time it is refused."""
+    """Asked once for each answer, identified by its turn. At the timeout the answer is refused."""
     asked = agent.approval
     plain = _plain(value)
     if asked is None or not asked.is_needed({"answer": plain}):
@@ -37,7 +37,7 @@ async def review_answer(at: AgentScope, agent: Agent, value: Any, turn: int) -> 
     try:
         reply = await at.ask(
             f"{turn}/answer",
-            _prompt(asked, agent, plain),
+            at.asked(f"{turn}/answer") or _prompt(asked, agent, plain),
             options=OPTIONS,
             type="approval",
             **asked.manner(),
@@ -45,7 +45,7 @@ async def review_answer(at: AgentScope, agent: Agent, value: Any, turn: int) -> 
             context={"agent": agent.name, "answer": plain, "turn": turn},
         )
     except HoldExpiredError:
-        return ReviewResult(refused="Nobody approved this answer in time. Give it again, or mend it.")
+        return ReviewResult(refused="This answer was not approved in time. Give it again, or correct it.")
     return _review_result(reply, agent, value)
 
 
@@ -60,7 +60,7 @@ def _review_result(reply: Reply, agent: Agent, value: Any) -> ReviewResult:
     if agent.returns is None:
         return ReviewResult(changes["output"])
     read, problem = agent.read_answer(msgspec.json.encode(changes["output"]).decode())
-    return ReviewResult(read, f"A person's own answer does not fit: {problem}." if problem else "")
+    return ReviewResult(read, f"The answer that a person entered does not fit: {problem}." if problem else "")
 
 
 def _changes(data: Any) -> Mapping[str, Any]:
@@ -69,7 +69,7 @@ def _changes(data: Any) -> Mapping[str, Any]:
 
 
 def _schema(agent: Agent) -> dict[str, Any]:
-    """So that an answer of another form is refused while the person can still mend it."""
+    """An answer that does not fit is refused while the person can still correct it."""
     text = {"type": "string"}
     output = text if agent.returns is None else schema_of(agent.returns, f"what agent {agent.name!r} returns")
     changes = {"output": output, "instructions": text}
@@ -85,7 +85,7 @@ def _schema(agent: Agent) -> dict[str, Any]:
 def _prompt(asked: Approval, agent: Agent, plain: Any) -> str:
     if asked.prompt is not None:
         return str(compile_template(asked.prompt).render(mapping_resolver({"answer": plain})).value)
-    return f"May the answer of {agent.name} be given?"
+    return f"The agent {agent.name} has an answer. Accept it?"
 
 
 def _plain(value: Any) -> Any:

@@ -23,13 +23,13 @@ FINISH = {
     "refusal": "refused",
 }
 COUNTED = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-# Reasoning that the provider signed and wants back as it came.
+# Reasoning blocks are signed by the provider, which requires them back unchanged.
 REASONING_BLOCKS = ("thinking", "redacted_thinking")
 
 
 class Anthropic:
-    """`Anthropic("claude-...", prices=Prices(...))`. Options as for `OpenAI`. The protocol demands a limit
-    for each answer: `max_tokens` is that, where the agent and its budget say nothing stricter."""
+    """`Anthropic("claude-...", prices=Prices(...))`. Options as for `OpenAI`. The protocol requires a limit
+    for each answer: `max_tokens` is used unless the agent or its budget sets a lower one."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Anthropic:
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[dict[str, Any]]:
-    """Roles alternate here: results of tools, and what is said after them, are one turn of the user's."""
+    """Roles must alternate: results of tools and the messages after them become one turn of the user."""
     turn: dict[str, Any] | None = None
     for message in messages:
         if message.role == "system":
@@ -97,7 +97,7 @@ def _turns(messages: Sequence[Message]) -> Iterator[dict[str, Any]]:
         role = "assistant" if message.role == "assistant" else "user"
         blocks = _blocks(message)
         if not blocks:
-            continue  # an answer of nothing, which the protocol has no form for
+            continue  # an empty answer, which the protocol does not allow
         if turn is not None and turn["role"] == role:
             turn["content"] += blocks
             continue
@@ -121,7 +121,7 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
 
 
 def _input(arguments: str) -> dict[str, Any]:
-    """The protocol wants an object, also where the model wrote none."""
+    """The protocol requires an object, even if the model wrote something else."""
     try:
         found: Any = msgspec.json.decode(arguments)
     except ValueError:
@@ -215,7 +215,7 @@ class AnthropicStreamedReply:
         return ToolCall(fields.text(block, "id", where), name, block["json"] or whole)
 
     def _tokens(self) -> TokenUsage:
-        """Here the cached parts are counted beside the rest of the input."""
+        """Anthropic counts cached tokens separately from the rest of the input."""
         cached = self._usage.get("cache_read_input_tokens", 0)
         written = self._usage.get("cache_creation_input_tokens", 0)
         plain = self._usage.get("input_tokens", 0)

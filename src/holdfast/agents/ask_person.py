@@ -18,14 +18,12 @@ def ask_person(
     on_timeout: str | None = None,
     max_calls: int | None = None,
 ) -> Tool:
-    """A tool that puts the model's question to a person. Unanswered in time, the model is told so."""
+    """A tool that puts the model's question to a person. At the timeout the model gets a message."""
 
     async def ask(
         ctx: Context,
         question: Annotated[str, "The question, complete in itself."],
-        choices: Annotated[
-            list[str] | None, "What they may choose from; leave out for a free answer."
-        ] = None,
+        choices: Annotated[list[str] | None, "The options; leave out for a free answer."] = None,
     ) -> str:
         reply = await ctx.ask(
             question, options=choices or None, assignee=assignee, timeout=timeout, on_timeout=on_timeout

@@ -1,4 +1,4 @@
-"""A budget in tokens, money and time: it pauses the agent and asks before it is spent."""
+"""A budget in tokens, money and time. Before it is spent, the agent pauses and a person is asked."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ AT_LIMIT = ("ask", "stop", "fail")
 
 
 class BudgetUsage(msgspec.Struct, frozen=True):
-    """What was used, by the records of turns and tools: the same after any number of resumes. Time is that
-    of models and tools at work; nobody pays for the days that a person thinks."""
+    """Usage from the records of turns and tools: the same after any number of resumes. Only the time of
+    models and tools counts, not the time that people take."""
 
     tokens: int = 0
     money: Decimal = Decimal(0)
@@ -28,8 +28,8 @@ class BudgetUsage(msgspec.Struct, frozen=True):
 
 
 class Budget:
-    """`Budget(tokens=50_000, money="0.50", seconds=120)`; any of them. At `ask_at` of one of them a person is
-    asked: go on with as much again (or with what their answer says), or stop with what there is."""
+    """`Budget(tokens=50_000, money="0.50", seconds=120)`; any of them. At the share `ask_at` of one of them a
+    person is asked: continue with the same amount again (or the amount in the answer), or stop."""
 
     def __init__(
         self,
@@ -49,11 +49,15 @@ class Budget:
         self.assignee = assignee
         for name, value in (("tokens", tokens), ("money", self.money), ("seconds", seconds)):
             if value is not None and not value > 0:
-                raise InputError(f"a budget of {value!r} {name} allows nothing.", hint="Give more than 0.")
+                raise InputError(f"budget: {name}={value!r} is not above 0.", hint="Give more than 0.")
         if not 0 < ask_at <= 1:
-            raise InputError(f"ask_at={ask_at!r} is no share of a budget.", hint="Give up to 1, as in 0.8.")
+            raise InputError(
+                f"budget: ask_at={ask_at!r} is not a share.", hint="Give a number up to 1, such as 0.8."
+            )
         if at_limit not in AT_LIMIT:
-            raise InputError(f"at_limit={at_limit!r} means nothing.", hint=f"One of: {', '.join(AT_LIMIT)}.")
+            raise InputError(
+                f"budget: at_limit={at_limit!r} is not valid.", hint=f"Use one of: {', '.join(AT_LIMIT)}."
+            )
 
 
 class BudgetMeter:
@@ -72,12 +76,12 @@ class BudgetMeter:
         self.spent = self.spent + spent
 
     def tokens_left(self) -> int | None:
-        """For the next answer. At least 1: that the limit is reached is found before the call."""
+        """The tokens for the next answer. At least 1, because the limit is checked before the call."""
         limit = self.limits.get("tokens")
         return None if limit is None else max(1, limit - self.spent.tokens)
 
     def reached(self) -> list[str]:
-        """What stands at the threshold, in words; none: the agent may go on."""
+        """The amounts that reached the threshold, as texts; empty: the agent may continue."""
         share = Decimal(str(self.budget.ask_at)) if self.budget.at_limit == "ask" else Decimal(1)
         return [
             _words(name, used, limit) for name, used, limit in self._used() if Decimal(used) >= limit * share
@@ -91,7 +95,7 @@ class BudgetMeter:
             yield name, getattr(self.spent, name), limit
 
     def share(self, parts: int) -> Budget | None:
-        """What is left, for each of so many sub-agents that have no budget of their own."""
+        """The rest of the budget, divided among sub-agents without their own budget."""
         if not self.limits:
             return None
         left = {name: max(limit - used, 0) for name, used, limit in self._used()}
@@ -105,7 +109,7 @@ class BudgetMeter:
         )
 
     def grant(self, data: Mapping[str, Any] | None) -> None:
-        """Go on: with what the answer says, else with as much again."""
+        """Continue with the amount in the answer, else with the same amount again."""
         said = {name: data[name] for name in ("tokens", "money", "seconds") if data and name in data}
         more = Budget(**said) if said else self.budget
         for name in self.limits:
@@ -124,7 +128,7 @@ GRANT: dict[str, Any] = {
     },
     "additionalProperties": False,
 }
-"""The data of an answer that says how much more."""
+"""The schema of an answer that grants more."""
 
 
 def _words(name: str, used: Any, limit: Any) -> str:

@@ -1,4 +1,4 @@
-"""Talking to a model's endpoint: streamed, tried again where that can help, and silent about keys."""
+"""Calls a model's endpoint: streaming, with retries, and without keys in messages."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ Events = AsyncIterator[dict[str, Any]]
 
 
 class StreamedReply(Protocol):
-    """Takes a streamed answer event by event, and says what it came to."""
+    """Collects a streamed reply event by event."""
 
     def take(self, event: dict[str, Any]) -> None: ...
 
     def reply(self) -> ModelReply: ...
 
 
-# Busy, broken or on its way: the same request may be answered later. 529 is one provider's "overloaded".
+# Statuses that are worth a retry. 529 is one provider's "overloaded".
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 SHOWN = 500
 LIKE_A_KEY = 8
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a request is sent in all, and how long to wait between: doubled each time, up to `longest`,
-    and never less than the endpoint says (Retry-After). Where it says more than `longest`, the call fails."""
+    """The number of attempts, and the wait between them: doubled each time, up to `longest`, and never less
+    than the endpoint's Retry-After. If that is more than `longest`, the call fails."""
 
     attempts: int = 5
     first: float = 1.0
@@ -54,18 +54,18 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
     jitter: float = 0.25
 
     def wait(self, attempt: int, asked: float | None, seed: bytes) -> float:
-        """Spread by the request itself, so that many who were sent away do not come back at once."""
+        """Varied by the request, so that many refused requests are not repeated at the same time."""
         spread = 1 + self.jitter * sha256(b"%d" % attempt + seed).digest()[0] / 255
         return max(asked or 0.0, min(self.first * 2 ** (attempt - 1) * spread, self.longest))
 
 
 class StreamCutError(Exception):
-    """The answer broke off. Nothing of it counts."""
+    """The stream ended early. The partial answer is discarded."""
 
 
 class Endpoint:
-    """One address, and the key for it: an environment variable's name, or a function that gets it. It is
-    asked for at each call and kept nowhere."""
+    """One address, and the key for it: the name of an environment variable, or a function that returns it.
+    It is read at each call and never stored."""
 
     def __init__(
         self,
@@ -86,40 +86,40 @@ class Endpoint:
         self.retries = retries or Retries()
         self._sleep = sleep
         if not base_url.startswith(("http://", "https://")):
-            raise InputError(f"{base_url!r} is no address of a model.", hint="Give https://host/v1.")
+            raise InputError(f"{base_url!r} is not a URL of a model endpoint.", hint="Give https://host/v1.")
 
     def __repr__(self) -> str:
         return f"Endpoint({self.base_url!r})"
 
     async def key(self) -> str:
-        """Raises ModelRefusedError where there is none: the endpoint would only say the same."""
+        """Raises ModelRefusedError if there is none: the endpoint would only refuse the request."""
         if self._key is None:
             return ""
         if isinstance(self._key, str):
             found = os.environ.get(self._key, "")
             if not found:
                 raise ModelRefusedError(
-                    f"the environment variable {self._key} with the key for {self.base_url} is not set.",
-                    hint=f"Set {self._key}, or give key=None for an endpoint that wants none.",
+                    f"the environment variable {self._key}, the key for {self.base_url}, is not set.",
+                    hint=f"Set {self._key}, or pass key=None for an endpoint without a key.",
                 )
             return found
         given = self._key()
         return given if isinstance(given, str) else await given
 
     def _checked(self, key: str) -> str:
-        """What no header may hold would be shown by whoever complains about it."""
+        """Checked here, because an error about an invalid header would show the key."""
         if not key.isascii() or not key.isprintable():
             raise ModelRefusedError(
-                f"the key for {self.base_url} has characters that no key has.",
-                hint="Check for a line break or a quote that was copied with it.",
+                f"the key for {self.base_url} has invalid characters.",
+                hint="Check for a line break or a quote at its ends.",
             )
         return key
 
     async def stream(
         self, path: str, body: bytes, listen: Callable[[], StreamedReply], tell: StreamCallback
     ) -> ModelReply:
-        """Post, and have the streamed answer heard to its end. What was busy, broken or cut is sent again, to
-        a listener that has heard nothing yet."""
+        """Post the request and read the streamed reply to its end. After a temporary failure it is sent
+        again, with a new collector."""
         url = f"{self.base_url}{path}"
         key = self._checked((await self.key()).strip())
         for attempt in range(1, self.retries.attempts + 1):
@@ -139,11 +139,11 @@ class Endpoint:
         if attempt == self.retries.attempts or wait > self.retries.longest:
             asked = "" if busy.after is None else f" It asks to wait {busy.after:g} s."
             raise ModelUnavailableError(
-                f"{url} did not answer in {attempt} attempts; at last: {busy.why}.{asked}",
-                hint="Resume the run later: what was done so far is kept.",
+                f"{url} did not answer in {attempt} attempts; the last one failed with: {busy.why}.{asked}",
+                hint="Resume the run later; completed steps are kept.",
                 attempts=attempt,
             ) from None
-        tell("retry", f"{busy.why}; again in {wait:g} s")
+        tell("retry", f"{busy.why}; retrying in {wait:g} s")
         await self._sleep(wait)
 
     @asynccontextmanager
@@ -160,7 +160,7 @@ class Endpoint:
                 async with aclosing(_events(response, url)) as events:
                     yield events
         except errors.InvalidURL as error:
-            raise ModelRefusedError(f"{url} is no address: {without_key(error, key)}.") from None
+            raise ModelRefusedError(f"{url} is not a valid URL: {without_key(error, key)}.") from None
         except errors.RequestError as error:
             said = without_key(error, key)
             raise EndpointBusyError(
@@ -173,7 +173,7 @@ class Endpoint:
 
 
 class EndpointBusyError(Exception):
-    """Try again, after so many seconds where the endpoint says so."""
+    """Retry, after the endpoint's Retry-After if it gives one."""
 
     def __init__(self, why: str, after: float | None = None) -> None:
         super().__init__(why)
@@ -182,7 +182,7 @@ class EndpointBusyError(Exception):
 
 
 def require_library() -> None:
-    """Raises ModelError where no endpoint can be asked."""
+    """Raises ModelError if the HTTP library is not installed."""
     _library()
 
 
@@ -191,7 +191,7 @@ def _library() -> tuple[Callable[[float, float], httpx2.AsyncClient], Any]:
         import httpx2
     except ImportError:
         raise ModelError(
-            "model endpoints need the package httpx2, which is not installed.",
+            "model endpoints require the package httpx2, which is not installed.",
             hint="Install the extra `llm`: pip install 'holdfast-flow[llm]'.",
         ) from None
 
@@ -203,7 +203,7 @@ def _library() -> tuple[Callable[[float, float], httpx2.AsyncClient], Any]:
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Made once: reading the certificates takes longer than a short answer."""
+    """Created once: reading the certificates takes longer than a short answer."""
     import httpx2
 
     return httpx2.create_ssl_context()
@@ -215,7 +215,7 @@ async def _events(response: httpx2.Response, url: str) -> AsyncGenerator[dict[st
     if kind != "text/event-stream":
         raise ModelReplyError(
             f"{url} answered with {kind or 'no content type'} instead of a stream of events.",
-            hint="Check the address: it has to speak this provider's protocol, with streaming.",
+            hint="Check the address: the endpoint must support this provider's protocol with streaming.",
         )
     _, library = _library()
     async for event in library.EventSource(response):
@@ -225,10 +225,10 @@ async def _events(response: httpx2.Response, url: str) -> AsyncGenerator[dict[st
             found: Any = msgspec.json.decode(event.data)
         except ValueError as error:
             raise ModelReplyError(
-                f"{url} sent an event that is no JSON ({error}): {clean_text(event.data, 80)}"
+                f"{url} sent an event that is not JSON ({error}): {clean_text(event.data, 80)}"
             ) from None
         if not isinstance(found, dict):
-            raise ModelReplyError(f"{url} sent an event that is no object: {clean_text(found, 80)}")
+            raise ModelReplyError(f"{url} sent an event that is not an object: {clean_text(found, 80)}")
         yield cast("dict[str, Any]", found)
 
 
@@ -240,14 +240,14 @@ async def _refusal(response: httpx2.Response, url: str, key: str) -> Exception:
         return EndpointBusyError(why, retry_after(response.headers))
     hint = {
         401: "Check the key.",
-        403: "Check the key, and what it may do.",
+        403: "Check the key and its permissions.",
         404: "Check the address and the model's name.",
-    }.get(response.status_code, "Mend the request: the same one would be refused again.")
+    }.get(response.status_code, "Correct the request: a retry would be refused again.")
     return ModelRefusedError(f"{url} refused the request with {why}.", hint=hint, http=response.status_code)
 
 
 def _message(body: str) -> str:
-    """Providers say {"error": {"message": ...}}; anything else is shown cut."""
+    """Providers send {"error": {"message": ...}}; anything else is shown shortened."""
     try:
         found: Any = msgspec.json.decode(body)
         error: Any = found["error"]
@@ -257,7 +257,7 @@ def _message(body: str) -> str:
 
 
 def without_key(text: object, key: str) -> str:
-    """No key in anything that is told, also where an endpoint repeats it or it was cut."""
+    """Removes the key from a text, also if the endpoint repeats it or it was cut."""
     said = str(text)
     if not key:
         return said
@@ -276,7 +276,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     try:
         until, since = parsedate_to_datetime(said), parsedate_to_datetime(headers.get("date", ""))
     except ValueError:
-        return None  # a date says nothing without the endpoint's own time
+        return None  # a date is useless without the endpoint's clock
     return max(0.0, (until - since).total_seconds())
 
 

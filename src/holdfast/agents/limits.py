@@ -1,4 +1,4 @@
-"""At the edge of a budget: a person says whether the agent goes on."""
+"""At the threshold of a budget: a person decides whether the agent continues."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from holdfast.errors import BudgetError
 from holdfast.runs.context.questions import HoldExpiredError
 from holdfast.types.hold import Option
 
-OPTIONS = (Option("continue", "Go on", "primary"), Option("stop", "Stop with what there is", "danger"))
+OPTIONS = (
+    Option("continue", "Continue", "primary"),
+    Option("stop", "Stop with the present answer", "danger"),
+)
 
 
 async def limits_reached(purse: BudgetMeter, at: AgentScope, agent: str, turn: int) -> list[str]:
-    """Looked at before each call of the model: what it has to stop at, in words; nothing: it goes on."""
+    """Checked before each call of the model: the limits at which it has to stop; empty: it continues."""
     asked = 0
     while (reached := purse.reached()) or at.has(_key(turn, asked)):
-        # What was asked once is asked again, by its record, also where the budget is another one now.
+        # A question that was asked stays, by its record, even if the budget has changed since.
         policy = "ask" if at.has(_key(turn, asked)) else purse.budget.at_limit
         if policy == "fail":
             raise BudgetError(
                 f"agent {agent!r} has used {', '.join(reached)}.",
-                hint="Give it a larger budget, and resume the run.",
+                hint="Raise its budget, and resume the run.",
             )
         if policy == "stop" or not await _ask_to_continue(purse, at, agent, turn, reached, asked):
-            return reached or ["what a person allowed"]
+            return reached or ["the amount that a person allowed"]
         asked += 1
     return []
 
@@ -38,7 +41,7 @@ async def _ask_to_continue(
     try:
         reply = await at.ask(
             _key(turn, asked),
-            at.asked(_key(turn, asked)) or f"Agent {agent!r} has used {', '.join(reached)}. May it go on?",
+            at.asked(_key(turn, asked)) or f"Agent {agent!r} has used {', '.join(reached)}. Continue?",
             options=OPTIONS,
             type="approval",
             assignee=purse.budget.assignee,

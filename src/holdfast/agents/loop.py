@@ -1,8 +1,8 @@
-"""The loop: the model answers, its tools are called, until it has said what was asked for.
+"""The agent loop: the model answers and its tools are called, until it gives a final answer.
 
-Whatever decides how the conversation goes on is recorded: the first messages, each answer with what it cost,
-each result. The code here runs again after a crash or a pause, and comes by the records to the same messages,
-byte by byte.
+Everything that determines the conversation is recorded: the first messages, each answer with its cost, each
+result. After a crash or a pause the code here runs again, and builds the same messages from the records, byte
+by byte.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from holdfast.agents.agent import Agent
 
 EMPTY = "Your answer was empty. Answer, or use a tool."
-USE_FINAL = f"Hand over your answer by calling {FINAL}."
+USE_FINAL = f"Give your answer by calling {FINAL}."
 
 
 class ConversationResult(msgspec.Struct, frozen=True):
-    """What a conversation came to. `stopped`: why it ended before the model was done: "turns", "budget", or
-    "length" where its last answer was cut."""
+    """The result of a conversation. `stopped`: why it ended before the model was done: "turns", "budget", or
+    "length" if its last answer was cut."""
 
     value: Any
     messages: tuple[Message, ...]
@@ -81,9 +81,10 @@ class Conversation:
         self.turn = 0
         self.repairs = 0
         self.tools = Toolbox(agent, at, self.purse, uploads or {}, self._delegate)
-        # It ended without an answer by its own limits, which its records say, and not by trouble outside.
+        # It ended without an answer because of its own limits, which are recorded, and not because of an
+        # outage.
         self.gave_up = False
-        # Results of this turn that no record of a call has: of sub-agents, refusals, errors.
+        # Results of this turn without a record of a call: of sub-agents, refusals, errors.
         self.told: dict[str, str] = {}
 
     async def run(self, prompt: str, history: Sequence[Message] = ()) -> ConversationResult:
@@ -104,10 +105,11 @@ class Conversation:
 
     # ------------------------------------------------------------------ the beginning
     async def _open(self, prompt: str, history: Sequence[Message]) -> None:
-        """What a conversation begins with is recorded: a later change of state or words does not touch it."""
+        """The first messages are recorded, so that later changes of the state or the prompt do not affect
+        them."""
         instructions = self.agent.instructions
         if not prompt and not history:
-            raise InputError(f"agent {self.agent.name!r} is asked nothing.", hint="Give it a prompt.")
+            raise InputError(f"agent {self.agent.name!r} has an empty prompt.", hint="Give it a prompt.")
 
         async def begin() -> dict[str, Any]:
             system = self.at.ctx.render(instructions) if "{{" in instructions else instructions
@@ -150,7 +152,7 @@ class Conversation:
         self.purse.spend(BudgetUsage(kept["tokens"], kept["cost"], kept["micros"]))
         message = message_from_plain(kept["message"])
         if kept["attempt"] != ctx.attempt and self.at.is_root and message.text:
-            # Who follows the run has dropped what the earlier attempt had shown.
+            # Readers of the stream discard the output of the earlier attempt.
             ctx.emit(message.text)
         self.messages.append(message)
         return message, kept["finish"]
@@ -172,17 +174,17 @@ class Conversation:
         }
 
     def _require_answer(self, reply: ModelReply) -> None:
-        """A refusal is no answer: it is recorded as an error, so that a resume asks again."""
+        """A refusal is not an answer: it is recorded as an error, so that a resume asks again."""
         if reply.finish == "refused" and not reply.message.calls:
             said = clean_text(reply.message.text, 500) or "it gave no reason"
             raise ModelRefusedError(f"{self.agent.model.name!r} refused to answer: {said}.")
 
     def _require_usage(self, reply: ModelReply) -> None:
-        """A budget that cannot be counted would be passed in silence."""
+        """Without a usage report a budget would be exceeded silently."""
         if not reply.tokens.total and self.purse.limits.keys() & {"tokens", "money"}:
             raise ModelReplyError(
-                f"{self.agent.model.name!r} does not say how many tokens it used, and agent "
-                f"{self.agent.name!r} has a budget of them.",
+                f"{self.agent.model.name!r} does not report its tokens, but agent "
+                f"{self.agent.name!r} has a budget in tokens.",
                 hint="Give the agent a budget in seconds, or an endpoint that reports usage.",
             )
 
@@ -197,9 +199,9 @@ class Conversation:
         limits = [limit for limit in (left, self.agent.max_tokens) if limit is not None]
         return min(limits) if limits else None
 
-    # ------------------------------------------------------------------ what it said
+    # ------------------------------------------------------------------ its answer
     async def _act(self, message: Message, finish: str) -> ConversationResult | None:
-        """The end, or one turn more."""
+        """The final result; None: another turn follows."""
         final = next((call for call in message.calls if call.name == FINAL), None)
         if final is not None and self.agent.returns is not None:
             return self._final(message, final)
@@ -217,7 +219,7 @@ class Conversation:
         for call in message.calls:
             if call is final:
                 text = (
-                    f"Error: the answer does not fit: {problem}. Mend it and hand it over again."
+                    f"Error: the answer does not fit: {problem}. Correct it and give it again."
                     if problem
                     else "Taken."
                 )
@@ -240,12 +242,13 @@ class Conversation:
             raise ModelReplyError(
                 f"{self.agent.model.name!r} gave agent {self.agent.name!r} no usable answer in "
                 f"{self.repairs} turns: {clean_text(why, 500)}",
-                hint="Mend the instructions or the schema, or raise max_repairs.",
+                hint="Correct the instructions or the schema, or raise max_repairs.",
                 agent=self.agent.name,
             )
 
     async def _released(self, said: ConversationResult) -> ConversationResult | None:
-        """What a person lets pass, as they changed it; else the model is told why not, and tries again."""
+        """The answer that a person approved, with their changes; if rejected, the model gets the reason and
+        retries."""
         found = await review_answer(self.at, self.agent, said.value, self.turn)
         if found.refused:
             self.messages.append(Message("user", found.refused))
@@ -262,7 +265,7 @@ class Conversation:
             self._count_repair(results[-1].text)
 
     async def _delegate(self, at: AgentScope, plan: PlannedCall, arguments: str) -> ToolResult:
-        """A sub-agent: a conversation inside this one, with records, holds and a budget of its own."""
+        """A sub-agent: a conversation inside this one, with its own records, holds and budget."""
         tool: Any = plan.tool
         inner = at.below("agent", tool.name)
         talk = Conversation(tool.agent, inner, tool.agent.budget or plan.budget, listed=False)
@@ -277,7 +280,7 @@ class Conversation:
 
     # ------------------------------------------------------------------ limits
     def _stopped(self, reached: list[str]) -> ConversationResult:
-        """With what there is: the last thing that the model said, if nothing more is asked of it."""
+        """The last text of the model, if the agent has no return type."""
         if self.agent.returns is not None or self.agent.approval is not None:
             self.gave_up = True
             raise BudgetError(
@@ -292,7 +295,7 @@ class Conversation:
         self.gave_up = True
         raise TurnLimitError(
             f"agent {self.agent.name!r} took {self.turn} turns and is not done.",
-            hint="Raise max_turns and resume the run: the turns so far are kept.",
+            hint="Raise max_turns and resume the run; completed turns are kept.",
             agent=self.agent.name,
         )
 
@@ -303,6 +306,6 @@ class Conversation:
     def _said(self, value: Any, stopped: str = "") -> ConversationResult:
         over = self.purse.overrun()
         if over:
-            self.at.ctx.log.warning("agent %s went over its budget: %s", self.agent.name, ", ".join(over))
+            self.at.ctx.log.warning("agent %s exceeded its budget: %s", self.agent.name, ", ".join(over))
         files = self.tools.space.written()
         return ConversationResult(value, tuple(self.messages), self.purse.spent, self.turn, stopped, files)

@@ -1,4 +1,4 @@
-"""What is said between an agent, its model and its tools, in no provider's own form."""
+"""Messages between an agent, its model and its tools, independent of a provider."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 Role = Literal["system", "user", "assistant", "tool"]
 
 FINAL = "final_answer"
-"""The tool by which a model hands over a typed answer."""
+"""The tool by which a model gives a typed answer."""
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -22,8 +22,8 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`call`: of a tool's result, the id of the call that it answers. `extra`: what only the provider
-    understands and wants back (signed reasoning, for instance)."""
+    """`call`: for a tool's result, the id of its call. `extra`: provider-specific data that must be sent back
+    (signed reasoning, for example)."""
 
     role: Role
     text: str = ""
@@ -42,7 +42,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """One call of a model. `must_call`: it has to use a tool."""
+    """One call of a model. `must_call`: it must use a tool."""
 
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
@@ -64,7 +64,7 @@ class TokenUsage(msgspec.Struct, frozen=True):
 
 
 class ModelReply(msgspec.Struct, frozen=True):
-    """`finish`: stop, tool_calls, length (it was cut), refused, or the provider's own word."""
+    """`finish`: stop, tool_calls, length (it was cut), refused, or the provider's word."""
 
     message: Message
     tokens: TokenUsage = TokenUsage()
@@ -72,7 +72,7 @@ class ModelReply(msgspec.Struct, frozen=True):
 
 
 def message_to_plain(message: Message) -> dict[str, Any]:
-    """As the journal keeps it: plain data."""
+    """As it is stored in the journal: plain data."""
     return cast("dict[str, Any]", msgspec.to_builtins(message))
 
 

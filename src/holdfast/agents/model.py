@@ -1,4 +1,4 @@
-"""The one thing that an agent needs of a model: an answer to a conversation."""
+"""The model protocol: a reply to a conversation."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from holdfast.agents.messages import ModelReply, ModelRequest
 from holdfast.agents.prices import Prices
 
 StreamCallback = Callable[[str, str], None]
-"""Live output of a call: ("text", a piece of it), or ("retry", why what was shown so far starts anew)."""
+"""Live output of a call: ("text", a piece of it), or ("retry", why the output starts again)."""
 
 
 @runtime_checkable
 class Model(Protocol):
-    """Anything that answers. It keeps nothing between two calls: the request is the whole conversation."""
+    """A model. It has no state between two calls: the request is the whole conversation."""
 
     name: str
     prices: Prices | None
 
     async def reply(self, request: ModelRequest, tell: StreamCallback) -> ModelReply:
-        """Raises ModelError, or one of its kinds, where no usable answer can be had."""
+        """Raises ModelError, or a subclass, if there is no usable answer."""
         ...

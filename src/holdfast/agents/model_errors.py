@@ -11,6 +11,6 @@ _ERRORS = {
 
 
 def model_error(info: ErrorInfo) -> ModelError:
-    """As it was raised in the sub-step; what no model of ours raises, with its type."""
+    """As it was raised in the sub-step; an error of another type becomes a ModelError that names it."""
     kind = _ERRORS.get(info.code)
     return ModelError(f"{info.type}: {info.message}") if kind is None else kind(info.message)

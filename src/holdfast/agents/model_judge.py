@@ -1,4 +1,4 @@
-"""A model as a judge of holds: one call, and only a well-formed verdict is taken for one."""
+"""A model as a judge of holds: one call, and only a well-formed verdict counts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Where the criteria do not settle it, say so with a low confidence: then a person
 class ModelJudge:
     """`Policy(..., judges={"risk": ModelJudge(OpenAI("..."), criteria="...")})`.
 
-    Whatever is no well-formed verdict raises, and then a person is asked.
+    An answer that is not a well-formed verdict raises, and then a person decides.
     """
 
     def __init__(self, model: Model, criteria: str, *, max_tokens: int = 500) -> None:
@@ -60,7 +60,7 @@ class ModelJudge:
         return msgspec.structs.replace(found, decided_by="llm-judge")
 
     def request(self, facts: Mapping[str, Any]) -> ModelRequest:
-        """Raises ModelReplyError where it is too long: half of a request is another request."""
+        """Raises ModelReplyError if it is too long: it must not be judged by a part of it."""
         shown = msgspec.json.encode(dict(facts)).decode()
         if len(shown) > MAX_SHOWN:
             raise ModelReplyError(f"a request of {len(shown):,} characters is too long for a judge.")
@@ -81,4 +81,4 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _ignore_stream(_kind: str, _piece: str) -> None:
-    """Nobody watches a judge think."""
+    """The output of a judge is not streamed."""

@@ -1,4 +1,4 @@
-"""An agent as a node of a flow: what it is asked comes from the state, what it says goes there."""
+"""An agent as a node of a flow: its prompt comes from the state, and its answer is written there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Handler = Callable[[Any, Context], Awaitable[Any]]
 
 
 class AgentFields(msgspec.Struct, frozen=True):
-    """The fields of the state that an agent reads and writes. `typed`: they take instances of types."""
+    """The fields of the state that an agent reads and writes. `typed`: they accept instances of types."""
 
     output: str | None = None
     history: str | None = None
@@ -67,12 +67,12 @@ AGENT_NODES.register(add_agent_node)
 
 
 def problems_of(agent: Agent, fields: AgentFields, prompt: Prompt, state: Any) -> Iterator[tuple[str, str]]:
-    """(what is wrong, how to mend it): found when the flow is written, not after the model was paid for."""
+    """(the problem, the fix): found when the flow is compiled, not after the model was paid."""
     for what, text in (("prompt", prompt), ("instructions", agent.instructions)):
         try:
             compile_template(text if isinstance(text, str) else "")
         except TemplateSyntaxError as error:
-            yield f"its {what} cannot be read: {error}", "write {{name}} for a value of the state"
+            yield f"its {what} cannot be parsed: {error}", "write {{name}} for a value of the state"
     known = field_types(state) if isinstance(state, type) else None
     for name in (fields.output, fields.history, fields.uploads, fields.files):
         if known is not None and name is not None and name not in known:
@@ -118,7 +118,7 @@ def _messages(found: Any, field: str | None) -> list[Message]:
         return [message_from_plain(plain) for plain in found]
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"the field {field!r} does not hold messages: {error}.",
+            f"the field {field!r} does not contain messages: {error}.",
             hint='They are {"role": "user" or "assistant", "text": ...}.',
         ) from None
 
@@ -130,8 +130,8 @@ def _bytes(found: Any, field: str | None) -> dict[str, bytes]:
     for path, data in files.items():
         if not isinstance(path, str) or not isinstance(data, (bytes, str)):
             raise InputError(
-                f"the field {field!r} does not hold files: {clean_text(repr(path or data), 80)}.",
-                hint="It is a dict of paths and their content, bytes or text.",
+                f"the field {field!r} does not contain files: {clean_text(repr(path or data), 80)}.",
+                hint="It must be a dict of paths and their content, bytes or text.",
             )
     return {path: data.encode() if isinstance(data, str) else data for path, data in files.items()}
 

@@ -1,4 +1,5 @@
-"""Where in a node an agent stands: its sub-steps and questions have keys, so that arrival decides nothing."""
+"""The scope of an agent in a node: its sub-steps and questions have keys, so that their order does not
+matter."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class AgentScope:
         return self.ctx.recorded(self.key(part)) is not None
 
     def asked(self, part: str) -> str | None:
-        """The question that is recorded there: its words may not change with what they were made of."""
+        """The recorded question: its text must not change if its inputs change."""
         return self.ctx.recorded(self.key(part))
 
     async def mark_turn(self, number: int, told: dict[str, str], *, listed: bool) -> None:
@@ -48,7 +49,7 @@ class AgentScope:
 
 
 class ScriptContext:
-    """What a tool that is a script gets for `ctx`: its calls are numbered on their own, beside others'."""
+    """The `ctx` of a script tool: its calls have their own numbers, separate from other tools."""
 
     def __init__(self, at: AgentScope) -> None:
         self._at = at
@@ -74,6 +75,6 @@ _used: WeakKeyDictionary[Context, int] = WeakKeyDictionary()
 
 
 def new_agent_scope(ctx: Context) -> AgentScope:
-    """A place of its own for each conversation of a node, numbered as they begin."""
+    """A separate scope for each conversation of a node, numbered in order of their start."""
     number = _used[ctx] = _used.get(ctx, 0) + 1
     return AgentScope(ctx, ROOT if number == 1 else f"{ROOT}#{number}")

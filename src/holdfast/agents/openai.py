@@ -1,4 +1,4 @@
-"""Any endpoint that speaks OpenAI's chat completions: the provider's own, a gateway, a local model."""
+"""Any endpoint with OpenAI's chat completions API: OpenAI, a gateway, a local model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class OpenAI:
     """`OpenAI("gpt-5", prices=Prices(...))`, or with `base_url="http://localhost:11434/v1", key=None`.
 
     `key` is the name of an environment variable, or a function that gives the key. `options` go into the
-    body of each request as they are: temperature, reasoning_effort, and whatever the endpoint knows.
+    body of each request unchanged: temperature, reasoning_effort, and other options of the endpoint.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 class OpenAIStreamedReply:
-    """What was streamed so far."""
+    """Collects a streamed reply."""
 
     def __init__(self, fields: EventFields, tell: StreamCallback) -> None:
         self._fields = fields

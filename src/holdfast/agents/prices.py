@@ -1,4 +1,4 @@
-"""What tokens cost. Prices are the caller's: they change, and a made-up one would be worse than none."""
+"""Prices of tokens. The caller sets them: they change, and a wrong price would be worse than none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Amount = Decimal | int | float | str
 
 
 class Prices:
-    """Per million tokens, in whatever currency: `Prices(input="2.50", output="10", cached="1.25")`."""
+    """Per million tokens, in any currency: `Prices(input="2.50", output="10", cached="1.25")`."""
 
     __slots__ = ("cached", "input", "output", "written")
 
@@ -52,5 +52,8 @@ def amount(given: Amount, what: str) -> Decimal:
     except InvalidOperation:
         found = Decimal("NaN")
     if not found.is_finite() or found < 0:
-        raise InputError(f"{what} is {given!r}.", hint='Give a number from 0 on, best as text: "2.50".')
+        raise InputError(
+            f"{what} is {given!r}, which is not an amount.",
+            hint='Give a number of 0 or more, preferably as text: "2.50".',
+        )
     return found

@@ -19,8 +19,8 @@ SHOWN = 20_000
 
 
 class LocalSandbox:
-    """Commands run in a folder of their own below `root`, as this user: it keeps things together and confines
-    nothing. Where the model is not trusted, give a sandbox that is one, through the same two calls.
+    """Commands run in a separate folder below `root`, as the user of this process: it does not isolate
+    anything. If the model is not trusted, pass a real sandbox with the same two methods.
 
     `id`: use this one, whatever was recorded."""
 
@@ -35,7 +35,8 @@ class LocalSandbox:
     ) -> None:
         self.root = Path(root)
         self.id = id
-        # The environment of this process may hold keys; a command gets what it needs to find programs.
+        # The environment of this process may contain keys; a command gets only what it needs to find
+        # programs.
         self.env = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.root), **(env or {})}
 
     async def start(self) -> str:
@@ -46,7 +47,7 @@ class LocalSandbox:
     async def connect(self, id: str) -> Folder:  # noqa: A002
         place = self.root / id
         if not is_id(id) or not place.is_dir():
-            raise SandboxGoneError(f"there is no folder {place}")
+            raise SandboxGoneError(f"the folder {place} does not exist")
         return Folder(place, self.env)
 
 
@@ -56,7 +57,7 @@ class Folder:
         self._env = dict(env)
 
     async def run(self, command: str, timeout: float | None = None) -> dict[str, Any]:
-        """Through the shell. What it left running is ended with it."""
+        """Runs in the shell. Processes that it leaves running are ended."""
         process = await asyncio.create_subprocess_shell(
             command,
             cwd=self.path,
@@ -101,7 +102,7 @@ def shell_tool(
 
     return tool(
         name=name,
-        description="Runs a command in the sandbox and tells its exit code and output.",
+        description="Runs a command in the sandbox and returns its exit code and output.",
         effect=effect,
         approval=approval,
         max_calls=max_calls,
@@ -128,5 +129,5 @@ async def list_files(files: Files) -> list[str]:
 
 
 def file_tools() -> list[Tool]:
-    """To write, read and list the files of the conversation."""
+    """Tools to write, read and list the files of the conversation."""
     return [write_file, read_file, list_files]

@@ -1,4 +1,4 @@
-"""JSON Schemas of Python types, and values read by them: for the arguments of tools and typed answers."""
+"""JSON Schemas of Python types, and parsing by them: for the arguments of tools and typed answers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from holdfast.model.annotations import field_types, is_pydantic
 from holdfast.model.checks.json_schemas import schema_faults
 
 Read = Callable[[str], Any]
-"""From JSON text to a value. Raises ValueError that says what does not fit, and where."""
+"""From JSON text to a value. Raises ValueError with the problem and its place."""
 
 
 def parameters_of(fn: Callable[..., Any], name: str, without: frozenset[str]) -> type[msgspec.Struct]:
-    """A struct of the function's parameters, without those that are not the model's to give."""
+    """A struct of the function's parameters, without those that the model does not set."""
     try:
         hints = field_types(fn)
     except AttributeError:
@@ -51,7 +51,7 @@ def _described(annotation: Any) -> Any:
 
 
 def schema_of(kind: Any, where: str) -> dict[str, Any]:
-    """The schema with all references put in. Raises InputError for a type that has none."""
+    """The schema with all references resolved. Raises InputError for a type without a schema."""
     if isinstance(kind, dict):
         return _checked(cast("dict[str, Any]", kind), where)
     try:
@@ -67,7 +67,9 @@ def schema_of(kind: Any, where: str) -> dict[str, Any]:
 def _checked(schema: dict[str, Any], where: str) -> dict[str, Any]:
     faults = schema_faults(schema)
     if faults:
-        raise InputError(f"{where}: the schema makes no sense: {'; '.join(faults)}.", hint="Mend it.")
+        raise InputError(
+            f"{where}: the schema is not valid: {'; '.join(faults)}.", hint="Correct the schema."
+        )
     return schema
 
 
@@ -82,7 +84,7 @@ def _without_refs(part: Any, named: dict[str, Any], where: str, within: tuple[st
         return {key: _without_refs(value, named, where, within) for key, value in whole.items()}
     name = ref.rpartition("/")[2]
     if name in within:
-        raise InputError(f"{where}: the type {name!r} contains itself.", hint="Use a type that does not.")
+        raise InputError(f"{where}: the type {name!r} contains itself.", hint="Use a type without recursion.")
     rest = {key: value for key, value in whole.items() if key != "$ref"}
     return {**_without_refs(named[name], named, where, (*within, name)), **rest}
 

@@ -1,4 +1,4 @@
-"""A model that says what it was told to say: for tests and examples, with no network and no key."""
+"""A model with scripted replies: for tests and examples, without network and key."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ Turn = str | ToolCall | list[ToolCall] | ModelReply | Exception | Callable[[Mode
 
 
 def tool_call(tool: str, /, **arguments: Any) -> ToolCall:
-    """A tool call as a scripted model makes it; it gets its id when it is made."""
+    """A tool call of a scripted model; it gets its id when it is made."""
     return ToolCall("", tool, msgspec.json.encode(arguments).decode())
 
 
 class Scripted:
-    """`Scripted(tool_call("search", query="tides"), "Twice a day.")`: what it says in its turns.
+    """`Scripted(tool_call("search", query="tides"), "Twice a day.")`: its replies, turn by turn.
 
-    A turn is a text, a call, a list of calls, a whole `Reply`, an error to raise, or a function of the
-    request that gives one of these. Which turn it is, is read off the request: it has as many assistant
-    messages as turns have passed. So a resumed run goes on where it was, in any process. `requests` are those
-    that it was sent.
+    A turn is a text, a call, a list of calls, a `ModelReply`, an error to raise, or a function of the request
+    that returns one of these. The turn is the number of assistant messages in the request, so that a resumed
+    run continues at the right turn in any process. `requests` are those that it received.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What the skills of a run give an agent: instructions, and tools that its code carries for them."""
+"""What an agent gets from the skills of its run: instructions, and tools of its toolkit."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def with_skills(agent: Agent, at: AgentScope) -> tuple[Agent, str]:
-    """(the agent with the tools that the skills hand out, what the skills say).
+    """(the agent with the tools that the skills provide, the instructions of the skills).
 
-    A conversation that has begun has the words in its records: there a skill that is gone since is only
-    missed. Before that it raises, as whoever calls for it is told."""
+    A started conversation has the instructions in its records: there a skill that was deleted since is only
+    missing its tools. Before the start a missing skill raises."""
     skills = list(_skills(agent, at))
     if not skills:
         return agent, ""
@@ -44,5 +44,5 @@ def _report_unknown(agent: Agent, tools: list[SkillTool], at: AgentScope) -> Non
     known = {tool.name for tool in (*agent.tools, *agent.toolkit)}
     missing = [tool.name for tool in tools if tool.name not in known]
     if missing:
-        said = "agent %s does not carry tools that its skills hand out: %s"
+        said = "agent %s does not have tools that its skills provide: %s"
         at.ctx.log.warning(said, agent.name, ", ".join(missing))

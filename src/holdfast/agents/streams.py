@@ -1,4 +1,5 @@
-"""Reading what a provider streams: fields are demanded by name, so that nonsense is told as what it is."""
+"""Reads the events of a provider's stream: fields are required by name, so that an invalid event gives a
+clear error."""
 
 from __future__ import annotations
 
@@ -10,15 +11,15 @@ from holdfast.types.text import clean_text
 
 
 class EventFields:
-    """Looks into the events of one endpoint. Raises ModelReplyError that names endpoint and field."""
+    """Reads fields of the events of one endpoint. Raises ModelReplyError that names endpoint and field."""
 
     def __init__(self, where: str) -> None:
         self.where = where
 
     def wrong(self, field: str, found: object) -> ModelReplyError:
         return ModelReplyError(
-            f"{self.where} sent a reply that cannot be understood: {field} is {clean_text(repr(found), 80)}.",
-            hint="Check that the endpoint speaks this provider's protocol.",
+            f"{self.where} sent a reply that cannot be parsed: {field} is {clean_text(repr(found), 80)}.",
+            hint="Check that the endpoint supports this provider's protocol.",
             field=field,
         )
 
@@ -57,14 +58,14 @@ class EventFields:
         return found
 
     def failed(self, event: dict[str, Any]) -> None:
-        """An error in the middle of a stream: the endpoint gave up on this answer."""
+        """An error in the middle of a stream: the endpoint aborted this answer."""
         error = event.get("error")
         if error is not None:
             said: Any = cast("dict[str, Any]", error).get("message") if isinstance(error, dict) else error
-            raise StreamCutError(f"the endpoint broke off: {clean_text(said or error, 300)}")
+            raise StreamCutError(f"the endpoint aborted the answer: {clean_text(said or error, 300)}")
 
     def ended(self, finish: str | None) -> str:
-        """A stream without an end was cut, however politely the connection was closed."""
+        """A stream without a final event was cut, even if the connection was closed properly."""
         if finish is None:
-            raise StreamCutError("the answer broke off before its end")
+            raise StreamCutError("the answer ended before its final event")
         return finish

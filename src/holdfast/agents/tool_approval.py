@@ -21,20 +21,21 @@ SHOWN = 200
 
 
 class ToolApprovalResult(msgspec.Struct, frozen=True):
-    """`arguments`: JSON text of what may run; None: it may not, and `said` tells the model why."""
+    """`arguments`: JSON text of the approved arguments; None: refused. `said`: a message to the model."""
 
     arguments: str | None
     said: str = ""
 
 
 async def approve(at: AgentScope, tool: Tool, call: ToolCall, agent: str, turn: int) -> ToolApprovalResult:
-    """One hold per call, named by the call's id: an answer to one never lets another run."""
+    """One hold per call, identified by the call's id: an answer to one call never allows another."""
     asked = cast("Approval", tool.approval)
     arguments: dict[str, Any] = msgspec.json.decode(call.arguments)
     try:
         reply = await at.ask(
             "approval",
-            _prompt(asked, tool, arguments),
+            # A question that was answered before keeps its text: another one would be a replay mismatch.
+            at.asked("approval") or _prompt(asked, tool, arguments),
             options=OPTIONS,
             type="approval",
             **asked.manner(),
@@ -49,9 +50,7 @@ async def approve(at: AgentScope, tool: Tool, call: ToolCall, agent: str, turn: 
             },
         )
     except HoldExpiredError:
-        return ToolApprovalResult(
-            None, "Nobody answered in time whether this may be done, so it was not done."
-        )
+        return ToolApprovalResult(None, "This call was not approved in time, and it was not made.")
     return _verdict(reply, tool, call, arguments)
 
 
@@ -62,7 +61,7 @@ def _verdict(reply: Reply, tool: Tool, call: ToolCall, arguments: dict[str, Any]
     edited = edited_arguments(arguments, reply.data)
     adds = instructions_in(reply.data)
     if adds and tool.fn is None:
-        # Another agent does it: it is told itself.
+        # A sub-agent gets the instructions itself, as part of its task.
         edited, adds = {**edited, "task": f"{edited.get('task', '')}\n\n{adds}"}, ""
     note = f"A person adds: {adds}\n" if adds else ""
     if edited == arguments:
@@ -72,7 +71,7 @@ def _verdict(reply: Reply, tool: Tool, call: ToolCall, arguments: dict[str, Any]
 
 
 def edited_arguments(arguments: Mapping[str, Any], data: Any) -> dict[str, Any]:
-    """`arguments` in the answer stand for the call's own; `modifications.arguments` (or `tool_args`) change
+    """`arguments` in the answer replace those of the call; `modifications.arguments` (or `tool_args`) change
     some of them."""
     said: dict[str, Any] = cast("Any", data) if isinstance(data, dict) else {}
     if isinstance(said.get("arguments"), dict):
@@ -82,7 +81,7 @@ def edited_arguments(arguments: Mapping[str, Any], data: Any) -> dict[str, Any]:
 
 
 def instructions_in(data: Any) -> str:
-    """What the model is told beside the result."""
+    """A message to the model besides the result."""
     said: dict[str, Any] = cast("Any", data) if isinstance(data, dict) else {}
     return str(_modifications(said).get("instructions") or "")
 
@@ -93,7 +92,7 @@ def _modifications(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def answer_schema(tool: Tool) -> dict[str, Any]:
-    """So that arguments which the tool could not read are refused while the person can still mend them."""
+    """Arguments that do not fit the tool are refused while the person can still correct them."""
     whole: dict[str, Any] = tool.spec.schema
     if schema_faults(whole):
         whole = {"type": "object"}
@@ -115,11 +114,25 @@ def answer_schema(tool: Tool) -> dict[str, Any]:
 def _prompt(asked: Approval, tool: Tool, arguments: dict[str, Any]) -> str:
     if asked.prompt is not None:
         return str(compile_template(asked.prompt).render(mapping_resolver(arguments)).value)
-    return f"May {shown_call(tool.name, arguments)} be done?"
+    return f"The agent wants to run {call_text(tool.name, arguments)}. Allow it?"
+
+
+def call_text(name: str, arguments: Mapping[str, Any]) -> str:
+    """`refund: order A17, amount 250`, for people; shortened if it is long."""
+    parts = [
+        f"{key.removesuffix('_id').replace('_', ' ')} {_plain(value)}" for key, value in arguments.items()
+    ]
+    text = f"{name}: {', '.join(parts)}" if parts else name
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def shown_call(name: str, arguments: Mapping[str, Any]) -> str:
-    """`pay(amount=250, to="c-9")`, cut where it is long."""
+    """`pay(amount=250, to="c-9")`, shortened if it is long. It names a recorded sub-step: it must not
+    change."""
     inside = ", ".join(f"{key}={msgspec.json.encode(value).decode()}" for key, value in arguments.items())
     text = f"{name}({inside})"
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 2]}…)"

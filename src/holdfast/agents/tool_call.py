@@ -1,4 +1,4 @@
-"""One tool call: read, allowed, made, recorded, and told to the model."""
+"""One tool call: parsed, approved, made, recorded, and returned to the model."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from holdfast.types.text import clean_text
 
 KEPT = {"text", "failed", "micros"}
 SHOWN = 4096
-UNKNOWN_RESULT = "It was done; what came of it is not known."
+UNKNOWN_RESULT = "The call was made; its result is not known."
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What the model is told. `malformed`: the call made no sense. `recorded`: in a record of its own."""
+    """The result for the model. `malformed`: the call was not valid. `recorded`: it has its own record."""
 
     text: str
     failed: bool = False
@@ -39,7 +39,7 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 
 class PlannedCall(msgspec.Struct, frozen=True):
-    """A call that was read. `problem`: why it is not made."""
+    """A parsed call. `problem`: why it is not made."""
 
     call: ToolCall
     tool: Tool | None
@@ -52,10 +52,10 @@ SubAgent = Callable[[AgentScope, PlannedCall, str], Awaitable[ToolResult]]
 
 
 def read_call(tool: Tool, call: ToolCall) -> str:
-    """Empty where the arguments fit the tool; else what to tell the model."""
+    """Empty if the arguments fit the tool; else the message to the model."""
     try:
         if not isinstance(msgspec.json.decode(call.arguments), dict):
-            return f"the arguments of {tool.name!r} are no JSON object"
+            return f"the arguments of {tool.name!r} are not a JSON object"
         tool.read(call.arguments)
     except (ValueError, RecursionError) as error:
         return f"the arguments do not fit {tool.name!r}: {clean_text(error, 500)}"
@@ -87,7 +87,7 @@ async def perform(
 
 
 async def _script(at: AgentScope, tool: Tool, arguments: str) -> ToolResult:
-    """Its own code runs again on re-entry; what it did and asked is recorded by itself."""
+    """Its code runs again on re-entry; its sub-steps and questions have their own records."""
     given = _given(tool, arguments)
     try:
         value = await cast("Any", tool.fn)(ctx=ScriptContext(at), **given)
@@ -118,13 +118,13 @@ async def _step(
 
 
 def _call_event(name: str, call: ToolCall, arguments: str, turn: int) -> dict[str, Any]:
-    """Large arguments are in the journal already, with what the model said."""
+    """Large arguments are left out: the journal has them with the model's reply."""
     head: dict[str, Any] = {"tool": name, "call": call.id, "turn": turn}
     return {**head, "arguments": msgspec.json.decode(arguments)} if len(arguments) <= SHOWN else head
 
 
 def _result_for(kept: Any) -> ToolResult:
-    """What was recorded; or what a person told who was asked whether it had happened."""
+    """The recorded result; or the value that a person entered for an unknown outcome."""
     if isinstance(kept, dict) and set(cast("dict[str, Any]", kept)) >= KEPT:
         whole = cast("dict[str, Any]", kept)
         spent = BudgetUsage(micros=whole["micros"])
@@ -137,8 +137,8 @@ def _result_for(kept: Any) -> ToolResult:
 async def _invoke(
     tool: Tool, given: dict[str, Any], ctx: Context, space: Workspace
 ) -> tuple[str, bool, WorkspaceChanges]:
-    """An error is told to the model where it is certain that nothing happened, or that it may happen again.
-    Any other leaves the outcome unknown, and is for the in-doubt policy of the node (D-15)."""
+    """The model gets an error if it is certain that nothing happened, or if the call may be repeated. Any
+    other error leaves the outcome unknown, and the in-doubt policy of the node applies (D-15)."""
     files, used, note = space.open_files(), None, ""
     if "ctx" in tool.wants:
         given["ctx"] = ctx
@@ -152,7 +152,7 @@ async def _invoke(
     except Exception as error:
         if not (tool.is_repeatable or isinstance(error, NotDone)):
             raise
-        # What a tool wrote before it failed is not kept; that a sandbox was started is.
+        # Files that a tool wrote before it failed are discarded; a sandbox that it started is kept.
         return note + _error_text(error), True, WorkspaceChanges({}, used)
     return text, False, WorkspaceChanges(files.changes, used)
 
@@ -177,7 +177,7 @@ def _error_text(error: BaseException) -> str:
 
 
 def result_text(value: Any) -> str:
-    """As the model reads it: text as it is, anything else as JSON."""
+    """The result as text for the model: text unchanged, anything else as JSON."""
     if value is None:
         return "Done."
     if isinstance(value, str):
@@ -191,7 +191,7 @@ def result_text(value: Any) -> str:
 
 
 async def gather_results(work: Iterable[Awaitable[ToolResult]]) -> list[ToolResult]:
-    """All of them come to their end, also where one fails: an effect under way is not called back."""
+    """Waits for all of them, even if one fails: a running effect cannot be undone."""
     found = await asyncio.gather(*work, return_exceptions=True)
     for each in found:
         if isinstance(each, BaseException):

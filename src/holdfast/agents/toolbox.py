@@ -1,4 +1,4 @@
-"""The tools of one conversation: how often each was called, and the place in which they work."""
+"""The tools of one conversation: their call counts, and their workspace."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Toolbox:
         self.calls: Counter[str] = Counter()
 
     async def use(self, calls: Sequence[ToolCall], turn: int) -> list[ToolResult]:
-        """What each call came to, in their order."""
+        """The results of the calls, in their order."""
         plans = self._plans(calls)
 
         def work(index: int) -> Awaitable[ToolResult]:
@@ -48,7 +48,7 @@ class Toolbox:
         return results
 
     def _plans(self, calls: Sequence[ToolCall]) -> list[PlannedCall]:
-        """Read in their order, before any is made: counts and shares do not depend on which is quicker."""
+        """Planned in their order, before any is made: counts and budget shares do not depend on timing."""
         found = [self._plan(call) for call in calls]
         agents = sum(1 for plan in found if plan.tool is not None and plan.tool.fn is None)
         share = self.purse.share(agents) if agents else None
@@ -58,20 +58,18 @@ class Toolbox:
         tool = self.agent.tool(call.name)
         if tool is None:
             known = ", ".join(spec.name for spec in self.agent.tool_specs) or "none"
-            return PlannedCall(
-                call, None, f"there is no tool {call.name!r}; there are: {known}", malformed=True
-            )
+            return PlannedCall(call, None, f"there is no tool {call.name!r}; known: {known}", malformed=True)
         problem = read_call(tool, call)
         if problem:
             return PlannedCall(call, tool, problem, malformed=True)
         self.calls[tool.name] += 1
         if tool.max_calls is not None and self.calls[tool.name] > tool.max_calls:
             times = "once" if tool.max_calls == 1 else f"{tool.max_calls} times"
-            return PlannedCall(call, tool, f"{tool.name!r} may be called {times}, and has been")
+            return PlannedCall(call, tool, f"{tool.name!r} may be called only {times}")
         return PlannedCall(call, tool)
 
     async def _made(self, work: Callable[[int], Awaitable[ToolResult]], count: int) -> list[ToolResult]:
-        """Tools side by side see none of each other's files before the turn's end."""
+        """Concurrent tools do not see each other's files before the end of the turn."""
         if self.agent.parallel:
             results = await gather_results(map(work, range(count)))
             for result in results:
@@ -84,7 +82,7 @@ class Toolbox:
         return found
 
     def _count(self, results: Sequence[ToolResult]) -> None:
-        """Tools that work side by side take the time of the slowest."""
+        """For concurrent tools the time of the slowest counts."""
         times = [result.spent.micros for result in results]
         tokens = sum(result.spent.tokens for result in results)
         money = sum((result.spent.money for result in results), Decimal(0))

@@ -1,4 +1,4 @@
-"""Tools: typed Python functions that a model may call, each with an effect class of its own."""
+"""Tools: typed Python functions that a model may call, each with an effect class."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from holdfast.types.status import REPEATABLE, Effect
 Duration = str | int | float | timedelta
 When = bool | str | Callable[[Mapping[str, Any]], bool]
 
-# Not the model's to give.
+# Parameters that the model does not set.
 OURS = frozenset({"ctx", "idempotency_key", "files", "sandbox"})
 ALWAYS, NEVER = "always", "never"
 
 
 class ToolError(NotDone):
-    """Raise it from a tool: nothing happened, and the model is told why."""
+    """Raise it from a tool if nothing happened; the model gets the message."""
 
     code = "tool"
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is asked before a tool runs, and when. `when`: always, an expression over the arguments
-    (`"amount > 100"`), or a function of them. `prompt`: a template over the arguments. `on_timeout`: reject,
-    approve, error, or what holds know; without, silence is no."""
+    """Approval by a person before a tool runs. `when`: always, an expression over the arguments
+    (`"amount > 100"`), or a function of them. `prompt`: a template over the arguments. `on_timeout`: reject
+    (default), approve, error, or an action of holds."""
 
     when: When = True
     assignee: str | None = None
@@ -44,7 +44,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str | None = None
 
     def manner(self) -> dict[str, Any]:
-        """How the person is asked, in the words of `ctx.ask`."""
+        """The arguments for `ctx.ask`."""
         asked = {"assignee": self.assignee, "timeout": self.timeout, "priority": self.priority}
         action, _, word = (self.on_timeout or "").partition(":")
         word = {"approve": "approve", "accept": "approve", "reject": "reject"}.get(action, word)
@@ -53,7 +53,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
         return {**asked, "on_timeout": "fail" if action == "error" else self.on_timeout}
 
     def is_needed(self, arguments: Mapping[str, Any]) -> bool:
-        """A condition that cannot be told is no permission: then a person is asked."""
+        """If the condition cannot be evaluated, a person is asked."""
         when = self.when
         if isinstance(when, bool):
             return when
@@ -68,7 +68,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tool:
-    """What a model may call. Made by `@tool` of a function, or by `Agent.as_tool`."""
+    """A tool for a model. Created by `@tool` from a function, or by `Agent.as_tool`."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Tool:
         self.timeout = timeout
         self.max_calls = max_calls
         given = inspect.signature(fn).parameters.keys() if fn is not None else set[str]()
-        # What it wants beside the model's arguments.
+        # Further parameters besides the model's arguments.
         self.wants = frozenset(OURS & given)
 
     @property
@@ -104,7 +104,7 @@ class Tool:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether an error in it may simply be told: it changed nothing, or may be called again."""
+        """Whether the model may get its errors: it changed nothing, or may be called again."""
         return self.effect in REPEATABLE or self.idempotent
 
     def with_description(self, description: str) -> Tool:
@@ -116,7 +116,7 @@ class Tool:
         return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """A tool stays callable as its function: a test needs no model."""
+        """A tool can be called like its function: a test needs no model."""
         if self.fn is None:
             raise TypeError(f"tool {self.name!r} has no function to call")
         return self.fn(*args, **kwargs)
@@ -141,9 +141,9 @@ def tool(
     max_calls: int | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Make a typed function a tool. Its docstring tells the model what it is for.
+    """Make a typed function a tool. Its docstring is the description for the model.
 
-    `effect` as for nodes: `external` unless it is said that it only reads (`read`) or computes (`pure`).
+    `effect` as for nodes: `external` (default), `read` if it only reads, `pure` if it only computes.
     `idempotent`: it takes `idempotency_key` and may be called again with the same one. `approval`: True,
     an expression over the arguments, a function of them, or an `Approval`. `script`: it takes `ctx` and is
     made of sub-steps and questions itself. `timeout`: of one call. `max_calls`: in one conversation.
@@ -163,7 +163,7 @@ def as_tool(given: Any) -> Tool:
         return given
     if callable(given):
         return _tool(given)
-    raise InputError(f"{given!r} is no tool.", hint="Give functions, @tool functions or Agent.as_tool().")
+    raise InputError(f"{given!r} is not a tool.", hint="Pass functions, @tool functions or Agent.as_tool().")
 
 
 def _tool(
@@ -204,14 +204,14 @@ def _check_function(fn: Callable[..., Any], name: str, *, script: bool, idempote
     is_async = inspect.iscoroutinefunction(fn)
     if "ctx" in parameters and not is_async:
         raise InputError(
-            f"tool {name!r} takes ctx and is no `async def`.", hint="Write it as `async def`, or drop ctx."
+            f"tool {name!r} takes ctx but is not `async def`.", hint="Write it as `async def`, or remove ctx."
         )
     if script and "ctx" not in parameters:
-        raise InputError(f"tool {name!r} is a script without ctx.", hint="Let it take ctx: Context.")
+        raise InputError(f"tool {name!r} is a script without ctx.", hint="Add the parameter ctx: Context.")
     if idempotent and "idempotency_key" not in parameters:
         raise InputError(
-            f"tool {name!r} is to be idempotent, and takes no key.",
-            hint="Let it take `idempotency_key: str`, and hand that to whom it calls.",
+            f"tool {name!r} is declared idempotent but has no parameter idempotency_key.",
+            hint="Add `idempotency_key: str`, and pass it to the service that it calls.",
         )
 
 
@@ -219,8 +219,8 @@ def _effect(given: str, name: str) -> Effect:
     try:
         return Effect(given)
     except ValueError:
-        hint = f"It is one of: {', '.join(Effect)}."
-        raise InputError(f"tool {name!r} has the effect {given!r}.", hint=hint) from None
+        hint = f"Use one of: {', '.join(Effect)}."
+        raise InputError(f"tool {name!r}: effect={given!r} is not valid.", hint=hint) from None
 
 
 def approval_of(given: When | Approval | None, assignee: str | None, name: str) -> Approval | None:
@@ -229,8 +229,8 @@ def approval_of(given: When | Approval | None, assignee: str | None, name: str) 
     found = given if isinstance(given, Approval) else Approval(when=given, assignee=assignee)
     if found.on_timeout in ("default", "default_option"):
         raise InputError(
-            f"tool {name!r}: on_timeout={found.on_timeout!r} does not say what silence means.",
-            hint='Write "reject" or "approve"; without it, silence is no.',
+            f"tool {name!r}: on_timeout={found.on_timeout!r} is not valid.",
+            hint='Use "reject" (default) or "approve".',
         )
     if isinstance(found.when, str) and found.when not in (ALWAYS, NEVER):
         try:

@@ -1,7 +1,8 @@
-"""Where an agent works: files of its conversation, and a sandbox that outlives the process that started it.
+"""An agent's workspace: the files of its conversation, and a sandbox that outlives the process that started
+it.
 
-Both are known by the records of the tool calls that used them. A conversation that is entered again has its
-files back, and finds its sandbox by the id that was recorded.
+Both are restored from the records of the tool calls. A resumed conversation has its files again, and finds
+its sandbox by the recorded id.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ class SandboxGoneError(Exception):
 
 @runtime_checkable
 class Sandbox(Protocol):
-    """A place that runs what a model wrote. `kind` names its like: an id is only good for its own kind."""
+    """Runs code that a model wrote. `kind`: an id is valid only for sandboxes of the same kind."""
 
     kind: str
 
     async def start(self) -> str:
-        """A new one; its id, by which any process finds it again."""
+        """Start a new sandbox. Returns its id, with which any process can connect to it."""
         ...
 
     async def connect(self, id: str) -> Any:  # noqa: A002
-        """What a tool gets for its parameter `sandbox`. Raises SandboxGoneError."""
+        """The value of a tool's parameter `sandbox`. Raises SandboxGoneError."""
         ...
 
 
 class WorkspaceChanges(msgspec.Struct, frozen=True):
-    """What one tool call did to the place: files (None: deleted), and the sandbox it used."""
+    """The changes of one tool call: files (None: deleted), and the sandbox it used."""
 
     files: dict[str, bytes | None] = {}
     sandbox: dict[str, str] | None = None
@@ -53,8 +54,8 @@ def changes_in(kept: Mapping[str, Any]) -> WorkspaceChanges:
 
 
 class Files:
-    """What a tool gets for its parameter `files`: all files as they were at the turn's beginning, and its own
-    changes. Those of tools beside it appear in the next turn, in the order of the calls."""
+    """The value of a tool's parameter `files`: all files as at the start of the turn, with its own changes.
+    Changes of concurrent tools appear in the next turn, in the order of the calls."""
 
     def __init__(self, base: Mapping[str, bytes], room: int) -> None:
         self._base = base
@@ -62,10 +63,10 @@ class Files:
         self.changes: dict[str, bytes | None] = {}
 
     def read(self, path: str) -> bytes:
-        """Raises ToolError, which is told to the model, where there is none."""
+        """Raises ToolError, which the model gets, if there is none."""
         found = self.changes.get(path, self._base.get(path))
         if found is None:
-            raise ToolError(f"there is no file {path!r}; there are: {', '.join(self) or 'none'}")
+            raise ToolError(f"there is no file {path!r}; existing: {', '.join(self) or 'none'}")
         return found
 
     def write(self, path: str, content: bytes | str) -> None:
@@ -74,7 +75,7 @@ class Files:
             raise ToolError("a file needs a name")
         used = sum(len(each) for name, each in self.changes.items() if each is not None and name != path)
         if used + len(data) > self._room:
-            raise ToolError(f"{path!r} does not fit: there is room for {max(0, self._room - used):,} bytes")
+            raise ToolError(f"{path!r} is too large: {max(0, self._room - used):,} bytes are left")
         self.changes[path] = data
 
     def delete(self, path: str) -> None:
@@ -90,11 +91,11 @@ class Files:
 
 
 class Workspace:
-    """The place of one conversation, in one process."""
+    """The workspace of one conversation, in one process."""
 
     def __init__(self, sandbox: Sandbox | None, uploads: Mapping[str, bytes], max_bytes: int) -> None:
         self._sandbox = sandbox
-        # What the caller brought is the caller's: it is in the state, and in no record of ours.
+        # Uploads are not recorded: they come from the state.
         self._uploads = dict(uploads)
         self._max_bytes = max_bytes
         self.files: dict[str, bytes | None] = {}
@@ -112,7 +113,7 @@ class Workspace:
         return {path: content for path, content in self.files.items() if content is not None}
 
     def take(self, changes: WorkspaceChanges) -> None:
-        """What a call did, by its record: the same whether it ran just now or days ago elsewhere."""
+        """Apply the recorded changes of a call, whether it ran just now or earlier in another process."""
         self.files.update(changes.files)
         used = changes.sandbox
         if used is None or self._sandbox is None or self._fixed or used["kind"] != self._sandbox.kind:
@@ -121,7 +122,7 @@ class Workspace:
             self._id, self._session = used["id"], None
 
     async def session(self) -> tuple[Any, dict[str, str], str]:
-        """(what the tool gets, what is recorded, a word for the model): the one there is, else a new one."""
+        """(the sandbox, what is recorded, a note for the model): the existing sandbox, else a new one."""
         if self._sandbox is None:
             raise ToolError("this agent has no sandbox")
         async with self._lock:
@@ -130,7 +131,7 @@ class Workspace:
                 try:
                     self._session = await self._sandbox.connect(self._id)
                 except SandboxGoneError:
-                    lost = "(The sandbox was gone; this is a new and empty one.)\n"
+                    lost = "(The sandbox did not exist any more; this is a new and empty one.)\n"
             if self._session is None:
                 self._id = await self._sandbox.start()
                 self._session = await self._sandbox.connect(self._id)

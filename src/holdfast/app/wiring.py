@@ -48,7 +48,7 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
     def parts(self, store: Store, clock: Clock | None) -> dict[str, Any]:
         """What a `Runtime` takes."""
         time, directory = clock or SystemClock(), self._directory(store)
-        ruling = None if self.rules is None else self.rules.over(store, self.guardrails)
+        ruling = None if self.rules is None else self.rules.for_store(store, self.guardrails)
         rails = self.guardrails if ruling is None else ruling.guardrails
         people = HoldService(store, directory=directory, guardrails=rails, scan=self.scan, pace=self.pace)
         channels = Channels(store, time, settings=self.notify, directory=directory, given=self.channels)
@@ -56,7 +56,7 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
             "desk": default_preparation(store, directory=directory, policies=ruling and ruling.step),
             "sweeper": HoldSweeper(store, time, directory=directory, guardrails=rails),
             "people": people,
-            "arbiter": None if ruling is None else ruling.arbiter(people.office),
+            "arbiter": None if ruling is None else ruling.arbiter(people.ctx),
             "deliverer": Deliverer(store, time, channels),
         }
 

@@ -148,7 +148,7 @@ def actor_of(holds: HoldService, options: ActorOptions, channel: str = "cli") ->
     if options.as_ is None:
         return operator(OPERATOR, tenant=options.tenant, channel=channel)
     name = _named(options.as_)
-    if holds.office.directory is None:
+    if holds.ctx.directory is None:
         return operator(name, tenant=options.tenant, channel=channel)
     return Actor(id=name, tenant=options.tenant, channel=channel)
 

@@ -1,1 +1,1 @@
-"""The deciding layer: a pure function from where a run stands and what came in to what happens next."""
+"""The deciding layer: a pure function from a run's position and a message to what happens next."""

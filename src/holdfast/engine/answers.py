@@ -1,6 +1,6 @@
-"""What an answer does: to a node that asked, to a question inside one, to a doubt, to changed code.
+"""Applies an answer: to a hold node, a question inside a node, an unknown outcome, or changed code.
 
-A hold that ended without a decision: it expired, or somebody withdrew it. Never an approval.
+Also holds that ended without a decision, expired or cancelled: these never count as an approval.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from holdfast.types.value import FrozenDict
 from holdfast.types.yes_no import approves
 
 CODE_OPTIONS = (
-    Option("accept", "Go on with the changed code", "primary"),
-    Option("refuse", "Stop: the run fails and can be resumed with the old code", "danger"),
+    Option("accept", "Continue with the changed code", "primary"),
+    Option("refuse", "Fail the run; it can be resumed with the old code", "danger"),
 )
 
 
@@ -68,7 +68,7 @@ def _apply_answer(decision: Decision, message: HoldAnswered) -> None:
 
 
 def _as_agreed(waiting: OpenHold, message: HoldAnswered) -> None:
-    """Journals of before rows knew their defaults say themselves what silence means."""
+    """In older journals the journal, not the row, has the default answer."""
     agreed = (waiting.on_timeout or "").partition("default:")[2]
     if agreed and message.resolution.get("auto_expired"):
         message.resolution = FrozenDict({**message.resolution, "effective_decision": agreed})
@@ -109,7 +109,7 @@ def decide(
 def _modified(
     decision: Decision, execution: Exec, hold: HoldSpec | None, resolution: Any, data: Mapping[str, Any]
 ) -> list[Op]:
-    """What the approver changed; a refusal changes nothing."""
+    """The approver's changes; a rejection has none."""
     if hold is None or not hold.modifies or not approves(str(decision_of(resolution)), hold.options):
         return []
     read = resolver(decision.pos.scopes[execution.scope].tree, execution.frame)
@@ -120,7 +120,8 @@ def _modified(
 
 
 def _without_decision(decision: Decision, execution: Exec, ops: list[Op]) -> list[Op]:
-    """Nobody's decision is None, whatever the field's type; a field that gathers decisions keeps its own."""
+    """Without a decision the field is None, whatever its type; a field that collects decisions stays as it
+    is."""
     graph = decision.pos.scope_graph(decision.graph, decision.pos.scopes[execution.scope])
     return [op for op in ops if op[1] not in graph.spec.reducers]
 
@@ -134,7 +135,7 @@ def record_answer(
     inbox: int,
     error: ErrorInfo | None = None,
 ) -> None:
-    """The answer to a question inside a node is recorded like any sub-step; the node goes on from it."""
+    """The answer to a question inside a node is recorded like any sub-step; the node continues from it."""
     node = node_of(decision.graph, decision.pos, execution)
     known = execution.subs.get(waiting.key)
     name = known.name if known else execution.step_names.get(waiting.key, "")
@@ -150,12 +151,12 @@ def record_answer(
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    """Also of an answer that was taken before its form was checked."""
+    """Older answers may not be mappings: they were accepted before forms were checked."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def _happened(decision: Decision, execution: Exec, data: Mapping[str, Any], inbox: int) -> None:
-    """The node settles with what its handler would have returned, held to the same types."""
+    """The node settles with the given update, checked against the same types as a handler's."""
     update = _mapping(data.get("update"))
     ops: list[Op] = [("scratch", key, "set", value) for key, value in update.items()]
     fitting = decision.fits.ops(decision, execution, ops) if decision.fits else ops
@@ -208,24 +209,24 @@ def _step_not_happened(decision: Decision, execution: Exec, key: str, inbox: int
         failures.restart(decision, execution, "in_doubt")
 
 
-def record_evidence(decision: Decision, execution: Exec, told: SubstepEvidence, inbox: int) -> None:
-    """Late evidence about a sub-step: its result is recorded, and a doubt about it is over (D-17)."""
+def record_evidence(decision: Decision, execution: Exec, evidence: SubstepEvidence, inbox: int) -> None:
+    """Late evidence about a sub-step: its result is recorded, and a question about it is closed (D-17)."""
     pos = decision.pos
     node = node_of(decision.graph, pos, execution)
-    doubts = [h for h, w in pos.holds.items() if _doubts(w, execution, told.ordinal)]
+    doubts = [h for h, w in pos.holds.items() if _doubts(w, execution, evidence.ordinal)]
     side = Side(
         inbox_done=[inbox] if inbox else [],
         close_holds=[
-            HoldClosed(HoldId(h), HoldStatus.cancelled, "the worker told what happened") for h in doubts
+            HoldClosed(HoldId(h), HoldStatus.cancelled, "the worker reported the outcome") for h in doubts
         ],
     )
-    body = SubstepBody(told.ordinal, told.name, told.value, hold=doubts[0] if doubts else "")
+    body = SubstepBody(evidence.ordinal, evidence.name, evidence.value, hold=doubts[0] if doubts else "")
     record = decision.draft(
         Kind.substep,
         body,
         node=node.id,
         execution=execution,
-        effect=told.effect or node.effect,
+        effect=evidence.effect or node.effect,
         listed=True,
         side=side,
     )
@@ -240,14 +241,15 @@ def _doubts(waiting: OpenHold, execution: Exec, key: str) -> bool:
 
 
 def on_code_changed(decision: Decision, message: CodeChanged) -> None:
-    """Changed code may go on with a run if the flow says so: by itself, or after a person agreed (D-34)."""
+    """Changed code may continue a run if the flow allows it: without asking, or after a person agreed
+    (D-34)."""
     if decision.graph.spec.code_change != "ask":
         _accept_code(decision, message.new, 0, message.nodes)
         return
     of = f" (of {', '.join(message.nodes)})" if message.nodes else ""
     prompt = (
         f"The code of flow {decision.graph.name!r}{of} has changed since this run was last advanced. "
-        "Go on with the new code?"
+        "Continue with the new code?"
     )
     spec = HoldSpec(type="code_changed", prompt=prompt, options=CODE_OPTIONS, priority="high")
     holds.ask(
@@ -273,7 +275,7 @@ def _code_answered(decision: Decision, waiting: OpenHold, message: HoldAnswered)
         _accept_code(decision, waiting.key, message.inbox, [])
         recover.on_run_recovered(decision, RunRecovered())
         return
-    refuse_code(decision, "a person refused to go on with the changed code", message.inbox)
+    refuse_code(decision, "a person refused to continue with the changed code", message.inbox)
 
 
 def refuse_code(decision: Decision, why: str, inbox: int) -> None:
@@ -282,7 +284,7 @@ def refuse_code(decision: Decision, why: str, inbox: int) -> None:
 
 
 def on_hold_unanswered(decision: Decision, message: HoldUnanswered) -> None:
-    """Of a hold that nobody waits for any more it is only noted."""
+    """If nothing waits for the hold any more, the message is only consumed."""
     with consume_hold(decision, message.hold):
         waiting = decision.pos.holds.get(message.hold)
         if waiting is None:
@@ -290,7 +292,7 @@ def on_hold_unanswered(decision: Decision, message: HoldUnanswered) -> None:
         elif message.withdrawn and not message.raises:
             end.cancel_run(decision, message.reason, message.inbox)
         elif waiting.why == "code":
-            refuse_code(decision, "nobody agreed to the changed code in time", message.inbox)
+            refuse_code(decision, "the changed code was not accepted in time", message.inbox)
         else:
             execution = decision.pos.execs.get((waiting.scope, waiting.node))
             if execution is None:
@@ -319,6 +321,6 @@ def _error(decision: Decision, execution: Exec, waiting: OpenHold, message: Hold
     asked = waiting.key or repr(node_of(decision.graph, decision.pos, execution).id)
     if message.withdrawn:
         return ErrorInfo(
-            HoldCancelledError.code, HoldCancelledError.__name__, f"{asked} was withdrawn: {message.reason}"
+            HoldCancelledError.code, HoldCancelledError.__name__, f"{asked} was cancelled: {message.reason}"
         )
-    return ErrorInfo(HoldExpiredError.code, HoldExpiredError.__name__, f"nobody answered {asked} in time")
+    return ErrorInfo(HoldExpiredError.code, HoldExpiredError.__name__, f"{asked} was not answered in time")

@@ -1,6 +1,6 @@
-"""Breakpoints: the run stands still before a node, at each visit, until somebody says `continue`.
+"""Breakpoints: the run pauses before a node, at each visit, until a person answers `continue`.
 
-One mechanism for `breakpoint=True` in the graph and for what a run was told when it was started or
+One mechanism for `breakpoint=True` in the graph and for breakpoints that were set when a run was started or
 resumed: the node has started but does nothing before its `debug_breakpoint` hold is decided (ADR 11).
 """
 
@@ -23,12 +23,12 @@ from holdfast.types.record import Kind, Side
 
 OPTIONS = (
     Option("continue", "Go on", "primary"),
-    Option("abort", "Stop here: the run ends as cancelled", "danger"),
+    Option("abort", "Cancel the run", "danger"),
 )
 
 
 def is_at_breakpoint(decision: Decision, execution: Exec) -> bool:
-    """Whether this execution has a breakpoint before it that nobody has continued yet."""
+    """Whether this execution has a breakpoint that was not continued yet."""
     pos = decision.pos
     if execution.passed or pos.breaks_off:
         return False
@@ -37,7 +37,7 @@ def is_at_breakpoint(decision: Decision, execution: Exec) -> bool:
 
 
 def is_untouched(execution: Exec) -> bool:
-    """Nothing of it has happened yet: a breakpoint can still stand before it."""
+    """Whether it has done nothing yet, so that it can still stop at a breakpoint."""
     return execution.intent < 0 and not (
         execution.subs or execution.step_intents or execution.emitted or execution.opened or execution.results
     )
@@ -61,7 +61,7 @@ def pause(decision: Decision, execution: Exec) -> None:
 
 
 def apply_breakpoint_answer(decision: Decision, execution: Exec, message: HoldAnswered) -> None:
-    """Nothing is bound: the state stays as it is (BP-7)."""
+    """The answer is not written to the state (BP-7)."""
     node = node_of(decision.graph, decision.pos, execution)
     if message.resolution.get("decision") != "continue":
         end.cancel_run(decision, f"aborted at the breakpoint before {node.id!r}", message.inbox)
@@ -80,7 +80,7 @@ def on_breakpoints_set(decision: Decision, message: BreakpointsSet) -> None:
 
 
 def set_breaks(decision: Decision, more: list[str], *, off: bool) -> None:
-    """Stop at these from now on too; `off`: stop nowhere, whatever the flow says. New ones end that."""
+    """Add breakpoints; `off`: ignore all of them, also the flow's, until new ones are added."""
     pos = decision.pos
     breaks = [*pos.breaks, *(place for place in more if place not in pos.breaks)]
     off = off or (pos.breaks_off and not more)

@@ -1,6 +1,6 @@
-"""Maps, parallel nodes and sub-flows: their children open, and when all are done the node itself settles.
+"""Maps, parallel nodes and sub-flows: opens their children, and settles the node when all are done.
 
-When the branches of a parallel node are enough, and what they come to together.
+Also the join of a parallel node: when enough branches are done, and the outcome of the node.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from holdfast.types.record import Kind, Op, Side
 from holdfast.types.value import FrozenDict, FrozenList
 
 Results = Mapping[int, Any]
-"""By the branch's number; a branch that is still under way, or was dropped, has none."""
+"""By the branch's number; a branch that still runs, or was dropped, has none."""
 
 _NO_SUCCESS = frozenset({FAIL, "partial_success", "retry", "skipped"})
-"""Any other word is a success, of the pipeline's own naming."""
+"""Any other word counts as a success: pipelines may name their own outcomes."""
 
 
 def required_successes(spec: ParallelSpec) -> int | None:
-    """How many successes are enough; None where all branches are waited for."""
+    """How many successes are enough; None: all branches are awaited."""
     return {"first_success": 1, "k_of_n": spec.count}.get(spec.join)
 
 
@@ -47,23 +47,23 @@ def is_decided(spec: ParallelSpec, results: Results) -> bool:
 
 
 def outcome_of(spec: ParallelSpec, name: str, results: Results) -> tuple[str, ErrorInfo | None]:
-    """The node's own outcome, and why it failed if it did."""
+    """The node's outcome, and the error if it failed."""
     failed = _failed(results)
     if failed and spec.on_branch_failure == "fail_fast":
         first = failed[0]
         return FAIL, _error(f"branch {first['id']!r} of {name!r} failed: {first['failure_reason']}")
     enough = required_successes(spec)
     if enough is not None and _successes(results) < enough:
-        said = f"{_successes(results)} of {len(spec.starts)} branches of {name!r} succeeded"
-        who = spec.join if spec.join == "first_success" else "its join"
-        return FAIL, _error(f"{said}, and {who} needs {enough}")
+        successes = f"{_successes(results)} of {len(spec.starts)} branches of {name!r} succeeded"
+        policy = spec.join if spec.join == "first_success" else "its join"
+        return FAIL, _error(f"{successes}, and {policy} needs {enough}")
     if spec.join == "wait_all" and failed and spec.on_branch_failure != "ignore":
         return "partial_success", None
     return "success", None
 
 
 def ops_of(spec: ParallelSpec, results: Results) -> list[Op]:
-    """What stages behind the join read, in the order of the branches."""
+    """The results that stages after the join read, in the order of the branches."""
     kept = [results[i] for i in sorted(results)]
     if spec.on_branch_failure == "ignore":
         kept = [result for result in kept if result["outcome"] != FAIL]
@@ -72,7 +72,7 @@ def ops_of(spec: ParallelSpec, results: Results) -> list[Op]:
 
 
 def gates_of(results: Results) -> dict[str, bool]:
-    """A gate that several branches pass is met where all of them met it."""
+    """A gate that several branches visited is satisfied if all of them satisfied it."""
     gates: dict[str, bool] = {}
     for i in sorted(results):
         for name, met in results[i][GATES].items():
@@ -93,7 +93,7 @@ def _error(message: str) -> ErrorInfo:
 
 
 def open_children(decision: Decision, execution: Exec) -> None:
-    """A map or sub-flow starts: its children open in a record of its own."""
+    """A map or sub-flow starts: its children are opened by a separate record."""
     pos = decision.pos
     scope = pos.scopes[execution.scope]
     node = node_of(decision.graph, pos, execution)
@@ -159,10 +159,11 @@ def _drop_losers(decision: Decision, owner: Exec, body: StepBody) -> None:
 
 
 def timed_out(decision: Decision, owner: Exec, message: TimerFired) -> None:
-    """The branches took longer than their node may: what they came to by now is kept, and it fails."""
+    """The branches took longer than the node's timeout: their results so far are stored, and the node
+    fails."""
     pos, node = decision.pos, node_of(decision.graph, decision.pos, owner)
-    said = f"node {node.id!r} took longer than {(node.timeout or 0) / 1e6:g} s"
-    error = ErrorInfo(NodeTimeoutError.code, "NodeTimeoutError", said)
+    successes = f"node {node.id!r} took longer than {(node.timeout or 0) / 1e6:g} s"
+    error = ErrorInfo(NodeTimeoutError.code, "NodeTimeoutError", successes)
     body = AttemptBody("timed_out", error)
     side = Side(inbox_done=[message.inbox]) if message.inbox else Side(close_timers=[owner.token])
     record = decision.draft(Kind.attempt, body, node=node.id, execution=owner, effect=node.effect, side=side)
@@ -185,7 +186,7 @@ def timed_out(decision: Decision, owner: Exec, message: TimerFired) -> None:
 
 
 def _join(decision: Decision, owner: Exec, node: Node, spec: ParallelSpec) -> None:
-    """What the branches came to is in the state before anybody goes on from here, or fails."""
+    """The results of the branches are written to the state before the node settles or fails."""
     outcome, error = outcome_of(spec, node.id, owner.results)
     joined = HandlerFinished(
         scope=owner.scope,

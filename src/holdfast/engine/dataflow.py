@@ -24,7 +24,7 @@ from holdfast.types.status import HoldStatus
 
 
 class CannotContinueError(Exception):
-    """The graph cannot go on from here: becomes a failure of the run."""
+    """The run cannot continue from here: becomes a failure of the run."""
 
     def __init__(self, code: str, message: str, node: str) -> None:
         super().__init__(message)
@@ -73,18 +73,19 @@ def chosen_edges(
 
 
 def is_loop_exhausted(graph: Graph, scope: Scope, e: int) -> bool:
-    """A loop edge that was taken as often as it may, and is passed by as if its condition did not hold."""
+    """Whether a loop edge reached its maximum; it is then treated as if its condition were false."""
     edge = graph.edges[e]
     return edge.loop is not None and edge.on_limit == "continue" and scope.loop_counts.get(e, 0) >= edge.loop
 
 
 def is_open_effect(execution: Exec) -> bool:
-    """It may be happening outside right now."""
+    """Whether its effect may be happening right now."""
     return execution.intent >= 0 or bool(execution.step_intents)
 
 
 def give_up_effects(decision: Decision, gone: list[Exec], moves: list[Move]) -> None:
-    """Nobody waits for these any more: how the effects among them end stays unknown, and is told (D-32)."""
+    """These executions are abandoned: the outcome of their effects stays unknown, and is recorded so
+    (D-32)."""
     pos = decision.pos
     for execution in [e for e in gone if is_open_effect(e)]:
         scope = pos.scopes[execution.scope]
@@ -94,7 +95,7 @@ def give_up_effects(decision: Decision, gone: list[Exec], moves: list[Move]) -> 
 
 
 class EdgePropagation:
-    """The cascade that one settled node, or one opened scope, sets off in its scope."""
+    """The cascade of edges and starts that one settled node, or one opened scope, causes in its scope."""
 
     def __init__(self, decision: Decision, scope: Scope, moves: list[Move], frame: int = 0) -> None:
         self.decision = decision
@@ -111,7 +112,7 @@ class EdgePropagation:
         self.moves.append((what, self.scope.path, a, b))
 
     def begin(self) -> None:
-        """A fresh scope: its first nodes start."""
+        """A new scope: its first nodes start."""
         starts = self._starts()
         if len(starts) > 1:
             for node in starts:
@@ -125,7 +126,7 @@ class EdgePropagation:
         self.run()
 
     def _starts(self) -> tuple[int, ...]:
-        """Each branch of a parallel node has a first node of its own."""
+        """Each branch of a parallel node has its own first node."""
         owner = self.scope.owner
         if owner is not None:
             around = self.pos.scope_graph(self.decision.graph, self.pos.scopes[owner[0]])
@@ -153,9 +154,9 @@ class EdgePropagation:
         self.run()
 
     def _live(self, fired: list[int], loops: tuple[int, ...]) -> dict[int, None]:
-        """What really fires: whoever goes round once more does not leave the loop by an exit of its own."""
+        """The edges that really fire: a node that turns a loop does not also leave it by an exit."""
         live = dict.fromkeys(fired)
-        # Only one loop can be gone round at a time: the one that was declared first.
+        # Only one loop can turn at a time: the one that was declared first.
         again = next((e for e in loops if e in live), None)
         if again is None:
             return live
@@ -240,14 +241,16 @@ class EdgePropagation:
         return self.scope.visits.get(node, 0)
 
     def check_visits(self, node: int, own: int = 0) -> None:
-        """Raises Problem where the node was visited as often as it, or the flow, allows."""
+        """Raises CannotContinueError if the node has reached its, or the flow's, maximum of visits."""
         name, cap = self.graph.nodes[node].id, self.graph.spec.max_visits
         visits = self.visit(node) - self.scope.before.get(node, 0)
         if own and visits >= own:
-            raise CannotContinueError("loop_limit", f"{name!r} was visited {own} times, its limit", name)
+            raise CannotContinueError(
+                "loop_limit", f"{name!r} was visited {own} times, which is its limit", name
+            )
         if cap and visits >= cap:
             raise CannotContinueError(
-                "loop_limit", f"{name!r} was visited {cap} times, the flow's limit", name
+                "loop_limit", f"{name!r} was visited {cap} times, which is the flow's limit", name
             )
 
     def start(self, node: int) -> None:
@@ -282,14 +285,14 @@ class EdgePropagation:
         self.todo.extend(self._no_way(node))
 
     def _cancel_losers(self, winner: int) -> None:
-        """Whatever still runs only to reach this join is not needed any more."""
+        """Executions that run only to reach this join are no longer needed."""
         upstream = self.graph.upstream(winner)
         for key in [k for k in self.pos.execs if k[0] == self.scope.path and k[1] in upstream]:
             self._abandon(key[1])
             self.todo.extend(self._no_way(key[1]))
 
     def _abandon(self, node: int) -> None:
-        """Stop an execution and all that runs or waits inside it."""
+        """Stop an execution and everything that runs or waits inside it."""
         execution = self.pos.execs[(self.scope.path, node)]
         inside = tuple(
             f"{self.scope.path}{self.graph.nodes[node].id}.{execution.visit}{x}" for x in PARENTS_END
@@ -300,7 +303,7 @@ class EdgePropagation:
         for hold, waiting in self.pos.holds.items():
             if (waiting.scope, waiting.node) in keys:
                 side.close_holds.append(
-                    HoldClosed(HoldId(hold), HoldStatus.cancelled, "its branch is not needed")
+                    HoldClosed(HoldId(hold), HoldStatus.cancelled, "its branch is no longer needed")
                 )
         side.close_timers += [token for token, key in self.pos.timers.items() if key in keys]
         self.decision.cancels += gone
@@ -327,7 +330,7 @@ class EdgePropagation:
         if len(state.decided) < len(loop.edges):
             return
         if state.fired:
-            # What still runs in the body lost its join: the next time round begins without it.
+            # Executions that still run in the body lost their join: the next turn starts without them.
             if self.pos.execs:
                 for node in [n for p, n in self.pos.execs if p == self.scope.path and n in loop.body]:
                     self._abandon(node)
@@ -346,7 +349,8 @@ class EdgePropagation:
         if edge.loop is not None and taken >= edge.loop:
             raise CannotContinueError(
                 "loop_limit",
-                f"the loop from {edge.source!r} back to {edge.target!r} was taken {taken} times: its cap",
+                f"the loop from {edge.source!r} back to {edge.target!r} was taken {taken} times, which is "
+                f"its limit",
                 edge.source,
             )
 

@@ -1,4 +1,4 @@
-"""What the engine answers: records to append, in order, and what the worker does next."""
+"""A decision of the engine: records to append, in order, and what the worker does next."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from holdfast.types.record import Body, Kind, Op, Record, Side
 
 
 class ValueChecker(Protocol):
-    """Whether values that no handler returned fit the state's declared types, which only code knows."""
+    """Checks values that do not come from a handler against the state's types, which only code knows."""
 
     def ops(self, decision: Decision, execution: Exec, ops: list[Op], /) -> list[Op] | ErrorInfo:
-        """What a hold, a map or a sub-flow sets, as the state takes it; or why it does not."""
+        """The update of a hold, a map or a sub-flow, converted to the state's types; or why it does not
+        fit."""
         ...
 
     def inputs(self, decision: Decision, execution: Exec, /) -> ErrorInfo | None:
-        """Why what a map or sub-flow hands to its children does not fit their state."""
+        """Why the input that a map or sub-flow passes to its children does not fit their state."""
         ...
 
 
 class Decision:
-    """Records are drafts: the worker seals their bodies. The position has already been advanced by them."""
+    """Records are drafts: the worker encodes their bodies. The position has already been advanced by them."""
 
     __slots__ = ("cancels", "ended", "fits", "graph", "now", "pos", "probes", "records", "starts")
 
@@ -56,7 +57,7 @@ class Decision:
         listed: bool = False,
         side: Side | None = None,
     ) -> Record:
-        """A record that follows the last one; its payload is sealed later."""
+        """A record that follows the last one; its payload is encoded later."""
         record = Record(
             self.pos.head + 1,
             kind,
@@ -84,8 +85,8 @@ def node_of(graph: Graph, pos: Position, execution: Exec) -> Node:
 
 
 def lists_checkpoint(pos: Position, graph: Graph, node: Node, moment: str, scope: str = "") -> bool:
-    """One precedence, for fresh and resumed runs alike (D-10): what this run excludes (or lists not at
-    all), then the node's own setting, then the run's policy, then the flow's."""
+    """One precedence, for new and resumed runs alike (D-10): what this run excludes (or lists not at
+    all), then the node's setting, then the run's policy, then the flow's."""
     own = pos.checkpoints
     if own and (own["policy"] == "none" or place_of(scope, node.id) in own["exclude"]):
         return False
@@ -105,7 +106,7 @@ def side_of(record: Record) -> Side:
 
 @contextmanager
 def consume_hold(decision: Decision, hold: str) -> Generator[None]:
-    """What became of this hold is taken in with the first record that follows from it."""
+    """The outcome of this hold is marked as received with the first record that follows from it."""
     before = len(decision.records)
     yield
     if len(decision.records) > before:
@@ -113,7 +114,7 @@ def consume_hold(decision: Decision, hold: str) -> Generator[None]:
 
 
 def consume(decision: Decision, inbox: int) -> None:
-    """Something that changes nothing any more; noted, so that it is not read again."""
+    """Mark an inbox message that has no effect any more, so that it is not read again."""
     if inbox:
         body = AttemptBody("ignored")
         record = decision.draft(Kind.attempt, body, side=Side(inbox_done=[inbox]))

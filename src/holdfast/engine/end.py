@@ -1,4 +1,4 @@
-"""The end of a run: completed, failed or cancelled, once everything has come to rest."""
+"""The end of a run: completed, failed or cancelled, once no handler runs any more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CLOSED = {
 
 
 def fail_run(decision: Decision, problem: CannotContinueError) -> None:
-    """The graph itself cannot go on (a stall, a limit, an unsatisfied join)."""
+    """The graph cannot continue (a stall, a limit, an unsatisfied join)."""
     body = AttemptBody("failing", error_of(problem))
     record = decision.draft(Kind.attempt, body, node=problem.node, outcome="fail", listed=True)
     apply_record(decision.graph, decision.pos, record, body)
@@ -47,7 +47,7 @@ def end_run(
 
 
 def on_handlers_stopped(decision: Decision, _message: HandlersStopped) -> None:
-    """Every handler has come to rest: the run ends as it must."""
+    """No handler runs any more: the run ends as failed or cancelled."""
     pos = decision.pos
     if decision.ended:
         return
@@ -61,13 +61,13 @@ def on_handlers_stopped(decision: Decision, _message: HandlersStopped) -> None:
 
 
 def _mark_unknown(decision: Decision) -> None:
-    """Open effects of a cancelled run: nobody knows how they ended, and the history says so (D-32)."""
+    """Open effects of a cancelled run: their outcome is unknown, and is recorded so (D-32)."""
     for execution in list(decision.pos.execs.values()):
         if execution.intent < 0 and not execution.step_intents:
             continue
         node = node_of(decision.graph, decision.pos, execution)
         error = ErrorInfo(
-            "outcome_unknown", "OutcomeUnknownError", "the run was cancelled while this was under way"
+            "outcome_unknown", "OutcomeUnknownError", "the run was cancelled while this was running"
         )
         body = StepBody([], [], 0, error=error)
         record = decision.draft(
@@ -87,7 +87,7 @@ def on_cancel_requested(decision: Decision, message: CancelRequested) -> None:
 
 
 def cancel_run(decision: Decision, reason: str, inbox: int) -> None:
-    """From here on nothing starts; the worker stops what runs and says `Stopped`."""
+    """From here on nothing starts; the worker stops the handlers and sends `HandlersStopped`."""
     decision.pos.cancelling = reason
     if inbox:
         decision.pos.cancel_rows.append(inbox)

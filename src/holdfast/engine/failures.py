@@ -1,6 +1,6 @@
-"""An attempt failed: the node tries again or gives up, and its failure is handed to who copes with it.
+"""An attempt failed: the node is retried or fails, and its failure is passed to the owner that handles it.
 
-When a failed attempt is tried again, and when. The wake time is computed once and stored (D-5).
+Also whether and when an attempt is retried. The wake time is computed once and stored (D-5).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from holdfast.types.value import FrozenDict
 def retry_delay(policy: RetryPolicy, failures: int, *identity: str | int) -> int:
     """Microseconds before the next attempt, after this many failures (from 1).
 
-    Jitter is a hash of who is retrying, so that replaying a run gives the same times.
+    Jitter is a hash of the retrying node, so that replaying a run gives the same times.
     """
     grown = {
         Backoff.fixed: policy.delay,
@@ -50,13 +50,13 @@ def retry_delay(policy: RetryPolicy, failures: int, *identity: str | int) -> int
 
 
 def _share(*identity: str | int) -> float:
-    """From 0 to 1, and always the same for the same."""
+    """From 0 to 1, always the same for the same identity."""
     raw = sha256("/".join(map(str, identity)).encode()).digest()
     return int.from_bytes(raw[:8], "big") / 2**64
 
 
 def on_attempt_failed(decision: Decision, execution: Exec, message: HandlerFinished) -> None:
-    """An attempt ended badly: try again, ask, or give up (D-15)."""
+    """An attempt failed: retry, ask a person, or give up (D-15)."""
     node = node_of(decision.graph, decision.pos, execution)
     assert message.error is not None
     if message.unknown and not node.idempotency_key:
@@ -70,7 +70,7 @@ def on_attempt_failed(decision: Decision, execution: Exec, message: HandlerFinis
 
 
 def _used_up(decision: Decision, execution: Exec, node: Node, message: HandlerFinished) -> None:
-    """It asks for an attempt that it does not have."""
+    """It asked for a retry, but no attempt is left."""
     if node.walk is not None and node.walk.allow_partial:
         message.error, message.outcome = None, "partial_success"
         message.notes = FrozenDict({"notes": PARTIAL_ACCEPTED})
@@ -160,7 +160,7 @@ def _abort(decision: Decision, scope: Scope, execution: Exec, node: Node, ended:
     assert ended.error is not None
     graph = decision.pos.scope_graph(decision.graph, scope)
     if graph.spec.mirrors:
-        # Nobody goes by its label any more, and the record does not have it for a replay.
+        # Its label is not used any more, and the record does not have it for a replay.
         ended.outcome, ended.label = FAIL, ""
         ended.ops = with_walk_fields(graph, scope, execution, ended)
     side = Side(inbox_done=[ended.inbox] if ended.inbox else [])
@@ -185,7 +185,7 @@ def _abort(decision: Decision, scope: Scope, execution: Exec, node: Node, ended:
 
 
 def _owner_that_copes(decision: Decision, scope: Scope) -> Exec | None:
-    """The nearest map or sub-flow around this scope that does something else than abort."""
+    """The nearest enclosing map or sub-flow whose `on_failure` is not abort."""
     pos = decision.pos
     while scope.owner is not None:
         owner = pos.execs[scope.owner]
@@ -197,7 +197,7 @@ def _owner_that_copes(decision: Decision, scope: Scope) -> Exec | None:
 
 
 def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) -> None:
-    """The child's failure becomes its owner's affair; the rest of the child is dropped."""
+    """The owner handles the child's failure; the rest of the child is dropped."""
     pos = decision.pos
     child = _child_below(decision, scope, owner)
     node = node_of(decision.graph, pos, owner)
@@ -205,7 +205,7 @@ def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) ->
     body = AttemptBody("child_failed", error)
     record = decision.draft(Kind.attempt, body, node=node.id, execution=owner, effect=node.effect)
     pos.head, pos.at = record.seq, record.at
-    # Where the owner itself fails or tries again, its other children are of no use any more.
+    # If the owner itself fails or retries, its other children are no longer needed.
     for gone in (
         [child] if collected is not None else [s for s in pos.scopes.values() if s.owner == child.owner]
     ):
@@ -219,7 +219,7 @@ def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) ->
 
 
 def fail_scope(decision: Decision, scope: Scope, problem: CannotContinueError) -> None:
-    """The graph cannot go on in this scope: a failure of the branch that it is, else of the run."""
+    """The graph cannot continue in this scope: the branch fails if it is one, else the run."""
     owner = _owner_that_copes(decision, scope)
     if owner is None or not node_of(decision.graph, decision.pos, owner).parallel:
         end.fail_run(decision, problem)
@@ -228,7 +228,7 @@ def fail_scope(decision: Decision, scope: Scope, problem: CannotContinueError) -
 
 
 def child_failed(decision: Decision, owner: Exec, error: ErrorInfo) -> None:
-    """A map or sub-flow fails by its child: it tries again or gives up, as any node."""
+    """A map or sub-flow fails because of its child: it retries or gives up, as any node."""
     retryable = node_of(decision.graph, decision.pos, owner).retry.attempts > 1
     finished = HandlerFinished(
         scope=owner.scope, node=owner.node, visit=owner.visit, error=error, retryable=retryable
@@ -244,7 +244,7 @@ def _child_below(decision: Decision, scope: Scope, owner: Exec) -> Scope:
 
 
 def hand_up_left(decision: Decision) -> None:
-    """Failures that were recorded and not yet handed to the owners that cope with them."""
+    """Pass on failures that were recorded and not yet passed to the owners that handle them."""
     pos = decision.pos
     for execution in [e for e in pos.execs.values() if e.phase == "failed"]:
         scope = pos.scopes.get(execution.scope)
@@ -256,7 +256,7 @@ def hand_up_left(decision: Decision) -> None:
 def wipe(
     decision: Decision, scope: Scope, record: Record, body: AttemptBody | StepBody, move: str = "W"
 ) -> None:
-    """Drop a scope with everything in it: what is under way is cancelled, what waits is closed."""
+    """Drop a scope with everything in it: running handlers are cancelled, waits are closed."""
     dropped = [e for e in decision.pos.execs.values() if e.scope.startswith(scope.path)]
     decision.cancels += dropped
     for execution in dropped:

@@ -1,6 +1,6 @@
-"""Questions to people: a hold is opened by a record of its own, and closed when nobody needs it.
+"""Questions to people: a hold is opened by a separate record, and closed when it is no longer needed.
 
-The row and the record of a new question, from how it was declared.
+Builds the row and the record of a new question from its declaration.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from holdfast.types.value import FrozenDict, freeze
 
 
 class UnaskableError(ValueError):
-    """Whom it goes to, or how long it waits, cannot be worked out: there is no such question."""
+    """The assignee, the timeout or a text cannot be rendered, so the question cannot be asked."""
 
 
 def row_of(
@@ -52,7 +52,7 @@ def row_of(
     prompt: str,
     context: dict[str, Any],
 ) -> NewHold:
-    """As the engine knows it; the desk adds what has to be looked up."""
+    """The row as the engine knows it; the hold preparation adds what has to be looked up."""
     terms = spec.terms or HoldTerms()
     expiry = expiry_of(spec.on_timeout, terms)
     return NewHold(
@@ -83,7 +83,7 @@ def row_of(
 
 
 def body_of(row: NewHold, spec: HoldSpec, context: dict[str, Any], why: str, code: str) -> AskedBody:
-    """Nothing of what the desk adds: a journal says what was asked, its row what became of it."""
+    """Without what the hold preparation adds: the journal has what was asked, the row what happened to it."""
     return AskedBody(
         row.id,
         row.ordinal,
@@ -108,7 +108,7 @@ def expires_at(decision: Decision, spec: HoldSpec) -> int | None:
 
 
 def _listed(option: Option) -> list[Any]:
-    """As lists, so that any reader of a journal can show them; what is unset at the end is left out."""
+    """As lists, so that any reader of a journal can show them; unset fields at the end are omitted."""
     found: list[Any] = [option.id, option.label, option.variant]
     if option.default is True or option.requires_comment is True:
         found += [option.default is True, option.requires_comment is True]
@@ -125,7 +125,7 @@ def _more(spec: HoldSpec) -> Any:
 
 
 def spec_from_asked(asked: dict[str, Any]) -> HoldSpec:
-    """The question that a journal tells of."""
+    """The question as an `asked` record has it."""
     more: dict[str, Any] = dict(asked.get("more") or {})
     expires = asked["expires_at"]
     return HoldSpec(
@@ -143,11 +143,11 @@ def spec_from_asked(asked: dict[str, Any]) -> HoldSpec:
     )
 
 
-# ---------------------------------------------------------------------- what is known when it is asked
+# ---------------------------------------------------------------------- rendering, when it is asked
 
 
 class RenderedHold(msgspec.Struct, frozen=True):
-    """`warnings`: what had no value, each with its place."""
+    """`warnings`: the placeholders without a value, each with its place."""
 
     prompt: str
     context: dict[str, Any]
@@ -155,8 +155,9 @@ class RenderedHold(msgspec.Struct, frozen=True):
 
 
 def render_hold(spec: HoldSpec, resolve: Resolve) -> RenderedHold:
-    """What people read, with its placeholders filled in, once. A value that has no text form is told of in
-    its place. Raises UnaskableError for what is too large, and in a strict hold for what has no value."""
+    """The texts that people read, with their placeholders filled once. A value without a text form is
+    replaced by the reason. Raises UnaskableError for a text that is too large, and in a strict hold for a
+    missing value."""
     showing = PlaceholderRenderer(resolve, strict=_is_strict(spec), telling=True)
     try:
         prompt = showing.value(spec.prompt, "prompt")
@@ -176,7 +177,7 @@ def _text_or_reason(value: object) -> str:
 
 
 def warnings_of(spec: HoldSpec) -> list[str]:
-    """Of the form that it carries."""
+    """The warnings of its form."""
     form: Any = (spec.schema or {}).get(KEY) if spec.form else None
     return form.get("warnings", []) if form else []
 
@@ -186,7 +187,7 @@ def _is_strict(spec: HoldSpec) -> bool:
 
 
 def fill_placeholders(spec: HoldSpec, resolve: Resolve) -> HoldSpec:
-    """With its placeholders filled in, once. Raises UnaskableError where that fails (TO-4)."""
+    """The declaration with its placeholders filled, once. Raises UnaskableError if that fails (TO-4)."""
     if spec.assignee is not None:
         spec = msgspec.structs.replace(spec, assignee=_who(spec.assignee, resolve, "assignee"))
     if spec.on_timeout is not None and "{{" in spec.on_timeout:
@@ -246,15 +247,16 @@ def _text(text: str, resolve: Resolve, what: str) -> str:
 DOUBT_OPTIONS = (
     Option("happened", "It happened", "primary"),
     Option("not_happened", "It did not happen: run it again", "secondary"),
-    Option("fail", "Give up: fail the node", "danger"),
+    Option("fail", "Fail the node", "danger"),
 )
-# What a person may say of an effect that happened: the update of its node, or the value of its step.
+# What a person may enter for an effect that happened: the update of its node, or the value of its step.
 DOUBT_SCHEMA = {
     "type": ["object", "null"],
     "properties": {"update": {"type": ["object", "null"]}, "value": {}},
     "additionalProperties": False,
 }
-# Doubts and repeated questions take places of their own beside the questions of a node.
+# Questions about unknown outcomes and repeated questions have their own ordinals, apart from a node's
+# questions.
 DOUBT = 1_000_000
 AGAIN = 2_000_000
 
@@ -272,13 +274,13 @@ def ask(
     code: str = "",
     warnings: Sequence[str] = (),
 ) -> None:
-    """Open a hold by an `asked` record of its own; asking again finds the same id (D-28)."""
+    """Open a hold by a separate `asked` record; asking again finds the same id (D-28)."""
     scope, visit = (execution.scope, execution.visit) if execution else ("", 0)
     hold = HoldId(derived_id(decision.pos.run, scope, node, visit, why, ordinal))
     context = with_pins(context, decision.pos.skills)
     row = row_of(decision, execution, hold, node, spec, ordinal=ordinal, prompt=prompt, context=context)
     if warnings:
-        # Of the row alone: the journal says what was asked, and that is the same without them.
+        # Only in the row: what was asked, which the journal records, is the same without them.
         terms = msgspec.structs.replace(row.terms, warnings=tuple(warnings))
         row = msgspec.structs.replace(row, terms=terms)
     body = body_of(row, spec, context, why, code)
@@ -289,7 +291,7 @@ def ask(
 
 
 def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
-    """A hold node asks as soon as it starts: the question is stored before anybody waits (R-23)."""
+    """A hold node asks as soon as it starts: the question is stored before the run waits (R-23)."""
     spec = node.hold or HoldSpec()
     resolve = resolver(decision.pos.scopes[execution.scope].tree, execution.frame)
     if decision.graph.secrets:
@@ -324,7 +326,7 @@ def ask_inside(
     context: dict[str, Any],
     code: str,
 ) -> None:
-    """A question in the middle of a node (`ctx.ask`). One whose hold was closed unanswered is asked anew."""
+    """A question inside a node (`ctx.ask`). If its hold was closed without an answer, it is asked again."""
     node = node_of(decision.graph, decision.pos, execution)
     if key in execution.subs or (decision.graph.dialect and execution.attempt > 1):
         ordinal = AGAIN + decision.pos.head
@@ -342,13 +344,13 @@ def ask_inside(
 
 
 def ask_doubt(decision: Decision, execution: Exec, error: ErrorInfo | None, *, substep: str = "") -> None:
-    """Did it happen? Only a person can know; the intent's facts are shown with the question."""
+    """Ask a person whether the effect happened; the intent's facts are shown with the question."""
     pos = decision.pos
     node = node_of(decision.graph, pos, execution)
     step = execution.step_names.get(substep, substep)
     what = f"step {step!r} of node {node.id!r}" if substep else f"node {node.id!r}"
     said = f" It reported: {error.type}: {error.message}" if error is not None else ""
-    prompt = f"Did {what} take effect? It started, and how it ended is not known.{said}"
+    prompt = f"Did {what} take effect? It started, and its outcome is not known.{said}"
     context = {
         "node": node.id,
         "step": step or None,

@@ -1,4 +1,4 @@
-"""What the engine is told. The worker reports on handlers; the inbox brings what others said."""
+"""Messages to the engine: the worker's reports on handlers, and messages from the run's inbox."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.types.record import Op
 
 
 class HandlerFinished(msgspec.Struct, kw_only=True):
-    """A handler ended. `unknown`: an effect whose outcome nobody knows (D-15)."""
+    """A handler ended. `unknown`: the outcome of its effect is not known (D-15)."""
 
     scope: str
     node: int
@@ -24,7 +24,7 @@ class HandlerFinished(msgspec.Struct, kw_only=True):
     routes: list[int] | None = None
     reroute: str | None = None
     error: ErrorInfo | None = None
-    reported: bool = False  # a failure that the handler told itself, with what it changed
+    reported: bool = False  # a failure that the handler returned itself, with its update
     retryable: bool = False
     unknown: bool = False
     duration: int = 0
@@ -33,7 +33,7 @@ class HandlerFinished(msgspec.Struct, kw_only=True):
     probe: str | None = None  # what a probe found: "happened" or "not_happened"
     label: str = ""
     suggested: tuple[str, ...] = ()
-    gates: dict[str, bool] = {}  # those that were passed in the branches of a parallel node
+    gates: dict[str, bool] = {}  # the gates of the branches of a parallel node
     inbox: int = 0
     memories: list[Memory] = []  # journaled writes, to be put in the settle
 
@@ -47,7 +47,7 @@ class HoldAnswered(msgspec.Struct, kw_only=True):
 
 
 class HoldUnanswered(msgspec.Struct, kw_only=True):
-    """A hold ended without a decision: it expired, or was withdrawn. `raises`: the flow is to know."""
+    """A hold ended without a decision: expired or cancelled. `raises`: the flow gets an error."""
 
     hold: str
     withdrawn: bool = False
@@ -68,21 +68,21 @@ class CancelRequested(msgspec.Struct, kw_only=True):
 
 
 class SubstepEvidence(msgspec.Struct, kw_only=True):
-    """What a fenced worker told about a sub-step with an effect."""
+    """What a fenced worker reported about a sub-step with an effect."""
 
     ordinal: str
     name: str
     value: Any
-    # Its class; empty where a worker told it that did not say: then it is taken to be the node's.
+    # Its effect class; empty in reports of older workers: then the node's class applies.
     effect: str = ""
 
 
 EvidenceBySeq = dict[int, HandlerFinished | SubstepEvidence]
-"""What fenced workers told about effects, by the seq of their intent (D-17)."""
+"""Reports of fenced workers about effects, by the seq of their intent (D-17)."""
 
 
 class ResumeRequested(msgspec.Struct, kw_only=True):
-    """Run the failed nodes again; stop at these places too, or (`off`) nowhere."""
+    """Run the failed nodes again; with more breakpoints, or (`off`) without any."""
 
     inbox: int = 0
     late: EvidenceBySeq = {}
@@ -91,20 +91,20 @@ class ResumeRequested(msgspec.Struct, kw_only=True):
 
 
 class BreakpointsSet(msgspec.Struct, kw_only=True):
-    """Where a run that goes on is to stop: known before anything of it starts."""
+    """The breakpoints of a run that resumes: set before any node starts."""
 
     breaks: list[str] = []
     off: bool = False
 
 
 class RunRecovered(msgspec.Struct, kw_only=True):
-    """A worker has loaded this run. Work that may have been under way is judged by its effect class."""
+    """A worker has loaded this run. Nodes that may have been running are treated by their effect class."""
 
     late: EvidenceBySeq = {}
 
 
 class EvidenceArrived(msgspec.Struct, kw_only=True):
-    """Evidence about an effect, after its doubt may have been asked."""
+    """Evidence about an effect, possibly after a person was asked about it."""
 
     intent: int
     told: HandlerFinished | SubstepEvidence | None
@@ -112,9 +112,9 @@ class EvidenceArrived(msgspec.Struct, kw_only=True):
 
 
 class CodeChanged(msgspec.Struct, kw_only=True):
-    """Code that is ahead of this run is not the one that it was last advanced with (D-34).
+    """The code of nodes ahead differs from the code that the run was last advanced with (D-34).
 
-    `nodes`: whose code it is; none where nobody knows what it was.
+    `nodes`: the nodes whose code changed; empty if the old code is not known.
     """
 
     old: str
@@ -133,7 +133,7 @@ class SubstepDoubted(msgspec.Struct, kw_only=True):
 
 
 class HandlersStopped(msgspec.Struct, kw_only=True):
-    """All handlers of a run that fails or is being cancelled have come to rest."""
+    """No handler of a run that fails or is being cancelled runs any more."""
 
 
 Message = (

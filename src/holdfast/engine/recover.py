@@ -1,9 +1,9 @@
-"""A run goes on after a crash, a park or a failure: what was under way is judged.
+"""A run resumes after a crash, a park or a failure: decides about nodes that had started.
 
-A run that is loaded between two records of one decision: what the later ones would have done is done now.
+Also for a run that is loaded between two records of one decision: the rest of the decision is made now.
 
-A worker never meets that, because the records of a decision commit together. A fork may begin at any
-record, and a run that fell back past a damaged one stands where it must.
+Normally the records of a decision commit together. But a fork may start at any record, and a run with a
+damaged record falls back to the last readable one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OPENED = PARENTS | {NodeKind.hold, NodeKind.timer}
 
 
 def pick_up(decision: Decision) -> None:
-    """Open what has started but was not opened; end what has nothing left to do."""
+    """Open nodes that have started but were not opened; end scopes that have nothing left to do."""
     pos = decision.pos
     for execution in list(pos.execs.values()):
         if (execution.scope, execution.node) in pos.execs:
@@ -101,7 +101,7 @@ def _end_what_is_over(decision: Decision) -> None:
 
 
 def on_resume_requested(decision: Decision, message: ResumeRequested) -> None:
-    """A failed run goes on: its failed nodes run again, nothing that settled does (G-35, G-36)."""
+    """A failed run resumes: its failed nodes run again, settled ones do not (G-35, G-36)."""
     pos = decision.pos
     inbox = message.inbox
     broken = [e for e in pos.execs.values() if e.phase in ("failed", "asked", "doubt", "delay", "break")]
@@ -137,7 +137,8 @@ def on_resume_requested(decision: Decision, message: ResumeRequested) -> None:
 
 
 def on_run_recovered(decision: Decision, message: RunRecovered) -> None:
-    """Judge what was under way when the last worker let go of the run. One that fails starts nothing more."""
+    """Decide about nodes that had started when the last worker lost the run. A failing run starts nothing
+    more."""
     pos = decision.pos
     failures.hand_up_left(decision)
     if pos.failing is not None:
@@ -162,7 +163,7 @@ def _recover(decision: Decision, execution: Exec, node: Node, message: RunRecove
     pos = decision.pos
     late = message.late.get(execution.intent)
     if isinstance(late, HandlerFinished):
-        # A worker that lost the run while the handler ran has told how it ended (D-17).
+        # A worker that lost the run while the handler ran has reported its outcome (D-17).
         settle.on_handler_finished(decision, late)
         return
     for intent in list(execution.step_intents.values()):
@@ -180,7 +181,7 @@ def _recover(decision: Decision, execution: Exec, node: Node, message: RunRecove
 
 
 def on_evidence_arrived(decision: Decision, message: EvidenceArrived) -> None:
-    """Evidence after the doubt was asked: it is resolved by what the fenced worker told (D-17)."""
+    """Evidence after a person was asked: the question is resolved by the fenced worker's report (D-17)."""
     told = message.told
     for execution in decision.pos.execs.values():
         if (

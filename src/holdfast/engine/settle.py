@@ -21,7 +21,7 @@ from holdfast.types.value import FrozenDict, FrozenList
 
 
 def on_handler_finished(decision: Decision, message: HandlerFinished) -> None:
-    """The one door for ends of handlers. A message about an execution that is gone is ignored."""
+    """All ends of handlers come here. A message about an execution that no longer exists is ignored."""
     pos = decision.pos
     execution = pos.execs.get((message.scope, message.node))
     if execution is None or execution.visit != message.visit or execution.phase == "failed":
@@ -35,7 +35,7 @@ def on_handler_finished(decision: Decision, message: HandlerFinished) -> None:
 
 
 def settle(decision: Decision, execution: Exec, message: HandlerFinished, *, failed: bool = False) -> None:
-    """Write the step, then let the graph move on from it."""
+    """Write the step, then fire its edges."""
     pos = decision.pos
     scope = pos.scopes[execution.scope]
     graph = decision.graph if scope.graph == "" else pos.scope_graph(decision.graph, scope)
@@ -86,8 +86,8 @@ def settle(decision: Decision, execution: Exec, message: HandlerFinished, *, fai
 
 
 def _let_code_choose(decision: Decision, execution: Exec, node: Node, message: HandlerFinished) -> None:
-    """A node without a handler (a hold, a map, ...) has edges that Python code chooses among. What it
-    came to is recorded; a worker then asks the code, and its choice settles the step (D-26)."""
+    """A node without a handler (a hold, a map, ...) has edges that Python code chooses among. Its result is
+    recorded; a worker then calls the code, and its choice settles the step (D-26)."""
     value = FrozenDict(
         {
             "ops": FrozenList(message.ops),
@@ -147,7 +147,7 @@ def _fired(
 def _go(
     decision: Decision, graph: Graph, scope: Scope, execution: Exec, edge: int, body: StepBody
 ) -> list[Exec]:
-    """The common case, kept short: one edge, one target, nothing to join."""
+    """The common case, kept fast: one edge, one target, no join."""
     target = graph.target[edge]
     visit = scope.visits.get(target, 0) + 1
     path = scope.path
@@ -184,7 +184,7 @@ def open_exec(decision: Decision, execution: Exec) -> None:
 
 
 def start_exec(decision: Decision, execution: Exec) -> None:
-    """One that stood still before it did anything goes on."""
+    """Start an execution that was paused before it did anything."""
     node = node_of(decision.graph, decision.pos, execution)
     if node.kind is NodeKind.task or node.kind is NodeKind.guardrail:
         decision.starts.append(execution)
@@ -192,7 +192,7 @@ def start_exec(decision: Decision, execution: Exec) -> None:
 
 
 def enter(decision: Decision, execution: Exec) -> None:
-    """Past its breakpoint, if it has one."""
+    """Start the node's work, after its breakpoint if it has one."""
     pos = decision.pos
     node = node_of(decision.graph, pos, execution)
     graph = pos.scope_graph(decision.graph, pos.scopes[execution.scope])
@@ -215,7 +215,7 @@ def enter(decision: Decision, execution: Exec) -> None:
 
 
 def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
-    """After a step: is its scope done? Then its owner goes on, or the run ends."""
+    """After a step: if its scope is done, its owner settles, or the run ends."""
     pos = decision.pos
     if scope.active or pos.failing is not None or pos.scopes.get(scope.path) is not scope:
         return
@@ -232,7 +232,8 @@ def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
         return
     body.moves.append(("C", scope.path, 0, 0))
     if scope.owner is None:
-        # Who asked to stop was told that it will: what finished meanwhile is settled, the end is a cancel.
+        # The cancel was acknowledged: handlers that finished in the meantime are settled, but the run ends
+        # cancelled.
         if pos.cancelling is None:
             end.end_run(decision, "completed", None)
         return
@@ -249,5 +250,5 @@ def stall(pos: Position, graph: Graph, scope: Scope) -> CannotContinueError:
         or {inner.nodes[h].id for h in scope.open_loops}
     )
     return CannotContinueError(
-        "stall", f"work remains but nothing can start: {', '.join(waiting)} still waits", waiting[0]
+        "stall", f"no node can start, but {', '.join(waiting)} still waits for its incoming edges", waiting[0]
     )

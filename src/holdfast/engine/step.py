@@ -1,7 +1,7 @@
-"""`step`: where a run stands, what came in, and the time give the decision. Pure: no await, clock or store.
+"""`step`: from a run's position, messages and the time to a decision. Pure: no await, clock or store.
 
-The position is advanced in place by exactly the records that the decision holds; a reader who applies
-those records (`model.apply`) to a copy of the old position arrives at the same place.
+The position is advanced in place by exactly the records of the decision; applying those records
+(`model.apply`) to a copy of the old position gives the same position.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from holdfast.types.record import Kind, NewTimer, Side
 
 
 def sleep(decision: Decision, execution: Exec, node: Node) -> None:
-    """A timer node: its wake time is fixed once and kept over early and repeated resumes."""
+    """A timer node: its wake time is set once and kept over early and repeated resumes."""
     wake = _wake_at(decision, execution, node)
     token = f"sleep:{execution.scope}{node.id}.{execution.visit}"
     body = AttemptBody("sleep", None, wake, token)
@@ -45,7 +45,7 @@ def _wake_at(decision: Decision, execution: Exec, node: Node) -> int:
 
 
 def sleep_inside(decision: Decision, execution: Exec, node: Node, key: str, wake: int) -> None:
-    """`ctx.sleep` inside a handler: the moment is fixed once, however often the node is entered."""
+    """`ctx.sleep` inside a handler: the wake time is set once, however often the node is entered."""
     token = f"nap:{execution.scope}{node.id}.{execution.visit}.{execution.attempt}:{key}"
     body = AttemptBody("nap", None, wake, token, nodes=[key])
     side = Side(timers=[NewTimer(token, wake)])
@@ -79,7 +79,7 @@ def _nap_ended(decision: Decision, execution: Exec, message: TimerFired) -> None
 
 
 def limit(decision: Decision, execution: Exec, node: Node, length: int) -> None:
-    """A node with branches: they together may take so long."""
+    """Start the time limit of a node's branches."""
     wake = decision.now + length
     token = f"limit:{execution.scope}{node.id}.{execution.visit}.{execution.attempt}"
     body = AttemptBody("limit", None, wake, token)

@@ -23,7 +23,7 @@ def in_doubt(decision: Decision, execution: Exec, node: Node, error: ErrorInfo |
 
 
 def on_probe_finished(decision: Decision, execution: Exec, message: HandlerFinished) -> None:
-    """The node's probe has looked: the effect happened, or it did not, or not even the probe knows."""
+    """The node's probe has finished: the effect happened, did not happen, or is still unknown."""
     if message.probe == "happened":
         settle.settle(decision, execution, message)
     elif message.probe == "not_happened":
@@ -56,12 +56,13 @@ def _step_in_doubt(
 
 def _unknown(what: str) -> ErrorInfo:
     return ErrorInfo(
-        "outcome_unknown", "OutcomeUnknownError", f"{what} started, and how it ended is not known"
+        "outcome_unknown", "OutcomeUnknownError", f"{what} started, and its outcome is not known"
     )
 
 
 def next_doubt(decision: Decision, execution: Exec, node: Node) -> bool:
-    """Several sub-steps may have been under way at once: their doubts are settled one after the other."""
+    """Several sub-steps may have been running at once: their unknown outcomes are settled one after the
+    other."""
     for substep in execution.step_intents:
         _step_in_doubt(decision, execution, node, substep, None)
         return True

@@ -40,7 +40,8 @@ def walk_on(flow: EdgePropagation, execution: Exec, message: HandlerFinished) ->
 
 
 def takes_failure(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> bool:
-    """Whether the walk goes on from a failed node: by a fail edge, a retry target, or its gate at the end."""
+    """Whether the walk continues from a failed node: by a fail edge, a retry target, or its gate at the
+    end."""
     spec = graph.nodes[execution.node].walk or PLAIN
     if _is_terminal(graph, execution.node):
         return spec.goal_gate
@@ -127,17 +128,17 @@ def _take(flow: EdgePropagation, edge: int) -> None:
 
 
 def _restart(flow: EdgePropagation, edge: int) -> None:
-    """The walk begins anew. Visits go on counting, because keys and questions are named by them; limits count
-    from here."""
+    """The walk restarts. Visits are not reset, because idempotency keys and questions are named by them;
+    limits count from here."""
     graph, scope = flow.graph, flow.scope
     limit = graph.spec.max_restarts if isinstance(graph.spec.max_restarts, int) else MAX_RESTARTS
     restarts = int(scope.walk.get("restarts", 0))
     if restarts >= limit:
         name = graph.edges[edge].source
         raise CannotContinueError(
-            "loop_limit", f"{name!r} began the walk anew {restarts} times, the limit", name
+            "loop_limit", f"{name!r} restarted the walk {restarts} times, which is the limit", name
         )
-    # Of this step itself a replay still needs to know what it said (D-26).
+    # A replay still needs this step's outcome (D-26).
     said = {key: scope.walk[key] for key in ("label", "suggested", SKIPS_BY) if key in scope.walk}
     scope.walk.clear()
     scope.walk.update({**said, "restarts": restarts + 1})
@@ -146,7 +147,7 @@ def _restart(flow: EdgePropagation, edge: int) -> None:
 
 
 def _jump(flow: EdgePropagation, name: str) -> None:
-    """To a retry target: no edge leads there, so the node starts in the frame at hand."""
+    """To a retry target: no edge leads there, so the node starts in the current frame."""
     node = flow.graph.node_index(name)
     flow.check_visits(node, (flow.graph.nodes[node].walk or PLAIN).max_visits)
     flow.scope.walk.pop("came_by", None)
@@ -169,7 +170,7 @@ def _targets(graph: Graph, spec: WalkSpec) -> list[str]:
 
 
 def _gate(graph: Graph, name: str) -> WalkSpec:
-    """Of a gate that may stand in a branch."""
+    """The settings of a gate, which may be in a branch."""
     if name in graph.index:
         return graph.nodes[graph.index[name]].walk or PLAIN
     inside = [_gate(inner, name) for inner in graph.subgraphs.values()]
@@ -187,7 +188,7 @@ def _terminal(flow: EdgePropagation, outcome: str, name: str) -> None:
         return
     targets = _targets(flow.graph, _gate(flow.graph, unmet[0]))
     if not targets and flow.scope.owner is not None and flow.graph.spec.mirrors:
-        # A branch: the walk around it knows its gates, and what to do about them.
+        # A branch: the outer walk checks its gates.
         if outcome == FAIL:
             raise CannotContinueError("node_failed", flow.scope.walk.get("reason", ""), name)
         return
@@ -195,9 +196,9 @@ def _terminal(flow: EdgePropagation, outcome: str, name: str) -> None:
     if not targets:
         raise CannotContinueError("node_failed", "Goal gate unsatisfied and no retry target", unmet[0])
     if jumps >= flow.graph.spec.max_goal_jumps:
-        why = f"the goal gate {unmet[0]!r} is not satisfied and it was retried {jumps} times"
+        why = f"the goal gate {unmet[0]!r} is not satisfied after {jumps} retries"
         raise CannotContinueError("node_failed", why, unmet[0])
-    # An unmet gate stays so until it is met: to pass it by the next time does not help.
+    # A gate stays unsatisfied until it succeeds: not visiting it again does not help.
     flow.scope.walk["jumps"] = jumps + 1
     _jump(flow, targets[0])
 
@@ -206,12 +207,14 @@ def _route_failure(flow: EdgePropagation, node: int) -> None:
     targets = _failure_targets(flow.graph, node)
     name = flow.graph.nodes[node].id
     if not targets:
-        why = flow.scope.walk.get("reason") or f"{name!r} failed, and no edge or retry target takes it on"
+        why = flow.scope.walk.get("reason") or f"{name!r} failed, and no edge or retry target handles it"
         raise CannotContinueError("node_failed", why, name)
     jumps = dict(flow.scope.walk.get("fail_jumps", {}))
     if jumps.get(name, 0) >= flow.graph.spec.max_goal_jumps:
         raise CannotContinueError(
-            "loop_limit", f"{name!r} failed {jumps[name]} times and went to its retry target", name
+            "loop_limit",
+            f"{name!r} failed and went to its retry target {jumps[name]} times, which is the limit",
+            name,
         )
     jumps[name] = jumps.get(name, 0) + 1
     flow.scope.walk["fail_jumps"] = jumps

@@ -1,4 +1,4 @@
-"""What a walk remembers of its steps: outcomes, gates, counters, and what it shows of them in its scratch."""
+"""The state of a walk: outcomes, gates, counters, and the part of it that is written to its scratch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SKIPS_BY = "skips_by"
 
 
 def outcome_of(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> str:
-    """What conditions read. A routing node passes on the outcome that led to it."""
+    """The outcome that conditions read. A routing node passes on the outcome that led to it."""
     return scope.walk["outcome"] if _passes_on(graph, scope, execution) else message.outcome
 
 
@@ -36,7 +36,7 @@ def _passes_on(graph: Graph, scope: Scope, execution: Exec) -> bool:
 
 
 def note_outcome(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> None:
-    """What later nodes and gates read. What was skipped leaves no outcome."""
+    """Store what later nodes and gates read. A skipped node has no outcome."""
     node = graph.nodes[execution.node]
     spec, walk = node.walk or PLAIN, scope.walk
     skipped = message.outcome == SKIPPED and bool(graph.spec.mirrors)
@@ -46,12 +46,12 @@ def note_outcome(graph: Graph, scope: Scope, execution: Exec, message: HandlerFi
         if graph.spec.mirrors:
             _note_more(walk, message)
     if skipped:
-        # It leaves no label either, but goes on by its own one, which a replay reads here.
+        # It has no label for later nodes either, but its own edges use it, and a replay reads it here.
         walk[SKIPS_BY] = message.label
     else:
         walk.pop(SKIPS_BY, None)
     walk.setdefault("outcome", "success")
-    # What code suggested is part of what happened: a replay reads it here (D-26).
+    # The nodes that the code suggested must be recorded: a replay reads them here (D-26).
     if message.suggested:
         walk["suggested"] = FrozenList(message.suggested)
     else:
@@ -66,7 +66,7 @@ def note_outcome(graph: Graph, scope: Scope, execution: Exec, message: HandlerFi
 
 
 def _satisfies(outcome: str, graph: Graph) -> bool:
-    """A word of the pipeline's own is of the success class."""
+    """Custom outcome words count as successes."""
     return outcome in SATISFIED or (bool(graph.spec.mirrors) and outcome not in (FAIL, "retry", SKIPPED))
 
 
@@ -80,7 +80,7 @@ def _note_more(walk: dict[str, Any], message: HandlerFinished) -> None:
 
 
 def _count_retries(walk: dict[str, Any], name: str, execution: Exec, message: HandlerFinished) -> None:
-    """How often each stage was tried again; only a success forgets it."""
+    """How often each stage was retried; only a success resets it."""
     retries = dict(walk.get("retries", {}))
     if message.outcome != FAIL:
         retries.pop(name, None)
@@ -91,7 +91,7 @@ def _count_retries(walk: dict[str, Any], name: str, execution: Exec, message: Ha
 
 
 def with_walk_fields(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> list[Op]:
-    """The changes of a step, with what the walk says of it. The same when it is told what it has said."""
+    """The changes of a step, with the fields that the walk adds. Applying it twice gives the same."""
     name = graph.nodes[execution.node].id
     said: dict[str, Any] = {CURRENT: name}
     if message.outcome != SKIPPED:
@@ -105,7 +105,7 @@ def with_walk_fields(graph: Graph, scope: Scope, execution: Exec, message: Handl
 
 
 class ConditionResolver:
-    """How conditions read the state after a step, whether its changes are made already or not."""
+    """How conditions read the state after a step, whether its changes are applied already or not."""
 
     def __init__(
         self, scope: Scope, execution: Exec, message: HandlerFinished, extra: dict[str, Any]
@@ -114,7 +114,7 @@ class ConditionResolver:
         self._changes = {op[1]: op[3] for op in message.ops if op[0] == "scratch" and op[2] == "set"}
 
     def by(self, edge: Edge) -> Resolve:
-        """Clauses ask for keys one by one; in expressions the whole scratch is also called `context`."""
+        """Clauses look up single keys; in expressions the whole scratch is also available as `context`."""
         return self._one_by_one if edge.language == "clauses" else self._whole
 
     @cached_property

@@ -1,1 +1,1 @@
-"""Holds: what people decide."""
+"""Holds: questions to people, and everything that happens to them until they are decided."""

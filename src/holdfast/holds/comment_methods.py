@@ -1,4 +1,4 @@
-"""The part of the service by which people leave things at a hold: comments, files, what is theirs alone."""
+"""Methods of the hold service for comments, files, drafts and personal notes."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from holdfast.holds.forms.file_references import Reference
 
 When = datetime | timedelta | int
-"""A time with its zone, so long from now, or microseconds since the epoch."""
+"""A datetime with a time zone, a timedelta from now, or microseconds since the epoch."""
 
 
 class CommentMethods:
-    office: HoldContext
+    ctx: HoldContext
 
     async def comment(self, actor: Actor, hold: str, text: str) -> Note:
         from holdfast.holds.actions import notes
 
-        return await notes.comment(self.office, actor, hold, text)
+        return await notes.comment(self.ctx, actor, hold, text)
 
     async def comments(self, actor: Actor, hold: str) -> Sequence[Note]:
-        """Comments, questions back and their answers, oldest first."""
+        """Comments, questions asked back and their answers, oldest first."""
         from holdfast.holds.actions import notes
 
-        return await notes.comments(self.office, actor, hold)
+        return await notes.comments(self.ctx, actor, hold)
 
     # ------------------------------------------------------------------ files
     async def attach(
@@ -47,74 +47,74 @@ class CommentMethods:
         *,
         media_type: str | None = None,
     ) -> Reference:
-        """Keep a file for a field of kind `file` (`items.invoice`: of a table). What it answers goes into the
-        `response_data` of the decision. `data`: its content, or the path of a file here.
+        """Store a file for a field of kind `file` (`items.invoice`: a column of a table). Put the returned
+        reference into the `response_data` of the decision. `data`: its content, or the path of a local file.
 
-        Raises FormInvalidError for one that is too large, not of a type that the field takes, not what its
-        name says, or refused by the scan."""
+        Raises FormInvalidError for a file that is too large, of a type that the field does not accept, of a
+        type that differs from its name, or refused by the scan."""
         from holdfast.holds.forms import attachments
 
-        return await attachments.attach(self.office, actor, hold, field, name, data, media_type=media_type)
+        return await attachments.attach(self.ctx, actor, hold, field, name, data, media_type=media_type)
 
     async def files(self, actor: Actor, hold: str) -> Sequence[AttachedFile]:
-        """What was attached, in the order in which it came."""
+        """The attached files, oldest first."""
         from holdfast.holds.forms import attachments
 
-        return await attachments.attached(self.office, actor, hold)
+        return await attachments.attached(self.ctx, actor, hold)
 
     async def read_file(self, actor: Actor, hold: str, sha256: str) -> tuple[Reference, bytes]:
         """A file of a hold, and its content. Raises NotFoundError, BlobMissingError."""
         from holdfast.holds.forms import attachments
 
-        return await attachments.read(self.office, actor, hold, sha256)
+        return await attachments.read(self.ctx, actor, hold, sha256)
 
-    # ------------------------------------------------------------------ what is one's own
+    # ------------------------------------------------------------------ personal notes
     async def save_draft(self, actor: Actor, hold: str, draft: Submission | Mapping[str, Any]) -> None:
-        """As it is so far: `{decision, response_data, comment}`, of which any may be missing."""
+        """Save an unfinished answer: `{decision, response_data, comment}`, each optional."""
         from holdfast.holds.actions import notes
 
         said = draft if isinstance(draft, Submission) else read_draft(draft)
-        await notes.save_draft(self.office, actor, hold, said)
+        await notes.save_draft(self.ctx, actor, hold, said)
 
     async def draft(self, actor: Actor, hold: str) -> Submission | None:
         from holdfast.holds.actions import notes
 
-        return await notes.draft(self.office, actor, hold)
+        return await notes.draft(self.ctx, actor, hold)
 
     async def drop_draft(self, actor: Actor, hold: str) -> None:
         from holdfast.holds.actions import notes
 
-        await notes.drop_draft(self.office, actor, hold)
+        await notes.drop_draft(self.ctx, actor, hold)
 
     async def watch(self, actor: Actor, hold: str) -> None:
         from holdfast.holds.actions import notes
 
-        await notes.watch(self.office, actor, hold)
+        await notes.watch(self.ctx, actor, hold)
 
     async def unwatch(self, actor: Actor, hold: str) -> None:
         from holdfast.holds.actions import notes
 
-        await notes.unwatch(self.office, actor, hold)
+        await notes.unwatch(self.ctx, actor, hold)
 
     async def snooze(self, actor: Actor, hold: str, until: When) -> None:
-        """Out of one's own sight until then."""
+        """Hide the hold from the actor's lists until then."""
         from holdfast.holds.actions import notes
 
-        await notes.snooze(self.office, actor, hold, self._instant(until))
+        await notes.snooze(self.ctx, actor, hold, self._instant(until))
 
     async def unsnooze(self, actor: Actor, hold: str) -> None:
         from holdfast.holds.actions import notes
 
-        await notes.unsnooze(self.office, actor, hold)
+        await notes.unsnooze(self.ctx, actor, hold)
 
     async def seen(self, actor: Actor, hold: str) -> None:
-        """That this person has looked at it."""
+        """Record that the actor has seen it."""
         from holdfast.holds.actions import notes
 
-        await notes.mark_seen(self.office, actor, hold)
+        await notes.mark_seen(self.ctx, actor, hold)
 
     def _instant(self, when: When) -> int:
         try:
-            return instant(when, self.office.now())
+            return instant(when, self.ctx.now())
         except ValueError as error:
             raise InputError(f"{error}.") from None

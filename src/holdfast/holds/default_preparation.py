@@ -1,4 +1,4 @@
-"""The desk of a house: all its steps, over one store."""
+"""The default hold preparation of an instance: all its steps, over one store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.store.protocols import Store
 def default_preparation(
     store: Store, *, directory: Directory | None = None, policies: PreparationStep | None = None
 ) -> HoldPreparation:
-    """Without a directory names stand as they are written; without policies no rule changes anything."""
+    """Without a directory, names are used as written; without policies, no rule applies."""
     deployments = Deployments(store)
     return HoldPreparation(
         defaults=DeploymentDefaults(deployments),

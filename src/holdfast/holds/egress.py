@@ -1,8 +1,9 @@
-"""Where messages to the outside may go: an address that others wrote down must not reach our own network.
+"""Restricts outgoing messages: an address that a user configured must not reach the internal network.
 
-The name is resolved once, every address it has is judged, and the connection goes to exactly that address.
-What an address really reaches counts: IPv4 inside IPv6 (mapped, 6to4, Teredo, NAT64) is taken out first. The
-ranges are named, because `ipaddress.is_global` alone lets multicast, site-local and translated ones through.
+The name is resolved once, every address of it is checked, and the connection goes to exactly that address.
+The address that a packet really reaches counts: IPv4 inside IPv6 (mapped, 6to4, Teredo, NAT64) is extracted
+first. The ranges are listed, because `ipaddress.is_global` alone allows multicast, site-local and translated
+ones.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 PORTS = frozenset({443, 8443})
 LONGEST = 2048
 
-_HINT = "Give an https address that is reachable from everywhere, or let the operator allow this host."
+_HINT = "Use a public https address, or ask the operator to allow this host."
 
 _NOT_OUTSIDE_4 = tuple(
     IPv4Network(text)
@@ -48,7 +49,7 @@ _METADATA_NAMES = frozenset(
 
 
 class EgressTarget(msgspec.Struct, frozen=True):
-    """An address as it was understood: `host` is what TLS and the Host header name."""
+    """A parsed address: `host` is the name for TLS and the Host header."""
 
     host: str
     port: int
@@ -62,8 +63,8 @@ class EgressTarget(msgspec.Struct, frozen=True):
 
 
 class Egress(msgspec.Struct, frozen=True):
-    """`allow`: hosts (`name` or `name:port`) for which the operator vouches: plain http, other ports and
-    addresses inside are in order there; the cloud's metadata addresses never are."""
+    """`allow`: hosts (`name` or `name:port`) that the operator trusts: plain http, other ports and internal
+    addresses are allowed for them; metadata addresses of clouds never are."""
 
     allow: tuple[str, ...] = ()
     timeout: float = 15.0  # seconds for all of one request
@@ -75,7 +76,8 @@ class Egress(msgspec.Struct, frozen=True):
 
 
 def target_of(url: str, egress: Egress) -> EgressTarget:
-    """Raises EgressError for what is no address, or none that messages may go to by its looks."""
+    """Raises EgressError if the URL is not valid or not allowed, as far as can be seen without resolving
+    it."""
     parts = _split(url)
     host = _host(parts, url)
     tls = parts.scheme == "https"
@@ -92,24 +94,27 @@ def target_of(url: str, egress: Egress) -> EgressTarget:
 
 
 def _split(url: str) -> SplitResult:
-    # urlsplit drops line breaks and takes backslashes for letters; browsers and servers differ on both.
+    # urlsplit drops line breaks and accepts backslashes; browsers and servers treat both differently.
     if len(url) > LONGEST or not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise EgressError(
-            f"an address has at most {LONGEST} printable ASCII characters, without spaces or backslashes.",
+            f"an address must have at most {LONGEST} printable ASCII characters, without spaces or "
+            f"backslashes.",
             hint="Write names of other scripts in their xn-- form.",
         )
     try:
         return urlsplit(url)
     except ValueError as error:
-        raise EgressError(f"{_shown(url)} is no address: {error}.") from None
+        raise EgressError(f"{_shown(url)} is not an address: {error}.") from None
 
 
 def _host(parts: SplitResult, url: str) -> str:
     if parts.username is not None or parts.password is not None:
-        raise EgressError("an address must not hold a name or a password.", hint="Use a signed webhook.")
+        raise EgressError(
+            "an address must not contain a user name or a password.", hint="Use a signed webhook."
+        )
     host = (parts.hostname or "").rstrip(".")
     if not host or "%" in host:
-        raise EgressError(f"{_shown(url)} names no host.", hint="Write https://host/path.")
+        raise EgressError(f"{_shown(url)} has no host.", hint="Write https://host/path.")
     return host
 
 
@@ -117,26 +122,28 @@ def _port(parts: SplitResult) -> int | None:
     try:
         return parts.port
     except ValueError as error:
-        raise EgressError(f"an address has a port that is none: {error}.") from None
+        raise EgressError(f"the port of the address is not valid: {error}.") from None
 
 
 def _shown(url: str) -> str:
-    """Without the path, which often is a secret."""
+    """Without the path, which is often a secret."""
     return repr(
         url.partition("://")[0] + "://" + url.partition("://")[2].partition("/")[0].rpartition("@")[2]
     )
 
 
 async def address_of(target: EgressTarget, egress: Egress, resolve: Resolve | None = None) -> str:
-    """The address to connect to. Raises EgressError where any address of the name lies inside; OSError where
-    the name has none."""
+    """The address to connect to. Raises EgressError if any address of the name is internal; OSError if it has
+    none."""
     found = [ip_address(text) for text in await (resolve or _resolve)(target.host, target.port)]
     if not found:
         raise OSError(f"{target.host} has no address")
     allowed = egress.allows(target.host, target.port)
     for address in found:
         if is_metadata(address) or not (allowed or is_outside(address)):
-            raise EgressError(f"{target.host} leads to {address}, which is not outside.", hint=_HINT)
+            raise EgressError(
+                f"{target.host} resolves to {address}, which is not a public address.", hint=_HINT
+            )
     return str(found[0])
 
 
@@ -147,7 +154,7 @@ async def _resolve(host: str, port: int) -> list[str]:
 
 
 def is_outside(address: Address) -> bool:
-    """Whether it belongs to the public internet, whatever it is wrapped in."""
+    """Whether it belongs to the public internet, also after unwrapping IPv4 inside IPv6."""
     return all(_is_public(reached) for reached in reached_by(address))
 
 

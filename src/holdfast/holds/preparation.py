@@ -1,8 +1,7 @@
-"""The desk: what is worked out about a hold before its row is written, in the order in which it matters.
+"""The hold preparation: steps that complete a hold before its row is written, in a fixed order.
 
-The engine decides that a run asks, and what; the desk finds whom it goes to and until when. Whatever cannot
-be worked out leaves the question open for those who look after unrouted ones: a run never fails because a
-directory was away.
+The engine decides what a run asks; the preparation finds the assignee and the deadline. If a step fails, the
+hold is opened unrouted, for the administrators: a run never fails because a directory was unavailable.
 """
 
 from __future__ import annotations
@@ -20,19 +19,20 @@ from holdfast.types.text import clean_text
 
 
 class PreparationStep(Protocol):
-    """One thing that is worked out: what a deployment sets, what rules say, whom a name means, deadlines."""
+    """One step: a deployment's defaults, policy rules, the directory, deadlines."""
 
     def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
-        """Whether there may be anything to do; cheap, and asked of every hold."""
+        """Whether there may be anything to do; must be cheap, because it is called for every hold."""
         ...
 
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
-        """The hold with what was found. Raises HoldfastError where it could not be worked out."""
+        """The completed hold. Raises HoldfastError if the step fails."""
         ...
 
 
 class HoldPreparation:
-    """Policies may change whom it goes to and until when, so they come first; skills add to what is shown."""
+    """Policies run before the directory and the deadlines, because they may change the assignee and
+    timeout."""
 
     def __init__(
         self,
@@ -53,13 +53,13 @@ class HoldPreparation:
         self._steps = {name: step for name, step in steps.items() if step is not None}
 
     def prepare_now(self, hold: NewHold, facts: HoldFacts) -> NewHold | None:
-        """The hold as it is stored; None where something has to be looked up."""
+        """The hold as it is stored; None if a lookup is needed."""
         if any(step.concerns(hold, facts) for step in self._steps.values()):
             return None
         return reminded(assigned(hold))
 
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
-        """The same, and with everything looked up."""
+        """The same, with all lookups."""
         hold = assigned(hold)
         failed: dict[str, str] = {}
         for name, step in self._steps.items():
@@ -74,7 +74,7 @@ class HoldPreparation:
         try:
             found = await step.prepare(hold, facts)
         except Exception as error:
-            # A store that is away is waited for; whatever else goes wrong, the question is asked.
+            # An unavailable store is waited for; after any other error the question is still asked.
             if isinstance(error, StoreError) and error.retryable:
                 raise
             about = {"hold": hold.id, "run": facts.run, "flow": facts.flow}
@@ -85,11 +85,11 @@ class HoldPreparation:
 
 
 def _failing(hold: NewHold, failed: dict[str, str]) -> NewHold:
-    """What failed is in the hold's history. Whom the rules or the directory would have asked nobody knows
-    then, and whoever is asked instead might be one who must not decide alone."""
+    """Failures are recorded as warnings of the hold. If the rules or the directory failed, the right
+    assignee is not known, and the declared one might not be allowed to decide alone."""
     if not failed:
         return hold
-    said = [f"its {name} could not be worked out: {clean_text(why, 500)}" for name, why in failed.items()]
+    said = [f"its {name} could not be determined: {clean_text(why, 500)}" for name, why in failed.items()]
     terms = msgspec.structs.replace(hold.terms, warnings=(*hold.terms.warnings, *said))
     hold = msgspec.structs.replace(hold, terms=terms)
     lost = failed.get("directory") or failed.get("policies")
@@ -97,7 +97,7 @@ def _failing(hold: NewHold, failed: dict[str, str]) -> NewHold:
 
 
 def assigned(hold: NewHold) -> NewHold:
-    """With its assignee read; one that cannot be is nobody's, with the reason."""
+    """With its parsed assignee; if that fails it is unrouted, with the reason."""
     try:
         found = parse_assignee(hold.assignee)
     except InputError as error:
@@ -112,7 +112,7 @@ def unrouted(hold: NewHold, why: str) -> NewHold:
 
 
 def reminded(hold: NewHold) -> NewHold:
-    """With the first time at which somebody is reminded of it."""
+    """With the time of its first reminder."""
     if hold.reminder_interval is None or hold.remind_at is not None:
         return hold
     return msgspec.structs.replace(hold, remind_at=next_reminder(hold, hold.created_at))

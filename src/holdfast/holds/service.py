@@ -1,7 +1,8 @@
-"""What can be done with holds, by whoever may. Each act is in a module of its own; this only names them.
+"""The hold service: one method for each action and query. The work is in the modules of `actions` and
+`queries`.
 
-Every act raises HoldNotFoundError for what the actor's tenant does not have, and ForbiddenError for what the
-actor may not do. What is refused is in the audit.
+Every method raises HoldNotFoundError if the actor's tenant has no such hold, and ForbiddenError if the actor
+lacks the right. Refused actions are audited.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ Body = Mapping[str, Any] | str
 
 
 class HoldService(CommentMethods):
-    """`actor` is who acts, by their credential; `terms.operator()` is whoever works on the store itself."""
+    """`actor` is the user with their rights; `terms.operator()` stands for an operator with access to the
+    store."""
 
     def __init__(
         self,
@@ -50,11 +52,11 @@ class HoldService(CommentMethods):
         pace: Pace | None = None,
     ) -> None:
         self.store = store
-        self.office = HoldContext(store, directory=directory, guardrails=guardrails, scan=scan, pace=pace)
+        self.ctx = HoldContext(store, directory=directory, guardrails=guardrails, scan=scan, pace=pace)
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ reading
     async def get(self, actor: Actor, hold: str) -> HoldRow:
-        return await load_visible(self.office, actor, hold)
+        return await load_visible(self.ctx, actor, hold)
 
     async def list(
         self,
@@ -70,37 +72,38 @@ class HoldService(CommentMethods):
         from holdfast.holds.queries import list as listing
 
         return await listing.list_holds(
-            self.office, actor, view=view, where=where, order=order, cursor=cursor, limit=limit
+            self.ctx, actor, view=view, where=where, order=order, cursor=cursor, limit=limit
         )
 
     async def count(self, actor: Actor, *, view: str = "mine", where: HoldFilter | None = None) -> int:
-        """How many that list has, by the same rule."""
+        """The number of holds in that list."""
         from holdfast.holds.queries import list as listing
 
-        return await listing.count_holds(self.office, actor, view=view, where=where)
+        return await listing.count_holds(self.ctx, actor, view=view, where=where)
 
     async def history(self, actor: Actor, hold: str) -> Sequence[Entry]:
         """What happened to it, oldest first."""
         from holdfast.holds.queries import history
 
-        return await history.history(self.office, actor, hold)
+        return await history.history(self.ctx, actor, hold)
 
     async def metrics(
         self, actor: Actor, *, where: HoldFilter | None = None, lasting: Lasting | None = None
     ) -> HoldMetrics:
-        """Figures about what the actor may see; `lasting`: a calendar's `between`, for business hours."""
+        """Metrics of the holds that the actor may see; `lasting`: a calendar's `between`, for business
+        hours."""
         from holdfast.holds.queries import metrics
 
-        return await metrics.metrics(self.office, actor, where=where, lasting=lasting)
+        return await metrics.metrics(self.ctx, actor, where=where, lasting=lasting)
 
     async def verify_audit(self, tenant: str, *, against: SignedHead | None = None) -> AuditCheck:
-        """Whether a tenant's audit is whole, and which record is not."""
+        """Verify a tenant's audit; reports the first broken record."""
         from holdfast.holds.queries import audit
 
         return await audit.verify_audit(self.store, tenant, against=against)
 
     async def sign_head(self, tenant: str, secret: bytes) -> SignedHead:
-        """Where a tenant's audit stands, signed, to be kept elsewhere."""
+        """The signed head of a tenant's audit, to be stored elsewhere."""
         from holdfast.holds.queries import audit
 
         return await audit.sign_head(self.store, tenant, secret)
@@ -108,10 +111,10 @@ class HoldService(CommentMethods):
     async def evidence(
         self, actor: Actor, hold: str, *, key: bytes | None = None, to_head: bool = True
     ) -> bytes:
-        """One decision as a file that can be checked offline, signed where there is a key."""
+        """One decision as a file that can be verified offline; signed if there is a key."""
         from holdfast.holds.queries import evidence
 
-        return await evidence.export_evidence(self.office, actor, hold, key=key, to_head=to_head)
+        return await evidence.export_evidence(self.ctx, actor, hold, key=key, to_head=to_head)
 
     # ------------------------------------------------------------------ deciding
     async def resolve(
@@ -129,11 +132,11 @@ class HoldService(CommentMethods):
         link: str | None = None,
         reason: str | None = None,
     ) -> ResolveResult:
-        """Decide it, once, or give one vote where several have to agree. As a body of the interface, or by
-        name. `reason` uses the right to override.
+        """Decide it, or cast one vote if several people have to agree. Pass a request body, or the decision
+        by keywords. `reason` uses the right to override.
 
-        Raises AnswerInvalidError (it stays open, what was sent is a draft), HoldDecidedError (names the
-        winner), HoldChangedError, ContentChangedError, DeadlinePassedError, HoldClaimedError,
+        Raises AnswerInvalidError (it stays open, and the input is saved as a draft), HoldDecidedError (names
+        who decided), HoldChangedError, ContentChangedError, DeadlinePassedError, HoldClaimedError,
         HoldReassignedError, AlreadyVotedError, KeyReusedError, LinkInvalidError, RunReadOnlyError."""
         named = Submission(
             decision=decision, response_data=response_data, comment=comment, request_hash=request_hash
@@ -141,23 +144,23 @@ class HoldService(CommentMethods):
         if isinstance(body, str) and decision is None:
             said = msgspec.structs.replace(named, decision=body)
         elif body is not None and named != Submission():
-            raise AnswerInvalidError("an answer is given as a body or by name, not as both.")
+            raise AnswerInvalidError("pass the answer as a body or as keywords, not as both.")
         else:
             said = named if body is None else await self._read(actor, hold, body)
         terms = ResolveConditions(
             if_match=if_match, idempotency_key=idempotency_key, link=link, reason=reason
         )
-        return await resolve.resolve(self.office, actor, hold, said, terms)
+        return await resolve.resolve(self.ctx, actor, hold, said, terms)
 
     async def answer(
         self, hold: str, decision: str | None, *, data: Any = None, comment: str | None = None, by: str
     ) -> HoldRow:
-        """`resolve`, by whoever works on the store itself, in whichever tenant the hold is."""
+        """`resolve` for operators with access to the store, in any tenant."""
         said = Submission(decision=decision, response_data=data, comment=comment)
-        return await resolve.answer(self.office, hold, said, by=by)
+        return await resolve.answer(self.ctx, hold, said, by=by)
 
     async def vote(self, actor: Actor, hold: str, body: Body, **conditions: Any) -> ResolveResult:
-        """`resolve`, by the name that it has where several have to agree."""
+        """The same as `resolve`, for holds that need several votes."""
         return await self.resolve(actor, hold, body, **conditions)
 
     async def place(
@@ -171,18 +174,18 @@ class HoldService(CommentMethods):
         idempotency_key: str | None = None,
         reason: str | None = None,
     ) -> ResolveResult:
-        """Decide it in a few seconds, unless `undo` comes first."""
+        """Decide it after the undo window of a few seconds, unless `undo` is called."""
         from holdfast.holds.actions import undo_window
 
         terms = ResolveConditions(if_match=if_match, idempotency_key=idempotency_key, reason=reason)
         said = await self._read(actor, hold, body)
-        return await undo_window.place(self.office, actor, hold, said, terms, seconds=seconds)
+        return await undo_window.place(self.ctx, actor, hold, said, terms, seconds=seconds)
 
     async def undo(self, actor: Actor, hold: str) -> HoldRow:
-        """Take one's own placed decision back."""
+        """Undo the actor's decision within its undo window."""
         from holdfast.holds.actions import undo_window
 
-        return await undo_window.undo(self.office, actor, hold)
+        return await undo_window.undo(self.ctx, actor, hold)
 
     async def bulk(
         self,
@@ -193,22 +196,22 @@ class HoldService(CommentMethods):
         preview: bool = True,
         versions: Mapping[str, int] | None = None,
     ) -> BulkResult:
-        """One decision on many, each by itself; a preview says what would be and writes nothing."""
+        """The same decision on many holds, each decided separately; a preview writes nothing."""
         from holdfast.holds.actions import bulk
 
         return await bulk.bulk(
-            self.office, actor, holds, read_submission(body), preview=preview, versions=versions
+            self.ctx, actor, holds, read_submission(body), preview=preview, versions=versions
         )
 
     async def cancel(
         self, actor: Actor, hold: str, *, reason: str = "cancelled", if_match: int | None = None
     ) -> HoldRow:
-        """Withdraw it: the run ends as cancelled, or sees an error where its terms say so."""
+        """Cancel it: the run is cancelled, or gets an error if its terms say so (`on_cancel="raise"`)."""
         from holdfast.holds.actions import cancel
 
-        return await cancel.cancel(self.office, actor, hold, reason=reason, if_match=if_match)
+        return await cancel.cancel(self.ctx, actor, hold, reason=reason, if_match=if_match)
 
-    # ------------------------------------------------------------------ whose it is, and until when
+    # ------------------------------------------------------------------ assignee and deadline
     async def reassign(
         self,
         actor: Actor,
@@ -219,12 +222,12 @@ class HoldService(CommentMethods):
         reason: str | None = None,
         if_match: int | None = None,
     ) -> HoldRow:
-        """Give it to somebody else, who is told."""
+        """Assign it to another person, group or role, who is notified."""
         from holdfast.holds.actions import reassign
 
         until = None if expires_at is None else self._instant(expires_at)
         return await reassign.reassign(
-            self.office, actor, hold, to, expires_at=until, reason=reason, if_match=if_match
+            self.ctx, actor, hold, to, expires_at=until, reason=reason, if_match=if_match
         )
 
     async def extend(
@@ -236,11 +239,11 @@ class HoldService(CommentMethods):
         reason: str | None = None,
         if_match: int | None = None,
     ) -> HoldRow:
-        """Give it a later deadline."""
+        """Set a later deadline."""
         from holdfast.holds.actions import reassign
 
         return await reassign.extend(
-            self.office, actor, hold, self._instant(until), reason=reason, if_match=if_match
+            self.ctx, actor, hold, self._instant(until), reason=reason, if_match=if_match
         )
 
     async def claim(
@@ -251,42 +254,42 @@ class HoldService(CommentMethods):
         seconds: float | None = None,
         reason: str | None = None,
     ) -> HoldRow:
-        """Take it for a while; an unrouted one becomes one's own."""
+        """Claim it for a while; an unrouted hold is assigned to the actor."""
         from holdfast.holds.actions import claim
 
-        return await claim.claim(self.office, actor, hold, seconds=seconds, reason=reason)
+        return await claim.claim(self.ctx, actor, hold, seconds=seconds, reason=reason)
 
     async def release(self, actor: Actor, hold: str) -> HoldRow:
         from holdfast.holds.actions import claim
 
-        return await claim.release(self.office, actor, hold)
+        return await claim.release(self.ctx, actor, hold)
 
-    # ------------------------------------------------------------------ talking about it
+    # ------------------------------------------------------------------ questions
     async def ask_back(self, actor: Actor, hold: str, text: str, *, to: str = "requester") -> HoldRow:
-        """Ask the `requester`, the `agent` or a colleague; the deadline stands still until they reply."""
+        """Ask the `requester`, the `agent` or a colleague; the deadline is paused until they reply."""
         from holdfast.holds.actions import ask_back
 
-        return await ask_back.ask_back(self.office, actor, hold, text, to=to)
+        return await ask_back.ask_back(self.ctx, actor, hold, text, to=to)
 
     async def reply(self, actor: Actor, hold: str, text: str, *, question: str | None = None) -> HoldRow:
-        """Answer what was asked back; `question`: which, where several are open."""
+        """Answer a question that was asked back; `question`: its id, if several are open."""
         from holdfast.holds.actions import ask_back
 
-        return await ask_back.reply(self.office, actor, hold, text, question=question)
+        return await ask_back.reply(self.ctx, actor, hold, text, question=question)
 
     async def drop_question(self, actor: Actor, hold: str, *, question: str | None = None) -> HoldRow:
-        """Take back what was asked back: nobody has to reply, and the deadline goes on."""
+        """Withdraw a question that was asked back; the deadline continues."""
         from holdfast.holds.actions import ask_back
 
-        return await ask_back.drop_question(self.office, actor, hold, question=question)
+        return await ask_back.drop_question(self.ctx, actor, hold, question=question)
 
     async def _read(self, actor: Actor, hold: str, body: Body) -> Submission:
-        """Whoever may not see the hold learns that first."""
+        """The permission is checked first, so that errors about the body reveal nothing."""
         try:
             return read_submission(body)
         except AnswerInvalidError as error:
-            row = await load_visible(self.office, actor, hold)
-            await record_refusal(self.office, actor, row, "resolve", error)
+            row = await load_visible(self.ctx, actor, hold)
+            await record_refusal(self.ctx, actor, row, "resolve", error)
             raise
 
 

@@ -1,4 +1,4 @@
-"""What a state's annotations say: which values a field takes, which reducer it has, which types it names."""
+"""Reads a state's annotations: which values a field accepts, its reducer, and the types that it names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.types.redaction import is_secret_mark
 from holdfast.types.value import SCALARS
 
 Check = Callable[[Any], Any]
-"""Answers the value as it is to be stored; raises msgspec.ValidationError."""
+"""Returns the value as it is to be stored; raises msgspec.ValidationError."""
 
 _UNIONS: Final = (Union, types.UnionType)
 _NONE: Final = type(None)
@@ -29,7 +29,7 @@ _GROUPS: Final[tuple[type[Any], ...]] = (list, tuple, set, frozenset)
 
 
 def field_types(cls: Any) -> dict[str, Any]:
-    """Annotations with their extras. A class made in a function may name what only that function knows."""
+    """Annotations with their extras. A class made in a function may name types that are local to it."""
     try:
         return typing.get_type_hints(cls, include_extras=True)
     except NameError:
@@ -80,7 +80,7 @@ _SIMPLE: Final = (str, int, float, bool, bytes, _NONE)
 
 
 def checker(annotation: Any) -> Check | None:
-    """Compiled once per field; None where anything goes."""
+    """The check of a field, compiled once; None if any value is accepted."""
     if annotation is Any or annotation is object:
         return None
     try:
@@ -101,7 +101,7 @@ def checker(annotation: Any) -> Check | None:
 
 
 def _is_numbered(cls: type) -> bool:
-    """An enum of numbers that is no number itself: msgspec reads its members by number only."""
+    """An enum with numeric values that is not a number type: msgspec reads its members by number only."""
     return issubclass(cls, Enum) and not issubclass(cls, int) and all(type(m.value) is int for m in cls)
 
 
@@ -134,7 +134,7 @@ def _instance(kind: type, value: Any) -> Any:
 
 
 def item_type(annotation: Any) -> Any:
-    """What a list or tuple of this type holds."""
+    """The item type of a list or tuple of this type."""
     for part in _members(annotation):
         if get_origin(part) in (list, tuple) and get_args(part):
             return get_args(part)[0]
@@ -146,7 +146,7 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 
 
 def named_types(annotation: Any) -> Iterator[type]:
-    """Classes that instances of this annotation may be, and that a store has to know by name."""
+    """The classes that values of this annotation may have, which a store has to know by name."""
     seen: set[Any] = set()
     todo = [annotation]
     while todo:
@@ -161,7 +161,7 @@ def named_types(annotation: Any) -> Iterator[type]:
 
 
 def is_record(cls: Any) -> bool:
-    """Whether a registry may hold it: an enum, a dataclass, a struct, a pydantic model."""
+    """Whether a registry accepts it: an enum, a dataclass, a struct, a pydantic model."""
     return (
         issubclass(cls, (Enum, msgspec.Struct)) or dataclasses.is_dataclass(cls) or is_pydantic(cls)
     ) and get_origin(cls) is None

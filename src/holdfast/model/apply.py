@@ -1,4 +1,4 @@
-"""One record more: how each kind changes where a run stands. The worker and every reader use this.
+"""Applies one record to a position: how each kind changes it. The worker and every reader use this.
 
 Attempt records: what happened to an execution between its start and its settle, and to the run beside.
 """
@@ -43,7 +43,7 @@ from holdfast.model.snapshot import load_position
 from holdfast.types.record import Kind, Record
 from holdfast.types.value import FrozenDict
 
-# These tell a reader something; beyond their moves they change nothing.
+# These only inform a reader; apart from their moves they change nothing.
 NOTED = frozenset(
     {
         "ignored",
@@ -115,23 +115,24 @@ def _of_execution(pos: Position, execution: Exec, record: Record, body: AttemptB
 
 
 def _try_again(pos: Position, execution: Exec, record: Record, body: AttemptBody, *, anew: bool) -> None:
-    """The node runs once more, at once or when its timer fires."""
+    """The node runs again, at once or when its timer fires."""
     if body.reason == "resumed":
         execution.passed = execution.passed and execution.phase != "failed"
         pos.failing, pos.failed_node, pos.status = None, "", "running"
         if execution.items is None:
-            # Its attempts count anew. (Those of a map or sub-flow name its children: they go on counting.)
+            # Its attempts count from 1 again. (Those of a map or sub-flow are part of its children's names:
+            # they continue.)
             execution.failures = 0
     if body.reason == "retry":
         execution.failures += 1
     if body.reason in ("restarted", "in_doubt", "woke"):
         close_waits(pos, execution)
     if body.reason in ("retry", "resumed") and anew:
-        # A stage of a pipeline says itself how it ended: tried again, it is all to do again.
+        # A stage of a pipeline reports its outcome itself: a retry has to do all of it again.
         close_waits(pos, execution)
         execution.subs = {}
     elif body.reason in ("retry", "resumed"):
-        # What failed inside is tried again; an answer, and a question that nobody answered, stand.
+        # Sub-steps that failed are retried; an answer, and the expiry of a question, stay as they are.
         execution.subs = {k: sub for k, sub in execution.subs.items() if sub.error is None or sub.hold}
     execution.attempt = record.attempt
     execution.error = body.error
@@ -152,7 +153,7 @@ def _try_again(pos: Position, execution: Exec, record: Record, body: AttemptBody
 
 
 def end_limit(pos: Position, execution: Exec) -> None:
-    """The time that its branches had is over."""
+    """The time limit of its branches has passed."""
     pos.timers.pop(execution.token, None)
     execution.token, execution.wake_at = "", None
 
@@ -169,7 +170,7 @@ def _clear_doubt(pos: Position, execution: Exec, key: str) -> None:
 
 
 def _child_failed(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> None:
-    """A child's failure was handed to its owner, which copes with it."""
+    """A child's failure was passed to its owner, which handles it."""
     owner = find_exec(graph, pos, record)
     node = pos.scope_graph(graph, pos.scopes[owner.scope]).nodes[owner.node]
     if collects(node) and body.error is not None:
@@ -184,7 +185,8 @@ def _child_failed(graph: Graph, pos: Position, record: Record, body: AttemptBody
 
 
 def forgive(graph: Graph, pos: Position, owner: Exec, error: ErrorInfo) -> None:
-    """The owner copes with this error: the run does not fail by it, but still by any other."""
+    """The owner handles this error: the run does not fail because of it, but still fails because of any
+    other."""
     owner.error = error
     if pos.failing != error:
         return
@@ -196,7 +198,7 @@ def forgive(graph: Graph, pos: Position, owner: Exec, error: ErrorInfo) -> None:
 
 
 def apply_record(graph: Graph, pos: Position, record: Record, body: Any) -> None:
-    """Advance `pos` by one record. Raises CheckpointCorruptError where the record does not follow."""
+    """Advance `pos` by one record. Raises CheckpointCorruptError if the record does not follow `pos.head`."""
     if record.seq != pos.head + 1:
         raise CheckpointCorruptError(f"run {pos.run}: record {record.seq} does not follow record {pos.head}")
     pos.head = record.seq
@@ -217,7 +219,7 @@ def _created(graph: Graph, pos: Position, _record: Record, body: CreatedBody) ->
 
 
 def set_options(pos: Position, options: dict[str, Any]) -> None:
-    """What the run was started with, of its own."""
+    """The options that this run was started with."""
     pos.breaks = list(options.get("breaks", ()))
     pos.skills = [dict(pin) for pin in options.get("skills", ())]
     chosen = options.get("checkpoints")
@@ -300,12 +302,12 @@ def settle_exec(graph: Graph, pos: Position, execution: Exec, record: Record, bo
     scope = pos.scopes[record.scope]
     ops = body.ops
     if body.output is not None:
-        # As a change of the state: which of several outputs is the scope's does not depend on who was last.
+        # As a change of the state: which of several outputs is the scope's does not depend on which was last.
         ops = [*ops, ("aux", "output", "set", body.output)]
     delta = Delta(record.seq, execution.node, execution.visit, scope.index, ops)
     if body.halts:
         if ops:
-            # What a handler said of its own failure can be read, also where nothing copes with that.
+            # The details that a handler gave of its failure can be read, even if no edge handles the failure.
             scope.tree.settle(execution.frame, delta)
         _failed(pos, execution, record, body)
         return
@@ -318,7 +320,7 @@ def settle_exec(graph: Graph, pos: Position, execution: Exec, record: Record, bo
 
 
 def _failed(pos: Position, execution: Exec, record: Record, body: StepBody) -> None:
-    """A failure that nothing handles: the execution stays, so that a resume can run it again (G-36)."""
+    """A failure that is not handled: the execution stays, so that a resume can run it again (G-36)."""
     execution.phase = "failed"
     execution.error = body.error
     execution.intent = -1
@@ -342,7 +344,7 @@ def _spend(pos: Position, usage: Usage | None) -> None:
 
 
 def _snapshot(_graph: Graph, pos: Position, record: Record, body: Any) -> None:
-    """A snapshot changes nothing, it only makes loading short; but a migration begins anew with one."""
+    """A snapshot changes nothing, it only makes loading fast; but a migration starts from one."""
     if record.outcome == MIGRATED:
         fresh = load_position(body.position)
         fresh.head, fresh.at = pos.head, pos.at

@@ -1,4 +1,4 @@
-"""What an approver changes in what they approve: arguments, an output, instructions."""
+"""Changes that an approver makes with the approval: to arguments, an output, or instructions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _TYPES: Final[dict[str, dict[str, Any]]] = {
 
 
 def modifications_schema(modifies: Mapping[str, str]) -> dict[str, Any]:
-    """Of what may be changed; a change of anything else is refused while the person can still mend it."""
+    """The schema of what may be changed. Other changes are refused while the person can still correct
+    them."""
     return {
         "type": "object",
         "properties": {kind: _TYPES[kind] for kind in modifies if kind in _TYPES},
@@ -24,12 +25,12 @@ def modifications_schema(modifies: Mapping[str, str]) -> dict[str, Any]:
 
 
 def data_schema(modifies: Mapping[str, str]) -> dict[str, Any]:
-    """Of the whole data of an answer, where nothing else is asked for."""
+    """The schema of an answer's data, if the hold asks for nothing else."""
     return {"type": ["object", "null"], "properties": {FIELD: modifications_schema(modifies)}}
 
 
 def section(modifies: Mapping[str, str]) -> dict[str, Any]:
-    """The field of a form that takes them."""
+    """The field of a form for these changes."""
     return {
         "type": "input",
         "field": FIELD,

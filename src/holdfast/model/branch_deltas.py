@@ -20,7 +20,8 @@ class Delta(msgspec.Struct, frozen=True, array_like=True):
 
 
 def canonical(paths: list[list[Delta]]) -> list[Delta]:
-    """Merge causal sequences: what came before stays so; otherwise by (node, visit, index), never by seq."""
+    """Merge causal sequences: causal order is kept; otherwise the order is (node, visit, index), never
+    seq."""
     if len(paths) == 1:
         return paths[0]
     by_seq: dict[int, Delta] = {}

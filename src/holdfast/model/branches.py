@@ -1,4 +1,4 @@
-"""The branches of a parallel node: what each came to, as the node's join and later stages read it."""
+"""The results of a parallel node's branches, as its join and later stages read them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.types.value import FrozenDict
 
 GATES = "gates"
 """Goal gates that were passed in the branch: for the walk around it, not for stages."""
-# What the walk itself says in its scratch; every branch has its own.
+# Keys that the walk itself writes into its scratch; every branch has its own.
 _WALK_FIELDS = ("outcome", "preferred_label", "current_node")
 _INTERNAL = "internal."
 
@@ -20,7 +20,7 @@ _INTERNAL = "internal."
 def branch_result(
     graph: Graph, pos: Position, scope: Scope, first: str, error: ErrorInfo | None
 ) -> FrozenDict:
-    """`first`: the branch's first stage, by which it is known."""
+    """`first`: the branch's first stage, which identifies it."""
     assert scope.owner is not None
     owner = pos.execs[scope.owner]
     scope.tree.fill_all()
@@ -58,7 +58,7 @@ def _same(before: Mapping[str, Any], key: str, value: Any) -> bool:
 
 
 def _failed_gates(graph: Graph, pos: Position, scope: Scope) -> dict[str, bool]:
-    """Goal gates at which the branch came to nothing."""
+    """Goal gates that the branch did not pass."""
     inner = pos.scope_graph(graph, scope)
     failed = [e.node for (path, _), e in pos.execs.items() if path == scope.path and e.phase == "failed"]
     specs = [(inner.nodes[node].id, inner.nodes[node].walk) for node in failed]

@@ -13,7 +13,8 @@ SUFFIX: Final = "__breakpoint"
 
 
 def place_of(scope: str, node: str) -> str:
-    """Of a node in a scope such as `send.1[0]/`: which one of the flow it is, whatever the visit or item."""
+    """The node's place in the flow, without visit and item: `send/pay` for `pay` in the scope
+    `send.1[0]/`."""
     if not scope:
         return node
     around = [part.rpartition("[")[0].rpartition(".")[0] for part in scope.split("/")[:-1]]
@@ -29,9 +30,9 @@ def places(graph: Graph, around: str = "") -> Iterator[tuple[str, Graph, str]]:
 
 
 def find_places(graph: Graph, names: Iterable[str], what: str) -> list[str]:
-    """The places that these names mean, each once. A sub-flow's own name stands for every node that runs it.
+    """The places that these names refer to, each once. A sub-flow's name stands for every node that runs it.
 
-    Raises InputError with near names for one that means nothing."""
+    Raises InputError with similar names for an unknown one."""
     known = {place: (inner, node) for place, inner, node in places(graph)}
     found: dict[str, None] = {}
     for name in names:
@@ -45,14 +46,14 @@ def find_places(graph: Graph, names: Iterable[str], what: str) -> list[str]:
 
 
 def find_breaks(graph: Graph, names: Iterable[str]) -> list[str]:
-    """As `find_places`; also refused where the breakpoint's own name is taken by a node."""
+    """As `find_places`; also raises InputError if the breakpoint's name is the name of a node."""
     known = {place: (inner, node) for place, inner, node in places(graph)}
     found = find_places(graph, names, "break at")
     for place in found:
         inner, node = known[place]
         if node + SUFFIX in inner.index:
             raise InputError(
-                f"break at {place!r}: its breakpoint would be called {node + SUFFIX!r}, and a node is.",
+                f"break at {place!r}: the breakpoint's name {node + SUFFIX!r} is the name of a node.",
                 hint="Rename that node.",
             )
     return found

@@ -1,4 +1,4 @@
-"""Scopes of maps, parallel nodes and sub-flows: what goes in, what comes out, how one is forgotten."""
+"""Scopes of maps, parallel nodes and sub-flows: their input, their result, and how one is removed."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ def child_inputs(graph: Graph, scope: Scope, execution: Exec) -> list[Any]:
         found = compile_expr(node.map.over).evaluate(resolve)
         if not isinstance(found, (list, tuple)):
             kind = "nothing" if found is None or found is EXPR_MISSING else type(found).__name__
-            raise NotAListError(
-                f"map node {node.id!r} goes over {node.map.over!r}, which is {kind}, not a list"
-            )
+            raise NotAListError(f"map node {node.id!r}: {node.map.over!r} is {kind}, not a list")
         return list(found)  # type: ignore[arg-type]
     if node.parallel:
         scope.tree.expose(execution.frame)
@@ -56,7 +54,7 @@ def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int
     name = f"{parent.graph}/{body}" if parent.graph else body
     values: Values = {"input": as_input(given), "scratch": {}, "artifacts": {}}
     if spec.parallel:
-        # A copy of its own; the walk around stands still while its branches go on.
+        # A separate copy is safe: the outer walk does not advance while its branches run.
         values["input"] = parent.tree.see(0, "input")
         values["scratch"].update(parent.tree.see(owner.frame, "scratch"))
     else:
@@ -71,7 +69,7 @@ def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int
 
 
 def child_path(parent: str, node: str, owner: Exec, index: int) -> str:
-    """Names the child among all that this run ever opens: holds inside take their identity from it (D-28)."""
+    """Unique among all children that this run ever opens: ids of holds inside are derived from it (D-28)."""
     again = f"~{owner.failures}" if owner.failures else ""
     return f"{parent}{node}.{owner.visit}{again}[{index}]/"
 
@@ -86,7 +84,7 @@ def as_input(given: Any) -> FrozenDict:
 
 
 def child_result(scope: Scope) -> Any:
-    """What the owner sees of a finished child: its state and artifacts, whole."""
+    """A finished child as its owner sees it: its whole state and artifacts."""
     scope.tree.fill_all()
     values = scope.tree.values
     return FrozenDict(
@@ -99,7 +97,7 @@ def child_result(scope: Scope) -> Any:
 
 
 def result_of(graph: Graph, pos: Position, scope: Scope, error: ErrorInfo | None = None) -> Any:
-    """What the owner of a finished (or failed) child keeps of it."""
+    """What the owner of a finished (or failed) child stores as its result."""
     assert scope.owner is not None
     owner = pos.execs[scope.owner]
     node = pos.scope_graph(graph, pos.scopes[owner.scope]).nodes[owner.node]
@@ -109,18 +107,18 @@ def result_of(graph: Graph, pos: Position, scope: Scope, error: ErrorInfo | None
 
 
 def failed_item(error: ErrorInfo) -> FrozenDict:
-    """What stands in a map's results for an item that failed, where failures are collected."""
+    """The entry in a map's results for an item that failed, if failures are collected."""
     return FrozenDict({"failed": error.message, "type": error.type})
 
 
 def wipe_scope(graph: Graph, pos: Position, parent: Scope, node: int, index: int, _frame: int = 0) -> None:
-    """A child that failed while its owner copes: it is gone with everything inside it."""
+    """Remove a failed child whose owner handles the failure, with everything inside it."""
     owner = pos.execs[(parent.path, node)]
     wipe_inside(pos, child_path(parent.path, graph.nodes[node].id, owner, index))
 
 
 def wipe_inside(pos: Position, path: str, follows: tuple[str, ...] = ("",)) -> None:
-    """Forget every scope whose path begins so, with what runs and waits in it."""
+    """Remove every scope whose path begins with `path`, with the executions and waits in it."""
     starts = tuple(path + end for end in follows)
     for path_inside in [p for p in pos.scopes if p.startswith(starts)]:
         del pos.scopes[path_inside]

@@ -1,4 +1,4 @@
-"""What validation says: every problem at once, each with its place, its rule and how to mend it."""
+"""Results of validation: every problem at once, each with its place, its rule and a fix."""
 
 from __future__ import annotations
 

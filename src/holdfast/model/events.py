@@ -1,4 +1,4 @@
-"""Events are derived from records: nothing is written twice, and a reader can always tell the story again.
+"""Derives events from records: no event is stored twice, and a reader can always derive them again.
 
 A record reserves as many event numbers as it has events (D-3); `count_events` must therefore never
 change for a stored record.
@@ -31,11 +31,11 @@ DerivedEvent = tuple[str, str, str, dict[str, Any]]
 """(type, node, scope, data)"""
 
 _MOVE_EVENTS = {"G": 2, "F": 1, "S": 1, "Z": 1, "K": 1, "L": 1, "A": 1, "U": 1, "R": 1, "V": 1}
-# Of an effect that was under way when its branch was given up: nobody waits for how it ends (D-32).
+# For an effect that was running when its branch was abandoned: its result is not awaited (D-32).
 LOST = {
     "code": "outcome_unknown",
     "type": "OutcomeUnknownError",
-    "message": "it was under way when its branch was given up",
+    "message": "it was running when its branch was abandoned",
 }
 _SILENT = frozenset({"before", "ignored", "children", "join_timer", "limit", "not_happened"})
 
@@ -97,7 +97,7 @@ _ATTEMPT = {
 
 
 def open_questions(body: AttemptBody) -> list[str]:
-    """Of a `loaded` record: the holds that were open, and are told again."""
+    """The holds that were open at a `loaded` record and are reported again."""
     return body.token.split(",") if body.token else []
 
 
@@ -189,7 +189,7 @@ def _step(graph: Graph, _run: RunId, record: Record, body: StepBody) -> Iterator
         data["usage"] = {"tokens": body.usage.tokens, "cost": body.usage.cost}
     if body.notes is not None:
         data["notes"] = body.notes
-    # A stage of a walk may say of itself that it was skipped: nothing failed then.
+    # A stage of a walk may return the outcome "skipped", which is not a failure.
     skips = record.outcome == "skipped" and body.error is None
     kind = "node.completed" if skips else _STEP.get(record.outcome, "node.completed")
     yield (kind, record.node, record.scope, data)
@@ -230,7 +230,7 @@ def _substep(_graph: Graph, _run: RunId, record: Record, body: SubstepBody) -> I
 
 
 def entity_of(context: Any, node: str) -> str:
-    """What a question is about: what its context names (a tool call), else its node (R-17)."""
+    """What a question is about: the `entity_id` of its context (a tool call), else its node (R-17)."""
     named = context.get("entity_id") if isinstance(context, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return named if isinstance(named, str) and named else node
 
@@ -255,7 +255,7 @@ def _chunk(_graph: Graph, _run: RunId, record: Record, body: ChunkBody) -> Itera
 
 
 def _snapshot(_graph: Graph, _run: RunId, record: Record, body: SnapshotBody) -> Iterator[DerivedEvent]:
-    """Only a migration tells something: where from and where to. What it brought is in the record."""
+    """Only the snapshot of a migration has an event: the two versions. The new state is in the record."""
     if record.outcome == MIGRATED:
         yield ("run.migrated", "", "", {**body.position.get(MIGRATION, {}), "seq": record.seq})
 

@@ -16,7 +16,7 @@ CODED = "g1"
 
 
 class _Made(msgspec.Struct):
-    """As much of a stored graph as says what it was made from."""
+    """The part of a stored graph that names what it was made from."""
 
     document: dict[str, Any] = {}
 
@@ -37,7 +37,7 @@ def fingerprint_of(encoded: bytes) -> str:
 
 
 def dialect_of(version: str) -> str:
-    """`CODED` where there is none: such a graph needs the code that it was made by."""
+    """`CODED` if there is none: such a graph needs the code that it was made from."""
     return version.partition("-")[0]
 
 

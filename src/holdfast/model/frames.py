@@ -1,8 +1,8 @@
 """What a node sees: the state at its fork plus the steps that led to it, and nothing of its siblings (D-24).
 
 Frame 0 of a scope is its root: steps are applied to the scope's values at once. A fork gives each live
-out-edge a frame of its own with an overlay; a join applies the steps of the incoming frames, each
-once, in canonical order, to what the frames have in common. So a merge does not depend on who was first.
+out-edge its own frame with an overlay; a join applies the steps of the incoming frames, each
+once, in canonical order, to their common ancestor. So a merge does not depend on which branch was first.
 """
 
 from __future__ import annotations
@@ -101,13 +101,14 @@ class FrameTree(msgspec.Struct):
             apply_ops(self, frame, delta, self.next_id)
 
     def fork(self, frame_id: int, child: int) -> None:
-        """A new frame that sees what `frame_id` sees now; the parent stands still while it has children."""
+        """A new frame that sees what `frame_id` sees now; the parent does not change while it has
+        children."""
         self.frames[frame_id].kids += 1
         self.frames[child] = Frame(child, frame_id, steps=[], over={}, owned=set())
         self.next_id = max(self.next_id, child + 1)
 
     def join(self, ids: list[int]) -> int:
-        """One frame that has seen all of these, each step once. Answers its id."""
+        """Merge these frames into one, each step applied once. Returns its id."""
         if len(ids) == 1:
             return ids[0]
         common = self._common(ids)
@@ -138,12 +139,13 @@ class FrameTree(msgspec.Struct):
         return base.id
 
     def expose(self, frame_id: int) -> None:
-        """Somebody keeps what this frame sees: its lists are grown by copying from now on."""
+        """A caller keeps values of this frame: its lists are copied instead of extended in place from now
+        on."""
         for i in self.line(frame_id):
             self.frames[i].owned.clear()
 
     def discard(self, frame_id: int) -> None:
-        """The branch lost: what it did is not part of the state."""
+        """The branch lost: its changes are not part of the state."""
         if frame_id != 0:
             self._drop(frame_id, 0)
 
@@ -158,13 +160,13 @@ class FrameTree(msgspec.Struct):
             self._collapse(self.frames[0], merged)
 
     def merged(self) -> Values:
-        """What the whole scope has come to so far, over all branches: for looking, not for running."""
+        """The scope's values over all branches so far: for display, not for running."""
         leaves = [i for i, frame in self.frames.items() if frame.kids == 0 and i != 0]
         root = self.frames[0]
         self.fill_all()
         copy = FrameTree.rooted({p: dict(inside) for p, inside in root.over.items()})
         for delta in canonical([self._path(i, 0) for i in leaves]) if leaves else ():
-            # A run that fails because branches do not merge can be looked at all the same.
+            # A run that failed because its branches do not merge can still be displayed.
             with suppress(StateError):
                 apply_ops(copy, copy.frames[0], delta)
         return copy.values
@@ -195,7 +197,7 @@ class FrameTree(msgspec.Struct):
         return line
 
     def _drop(self, frame_id: int, upto: int) -> None:
-        """Remove a consumed frame, and ancestors that stood only for it."""
+        """Remove a consumed frame, and ancestors that were kept only for it."""
         while frame_id != upto and frame_id != 0:
             frame = self.frames.pop(frame_id)
             parent = self.frames[frame.parent]

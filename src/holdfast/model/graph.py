@@ -60,9 +60,9 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     jitter: float = 0.0
     retry_on: tuple[str, ...] = ()
     factor: float | msgspec.UnsetType = msgspec.UNSET
-    """By how much an exponential wait grows each time, where that is not 2."""
+    """The factor of an exponential back-off (unset: 2)."""
     spread: float | msgspec.UnsetType = msgspec.UNSET
-    """Waits lie within this share around what they would be: 0.5 is half to one and a half times that."""
+    """Relative jitter: 0.5 makes a wait between 0.5 and 1.5 times its length."""
 
 
 class JoinKind(StrEnum):
@@ -99,9 +99,9 @@ class HoldSpec(msgspec.Struct, frozen=True, kw_only=True):
     form: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     """Sections as `model.forms` compiles them. Unset rather than none: older graphs keep their identity."""
     into: str | msgspec.UnsetType = msgspec.UNSET
-    """The state's field that takes what was filled in."""
+    """The state's field that receives the form's data."""
     wait: str | msgspec.UnsetType = msgspec.UNSET
-    """A timeout that is known when the question is asked: with placeholders, or in business time."""
+    """A timeout that is computed when the question is asked: with placeholders, or in business time."""
     reminder: int | msgspec.UnsetType = msgspec.UNSET
     """Minutes."""
     tags: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
@@ -126,17 +126,17 @@ class MapSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ParallelSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a walk: one scope a branch, each a walk through the sub-graph `body` from its own first node."""
+    """In a walk: one scope per branch, each a walk through the sub-graph `body` from its first node."""
 
     body: str
     starts: tuple[str, ...]
     """The first node of each branch, in order."""
     edges: tuple[str, ...] = ()
-    """What the edges into those were called where the branches were drawn: how a first node came to be."""
+    """The labels of the edges into those nodes in the pipeline."""
     into: str
-    """The scratch key that takes what the branches came to, before the join is judged."""
+    """The scratch key that receives the results of the branches, before the join is evaluated."""
     join: str = "wait_all"
-    """wait_all, first_success, k_of_n (`count` of them); any other: whatever they come to is a success."""
+    """wait_all, first_success, k_of_n (`count` of them); any other: the join always succeeds."""
     count: int = 1
     concurrency: int = 4
     on_branch_failure: str = "continue"
@@ -166,7 +166,7 @@ class WalkSpec(msgspec.Struct, frozen=True, kw_only=True):
     terminal: bool = False
     routing: bool = False
     allow_partial: bool | msgspec.UnsetType = msgspec.UNSET
-    """Where it asks to be tried again and no attempt is left, it has partly succeeded instead of failed."""
+    """If it asks for a retry and no attempt is left, its outcome is partial_success instead of fail."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,11 +213,11 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     weight: int = 0
     language: str | msgspec.UnsetType = msgspec.UNSET
-    """Of its condition: `clauses` (see `model.clauses`); ours where unset."""
+    """Language of its condition: `clauses` (see `model.pipeline_conditions`); unset: `model.expr`."""
     leads: str | msgspec.UnsetType = msgspec.UNSET
-    """Of an edge that ends a branch: the node that lies behind it, by whose name it is chosen."""
+    """For an edge that ends a branch: the node after it, by whose name it is chosen."""
     restart: bool | msgspec.UnsetType = msgspec.UNSET
-    """Taking it begins the walk anew at its target: state, gates and counters are as at the start."""
+    """Taking it restarts the walk at its target: state, gates and counters are reset."""
 
     @property
     def towards(self) -> str:
@@ -250,19 +250,21 @@ class GraphSpec(msgspec.Struct, frozen=True, kw_only=True):
     code_change: str = "allow"
     allow_uncheckpointed: bool = False
     subgraphs: tuple[GraphSpec, ...] = ()
-    # What is never shown (`model.secrets`). Unset where there is nothing, so that other graphs keep the
-    # fingerprints that they had before there were secrets.
+    # Secret fields (`model.secrets`). Unset if there are none, so that graphs without secrets keep the
+    # fingerprints that they had before secrets existed.
     secrets: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
-    # What people call this version. Left out where there is none: the fingerprints of older versions stand.
+    # The version's label. Omitted if there is none, so that the fingerprints of older versions do not change.
     label: str | msgspec.UnsetType = msgspec.UNSET
     document: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    """What the graph was made from: its `dialect`, whose code any worker has, and its `source`."""
+    """The document that the graph was made from: its `dialect`, which every worker can run, and its
+    `source`."""
     mirrors: bool | msgspec.UnsetType = msgspec.UNSET
-    """A walk that says in its scratch how it goes: outcome, preferred_label, current_node, retry counts."""
+    """Whether the walk writes its progress into scratch: outcome, preferred_label, current_node, retry
+    counts."""
     own_targets: bool | msgspec.UnsetType = msgspec.UNSET
-    """A failed node goes to its own retry targets only; those of the graph are for goal gates."""
+    """A failed node uses its own retry targets only; those of the graph are for goal gates."""
     max_restarts: int | msgspec.UnsetType = msgspec.UNSET
-    """Of edges that begin the walk anew; 10 where unset."""
+    """Maximum number of restarts of the walk (unset: 10)."""
 
 
 def _condition(edge: Edge) -> Expr | Clauses | None:
@@ -286,7 +288,7 @@ class Loop(msgspec.Struct, frozen=True):
 
 
 class Graph:
-    """A spec with its topology worked out once: who follows whom, what a loop's body is."""
+    """A spec with its topology computed once: successors, predecessors, loop bodies."""
 
     def __init__(self, spec: GraphSpec) -> None:
         self.spec = spec
@@ -305,12 +307,12 @@ class Graph:
         self.out: tuple[tuple[int, ...], ...] = self._out_edges()
         self.indegree = self._indegree()
         self.starts = tuple(self.index[name] for name in spec.start)
-        # The common node: exactly one unconditional edge leads on. Kept apart so that a step can be short.
+        # The common node has exactly one unconditional out-edge. Stored separately to make such a step fast.
         self.only = tuple(self._only_edge(edges) for edges in self.out)
 
     @cached_property
     def secrets(self) -> Paths:
-        """Of this graph and of those inside it."""
+        """The secret paths of this graph and of its sub-graphs."""
         found = list(parsed(self.spec.secrets or ()))
         for inner in self.spec.subgraphs:
             found += Graph(inner).secrets
@@ -336,7 +338,7 @@ class Graph:
         return edges[0]
 
     def _indegree(self) -> tuple[int, ...]:
-        """Forward edges only: a loop edge never keeps its header waiting. Being a start counts as one."""
+        """Forward edges only: a node does not wait for a loop edge. Being a start counts as one edge."""
         counts = [0] * len(self.nodes)
         for e, target in enumerate(self.target):
             if target >= 0 and self.edges[e].loop is None:
@@ -388,7 +390,7 @@ class Graph:
 
     @cached_property
     def inner_loops(self) -> dict[int, tuple[int, ...]]:
-        """Of a walk: for each loop edge, those that lie within the way that it leads back over."""
+        """In a walk: for each loop edge, the loop edges inside its loop."""
         loops = [e for e, edge in enumerate(self.edges) if edge.loop is not None]
         bodies = {e: self._loop(self.target[e], [e]).body for e in loops}
         return {
@@ -443,7 +445,7 @@ class Graph:
 
     @cached_property
     def repeatable(self) -> tuple[bool, ...]:
-        """Nodes that touch nothing outside, and so need no intent."""
+        """Nodes without outside effects, which need no intent record."""
         return tuple(node.effect in REPEATABLE for node in self.nodes)
 
     @cached_property
@@ -461,7 +463,7 @@ class Graph:
 
     @property
     def dialect(self) -> str:
-        """Of the document that it was made from; empty where it was made by code."""
+        """The dialect of the document that it was made from; empty for a graph made from code."""
         return self.spec.document.get("dialect", "") if self.spec.document else ""
 
     @property

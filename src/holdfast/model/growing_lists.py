@@ -1,4 +1,4 @@
-"""Lists that grow step by step: where their items lie in the journal."""
+"""Lists that grow step by step: where their items are in the journal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Run = tuple[int, int]
 
 
 class Segment:
-    """A long list that grew step by step and was not loaded yet: its items lie in the journal (D-27).
+    """A long list that grew step by step and is not loaded yet: its items are in the journal (D-27).
 
     `prefix`, then what the records of each run added, then `tail` (what was added since loading).
     """
@@ -39,15 +39,16 @@ class Segment:
 
 
 class Growth(msgspec.Struct, array_like=True):
-    """Where a growing list of the root frame comes from: what it was, and the records that added to it.
+    """Where the items of a growing list of the root frame are: its first value, and the records that added
+    to it.
 
-    Within a run every step of the scope was the root's own. A fork ends it: what a branch adds belongs to
-    the list only if it is merged, and then in canonical order.
+    Within a range every step of the scope was in the root frame. A fork ends the range: what a branch adds is
+    part of the list only if the branch is merged, and then in canonical order.
     """
 
     prefix: list[Any]
     runs: list[Run]
-    # The tree's `next_id` when the last run grew: another one means that there was a fork since.
+    # The tree's `next_id` when the last range grew: a different value means that there was a fork since.
     at: int = -1
 
     def add(self, seq: int, at: int) -> None:

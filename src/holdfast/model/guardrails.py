@@ -1,4 +1,4 @@
-"""What a guardrail answers when it does not let the state pass."""
+"""What a guardrail returns when it rejects the state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """`replace`: the fields to put in place of what was refused, for a guardrail that sanitizes."""
+    """`replace`: new values for the rejected fields, for a guardrail that sanitizes."""
 
     reason: str
     replace: Mapping[str, Any] | None = None

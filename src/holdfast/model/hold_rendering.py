@@ -1,7 +1,7 @@
-"""What a question shows: placeholders filled once, when it is asked, within limits.
+"""Fills the placeholders of a question once, when it is asked, within size limits.
 
-A path that leads nowhere is empty and noted, or is an error where the hold is strict (TP-3). What is too
-large to be shown is always an error: nobody decides on what was left out.
+A path without a value renders as empty and adds a warning; in a strict hold it is an error (TP-3). A value
+that is too large is always an error: a person must not decide on content that was cut off.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from holdfast.model.forms.visible_text import show_invisible
 from holdfast.model.template import TemplateRenderError, TemplateTooLongError, compile_template, json_bytes
 
 MAX_SHOWN: Final = 64 * 1024
-"""Bytes of one text or value once its placeholders are filled."""
+"""Maximum bytes of one text or value after its placeholders are filled."""
 MAX_RENDERED: Final = 2**20
-"""Bytes of all that a question shows."""
+"""Maximum bytes of everything that a question shows."""
 MAX_WARNINGS: Final = 50
 
 
 class UnshowableError(ValueError):
-    """What stands at `where` cannot be shown, so that the question cannot be asked."""
+    """The value at `where` cannot be shown, so the question cannot be asked."""
 
     def __init__(self, where: str, why: str) -> None:
         super().__init__(f"{where}: {why}")
 
 
 class PlaceholderRenderer:
-    """Without `resolve` there are only texts. `telling`: where a value has no text form, that is told in its
-    place; else the place is empty. `warnings`: what was empty or told, each with its place."""
+    """Without `resolve` texts are literal. `telling`: a value without a text form is replaced by the reason,
+    else by nothing. `warnings`: the placeholders without a value, each with its place."""
 
     def __init__(self, resolve: Resolve | None, *, strict: bool = False, telling: bool = False) -> None:
         self.warnings: list[str] = []
@@ -41,8 +41,8 @@ class PlaceholderRenderer:
         self._read = True
 
     def value(self, value: Any, where: str, *, read: bool = True) -> Any:
-        """The value with the placeholders of all its texts filled. `read`: people only read it, so that what
-        nobody sees is spelled out; else it stays exact. Raises UnshowableError."""
+        """The value with the placeholders of all its texts filled. `read`: people only read it, so invisible
+        characters are spelled out; else it stays exact. Raises UnshowableError."""
         before = self._room = min(MAX_SHOWN, self._left)
         self._read = read
         found = self._filled(value, where)
@@ -77,11 +77,13 @@ class PlaceholderRenderer:
         return found.value
 
     def _spend(self, value: Any, where: str) -> None:
-        # Text counts as it is written, so that a limit means the same for prompts and fields.
+        # Text counts without JSON quoting, so that a limit means the same for prompts and fields.
         size = len(value.encode("utf-8", "replace")) if isinstance(value, str) else _size(value, where)
         if size > self._room:
             raise UnshowableError(
-                where, f"{size:,} bytes; {self._room:,} of {MAX_SHOWN:,} can be shown here: show less of it"
+                where,
+                f"{size:,} bytes is too large: {self._room:,} of {MAX_SHOWN:,} bytes are left. Show less "
+                f"of it",
             )
         self._room -= size
 
@@ -94,4 +96,4 @@ def _size(value: object, where: str) -> int:
     try:
         return len(json_bytes(value))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise UnshowableError(where, f"its value is no JSON: {error}") from error
+        raise UnshowableError(where, f"its value cannot be written as JSON: {error}") from error

@@ -1,4 +1,4 @@
-"""What a hold's declaration means: what its expiry does, which option is its default, what was shown."""
+"""Interprets a hold's declaration: what its expiry does, its default option, the hash of what was shown."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ EXCLUDABLE: Final = ("initiator", "earlier_approvers", "last_editor")
 
 
 class Expiry(NamedTuple):
-    """What the row says: an action of its own, or none: then it expires, and the run knows what follows."""
+    """The expiry action in the row. None: the hold expires, and the flow decides what follows."""
 
     action: str | None
     target: str | None = None
 
 
 def expiry_of(on_timeout: str | None, terms: HoldTerms) -> Expiry:
-    """A ladder is climbed from its first rung on; what `on_timeout` names besides is its end."""
+    """A ladder starts at its first rung; the other action that `on_timeout` names applies after its last
+    rung."""
     if terms.ladder:
         return Expiry("escalate", terms.ladder[0].to)
     action, _, target = (on_timeout or "").partition(":")
@@ -39,20 +40,20 @@ def expiry_of(on_timeout: str | None, terms: HoldTerms) -> Expiry:
 
 
 def default_of(options: Sequence[Option] | None, terms: HoldTerms) -> str:
-    """What nobody's decision comes to: the option that is flagged, else the one that is named (EX-5)."""
+    """The answer at the timeout: the option marked as the default, else `default_option` (EX-5)."""
     flagged = next((option.id for option in options or () if option.default is True), None)
     return flagged or terms.default_option or "default"
 
 
 def decision_of(resolution: Mapping[str, Any]) -> Any:
-    """What a flow sees as the decision: of one that nobody made, the option that it comes to (EX-5)."""
+    """The decision as a flow sees it; after a timeout, the option that it stands for (EX-5)."""
     found = resolution.get("effective_decision")
     return resolution.get("decision") if found is None else found
 
 
 def decision_for_flow(resolution: Mapping[str, Any]) -> dict[str, Any]:
-    """What a flow is told of a decision (RM-2). By what right and over which way somebody decided, and what
-    they belonged to, is kept with the hold and goes into no run's state."""
+    """The part of a resolution that a flow receives (RM-2). The right and channel by which a person decided,
+    and their memberships, stay with the hold and never enter a run's state."""
     told = {name: value for name, value in resolution.items() if name not in _HIDDEN_FROM_FLOW}
     if told.get("votes"):
         told["votes"] = [
@@ -68,42 +69,42 @@ def read_option(given: Any) -> Option:
         return given
     if isinstance(given, str):
         return Option(given, given)
-    said = cast("Mapping[str, Any]", given)
-    wrong = f"{clean_text(repr(said), 200)} is not an option"
-    if not isinstance(given, Mapping) or "id" not in said:
+    option = cast("Mapping[str, Any]", given)
+    wrong = f"{clean_text(repr(option), 200)} is not an option"
+    if not isinstance(given, Mapping) or "id" not in option:
         raise ValueError(wrong)
-    unknown = [name for name in said if name not in Option.__struct_fields__]
+    unknown = [name for name in option if name not in Option.__struct_fields__]
     if unknown:
-        raise ValueError(f"{wrong}: there is no {unknown[0]!r}")
+        raise ValueError(f"{wrong}: unknown field {unknown[0]!r}")
     for flag in ("default", "requires_comment"):
-        if not isinstance(said.get(flag, False), bool):
-            # What is only nearly true would be no demand at all.
-            raise ValueError(f"{flag} of option {said['id']!r} is not True or False")
-    return Option(**{"label": said["id"], **said})
+        if not isinstance(option.get(flag, False), bool):
+            # A value such as "yes" would silently be no requirement at all.
+            raise ValueError(f"{flag} of option {option['id']!r} is not True or False")
+    return Option(**{"label": option["id"], **option})
 
 
 def assignee_fault(text: str) -> str | None:
-    """Why nobody can be meant by this text."""
+    """Why this text cannot be an assignee."""
     if len(text) > MAX_ASSIGNEE:
-        return f"it has {len(text):,} characters, and at most {MAX_ASSIGNEE} are read"
+        return f"it has {len(text):,} characters; the maximum is {MAX_ASSIGNEE}"
     hidden = next((letter for letter in text.strip() if not letter.isprintable()), None)
-    return None if hidden is None else f"it holds the character {hidden!a}, which cannot be seen"
+    return None if hidden is None else f"it has the invisible character {hidden!a}"
 
 
 def exclusion_fault(text: str) -> str | None:
-    """Why this excludes nobody. A slip in one of our words must not pass for somebody's name."""
+    """Why this is not a valid exclusion. A typo in a keyword must not pass as a person's name."""
     if text in EXCLUDABLE:
         return None
     if ":" not in text and "@" not in text:
-        return f"it is none of {', '.join(EXCLUDABLE)}, and no assignee such as user:dana"
+        return f"it is neither one of {', '.join(EXCLUDABLE)} nor an assignee such as user:dana"
     return assignee_fault(text)
 
 
 def voter_fault(text: str) -> str | None:
-    """Why this gives nobody a vote."""
-    return assignee_fault(text) if text.strip() else "it names nobody"
+    """Why this text cannot be a voter."""
+    return assignee_fault(text) if text.strip() else "it is empty"
 
 
 def request_hash(prompt: str, options: Sequence[Option] | None, context: Any, schema: Any) -> str:
-    """Of exactly what is shown: a decision is bound to it."""
+    """The hash of exactly what is shown: a decision is bound to it."""
     return "sha256:" + sha256(json_bytes((prompt, options, context, schema))).hexdigest()

@@ -1,4 +1,4 @@
-"""The terms of a hold as a person writes them, read and checked: every slip is reported."""
+"""Reads and checks the terms of a hold as an author writes them: every problem is reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.types.text import clean_text
 Duration: TypeAlias = str | int | float | timedelta
 Rungs: TypeAlias = Sequence[Rung | tuple[Duration, str] | Mapping[str, Any]]
 Wrong: TypeAlias = Callable[[str, str, str | None], None]
-"""Called with the rule, what is wrong, and how to mend it."""
+"""Called with the rule, the problem, and the fix."""
 
 FINAL: Final = ("cancel", "default_option")
 CHOICES: Final = {
@@ -65,7 +65,7 @@ NAMES: Final = frozenset(HoldTermsOptions.__annotations__)
 
 
 class ParsedTerms(msgspec.Struct, frozen=True):
-    """`on_timeout`: what is left of it beside a ladder; it leads the ladder, or is its end."""
+    """`on_timeout`: what remains of it beside a ladder."""
 
     terms: HoldTerms
     on_timeout: str | None
@@ -74,7 +74,7 @@ class ParsedTerms(msgspec.Struct, frozen=True):
 
 
 def read_terms(given: Mapping[str, Any], on_timeout: str | None, wrong: Wrong) -> ParsedTerms:
-    """What is wrong is reported and left out."""
+    """Wrong terms are reported and left out."""
     reader = _Reader(given, wrong)
     on_timeout = reader.action(on_timeout)
     found: dict[str, Any] = {name: value for name in _FLAGS if (value := reader.flag(name)) is not None}
@@ -112,7 +112,7 @@ class _Reader:
         value = self.given.get(name)
         if value is None or (isinstance(value, str) and value.strip()):
             return value
-        self._no(name, "is no text")
+        self._no(name, "is not text")
         return None
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ class _Reader:
         found: list[Any] = [*cast("Any", values)] if isinstance(values, list | tuple) else [None]
         if all(isinstance(each, str) and each.strip() for each in found):
             return tuple(found)
-        self._no(name, "is no list of texts", f'write {name}=["one", "two"]')
+        self._no(name, "is not a list of texts", f'write {name}=["one", "two"]')
         return ()
 
     def exclusions(self, found: Sequence[str]) -> None:
@@ -133,23 +133,23 @@ class _Reader:
         value = self.given.get(name)
         if value is None or value in CHOICES[name]:
             return value
-        self._no(name, f"is none of {', '.join(CHOICES[name])}")
+        self._no(name, f"is not one of {', '.join(CHOICES[name])}")
         return None
 
     def count(self, name: str) -> int | None:
         value = self.given.get(name)
         if type(value) is int and value >= 1:
             return value
-        self._no(name, "is not a whole number from 1 on")
+        self._no(name, "is not a whole number of 1 or more")
         return None
 
     def seconds(self, name: str) -> int | None:
-        """Whole ones, rounded up; zero is none at all."""
+        """Whole seconds, rounded up; zero gives None."""
         length = self._length(name, allow_zero=True)
         return None if length is None else -(-length // _SECOND)
 
     def minutes(self, name: str) -> int | None:
-        """Whole ones, rounded up; less than one is refused (CP-13)."""
+        """Whole minutes, rounded up; less than one is refused (CP-13)."""
         length = None if self.given.get(name) is None else self._length(name)
         if length is None or length >= _MINUTE:
             return None if length is None else -(-length // _MINUTE)
@@ -163,18 +163,18 @@ class _Reader:
             self.wrong("duration", f"{name}: {error}", None)
         return None
 
-    # ------------------------------------------------------------------ who comes next
+    # ------------------------------------------------------------------ escalation
     def action(self, on_timeout: str | None) -> str | None:
         """`escalate=` is short for `on_timeout="escalate:..."`."""
         target = self.given.get("escalate")
         if target is None:
             return on_timeout
         if on_timeout is not None and on_timeout != f"escalate:{target}":
-            self._no("escalate", f"beside on_timeout={on_timeout!r}", "leave one of them out")
+            self._no("escalate", f"contradicts on_timeout={on_timeout!r}", "remove one of them")
         return f"escalate:{target}"
 
     def ladder(self, on_timeout: str | None) -> dict[str, Any]:
-        """A target that on_timeout names is the first rung; any other action of it is the ladder's end."""
+        """A target in on_timeout is the first rung; any other action of it applies after the last rung."""
         given: Any = self.given.get("ladder") or ()
         rungs = [rung for each in given if (rung := self._rung(each)) is not None]
         found: dict[str, Any] = {}
@@ -184,7 +184,7 @@ class _Reader:
         if final in FINAL:
             found["final_action"] = final
         elif self.given.get("final_action") not in (None, "fail", "expired"):
-            self._no("final_action", f"is none of {', '.join(FINAL)}, fail")
+            self._no("final_action", f"is not one of {', '.join(FINAL)}, fail")
         if rungs and action == "escalate" and rungs[0].to != target:
             rungs.insert(0, Rung(target))
         return {**found, "ladder": tuple(rungs)} if rungs else found
@@ -198,14 +198,14 @@ class _Reader:
             self._no("ladder", "has a rung that is not (after, to)", 'write ladder=[("4h", "role:lead")]')
             return None
         after, to = cast("Sequence[Any]", pair)
-        fault = assignee_fault(to) if isinstance(to, str) and to.strip() else "it leads to nobody"
+        fault = assignee_fault(to) if isinstance(to, str) and to.strip() else "it is empty"
         if fault is not None:
             self._no("ladder", f"has a rung to {clean_text(repr(to), 80)}: {fault}")
             return None
         return Rung(to, self._after(after))
 
     def _after(self, after: Any) -> str:
-        """As it was written; another form of a duration becomes text."""
+        """As written; other forms of a duration become text."""
         if after in ("", None):
             return ""
         try:
@@ -217,7 +217,7 @@ class _Reader:
             after if isinstance(after, str) or not isinstance(length, timedelta) else format_duration(length)
         )
 
-    # ------------------------------------------------------------------ how many it takes
+    # ------------------------------------------------------------------ approval
     def approval(self, given: Any) -> ApprovalTerms:
         try:
             found = (
@@ -248,14 +248,14 @@ def _plain(given: Any) -> dict[str, Any]:
 
 def _approval_fault(found: ApprovalTerms) -> str | None:
     if found.mode not in MODES:
-        return f"has a mode that is none of {', '.join(MODES)}"
+        return f"has a mode that is not one of {', '.join(MODES)}"
     if found.need < 1:
         return "needs fewer than one person"
     if found.mode == "sequential" and not found.of:
-        return "has nobody to sign one after the other"
+        return "is sequential but `of` is empty"
     people = {name for name in found.of if name.startswith("user:")}
     if found.mode == "quorum" and found.of and len(people) == len(found.of) and found.need > len(people):
-        return f"needs {found.need} of {len(people)} people, which can never be"
+        return f"needs {found.need} approvals, but `of` has only {len(people)} entries"
     return next(_people_faults(found), None)
 
 
@@ -270,18 +270,19 @@ def _people_faults(found: ApprovalTerms) -> Iterator[str]:
 def ask_faults(
     assignee: Any, priority: Any, agreed: ParsedTerms, options: Sequence[Option] | None
 ) -> Iterator[str]:
-    """What is wrong with a question that no compiler has seen."""
+    """Problems of a question asked at run time, which no compiler has checked."""
     known = isinstance(assignee, str) or assignee is None
-    fault = assignee_fault(assignee or "") if known else "it is no text"
+    fault = assignee_fault(assignee or "") if known else "it is not text"
     if fault is not None:
         yield f"assignee {clean_text(repr(assignee), 80)}: {fault}"
     if priority is not None and priority not in PRIORITIES:
-        yield f"priority {clean_text(repr(priority), 80)} is none of {', '.join(PRIORITIES)}"
+        yield f"priority {clean_text(repr(priority), 80)} is not one of {', '.join(PRIORITIES)}"
     action, _, target = (agreed.on_timeout or "fail").partition(":")
     if action == "escalate" and not target.strip():
-        yield "on_timeout escalates to nobody"
+        yield "on_timeout has an escalation without a target"
     elif action not in ON_TIMEOUT or bool(target) != (action == "escalate"):
-        yield f"on_timeout {agreed.on_timeout!r} is none of cancel, default_option, fail, escalate:<assignee>"
+        known = "cancel, default_option, fail, escalate:<assignee>"
+        yield f"on_timeout {agreed.on_timeout!r} is not one of {known}"
     ids = [option.id for option in options or ()]
     if ids and agreed.terms.default_option not in (None, *ids):
-        yield f"default_option {agreed.terms.default_option!r} is none of {', '.join(ids)}"
+        yield f"default_option {agreed.terms.default_option!r} is not one of {', '.join(ids)}"

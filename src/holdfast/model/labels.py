@@ -1,4 +1,4 @@
-"""Labels of edges, with the key that stands before some of them: `[Y] Yes`, `Y) Yes` or `Y - Yes`."""
+"""Labels of edges, with the shortcut key that some begin with: `[Y] Yes`, `Y) Yes` or `Y - Yes`."""
 
 from __future__ import annotations
 

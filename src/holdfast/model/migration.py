@@ -1,4 +1,4 @@
-"""From one version of a flow to another: what was declared, and what leads from one to the other."""
+"""Migrations from one version of a flow to another, and how they are chained."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 import msgspec
 
 MIGRATED = "migrated"
-"""The outcome of the snapshot record with which a run goes over to another version."""
+"""The outcome of the snapshot record that migrates a run to another version."""
 
 MIGRATION = "migration"
-"""The key of that snapshot under which it says from where, to where, and what was renamed."""
+"""The key of that snapshot for the two versions and the renamed nodes."""
 
 
 class Renamed(msgspec.Struct, frozen=True):
-    """As a field's new value: what the field `was` called held."""
+    """As a field's new value: the value of the old field `was`."""
 
     was: str
 
 
 def renamed(was: str) -> Renamed:
-    """`state={"total": renamed("amount")}`: the field `total` takes over what `amount` held."""
+    """`state={"total": renamed("amount")}`: the field `total` gets the value that `amount` had."""
     return Renamed(was)
 
 
@@ -46,7 +46,7 @@ class Migration(msgspec.Struct, frozen=True, kw_only=True):
 def chain(
     declared: Iterable[Migration], start: Iterable[str], goal: Iterable[str]
 ) -> tuple[Migration, ...] | None:
-    """The shortest way from a version to another, both given by all their names; None where there is none."""
+    """The shortest chain from one version to another, each given by all its names; None if there is none."""
     goals = {"", *goal}
     known = tuple(declared)
     ways: list[tuple[frozenset[str], tuple[Migration, ...]]] = [(frozenset(start), ())]
@@ -64,7 +64,7 @@ def chain(
 
 
 def composed(way: Iterable[Migration]) -> dict[str, str]:
-    """What each renamed node is called at the end of the way."""
+    """The new name of each renamed node at the end of the chain."""
     names: dict[str, str] = {}
     for step in way:
         moved = {old: step.rename.get(now, now) for old, now in names.items()}

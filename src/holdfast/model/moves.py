@@ -1,7 +1,7 @@
-"""The elementary moves by which a run gets on.
+"""The elementary moves by which a run advances.
 
 The engine decides which moves to make; each is written into the record that caused it. Loading a run
-applies the recorded moves through the very same functions: nothing is decided again, no user code runs
+applies the recorded moves through the same functions: nothing is decided again, no user code runs
 (D-26), and a later version of the engine cannot read an old history differently.
 """
 
@@ -41,7 +41,7 @@ def apply_moves(graph: Graph, pos: Position, moves: list[Move], frame: int = 0) 
 
 
 def fire(graph: Graph, _pos: Position, scope: Scope, edge: int, frame: int, _frame: int) -> None:
-    """The edge carries a token: a frame on its way to the target."""
+    """The edge fires: its token is a frame on its way to the target."""
     scope.tokens[edge] = frame
     if graph.walk:
         _count_turns(graph, scope, edge)
@@ -49,8 +49,8 @@ def fire(graph: Graph, _pos: Position, scope: Scope, edge: int, frame: int, _fra
 
 
 def _count_turns(graph: Graph, scope: Scope, edge: int) -> None:
-    """A walk has no loop bodies: it counts its way back, anew when it comes to the header from outside or
-    when a loop around turns."""
+    """A walk has no loop bodies: it counts the turns of each loop edge. The count starts again when the walk
+    enters the header from outside, or when an outer loop turns."""
     if graph.edges[edge].loop is not None:
         scope.loop_counts[edge] = scope.loop_counts.get(edge, 0) + 1
         for e in graph.inner_loops[edge]:
@@ -65,7 +65,7 @@ def fork(_graph: Graph, _pos: Position, scope: Scope, frame: int, child: int, _f
 
 
 def dead(graph: Graph, _pos: Position, scope: Scope, edge: int, _b: int, _frame: int) -> None:
-    """The edge will not fire (this time round)."""
+    """The edge will not fire (in this turn of its loop)."""
     _decide(graph, scope, edge, 0)
 
 
@@ -88,7 +88,7 @@ def _decide(graph: Graph, scope: Scope, edge: int, fired: int) -> None:
 
 
 def start(graph: Graph, pos: Position, scope: Scope, node: int, visit: int, _frame: int) -> None:
-    """The node starts: the tokens that lead to it become one frame."""
+    """The node starts: the frames on its in-edges are joined."""
     frames: list[int] = []
     tokens = scope.tokens
     if tokens:
@@ -103,7 +103,7 @@ def start(graph: Graph, pos: Position, scope: Scope, node: int, visit: int, _fra
 
 
 def start_in(graph: Graph, pos: Position, scope: Scope, node: int, frame: int, _frame: int) -> None:
-    """One of several first nodes, each in a frame of its own."""
+    """Starts one of several first nodes, each in its own frame."""
     _begin(graph, pos, scope, node, scope.visits.get(node, 0) + 1, frame)
 
 
@@ -129,7 +129,7 @@ def _begin(graph: Graph, pos: Position, scope: Scope, node: int, visit: int, fra
         try:
             execution.items = child_inputs(graph, scope, execution)
         except NotAListError:
-            # The engine finds it without items and makes this a failure of the node.
+            # The engine sees that it has no items and fails the node.
             execution.items = None
 
 
@@ -138,7 +138,8 @@ def join_token(path: str, node: str, visit: int) -> str:
 
 
 def go(graph: Graph, pos: Position, scope: Scope, edge: int, visit: int, frame: int) -> None:
-    """The common case in one move: the only edge fires and its target, which waits for nothing, starts."""
+    """The common case in one move: the only edge fires, and its target, which has no other in-edge,
+    starts."""
     node = graph.target[edge]
     scope.visits[node] = visit
     scope.active += 1
@@ -163,7 +164,7 @@ def hold_exit(graph: Graph, _pos: Position, scope: Scope, edge: int, header: int
 
 
 def hold_fired_exit(graph: Graph, _pos: Position, scope: Scope, edge: int, frame: int, _frame: int) -> None:
-    """An edge out of a loop has fired: it counts if this is the loop's last time round."""
+    """An edge out of a loop has fired: it counts if this is the loop's last turn."""
     header = next(h for h in graph.loop_exits[edge] if h in scope.open_loops)
     scope.open_loops[header].held[edge] = frame
 
@@ -177,7 +178,7 @@ def back_edge(graph: Graph, _pos: Position, scope: Scope, edge: int, fired: int,
 
 
 def turn(graph: Graph, pos: Position, scope: Scope, header: int, edge: int, _frame: int) -> None:
-    """The loop goes round once more: inside its body everything is undecided again."""
+    """The loop starts another turn: inside its body everything is undecided again."""
     loop = graph.loops[header]
     scope.loop_counts[edge] = scope.loop_counts.get(edge, 0) + 1
     _forget_exits(scope, header)
@@ -210,12 +211,12 @@ def _forget_exits(scope: Scope, header: int) -> None:
 
 
 def leave(_graph: Graph, _pos: Position, scope: Scope, header: int, _b: int, _frame: int) -> None:
-    """The loop has ended. What becomes of its exits is said by the moves that follow."""
+    """The loop has ended. The moves that follow decide its exits."""
     scope.open_loops.pop(header, None)
 
 
 def close(graph: Graph, pos: Position, scope: Scope) -> None:
-    """The scope is done: its branches come together, and its owner gets the result."""
+    """The scope is done: its branches are merged, and its owner gets the result."""
     scope.tree.finish()
     if scope.owner is not None:
         pos.execs[scope.owner].results[scope.index] = result_of(graph, pos, scope)
@@ -223,7 +224,7 @@ def close(graph: Graph, pos: Position, scope: Scope) -> None:
 
 
 def begin_anew(graph: Graph, _pos: Position, scope: Scope, _edge: int, _b: int, _frame: int) -> None:
-    """A walk's state is what it began with, its counters begin again; what it made for the caller stays."""
+    """Restart a walk: its state and counters are reset; its artifacts stay."""
     given, made = scope.tree.see(0, "input"), scope.tree.see(0, "artifacts")
     scratch = {**graph.spec.defaults, **given}
     scope.tree = FrameTree.rooted({"input": given, "scratch": scratch, "artifacts": dict(made)})
@@ -233,7 +234,7 @@ def begin_anew(graph: Graph, _pos: Position, scope: Scope, _edge: int, _b: int, 
 
 
 def abandon(graph: Graph, pos: Position, scope: Scope, node: int, _b: int, _frame: int) -> None:
-    """A running execution that nobody needs any more (its join was won by others, its loop went on)."""
+    """Drop a running execution that is no longer needed (other branches won its join, its loop turned)."""
     execution = pos.execs.pop((scope.path, node))
     scope.active -= 1
     scope.tree.discard(execution.frame)

@@ -1,4 +1,4 @@
-"""How a step's operations change the values of a frame: set, delete, reduce; and whether they could."""
+"""Applies a step's operations to the values of a frame (set, delete, reduce), and checks them beforehand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.model.frames import Frame, FrameTree
 
 _EMPTY: Final = FrozenList()
-# Up to here a list is looked at as it is; a longer one costs nothing to judge.
+# Longer lists are not inspected when operations are checked, so that the check costs nothing.
 LONG: Final = 64
 
 
@@ -78,12 +78,12 @@ def _reduced(
             operand = [operand]
         return FrozenList(operand) if isinstance(operand, list) else operand  # pyright: ignore[reportUnknownArgumentType]
     if op in GROWS and (partition, key) in frame.owned and type(old) is FrozenList:
-        # Ours alone: growing in place keeps the cost of a step independent of the list's length.
+        # Not shared: extending it in place keeps the cost of a step independent of the list's length.
         list[Any].extend(old, operand if isinstance(operand, (list, tuple)) else (operand,))  # type: ignore[arg-type]
         return old
     new = reduce(op, old, operand)
     if op in GROWS and type(new) is FrozenList:
-        # Fresh, so ours. Other reducers may hand back a list that somebody else holds.
+        # A new list, so it is not shared. Other reducers may return a list that is used elsewhere.
         frame.owned.add((partition, key))
     return new
 
@@ -101,7 +101,7 @@ def _average(tree: FrameTree, frame: Frame, partition: str, key: str, operand: A
 
 
 def _forget_average(tree: FrameTree, frame: Frame, partition: str, key: str) -> None:
-    """A set begins a new mean."""
+    """A set starts a new mean."""
     at = frame
     while "aux" not in at.over:
         if at.parent < 0:
@@ -123,11 +123,11 @@ def _mean(total: Any, count: int) -> Any:
     try:
         return total / count
     except TypeError:
-        raise StateError(f"the reducer 'avg' has no mean of a {type(total).__name__}") from None
+        raise StateError(f"the reducer 'avg' cannot average a {type(total).__name__}") from None
 
 
 def check_ops(tree: FrameTree, frame_id: int, ops: Iterable[Op]) -> None:
-    """Raises StateError where a reducer cannot combine what was written, before anything is changed."""
+    """Raises StateError if a reducer cannot combine the values, before anything is changed."""
     held: dict[tuple[str, str], Any] = {}
     for partition, key, op, operand in ops:
         where = (partition, key)
@@ -153,7 +153,7 @@ def _is_long(value: Any) -> bool:
 
 
 def _would_be(op: str, old: Any, operand: Any) -> Any:
-    """What kind of value the operation leaves behind; a long list counts as it was, and costs nothing."""
+    """The kind of value after the operation; a long list is taken as it is, which costs nothing."""
     if op == "delete":
         return MISSING
     if op == "avg":

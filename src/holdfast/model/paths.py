@@ -12,7 +12,7 @@ from holdfast.model.values import MISSING
 
 
 def masking_resolver(resolve: Resolve, secrets: Paths) -> Resolve:
-    """For texts that people see: what is declared secret reads as a mask, whole or where it lies inside."""
+    """For texts that people see: values of secret fields are masked, also inside other values."""
 
     def hidden(path: Path) -> object:
         parts: list[str] = list(map(str, path))

@@ -10,7 +10,7 @@ from holdfast.types.value import FrozenDict, FrozenList
 
 
 def kept_pins(pins: Sequence[SkillPin]) -> list[dict[str, str]]:
-    """As the run's first record has them."""
+    """As stored in the run's first record."""
     return [{"id": pin.id, "version": pin.version, "digest": pin.digest} for pin in pins]
 
 
@@ -19,7 +19,8 @@ def pins_of(kept: Sequence[Mapping[str, str]]) -> list[SkillPin]:
 
 
 def with_pins(context: dict[str, Any], kept: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """What a hold shows: the pins of its run under their own key, whatever its program wrote there (SK-2)."""
+    """The context that a hold shows: with the run's pins under their reserved key, which a program cannot
+    set (SK-2)."""
     if not kept and RESOLVED_SKILLS not in context:
         return context
     found = {name: value for name, value in context.items() if name != RESOLVED_SKILLS}

@@ -38,7 +38,7 @@ OUTCOME_ALIASES: Final = {
     "failure": "fail",
     "error": "fail",
 }
-"""Words of other dialects. Any other word is an outcome of its own (AT-A16)."""
+"""Words of other dialects. Any other word is an outcome by itself (AT-A16)."""
 OUTCOMES: Final = frozenset({"success", "partial_success", "retry", "fail", "skipped"})
 
 _BARE: Final = re.compile(r"[\w.:-]+", re.ASCII)
@@ -213,7 +213,7 @@ def problems_of(text: str, *, extended: bool = False) -> list[ConditionProblem]:
 
 
 class ParsedCondition(NamedTuple):
-    """What a condition says, and what is wrong with it; extended operators are told apart."""
+    """A parsed condition and its problems; uses of extended operators are listed separately."""
 
     alternatives: tuple[tuple[Clause, ...], ...]
     problems: tuple[ConditionProblem, ...]
@@ -305,14 +305,14 @@ class _Reader:
 
     def _no_operator(self, what: str, offset: int) -> None:
         advice = _ADVICE.get(what.lower(), "conditions know =, != and &&")
-        self.wrong(f"{what} is no operator: {advice}", offset)
+        self.wrong(f"{what} is not an operator: {advice}", offset)
 
     def _wrong_key(self, key: str, place: int) -> None:
         at = next((i for i, char in enumerate(key) if not (char.isalnum() or char in "_.- ")), 0)
         if key[at] in "!&|()'":
             self._no_operator(key[at], place + at)
         else:
-            self.wrong(f"{key} is no key: outcome, preferred_label or context.name", place)
+            self.wrong(f"{key} is not a key: use outcome, preferred_label or context.name", place)
 
     def _literal(self, rest: str, start: int, operator: str) -> str | None:
         raw = rest.strip()
@@ -323,11 +323,11 @@ class _Reader:
         if raw[0] == '"':
             return self._in_quotes(raw, place)
         if raw[0] == "'":
-            self.wrong('single quotes mean nothing here: write "..."', place)
+            self.wrong('single quotes are not supported: write "..."', place)
             return None
         found = WRONG_IN_BARE.search(raw)
         if found is not None:
-            advice = _ADVICE.get(found[0].lower(), "it has no place here")
+            advice = _ADVICE.get(found[0].lower(), "it is not allowed here")
             self.wrong(
                 f"{found[0]} in a literal: {advice}, or put the literal in quotes", place + found.start()
             )
@@ -340,7 +340,9 @@ class _Reader:
             self.wrong("a quote is not closed", place)
             return None
         if found.end() < len(raw):
-            self.wrong(f"after the literal stands {raw[found.end() :].strip()}", place + found.end())
+            self.wrong(
+                f"unexpected text after the literal: {raw[found.end() :].strip()}", place + found.end()
+            )
             return None
         return _ESCAPE.sub(_unescaped, raw[1:-1])
 

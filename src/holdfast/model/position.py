@@ -1,6 +1,6 @@
-"""Where a run stands: its scopes, the executions in them, and what they wait for.
+"""The position of a run: its scopes, the executions in them, and what they wait for.
 
-It gets on by recorded moves only (`model.moves`).
+It changes by recorded moves only (`model.moves`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SETTLED = "="
 
 
 NAP = "sleep"
-"""What `ctx.sleep` is called among the sub-steps; while it lasts its value is when it ends."""
+"""The name of `ctx.sleep` among the sub-steps; while it sleeps its value is the time when it ends."""
 
 
 class Sub(msgspec.Struct, array_like=True):
@@ -39,8 +39,8 @@ class Exec(msgspec.Struct):
     """One execution of one node that has started and not settled.
 
     Phases: work (a handler is to run), asked (a hold is open), sleep and delay (a timer is armed),
-    children (a map or sub-flow), doubt (an effect's outcome is unknown), break (a breakpoint stands before
-    it), failed.
+    children (a map or sub-flow), doubt (an effect's outcome is unknown), break (it stopped at a breakpoint),
+    failed.
     """
 
     scope: str
@@ -59,7 +59,7 @@ class Exec(msgspec.Struct):
     wake_at: int | None = None
     token: str = ""
     error: ErrorInfo | None = None
-    # A map: its items and what they came to.
+    # A map: its items and their results.
     items: list[Any] | None = None
     results: dict[int, Any] = {}
     opened: int = 0
@@ -70,12 +70,13 @@ class Exec(msgspec.Struct):
     code: str = ""
     # Its breakpoint was continued.
     passed: bool = False
-    # Where it started, if a migration has renamed that since: its keys stay what they were (D-18).
+    # The name it started under, if a migration has renamed it: its idempotency keys must not change (D-18).
     born: tuple[str, str] | None = None
 
 
 class OpenHold(msgspec.Struct, array_like=True):
-    """Who waits for this hold: the node itself, a question inside it, or a doubt about an effect."""
+    """What waits for this hold: the node itself, a question inside it, or an effect whose outcome is
+    unknown."""
 
     scope: str
     node: int
@@ -88,17 +89,17 @@ class OpenHold(msgspec.Struct, array_like=True):
 
 
 class LoopState(msgspec.Struct, array_like=True):
-    """An entered loop: which back edges are decided, and the exits whose being dead waits for its end."""
+    """An entered loop: the loop edges that are decided, and the dead exits that are decided at its end."""
 
     decided: list[int] = []
     fired: list[int] = []
     dead_exits: list[int] = []
-    # Exits that fired this time round, with their frames: they wait for the loop's end.
+    # Exits that fired in this turn, with their frames: they wait for the loop's end.
     held: dict[int, int] = {}
 
 
 class Scope(msgspec.Struct):
-    """The root, a sub-flow or one item of a map: a graph with a position and values of its own."""
+    """The root, a sub-flow or one item of a map: a graph with its own position and values."""
 
     path: str
     graph: str
@@ -115,7 +116,7 @@ class Scope(msgspec.Struct):
     active: int = 0
     # Walk only: the last outcome, goal gates and counters.
     walk: dict[str, Any] = {}
-    # Walk only: the visits of each node when it last began anew; limits count from there.
+    # Walk only: the visits of each node at its last restart; limits count from there.
     before: dict[int, int] = {}
 
 
@@ -136,7 +137,8 @@ class Position(msgspec.Struct):
     cancelling: str | None = None
     cancel_rows: list[int] = []
     totals: dict[str, float] = {}
-    # Of this run alone: where it stops (and whether at all), and which records are listed as checkpoints.
+    # Options of this run: its breakpoints (and whether they are on), and which records are listed as
+    # checkpoints.
     breaks: list[str] = []
     breaks_off: bool = False
     checkpoints: dict[str, Any] = {}
@@ -160,8 +162,8 @@ def new_scope(path: str, graph: str, values: Values, owner: ExecKey | None = Non
 
 
 def find_exec(graph: Graph, pos: Position, record: Record, node: str = "") -> Exec:
-    """The execution that a record is about (`node`: where the record names something else). Raises
-    CheckpointCorruptError where there is none."""
+    """The execution that a record is about (`node`: if the record names another). Raises
+    CheckpointCorruptError if there is none."""
     scope = pos.scopes.get(record.scope)
     found = None
     if scope is not None:
@@ -182,13 +184,13 @@ def naps_of(pos: Position, execution: Exec) -> list[str]:
 
 
 def waits_inside(pos: Position, execution: Exec) -> bool:
-    """For an answer, or a time, amid its handler."""
+    """Whether its handler waits for an answer or a timer."""
     open_ = (sub.hold for sub in execution.subs.values() if not sub.done)
     return any(hold in pos.holds or hold in pos.timers for hold in open_)
 
 
 def close_waits(pos: Position, execution: Exec) -> None:
-    """What this execution waited for is over: its timer, its sleeps, its questions."""
+    """Close the timer, sleeps and questions that this execution waits for."""
     if execution.token:
         pos.timers.pop(execution.token, None)
     for token in naps_of(pos, execution):

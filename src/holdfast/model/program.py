@@ -1,4 +1,4 @@
-"""A graph together with the code that does its work: what a worker needs to run a flow version."""
+"""A graph together with the code of its nodes: what a worker needs to run a version of a flow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.types.value import Adopt, refuse_instances
 
 
 class NodeHandler(msgspec.Struct, frozen=True, kw_only=True):
-    """A node's code. `takes`: what the function wants, in order: "state" and/or "ctx"."""
+    """A node's code. `takes`: the function's parameters in order: "state" and/or "ctx"."""
 
     fn: Callable[..., Any]
     is_async: bool
@@ -27,9 +27,9 @@ class NodeHandler(msgspec.Struct, frozen=True, kw_only=True):
     retry_on: tuple[type[BaseException], ...] = ()
     probe: Callable[..., Any] | None = None
     code: str = ""
-    # Marks of other code whose visits this one may go on with (D-34).
+    # Marks of other code whose started visits this code may continue (D-34).
     compatible: frozenset[str] = frozenset()
-    # False: it takes a context and yet never asks, sleeps or does a sub-step, so that it needs no task.
+    # False: it takes a context but never asks, sleeps or runs a sub-step, so that it needs no task.
     waits: bool = True
 
 
@@ -44,7 +44,7 @@ class Router(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schema(Protocol):
-    """What the state of a flow may hold."""
+    """The schema of a flow's state."""
 
     adopt: Adopt
     defaults: dict[str, Any]
@@ -61,7 +61,8 @@ class Schema(Protocol):
     def build_lazily(
         self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]
     ) -> Any:
-        """Like `build`, but these fields are fetched when somebody reads them; None where that cannot be."""
+        """Like `build`, but these fields are loaded on first access; None if the type does not support
+        that."""
         ...
 
     def fit(self, name: str, value: Any) -> Any:
@@ -70,8 +71,8 @@ class Schema(Protocol):
         ...
 
     def take(self, name: str, value: Any, scratch: dict[str, Any]) -> tuple[str, str, str, Any]:
-        """A value that no handler returned, as an update of its field: by its reducer, if it has one. Raises
-        StateError. A name that the state does not declare is set as it is."""
+        """A value that does not come from a handler, as an update of its field (by its reducer, if any).
+        Raises StateError. An undeclared name is set as it is."""
         ...
 
     def unchanged(self, state: Any, scratch: dict[str, Any]) -> None:
@@ -116,12 +117,13 @@ class Program:
         self.adopt: Adopt = refuse_instances
         # The body of a map: what its node returns is the item's result.
         self.is_item = any("item" in handler.takes for handler in handlers.values())
-        # Of the flow's ended runs; a worker that carries the program applies it.
+        # Of the flow's ended runs; a worker that serves the program applies it.
         self.retention = DEFAULT_RETENTION
-        # How many of its runs go on at once; nothing of it is in the graph, so changing it makes no version.
+        # How many of its runs may be running at once. It is not in the graph, so changing it makes no new
+        # version.
         self.limits: Limits | None = None
-        # What a worker does beside each run that it advances, given itself and its claim: a directory that is
-        # kept up, say. It must not fail the run.
+        # A task that a worker runs beside each run that it advances, called with the worker and its claim,
+        # such as syncing a run directory. It must not fail the run.
         self.beside: Callable[[Any, Any], AbstractAsyncContextManager[None]] | None = None
         self._edges = {edge.id: i for i, edge in enumerate(graph.edges)}
 
@@ -133,22 +135,23 @@ class Program:
 
     @property
     def code_marks(self) -> bytes:
-        """Part by part, for a store to keep by `code_digest`."""
+        """The marks of all parts, stored under `code_digest`."""
         return msgspec.json.encode(self.code, order="sorted")
 
     @property
     def names(self) -> frozenset[str]:
-        """What this version may be called by."""
+        """The names of this version."""
         return frozenset({self.version, self.graph.label} - {""})
 
     def changed_parts(self, old: Mapping[str, str]) -> frozenset[str]:
-        """Parts of the code that are not what they were and do not say that they may stand for it."""
+        """Parts of the code that have changed and do not declare the old code as compatible."""
         return frozenset(
             part for part, mark in old.items() if part in self.code and not self.accepts_code(part, mark)
         )
 
     def accepts_code(self, part: str, mark: str) -> bool:
-        """Whether the code of `part` (a node, or a node of a sub-flow) may stand for the code so marked."""
+        """Whether the code of `part` (a node, or a node of a sub-flow) may replace the code with this
+        mark."""
         if self.code.get(part, "") == mark:
             return True
         child, _, node = part.rpartition("/")

@@ -22,12 +22,12 @@ class ErrorInfo(msgspec.Struct, frozen=True, array_like=True):
 
 
 HALTED = "halted"
-"""The code of an error that ends the run: no edge and no retry target takes it on."""
+"""The code of an error that ends the run: no edge and no retry target handles it."""
 RETRY_ASKED = "retry_asked"
-"""The code of the error of an attempt whose handler asked for another one."""
+"""The error code of an attempt whose handler asked for a retry."""
 RETRIES_EXCEEDED = "max retries exceeded"
 PARTIAL_ACCEPTED = "retries exhausted, partial accepted"
-"""What becomes of such a one that has no attempt left."""
+"""The outcome of such an attempt if none is left."""
 
 
 class Usage(msgspec.Struct, frozen=True, array_like=True):
@@ -59,14 +59,14 @@ class IntentBody(Body):
 
 
 class AttemptBody(Body):
-    """A further attempt of a node, or a start that no settled node caused."""
+    """Another attempt of a node, or a start that no settled node caused."""
 
     reason: str  # retry, restarted, resumed, join_timeout, before, withdrawn, in_doubt
     error: ErrorInfo | None = None
     wake_at: int | None = None
     token: str = ""
     moves: list[Move] = []
-    nodes: list[str] = []  # of changed code: those whose code it is; of a nap: its number in the node
+    nodes: list[str] = []  # the nodes whose code changed; for a sleep: its number in the node
 
 
 class SubstepBody(Body):
@@ -91,10 +91,10 @@ class AskedBody(Body):
     schema: Any
     expires_at: int | None
     key: str = ""
-    token: str = ""  # of a timer that expired it, in journals of before the row did that itself
+    token: str = ""  # of a timer that expired it, in older journals: now the row expires itself
     on_timeout: str | None = None
     code: str = ""
-    more: Any = None  # tags, reminder and terms, where there are some; of use only where it is asked again
+    more: Any = None  # tags, reminder and terms, if any; used only if it is asked again
 
 
 class ChunkBody(Body):
@@ -115,7 +115,7 @@ class StepBody(Body):
     notes: Any = None
     routes: list[int] | None = None
     walk: Any = None
-    # A failure that nothing handles: the execution stays, and the run fails.
+    # A failure that is not handled: the execution stays, and the run fails.
     halts: bool = False
 
 

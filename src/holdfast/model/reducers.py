@@ -30,7 +30,7 @@ longest: Final = ReducerMark("longest")
 
 
 def reducer(fn: Callable[[Any, Any], Any]) -> ReducerMark:
-    """A reducer of your own: `fn(old, new)`, called only where a value is already there."""
+    """A custom reducer: `fn(old, new)`, called only if the field already has a value."""
     return ReducerMark(CUSTOM + getattr(fn, "__qualname__", type(fn).__qualname__), fn)
 
 

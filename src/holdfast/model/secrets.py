@@ -1,4 +1,4 @@
-"""Fields that are declared secret: nodes see them and the store keeps them, and nobody is shown them.
+"""Secret fields: nodes see them and the store keeps them, but they are never shown.
 
     class Order:
         card: Annotated[str, Secret]
@@ -29,7 +29,7 @@ ANY: Final = "*"
 
 
 def secret_paths(annotation: Any, within: tuple[Any, ...] = ()) -> list[Path]:
-    """Where values of this type hold what is secret; `()` is the value itself."""
+    """The paths of secret fields in values of this type; `()` is the value itself."""
     if get_origin(annotation) is Annotated:
         inner, *extras = get_args(annotation)
         return [()] if any(map(is_secret_mark, extras)) else secret_paths(inner, within)
@@ -72,7 +72,7 @@ def parsed(texts: Iterable[str]) -> Paths:
 
 @lru_cache(maxsize=1024)
 def secret_fields(cls: type) -> Paths:
-    """Of a class whose instances are shown."""
+    """The secret paths of a class whose instances are shown."""
     return tuple(_of_fields(cls, (cls,))) if _has_fields(cls) else ()
 
 
@@ -84,14 +84,14 @@ def _kind(value: Any) -> type:
 
 
 def masked(value: Any, paths: Paths) -> Any:
-    """A copy in which what lies at one of the paths is hidden, from this value or any map inside it on."""
+    """A copy in which values at the paths are masked, counted from this value or from any map inside it."""
     if not paths:
         return value
     return _masked(value, paths, paths)
 
 
 def hide_at(value: Any, path: Path, paths: Paths) -> Any:
-    """Of a value that lies at `path`: hidden, or with what is hidden inside it."""
+    """The value at `path`: masked, or with the secrets inside it masked."""
     here = paths
     for part in path:
         here = tuple(rest[1:] for rest in here if rest and rest[0] in (part, ANY))
@@ -121,7 +121,7 @@ def _after(name: str, here: Paths, all_: Paths) -> Paths:
 
 
 def register_secrets(value: Any, paths: Paths) -> None:
-    """Tell the veil what lies at the paths, anywhere in the value."""
+    """Add the values at the paths, anywhere in the value, to the redactor."""
     if paths:
         _register_secrets(value, paths, paths)
 
@@ -150,7 +150,7 @@ def _fields_of(value: Any) -> dict[str, Any] | None:
 
 
 def redact_known_secrets(value: Any) -> Any:
-    """A copy of plain data in which every text is free of the secrets that this process has met."""
+    """A copy of plain data in which every known secret is masked in every text."""
     if isinstance(value, str):
         return redactor.redact(value)
     if isinstance(value, Mapping):

@@ -30,7 +30,7 @@ Loader = Callable[[str, str, str, Segment], list[Any]]
 
 
 def dump_position(pos: Position, *, whole: bool = True, by_ref: bool = False) -> dict[str, Any]:
-    """Values stay as they are (frozen); everything around them becomes dicts and lists.
+    """Values stay as they are (frozen); the structs around them become dicts and lists.
 
     `whole`: with every list written out. `by_ref`: large values as references to their blobs.
     """
@@ -41,7 +41,7 @@ def dump_position(pos: Position, *, whole: bool = True, by_ref: bool = False) ->
     return plain
 
 
-# What a position is made of. Other structs are values: references to blobs, instances of users' own types.
+# The structs of a position. Other structs are values: references to blobs, instances of users' types.
 _PARTS = (Position, Scope, Exec, Sub, OpenHold, LoopState, ErrorInfo, Delta)
 
 
@@ -96,7 +96,7 @@ def _plain_value(tree: FrameTree, frame: int, partition: str, key: str, value: A
 
 
 def load_position(plain: dict[str, Any], *, load: Loader | None = None) -> Position:
-    """`load` finds the items of a list that was left in the journal."""
+    """`load` reads the items of a list that was left in the journal."""
     given = dict(plain)
     executions = [dict(e) for e in plain["execs"]]
     given["execs"] = {(e["scope"], e["node"]): e for e in executions}

@@ -1,4 +1,5 @@
-"""What the state of a flow may hold: checked, frozen and cheap to show to a handler.
+"""The schema of a flow's state: updates are checked and frozen, and building the state for a handler is
+cheap.
 
 Only what an update touches is checked and copied, so that the cost of a step does not depend on the
 size of the rest. The checks of one field are compiled once.
@@ -32,7 +33,7 @@ from holdfast.types.value import SCALARS, Adopt, FrozenDict, freeze
 
 
 class _Delete:
-    """Returned as a field's new value, it removes the key (or gives the field its default back)."""
+    """Returned as a field's new value, it removes the key (or resets the field to its default)."""
 
     __slots__ = ()
 
@@ -137,7 +138,7 @@ class StateSchema:
         return type(value) in self.types
 
     def _storable_defaults(self) -> dict[str, Any]:
-        """Those that a stored graph can show; a sub-flow starts from them."""
+        """Defaults that can be stored in a graph; a sub-flow starts with them."""
         found: dict[str, Any] = {}
         for name in self.declared:
             field = self.fields[name]
@@ -209,7 +210,7 @@ class StateSchema:
         values = self._shape.take(given)
         if values is None:
             wanted = "a mapping" if self.open else f"a mapping or a {type_name(self.state)}"
-            raise StateError(f"The input is a {type(given).__name__}.", hint=f"Give {wanted}.")
+            raise StateError(f"The input is a {type(given).__name__}.", hint=f"Pass {wanted}.")
         return values
 
     def _fill(self, field: StateField, scratch: dict[str, Any], wrong: list[str]) -> None:
@@ -227,8 +228,8 @@ class StateSchema:
         return value if field is None else self._frozen(field, value)
 
     def take(self, name: str, value: Any, scratch: dict[str, Any]) -> Op:
-        """A value that no handler returned, as an update of its field. Raises StateError. A name that the
-        state does not declare is set as it is."""
+        """A value that does not come from a handler, as an update of its field. Raises StateError. An
+        undeclared name is set as it is."""
         return self._op(name, value, scratch) if name in self.fields else ("scratch", name, "set", value)
 
     def unchanged(self, state: Any, scratch: dict[str, Any]) -> None:

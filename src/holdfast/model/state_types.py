@@ -19,7 +19,7 @@ from holdfast.model.annotations import Check, field_types, is_pydantic
 from holdfast.types.value import FrozenDict
 
 _ABSENT = object()
-# Of lazily built dataclass instances: what is left out, and who fetches it.
+# Attributes of lazily built dataclass instances: the fields left out, and the function that loads them.
 _LOADERS: dict[int, tuple[frozenset[str], Callable[[str], Any]]] = {}
 
 
@@ -32,7 +32,7 @@ class FieldDeclaration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shape:
-    """Any mapping: what a flow without a state type has."""
+    """Any mapping: the state of a flow without a state type."""
 
     def __init__(self, cls: Any = None) -> None:
         self.cls = cls
@@ -48,7 +48,8 @@ class Shape:
     def build_lazily(
         self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]
     ) -> Any:
-        """Like `build`, with these fields left out until somebody reads them. None where that cannot be."""
+        """Like `build`, but these fields are loaded on first access. None if the type does not support
+        that."""
         return LazyDict(scratch, absent, load)
 
     def changed(self, state: Any, scratch: dict[str, Any]) -> list[str]:
@@ -57,7 +58,7 @@ class Shape:
 
 
 class LazyDict(FrozenDict):
-    """A state whose long lists are fetched when they are looked at."""
+    """A state whose long lists are loaded on first access."""
 
     __slots__ = ("_absent", "_load")
 
@@ -116,7 +117,7 @@ class LazyDict(FrozenDict):
 
 
 class MappingShape(Shape):
-    """A TypedDict: known keys, any of which may be absent until somebody gives it."""
+    """A TypedDict: known keys, any of which may be absent until a node sets it."""
 
     def __init__(self, cls: Any) -> None:
         super().__init__(cls)
@@ -126,7 +127,7 @@ class MappingShape(Shape):
 
 
 class DataclassShape(Shape):
-    """Built without its constructor where that is sure to make no difference."""
+    """Built without its constructor if that makes no difference, because that is faster."""
 
     def __init__(self, cls: Any) -> None:
         super().__init__(cls)
@@ -162,7 +163,7 @@ class DataclassShape(Shape):
     def build_lazily(
         self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]
     ) -> Any:
-        # A class-level default would be found before __getattr__ is asked.
+        # A class-level default would be found before __getattr__ is called.
         if (
             not self._direct
             or any(hasattr(self.cls, name) for name in absent)
@@ -177,7 +178,7 @@ class DataclassShape(Shape):
 
     @cached_property
     def _lazy_cls(self) -> Any:
-        """The user's class, which also fetches what is not there yet."""
+        """A subclass of the user's class that loads missing fields on first access."""
 
         def fetch(state: Any, name: str) -> Any:
             absent, load = _LOADERS.get(id(state), (frozenset[str](), None))
@@ -222,7 +223,7 @@ class StructShape(Shape):
             try:
                 return self.cls(**scratch)
             except TypeError:
-                pass  # a required field is not there: say which
+                pass  # a required field is missing: the slow path below names it
         return construct(self.cls, self._names, scratch)
 
     def build_lazily(
@@ -318,7 +319,7 @@ def construct(cls: Any, names: Any, scratch: dict[str, Any]) -> Any:
 
 
 def _builds_directly(cls: Any, all_init: bool) -> bool:
-    """No slots, no __post_init__, no constructor or __new__ of its own."""
+    """Whether it has no slots, no __post_init__, and no custom __init__ or __new__."""
     code = getattr(cls.__init__, "__code__", None)
     return (
         all_init
@@ -353,7 +354,7 @@ def _pydantic_default(info: Any) -> Callable[[], Any]:
 
 
 def _pydantic_check(name: str, info: Any) -> Check:
-    # Only a flow whose state is a pydantic model needs the library, and then it is there.
+    # Imported here because only a flow whose state is a pydantic model has the library.
     from pydantic import TypeAdapter
 
     adapt: Any = TypeAdapter

@@ -3,10 +3,10 @@ r"""Text with `{{path}}` placeholders, as in prompts, assignees and idempotency 
 A placeholder holds a dotted path of names and indices and nothing else: no calls, brackets, filters or
 names that begin with two underscores. The rest is plain text, with one escape: `\{{` stands for `{{`, and
 `\\{{` for a backslash before a placeholder. A backslash anywhere else, a single brace and a `}}` without
-an opening are themselves. A `{{` that is never closed is an error, because it is a typing slip far more
-often than a wish to show braces.
+an opening are themselves. A `{{` that is never closed is an error, because it is far more often a typing
+error than literal text.
 
-What a placeholder puts in is never read as a template again.
+Inserted values are never expanded again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TemplateSyntaxError(ExpressionError, ValueError):
 
 
 class TemplateRenderError(ExpressionError, ValueError):
-    """A placeholder could not be filled: `path` names it, `column` says where it stands."""
+    """A placeholder could not be filled: `path` names it, `column` is its position."""
 
     def __init__(self, problem: str, *, path: Path, text: str, column: int, hint: str = "") -> None:
         super().__init__(f"{{{{{'.'.join(path)}}}}} at column {column}: {problem}", hint=hint, column=column)
@@ -65,7 +65,7 @@ class Placeholder(msgspec.Struct, frozen=True):
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """The result, and the paths that led nowhere, in order of appearance without repeats."""
+    """The result, and the paths without a value, in order of appearance without repeats."""
 
     value: object
     missing: tuple[Path, ...] = ()
@@ -120,9 +120,9 @@ class Template:
         if value is not MISSING:
             return value
         if strict:
-            hint = "give it a value before this point, or turn strict templates off"
+            hint = "set it before this point, or turn strict templates off"
             raise TemplateRenderError(
-                "there is no such value", path=part.path, text=self.text, column=part.column, hint=hint
+                "it has no value", path=part.path, text=self.text, column=part.column, hint=hint
             )
         missing[part.path] = None
         return ""
@@ -215,7 +215,7 @@ def as_text(value: object) -> str:
 
 
 def _is_named(value: object) -> TypeGuard[Enum]:
-    """A member of an enum that is no text: its name is what the journal has."""
+    """A member of an enum that is not text: the journal stores its name."""
     return isinstance(value, Enum) and not isinstance(value, str) and value.name is not None  # pyright: ignore[reportUnnecessaryComparison]
 
 
@@ -242,8 +242,8 @@ _encode_json = msgspec.json.Encoder(enc_hook=_encodable, order="deterministic").
 
 
 def json_bytes(value: object) -> bytes:
-    """As JSON, for people to look at. The state may hold more than JSON knows: other keys than text are shown
-    as text, numbers that are too long as hexadecimal ones."""
+    """As JSON for people. The state may contain more than JSON: keys that are not text are shown as text, and
+    very long numbers in hexadecimal."""
     try:
         return _encode_json(value)
     except (TypeError, ValueError, OverflowError):

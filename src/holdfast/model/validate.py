@@ -1,4 +1,4 @@
-"""Every problem of a graph at once, each with its place and how to mend it.
+"""Finds every problem of a graph at once, each with its place and a fix.
 
 Each rule is linear in the size of the graph: ten thousand nodes take a fraction of a second.
 """
@@ -46,7 +46,7 @@ def validate(
 
 
 def within_subflow(name: str, problems: list[GraphProblem]) -> list[GraphProblem]:
-    """The same problems, said of a sub-flow."""
+    """The same problems, marked as those of a sub-flow."""
     return [
         msgspec.structs.replace(problem, message=f"(in sub-flow {name!r}) {problem.message}")
         for problem in problems

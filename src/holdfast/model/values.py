@@ -1,4 +1,4 @@
-"""Values by partition and key, and what stands for none."""
+"""Values by partition and key, and the sentinel for a missing value."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ GENESIS = bytes(32)
 
 
 class NewAudit(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was done to a hold, or refused. `data` is JSON without secrets or keys of blobs."""
+    """An action on a hold, done or refused. `data` is JSON without secrets or blob keys."""
 
     at: int
     actor: str
@@ -32,11 +32,11 @@ class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
     data: bytes
     prev: bytes
     hash: bytes
-    sealed: bytes | None = None  # what the store keeps, where `data` was encrypted: the chain is over this
+    sealed: bytes | None = None  # the stored bytes if `data` was encrypted: the chain covers these
 
     @property
     def data_digest(self) -> str:
-        """Of what is kept, which is all that the chain knows of `data`."""
+        """The digest of the stored bytes. The chain covers only this digest of `data`."""
         return sha256(self.data if self.sealed is None else self.sealed).hexdigest()
 
 
@@ -53,7 +53,7 @@ def hash_of(row: AuditRow) -> bytes:
 
 
 def hashed_bytes(row: AuditRow) -> bytes:
-    """The bytes that the hash is of, behind those of the record before."""
+    """The bytes that are hashed after the previous record's hash."""
     return canonical(_hashed_fields(row))
 
 

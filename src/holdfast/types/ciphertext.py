@@ -1,4 +1,4 @@
-"""How encrypted bytes and texts are told from others, by whoever keeps them and cannot read them."""
+"""How a store that cannot decrypt recognises encrypted bytes and texts."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, Final
 import msgspec
 
 MAGIC: Final = b"\xc1HF"
-"""Never the first bytes of text, JSON, MessagePack or an envelope of ours."""
+"""No text, JSON, MessagePack or Holdfast envelope begins with these bytes."""
 
 TEXT_PREFIX: Final = "\ue0c1HF:"
-"""Before ciphertext in a column of text: a private character, with which no text of people begins."""
+"""Prefix of ciphertext in a text column: it begins with a private-use character, which ordinary text never
+has."""
 
 
 def is_encrypted(data: bytes | None) -> bool:
@@ -22,9 +23,9 @@ def is_encrypted_text(text: str | None) -> bool:
 
 
 class StoredRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row with the columns that encryption is about, as they lie in the store.
+    """A row with the columns that may be encrypted, as stored.
 
-    `place` is what the row is known by, apart from its run: a seq, an id, an instant and a type.
+    `place` identifies the row within its run: a seq, an id, or an instant and a type.
     """
 
     row: int

@@ -11,14 +11,15 @@ MICROS = 1_000_000
 
 
 class Clock(Protocol):
-    """What tells the time and lets it pass; tests pass one that they move by hand."""
+    """A source of time that can also sleep. Tests pass one that they advance themselves."""
 
     def now(self) -> int:
         """Microseconds since the epoch."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds on a clock that never goes back; leases' own margins are measured on it (D-33)."""
+        """Seconds on a clock that never goes back; the safety margins of leases are measured with it
+        (D-33)."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...
@@ -39,8 +40,8 @@ class SystemClock:
 
 
 class SharedClock(SystemClock):
-    """The wall clock of something that many machines share, such as a store: what one of them reckons from it
-    means the same to the others, however wrong their own clocks are. Time passes as it does here."""
+    """The wall clock of a resource that several machines share, such as a store: an instant from it means the
+    same on all of them, even if their own clocks are wrong. Sleeping uses the local clock."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
@@ -50,7 +51,7 @@ class SharedClock(SystemClock):
 
 
 END_OF_TIME: Final = 253_402_300_799 * MICROS
-"""The last second that a date can name. What lies behind it is shown as this."""
+"""The last second that a datetime can represent. Later instants are shown as this one."""
 
 
 def to_datetime(micros: int) -> datetime:
@@ -68,19 +69,20 @@ def micros(duration: timedelta) -> int:
 
 
 def iso(micros: int) -> str:
-    """As JSON has an instant: `2026-01-05T10:00:00Z`."""
+    """An instant as it is written in JSON: `2026-01-05T10:00:00Z`."""
     return to_datetime(micros).isoformat().replace("+00:00", "Z")
 
 
 def instant(when: datetime | timedelta | int, now: int) -> int:
-    """Microseconds of a moment, given as such, as a time with a zone, or as so long from now.
+    """Microseconds of an instant, given as such, as a datetime with a time zone, or as a timedelta from now.
 
-    Raises ValueError for a time without a zone, and for one that no date can name."""
+    Raises ValueError for a datetime without a time zone, and for an instant outside the years 1970 to
+    9999."""
     if isinstance(when, datetime):
         if when.tzinfo is None:
-            raise ValueError(f"{when.isoformat()} has no zone; write it with one, such as UTC")
+            raise ValueError(f"{when.isoformat()} has no time zone; add one, such as UTC")
         return to_micros(when)
     found = now + micros(when) if isinstance(when, timedelta) else when
     if not 0 <= found <= END_OF_TIME:
-        raise ValueError("that moment lies outside of all dates")
+        raise ValueError("timestamp out of range (years 1970 to 9999)")
     return found

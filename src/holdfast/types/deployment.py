@@ -1,4 +1,5 @@
-"""Deployments: a flow put to work in a tenant, with settings. The seeds' Core: `core_id` is its id."""
+"""Deployments: a flow with settings, in a tenant. The runtime document calls it a Core: `core_id` is its
+id."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from holdfast.types.ids import derived_id
 
 class Mode(StrEnum):
     plain = "plain"
-    entity = "entity"  # each run is one of an entity, which `instance_key` names
+    entity = "entity"  # each run belongs to an entity, which `instance_key` names
 
 
 class Delegation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """On whose behalf a deployment works: `to`, from `since` to before `until`, unless it was revoked.
-    Instants in microseconds."""
+    """The person on whose behalf a deployment runs: `to`, from `since` until `until` (exclusive), unless
+    revoked. Instants in microseconds."""
 
     to: str  # as an assignee is written: user:dana@acme
     since: int | None = None
@@ -41,7 +42,7 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Defaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """For holds that do not say otherwise. Durations as written."""
+    """Defaults for holds that do not set these themselves. Durations as written."""
 
     assignee: str | None = None
     priority: str | None = None
@@ -52,18 +53,20 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A flow under a name. Runs that are started with it carry its id, and are pinned to its skills."""
+    """A flow under a name. Runs that are started with it have its id and are pinned to its skills."""
 
     id: str
     name: str
     flow: str
-    version: str = ""  # of the flow; none: whichever is started
+    version: str = ""  # of the flow; empty: any version
     mode: Mode = Mode.plain
-    delegation: Delegation | None = None  # whom `delegated_user` means, be it revoked for now
+    delegation: Delegation | None = None  # the person that `delegated_user` stands for; kept while revoked
     skills: tuple[Binding, ...] = ()
-    on_changed_skill: str = "warn"  # or fail: a pinned version whose content is another than it was (SK-9)
+    on_changed_skill: str = (
+        "warn"  # or fail: what happens if the content of a pinned version has changed (SK-9)
+    )
     defaults: Defaults = Defaults()
-    policies: tuple[str, ...] = ()  # only these are asked about its holds; none: all
+    policies: tuple[str, ...] = ()  # only these apply to its holds; empty: all
     created_at: int = 0
     created_by: str = ""
 

@@ -1,4 +1,4 @@
-"""Small named things of a tenant that are looked up by name: people, groups, skills, calendars."""
+"""Small named records of a tenant that are looked up by name: people, groups, skills, calendars."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import msgspec
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """`revision` grows by one with each write; writers can demand the one that they read.
+    """`revision` grows by one with each write; a writer can require the one that it read.
 
     Kinds: person, group, role, skill, deployment, calendar, policy, channel, view, link_key; and the
-    server's own: token, token_used, session, sign_in_code."""
+    server's: token, token_used, session, sign_in_code."""
 
     tenant: str
     kind: str

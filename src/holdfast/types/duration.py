@@ -32,7 +32,8 @@ _ISO = re.compile(
 _ISO_UNITS = ("w", "d", "h", "m", "s")
 _ISO_CALENDAR = re.compile(r"P[0-9.,]+[YM]")
 _MAX_LENGTH = 100
-# Wide enough for the longest text, so that rounding happens once and the process's own context is not asked.
+# Wide enough for the longest text: rounding happens once, and the decimal context of the process has no
+# effect.
 _EXACT = Context(prec=2 * _MAX_LENGTH, rounding=ROUND_HALF_EVEN)
 
 EXAMPLES = 'examples: 90 (seconds), "250ms", "30m", "1h30m", "7d", "2w", "PT15M", "P1DT2H"'
@@ -40,7 +41,7 @@ BUSINESS_EXAMPLES = 'examples of business time: "30bm", "4bh", "2bd", "1bd 4bh"'
 
 
 class DurationError(ExpressionError, ValueError):
-    """The value is not a usable length of time. `column` is the first character not understood."""
+    """The value is not a duration. `column` is that of the first character that could not be parsed."""
 
     def __init__(self, problem: str, *, text: str, column: int = 1, hint: str = EXAMPLES) -> None:
         shown = text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + "…"
@@ -61,7 +62,7 @@ class BusinessDuration(msgspec.Struct, frozen=True):
 
 
 def is_business(value: object) -> bool:
-    """Whether it is written as business time, well or badly: `4bh`, `2 bd`."""
+    """Whether it looks like business time, valid or not: `4bh`, `2 bd`."""
     return isinstance(value, str) and _BUSINESS.search(value) is not None
 
 
@@ -85,7 +86,7 @@ def parse_business(text: str) -> BusinessDuration:
         raise _not_business("expected a number and one of bd, bh, bm, and no other unit", text)
     days = parts.pop(0)[0] if parts[0][1] == "d" else "0"
     if "." in days:
-        raise _not_business("business days are counted whole", text)
+        raise _not_business("business days must be whole numbers", text)
     if any(unit == "d" for _, unit in parts):
         raise _not_business("units must go from large to small, each once", text)
     try:
@@ -171,14 +172,14 @@ def _read_units(text: str, body: str) -> timedelta:
         if body.startswith("-"):
             raise DurationError("it is negative", text=text)
         if is_business(body):
-            raise DurationError("business time has no place here", text=text)
+            raise DurationError("business time is not accepted here", text=text)
         column = position + 1 + len(text) - len(text.lstrip())
         raise DurationError("expected a number and one of w, d, h, m, s, ms", text=text, column=column)
     return _total(text, parts)
 
 
 def _parts(one: re.Pattern[str], body: str) -> tuple[list[tuple[str, str]], int]:
-    """(number, unit) of each part, and where the first character stands that belongs to none."""
+    """(number, unit) of each part, and the position of the first character that belongs to none."""
     parts: list[tuple[str, str]] = []
     position = 0
     while match := one.match(body, position):

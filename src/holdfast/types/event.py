@@ -10,7 +10,7 @@ from holdfast.types.ids import RunId
 
 
 class EventRow(msgspec.Struct, frozen=True):
-    """An event that no journal record tells: what others did to the run (an answer, a cancel)."""
+    """An event that no journal record implies: an outside action on the run (an answer, a cancel)."""
 
     number: int
     at: int
@@ -19,7 +19,7 @@ class EventRow(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """What streams show."""
+    """An event as streams deliver it."""
 
     run: RunId
     number: int
@@ -31,7 +31,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventKind(msgspec.Struct, frozen=True):
-    """A type of event: when it is told, and what its data may hold."""
+    """A type of event: when it is emitted, and the fields of its data."""
 
     when: str
     fields: tuple[str, ...] = ()
@@ -43,97 +43,103 @@ _STEPPED = ("step", "ordinal", "hold", "usage")
 _TRIED = (*_VISIT, "reason", "error", "wake_at")
 
 EVENTS = {
-    "run.created": EventKind("a run exists", ("flow", "version", "lineage")),
-    "run.resumed": EventKind("a worker took the run up again from its journal", ("seq",)),
+    "run.created": EventKind("a run was created", ("flow", "version", "lineage")),
+    "run.resumed": EventKind("a worker resumed the run from its journal", ("seq",)),
     "run.recovered": EventKind(
-        "the run's worker fell silent, and another may go on",
+        "the run's worker stopped heartbeating, and another worker may resume the run",
         ("worker", "term", "head", "recoveries", "lease_until", "ready_at"),
     ),
     "run.given_up": EventKind(
-        "the run's workers fell silent too often, and nobody goes on until somebody asks",
+        "the run's workers died too often; the run is a dead letter until an operator retries it",
         ("worker", "term", "head", "recoveries", "lease_until"),
     ),
     "run.history_lost": EventKind(
-        "the store went back behind what it had acknowledged, and the run stopped",
+        "the store lost records that it had acknowledged, and the run stopped",
         ("acknowledged", "head", "worker", "acknowledged_at", "hold"),
     ),
-    "run.retry_requested": EventKind("somebody let a run that was given up go on", ("by",)),
-    "run.cancel_requested": EventKind("somebody asked the run to stop", ("reason", "by")),
+    "run.retry_requested": EventKind("an operator asked to retry a dead letter", ("by",)),
+    "run.cancel_requested": EventKind("a cancel of the run was requested", ("reason", "by")),
     "run.code_changed": EventKind(
-        "code that is ahead of the run is not what the run began with", (*_TRIED, "code", "nodes")
+        "code of nodes ahead differs from the code that the run started with", (*_TRIED, "code", "nodes")
     ),
     "run.migrated": EventKind(
-        "the run went over to another version of its flow",
+        "the run was migrated to another version of its flow",
         ("from", "to", "from_label", "to_label", "renamed", "before", "forced", "seq"),
     ),
-    "run.breaks_set": EventKind("where the run stops was changed", (*_TRIED, "breaks", "off")),
-    "run.failing": EventKind("a failure is final; what still runs is being stopped", _TRIED),
+    "run.breaks_set": EventKind("the run's breakpoints were changed", (*_TRIED, "breaks", "off")),
+    "run.failing": EventKind("a failure is final; nodes that still run are being stopped", _TRIED),
     "run.fell_back": EventKind(
-        "the run goes on behind damaged records that nothing outside depends on", _TRIED
+        "the run continues from before damaged records, because they caused no outside effect", _TRIED
     ),
     "run.damaged": EventKind("records of the run cannot be read", _TRIED),
-    "run.uncheckpointed": EventKind("the run goes on without checkpoints, as its flow allows", _TRIED),
-    "run.completed": EventKind("the run has ended well", ("status", "seq")),
+    "run.uncheckpointed": EventKind("the run continues without checkpoints, as its flow allows", _TRIED),
+    "run.completed": EventKind("the run has completed", ("status", "seq")),
     "run.failed": EventKind("the run has failed; it may be resumed", ("status", "seq", "error")),
-    "run.cancelled": EventKind("the run was stopped, or superseded by another", ("status", "seq", "error")),
-    "node.started": EventKind("a node begins its work", _VISIT),
-    "node.completed": EventKind("a node's work is settled", _SETTLED),
-    "node.failed": EventKind("a node failed for good", _SETTLED),
+    "run.cancelled": EventKind("the run was cancelled, or superseded by another", ("status", "seq", "error")),
+    "node.started": EventKind("a node starts", _VISIT),
+    "node.completed": EventKind("a node has completed", _SETTLED),
+    "node.failed": EventKind("a node failed, and no retry follows", _SETTLED),
     "node.skipped": EventKind("no edge leads to the node any more"),
-    "node.skipped_failure": EventKind("a node failed and its flow goes on without it", _SETTLED),
-    "node.unknown": EventKind("nobody knows whether an effect happened", _SETTLED),
-    "node.retried": EventKind("an attempt failed and another follows", _TRIED),
-    "node.restarted": EventKind("a node that had begun before a crash begins again", _TRIED),
-    "node.resumed": EventKind("a node goes on behind its recorded steps", _TRIED),
-    "node.woke": EventKind("a node's wait for a time is over", _TRIED),
-    "node.continued": EventKind("a node goes on from its breakpoint", _TRIED),
-    "node.withdrawn": EventKind("a node was announced and did not begin", _TRIED),
+    "node.skipped_failure": EventKind("a node failed and its flow continues without it", _SETTLED),
+    "node.unknown": EventKind("it is unknown whether a node's effect happened", _SETTLED),
+    "node.retried": EventKind("an attempt failed, and a retry follows", _TRIED),
+    "node.restarted": EventKind("a node that had started before a crash starts again", _TRIED),
+    "node.resumed": EventKind("a node resumes after its recorded sub-steps", _TRIED),
+    "node.woke": EventKind("a node's timer fired", _TRIED),
+    "node.continued": EventKind("a node continues from its breakpoint", _TRIED),
+    "node.withdrawn": EventKind("a node was announced and did not start", _TRIED),
     "node.child_failed": EventKind("a child of a map or sub-flow failed", _TRIED),
-    "node.abandoned": EventKind("a node's work no longer counts: another branch won"),
+    "node.abandoned": EventKind("a node's result no longer counts: another branch won"),
     "node.attempted": EventKind("something else happened to an attempt", _TRIED),
-    "node.step_done": EventKind("`ctx.step` inside a node is settled", _STEPPED),
+    "node.step_done": EventKind("`ctx.step` inside a node has completed", _STEPPED),
     "node.step_failed": EventKind("`ctx.step` inside a node failed", _STEPPED),
-    "node.emitted": EventKind("a node told something with `ctx.emit`", ("kind", "data", *_VISIT)),
+    "node.emitted": EventKind("a node emitted data with `ctx.emit`", ("kind", "data", *_VISIT)),
     "edge.taken": EventKind("the run follows an edge", ("edge", "from", "to")),
-    "loop.turned": EventKind("a loop begins another turn", ("edge",)),
-    "walk.restarted": EventKind("a walk begins anew, with its state as at its start", ("edge", "to")),
+    "loop.turned": EventKind("a loop starts another turn", ("edge",)),
+    "walk.restarted": EventKind("a walk starts again, with the state that it started with", ("edge", "to")),
     "branch.dropped": EventKind("a branch of a parallel node is stopped: others were enough", ("branch",)),
-    "join.timed_out": EventKind("a join goes on without those that are late", _TRIED),
-    "timer.started": EventKind("the run waits for a time", _TRIED),
+    "join.timed_out": EventKind("a join continues without the branches that are late", _TRIED),
+    "timer.started": EventKind("the run sleeps until a timer fires", _TRIED),
     "hold.opened": EventKind(
-        "a person is asked",
+        "a hold was opened: a person is asked",
         ("hold_id", "entity_id", "type", "prompt", "options", "assignee", "is_resumed"),
     ),
-    "hold.asked_again": EventKind("a question is still open after a resume", ("hold_id", "is_resumed")),
-    "hold.resolved": EventKind("a question is decided", ("hold_id", "decision", "by")),
-    "hold.cancelled": EventKind("a question is withdrawn", ("hold_id", "reason", "by")),
-    "hold.reassigned": EventKind("a question is reassigned", ("hold_id", "from", "to", "by", "epoch")),
-    "hold.claimed": EventKind("somebody works on a question", ("hold_id", "by", "until")),
-    "hold.released": EventKind("nobody works on a question any more", ("hold_id", "by")),
-    "hold.extended": EventKind("a question has a later deadline", ("hold_id", "by", "expires_at")),
-    "hold.commented": EventKind("somebody said something about a question", ("hold_id", "by")),
-    "hold.voted": EventKind("one of several people has decided", ("hold_id", "by")),
-    "hold.placed": EventKind("a decision is made and can still be taken back", ("hold_id", "by", "until")),
-    "hold.taken_back": EventKind("a decision was taken back in time", ("hold_id", "by")),
-    "hold.asked_back": EventKind("the deadline stands still for a question back", ("hold_id", "by", "to")),
-    "hold.replied": EventKind("a question back is answered", ("hold_id", "by")),
-    "hold.question_dropped": EventKind("a question back needs no answer any more", ("hold_id", "by")),
+    "hold.asked_again": EventKind("the hold is still open after a resume", ("hold_id", "is_resumed")),
+    "hold.resolved": EventKind("the hold was decided", ("hold_id", "decision", "by")),
+    "hold.cancelled": EventKind("the hold was cancelled", ("hold_id", "reason", "by")),
+    "hold.reassigned": EventKind(
+        "the hold was assigned to another person or group", ("hold_id", "from", "to", "by", "epoch")
+    ),
+    "hold.claimed": EventKind("a person claimed the hold", ("hold_id", "by", "until")),
+    "hold.released": EventKind("the claim on the hold ended", ("hold_id", "by")),
+    "hold.extended": EventKind("the hold's deadline was extended", ("hold_id", "by", "expires_at")),
+    "hold.commented": EventKind("a comment was added to the hold", ("hold_id", "by")),
+    "hold.voted": EventKind("one of several approvers has voted", ("hold_id", "by")),
+    "hold.placed": EventKind("a decision was made and can still be undone", ("hold_id", "by", "until")),
+    "hold.taken_back": EventKind("a decision was undone in time", ("hold_id", "by")),
+    "hold.asked_back": EventKind(
+        "a question was asked back; the deadline is paused", ("hold_id", "by", "to")
+    ),
+    "hold.replied": EventKind("a question asked back was answered", ("hold_id", "by")),
+    "hold.question_dropped": EventKind("a question asked back was withdrawn", ("hold_id", "by")),
     "hold.escalated": EventKind(
-        "nobody decided in time, and the question goes to the next",
+        "the hold was not decided in time and was escalated",
         ("hold_id", "from", "to", "epoch", "rung", "expires_at", "by", "reason"),
     ),
-    "hold.expired": EventKind("nobody decided in time", ("hold_id", "reason", "by")),
-    "hold.reminded": EventKind("somebody was reminded of a question", ("hold_id", "reminder", "by")),
+    "hold.expired": EventKind("the hold was not decided in time and expired", ("hold_id", "reason", "by")),
+    "hold.reminded": EventKind("a reminder was sent", ("hold_id", "reminder", "by")),
     "hold.rescheduled": EventKind(
-        "a calendar changed, and with it a deadline", ("hold_id", "by", "calendar", "expires_at")
+        "the deadline moved because its calendar changed", ("hold_id", "by", "calendar", "expires_at")
     ),
     "hold.vetoed": EventKind(
-        "a guardrail turned an approval into a refusal",
+        "a guardrail rejected an approval",
         ("hold_id", "guardrail", "reason", "decision", "effective_decision", "by"),
     ),
-    "hold.answered": EventKind("the run has taken the answer to `ctx.ask`", ("step", "ordinal", "hold_id")),
+    "hold.answered": EventKind("the run received the answer to `ctx.ask`", ("step", "ordinal", "hold_id")),
     "checkpoint.created": EventKind(
-        "a checkpoint is listed", ("checkpoint_id", "status", "node_id", "seq", "loop_num", "total_nodes")
+        "a checkpoint was created", ("checkpoint_id", "status", "node_id", "seq", "loop_num", "total_nodes")
     ),
-    "record.unreadable": EventKind("a damaged record, by its columns", ("seq", "kind", "digest", "outcome")),
+    "record.unreadable": EventKind(
+        "a record is damaged; what its columns still show", ("seq", "kind", "digest", "outcome")
+    ),
 }

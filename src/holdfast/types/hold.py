@@ -1,4 +1,4 @@
-"""A hold: the run stands still until somebody decides."""
+"""A hold: a question to a person, for which the run waits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Option(msgspec.Struct, frozen=True):
     label: str
     variant: str = "secondary"
     # Unset rather than false: options of older graphs keep their identity.
-    default: bool | msgspec.UnsetType = msgspec.UNSET  # what `default_option` means by the default
+    default: bool | msgspec.UnsetType = msgspec.UNSET  # the answer that `default_option` gives
     requires_comment: bool | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -83,7 +83,8 @@ _canonical_json = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separator
 
 
 def facts_of(hold: NewHold) -> dict[str, Any]:
-    """What never changes of a hold and is no content: evidence shows it, and the audit has its digest."""
+    """The fields of a hold that never change and are not content: evidence shows them, the audit has their
+    digest."""
     return {
         "block_index": hold.block,
         "created_at": iso(hold.created_at),
@@ -93,12 +94,13 @@ def facts_of(hold: NewHold) -> dict[str, Any]:
 
 
 def facts_digest(hold: NewHold) -> str:
-    """By Python's own writer, so that a script without our libraries finds the same."""
+    """Encoded with the standard library, so that a verification script without our dependencies gets the
+    same."""
     return sha256(_canonical_json(facts_of(hold)).encode()).hexdigest()
 
 
 class HoldFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose hold it is about to be: of the run that asks."""
+    """The run that opens a hold."""
 
     tenant: str
     run: str
@@ -111,7 +113,7 @@ class HoldFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HoldClosed(msgspec.Struct, frozen=True):
-    """The engine closes a hold that nobody needs any more (its branch lost, its run ended)."""
+    """The engine closes a hold that is no longer needed (its branch lost, its run ended)."""
 
     id: HoldId
     status: HoldStatus
@@ -119,7 +121,7 @@ class HoldClosed(msgspec.Struct, frozen=True):
 
 
 class HoldRow(NewHold, frozen=True, kw_only=True):
-    """A hold as it stands: what was asked, by which run, and what became of it."""
+    """A hold as stored: what is asked, by which run, and the state of the answer."""
 
     run: RunId
     tenant: str
@@ -133,21 +135,21 @@ class HoldRow(NewHold, frozen=True, kw_only=True):
     closed_by: str | None = None  # of a cancelled or expired hold
     closed_at: int | None = None
     updated_at: int = 0
-    epoch: int = 1  # grows with each change of the assignee: older links are void
+    epoch: int = 1  # grows with each change of the assignee, which makes older links void
     escalation_count: int = 0
     notification_sent: bool = False
     notified_at: int | None = None
     reminder_count: int = 0
     claimed_by: str | None = None
     claim_until: int | None = None
-    resumed_at: int | None = None  # when the run took the outcome in
-    message_id: str | None = None  # of the queue message that asks the same
-    # A decision that is placed and can still be taken back (the undo window).
+    resumed_at: int | None = None  # when the run received the outcome
+    message_id: str | None = None  # of the queue message that asks the same question
+    # A decision that is made and can still be undone (the undo window).
     placed: bytes | None = None
     placed_by: str | None = None
     placed_until: int | None = None
-    paused_at: int | None = None  # somebody asked back: the deadline stands still
-    # Of its run.
+    paused_at: int | None = None  # a question was asked back: the deadline is paused
+    # Copied from its run.
     deployment: str | None = None
     instance_key: str | None = None
     started_by: str | None = None
@@ -159,22 +161,22 @@ class HoldRow(NewHold, frozen=True, kw_only=True):
 
     @property
     def core_id(self) -> str:
-        """The deployment; a flow that was started without one is its own."""
+        """The deployment; without one, the flow takes its place."""
         return self.deployment or f"flow:{self.flow}"
 
 
 OPEN_ONLY_FIELDS = (
     "claimed_by", "claim_until", "placed", "placed_by", "placed_until", "paused_at", "remind_at",
 )  # fmt: skip
-"""What only an open hold has; whoever closes one empties them."""
+"""Fields that only an open hold has: closing it empties them."""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """What people leave at a hold, one per (kind, slot): a later one replaces it.
+    """A note that a person attached to a hold, one per (kind, slot): a later one replaces it.
 
     Kinds: comment (slot: an id), draft, vote, watch, snooze, seen (slot: the person), question and reply
-    (slot: an id), asked (slot: whoever has a question to answer), recipient (slot: channel and address),
-    file (slot: an id), filed (one, while a hold with files is not yet put in order)."""
+    (slot: an id), asked (slot: the person who has a question to answer), recipient (slot: channel and
+    address), file (slot: an id), filed (one, while the files of a hold are not yet sorted)."""
 
     hold: HoldId
     kind: str
@@ -186,7 +188,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HoldKey(msgspec.Struct, frozen=True):
-    """An idempotency key: whose, and a digest of what was asked under it."""
+    """An idempotency key: its actor, and a digest of the request that used it."""
 
     actor: str
     key: str
@@ -194,11 +196,12 @@ class HoldKey(msgspec.Struct, frozen=True):
 
 
 class HoldChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that one act does to a hold, in one transaction, if the row is still as it was read.
+    """Everything that one action changes of a hold, written in one transaction if the row is still as it was
+    read.
 
     `fields` are columns of HoldRow; version + 1 and updated_at are the store's. A row that is not pending
-    takes none but `resumed_at`. With no fields the version is not asked and does not grow: a comment or a
-    refusal is written whatever became of the row meanwhile."""
+    accepts only `resumed_at`. Without fields the version is not checked and does not grow: a comment or a
+    refusal is written whatever happened to the row in the meantime."""
 
     hold: HoldId
     version: int
@@ -210,18 +213,18 @@ class HoldChange(msgspec.Struct, frozen=True, kw_only=True):
     outbox: tuple[OutboxMessage, ...] = ()
     mail: tuple[str, bytes] | None = None  # (kind, payload) for the run's inbox, with its wake-up
     event: EventRow | None = None
-    more_events: tuple[EventRow, ...] = ()  # told right after it
+    more_events: tuple[EventRow, ...] = ()  # emitted right after it
     link: str | None = None  # the jti of a link that is used up with it
     key: HoldKey | None = None
-    blobs: tuple[bytes, ...] = ()  # digests of what the run refers to from now on: put before
-    let_go: tuple[bytes, ...] = ()  # of what it refers to no longer
+    blobs: tuple[bytes, ...] = ()  # digests that the run refers to from now on; stored before this change
+    let_go: tuple[bytes, ...] = ()  # digests that the run no longer refers to
 
 
 class ChangeRefusal(StrEnum):
     """Why a change was not made; nothing of it was written."""
 
     unknown = "unknown"
-    stale = "stale"  # somebody was first: read the row again
+    stale = "stale"  # the row has changed: read it again
     read_only = "read_only"
     link_used = "link_used"
     key_used = "key_used"
@@ -236,7 +239,7 @@ class HoldFilter(msgspec.Struct, frozen=True, kw_only=True):
     type: tuple[str, ...] = ()
     not_type: tuple[str, ...] = ()
     assignees: tuple[tuple[str, str], ...] | None = (
-        None  # (type, value); emails in lower case; empty: nobody's
+        None  # (type, value); emails in lower case; empty: matches no hold
     )
     priority: tuple[str, ...] = ()
     deployment: tuple[str, ...] = ()
@@ -245,14 +248,14 @@ class HoldFilter(msgspec.Struct, frozen=True, kw_only=True):
     instance_key: tuple[str, ...] = ()
     started_by: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    text: str | None = None  # in the prompt, in any case
+    text: str | None = None  # in the prompt, ignoring case
     created_from: int | None = None
     created_to: int | None = None
     expires_from: int | None = None
     expires_to: int | None = None
     resolved_by: tuple[str, ...] = ()
-    noted: tuple[str, str] | None = None  # (kind, slot): with such a note (watched, snoozed)
-    not_noted: tuple[str, str, int] | None = None  # (kind, slot, now): without one that lasts beyond now
+    noted: tuple[str, str] | None = None  # (kind, slot): has such a note (watched, snoozed)
+    not_noted: tuple[str, str, int] | None = None  # (kind, slot, now): has none that lasts beyond now
     live: bool = True  # without imported history
 
 
@@ -263,7 +266,7 @@ class HoldOrder(StrEnum):
 
 
 class Due(StrEnum):
-    """What a sweep looks for."""
+    """What a sweep over holds looks for."""
 
     expiry = "expiry"  # pending, expires_at <= now, not paused
     reminder = "reminder"  # pending, remind_at <= now

@@ -1,4 +1,4 @@
-"""Durations and moments as people say them."""
+"""Durations and times as text for people."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def new_run_id() -> RunId:
 
 
 def derived_id(*parts: str | int) -> str:
-    """The same parts always give the same id: a re-executed ask finds its own row (D-28)."""
+    """The same parts always give the same id: an ask that is executed again finds its row (D-28)."""
     digest = sha256()
     for part in parts:
         text = str(part).encode()
@@ -60,7 +60,7 @@ def checkpoint_id(run: RunId, seq: int) -> CheckpointId:
     """The id of the checkpoint at `seq`: found again from the id alone, with no index row per step.
 
     It begins with the first half of the run's id; the second half hides `seq` under a mask and
-    carries 30 check bits, so that a guessed id does not resolve.
+    has 30 check bits, so that a guessed id does not resolve.
     """
     head = bytes.fromhex(run.replace("-", ""))[:8]
     mask, check = _mask_and_check(run, seq)
@@ -69,7 +69,7 @@ def checkpoint_id(run: RunId, seq: int) -> CheckpointId:
 
 
 def run_prefix(checkpoint: str) -> str:
-    """The part that the run's own id begins with."""
+    """The part that the run's id begins with."""
     return checkpoint[:18]
 
 

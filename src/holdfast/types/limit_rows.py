@@ -1,4 +1,4 @@
-"""Gates: how many runs may be under way at once, and how many may start in a while."""
+"""Limits: how many runs may be running at once, and how many may start in a period."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ _ESCAPES = str.maketrans({"%": "%25", "/": "%2F", "*": "%2A"})
 
 
 class LimitRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A run stands at one gate at most, and passes that one and the one around it: names are paths, so that
-    who stands at `flow:refund/acme` passes `flow:refund` too. `flow:refund/*` says what holds for each key
-    that has no gate of its own.
+    """A run has at most one limit, and counts for that one and the one above it: names are paths, so that a
+    run with the limit `flow:refund/acme` counts for `flow:refund` too. `flow:refund/*` applies to each key
+    that has no limit itself.
 
-    What flows declare and what an operator fixed are kept beside each other; what is fixed counts."""
+    The limits that flows declare and those that an operator fixed are stored separately; the fixed ones
+    win."""
 
     name: str
-    concurrency: int | None = None  # runs with a lease
-    rate: int | None = None  # runs that start within `per`
+    concurrency: int | None = None  # maximum number of runs with a lease
+    rate: int | None = None  # maximum number of runs that start within `per`
     per: int = 0  # microseconds
     fixed: bool = False  # by an operator: what flows declare does not change it
-    updated_at: int = 0  # 0: no such gate, only runs that stand at this key
+    updated_at: int = 0  # 0: no limit is set, there are only runs with this key
 
     @property
     def root(self) -> str:
@@ -31,12 +32,12 @@ class LimitRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def flow_limit(flow: str) -> str:
-    """The gate of all runs of a flow, whosever they are."""
+    """The limit of all runs of a flow, in all tenants."""
     return f"flow:{flow.translate(_ESCAPES)}"
 
 
 def flow_of(name: str) -> str | None:
-    """Whose gate it is, where it is that of a whole flow."""
+    """The flow, if this is the limit of a whole flow."""
     if not name.startswith("flow:") or "/" in name:
         return None
     return _unescape(name[5:])
@@ -47,14 +48,14 @@ def _unescape(spelled: str) -> str:
 
 
 def key_limit(flow: str, key: str) -> str:
-    """The gate of the flow's runs with this key. A long one is known by its digest."""
+    """The limit of the flow's runs with this key. A long key is replaced by its digest."""
     if len(key) > _LONGEST:
         key = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{flow_limit(flow)}/{key.translate(_ESCAPES)}"
 
 
 def normalized_name(name: str) -> str:
-    """The gate that is meant by somebody who wrote a key as it is, or too long."""
+    """The stored name of a limit whose key was written unescaped, or too long."""
     root, _, key = name.partition("/")
     flow = flow_of(root)
     return name if flow is None or key in ("", EACH_KEY) else key_limit(flow, _unescape(key))
@@ -65,6 +66,6 @@ def root_of(name: str) -> str:
 
 
 def path_of(name: str) -> tuple[str, ...]:
-    """The gates that are passed on the way to that one, itself included."""
+    """The names of the limits that a run with this one counts for, itself included."""
     root = root_of(name)
     return (root,) if root == name else (root, name)

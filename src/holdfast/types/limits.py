@@ -1,4 +1,5 @@
-"""What a flow declares of how many of its runs go on at once, and how many may start in a while."""
+"""Limits that a flow declares: how many of its runs may be running at once, and how many may start in a
+period."""
 
 from __future__ import annotations
 
@@ -29,9 +30,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         Flow("refund", limits=Limits(key="{{customer}}", per_key=1))
         Flow("refund", limits=Limits(concurrency=50, key="{{tenant}}", per_key=5, key_rate="60/h"))
 
-    The key is made of the run's input when it is created; `{{tenant}}`, `{{thread}}` and `{{instance_key}}`
-    are the run's own. A run counts while a worker has it: one that waits for a person or for a time has given
-    its place back. Runs that find no room wait in line; nothing is refused.
+    The key is built from the run's input when it is created; `{{tenant}}`, `{{thread}}` and
+    `{{instance_key}}` come from the run itself. A run counts while a worker has it: one that waits for a
+    person or a timer does not count. Runs over the limit are queued; none is refused.
     """
 
     concurrency: int | None = None
@@ -45,25 +46,27 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             _require_number(name, getattr(self, name))
         for name in ("rate", "key_rate"):
             if getattr(self, name) is not None:
-                parse_rate(getattr(self, name), f"limits {name}=")
+                parse_rate(getattr(self, name), f"limits: {name}=")
         keyed = self.per_key is not None or self.key_rate is not None
         if keyed and self.key is None:
             raise SettingsError(
-                "limits for each key have no key.", hint='Say what divides the runs: key="{{customer}}".'
+                "limits: per_key= and key_rate= need key=.",
+                hint='Give the key by which runs are grouped: key="{{customer}}".',
             )
         if self.key is not None and (type(self.key) is not str or not self.key.strip()):  # pyright: ignore[reportUnnecessaryComparison]
-            raise SettingsError(f"limits key={self.key!r} is no text.", hint='Write key="{{customer}}".')
+            raise SettingsError(f"limits: key={self.key!r} is not text.", hint='Write key="{{customer}}".')
         if self.key is not None and not keyed:
             raise SettingsError(
-                f"limits have the key {self.key!r}, and no limit for it.", hint="Give per_key= or key_rate=."
+                f"limits: key={self.key!r} has neither per_key= nor key_rate=.",
+                hint="Give per_key= or key_rate=.",
             )
         if self.concurrency is None and self.rate is None and not keyed:
             raise SettingsError(
-                "limits limit nothing.", hint="Give concurrency=, rate=, or key= and per_key=."
+                "limits: none is given.", hint="Give concurrency=, rate=, or key= and per_key=."
             )
 
     def gates(self, flow: str) -> list[LimitRow]:
-        """What is declared for that flow: its own gate, and that of each key."""
+        """The rows that are declared for that flow: its limit, and the one of each key."""
         own = flow_limit(flow)
         found = [_limit_row(own, self.concurrency, self.rate)]
         if self.key is not None:
@@ -80,15 +83,19 @@ def parse_rate(text: Any, what: str = "rate ") -> tuple[int, int]:
     """(how many, in how many microseconds). Raises SettingsError."""
     match = _RATE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise SettingsError(f"{what}{text!r} is no rate.", hint=_EXAMPLES)
+        raise SettingsError(f"{what}{text!r} is not a rate.", hint=_EXAMPLES)
     count, unit = int(match[1]), match[2].lower()
     try:
         per = parse_duration(_UNITS.get(unit, unit))
     except DurationError as error:
-        raise SettingsError(f"{what}{text!r} is no rate: {match[2]!r} is no time.", hint=_EXAMPLES) from error
+        raise SettingsError(
+            f"{what}{text!r} is not a rate: {match[2]!r} is not a duration.", hint=_EXAMPLES
+        ) from error
     micros = int(per.total_seconds() * 1_000_000)
     if not 1 <= count <= _MOST or micros < 1000:
-        raise SettingsError(f"{what}{text!r} lets nothing start, or everything.", hint=_EXAMPLES)
+        raise SettingsError(
+            f"{what}{text!r} is out of range: 1 to {_MOST:,} runs, in 1 ms or more.", hint=_EXAMPLES
+        )
     return count, micros
 
 
@@ -106,6 +113,6 @@ def rate_text(rate: int | None, per: int) -> str:
 def _require_number(name: str, value: Any) -> None:
     if value is not None and (type(value) is not int or not 1 <= value <= _MOST):
         raise SettingsError(
-            f"limits {name}={value!r} is not a number of runs.",
+            f"limits: {name}={value!r} is not a number of runs.",
             hint="Give 1 or more, or leave it out. `holdfast limits set NAME --concurrency 0` stops a flow.",
         )

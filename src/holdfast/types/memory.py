@@ -1,4 +1,4 @@
-"""What nodes remember beyond one run."""
+"""Memories: what nodes keep beyond one run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import msgspec
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """One trace. Its id says who wrote it and when in the run, so that writing it again changes nothing."""
+    """One memory. Its id is derived from the node and step that wrote it, so writing it again changes
+    nothing."""
 
     id: str
     tenant: str
@@ -18,5 +19,5 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def words(text: str) -> list[str]:
-    """How a text is searched: by each of its words, whatever their case."""
+    """The words that a text is searched by, in lower case."""
     return text.casefold().split()

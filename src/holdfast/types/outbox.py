@@ -1,4 +1,4 @@
-"""What is to be told to the outside after a commit, and how far that has come."""
+"""The outbox: messages to be sent after a commit, and the state of their delivery."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ CREATED = "hold.created"
 ASSIGNED = "hold.assigned"
 REMINDED = "hold.reminded"
 ESCALATED = "hold.escalated"
-ASKED_BACK = "hold.asked_back"  # somebody needs to know more before they decide
+ASKED_BACK = "hold.asked_back"  # a question was asked before deciding
 CLOSED = "hold.closed"
 JUDGE = "hold.judge"
 
 
 class OutboxMessage(msgspec.Struct, frozen=True):
-    """Something to tell the outside after the commit. Told under the same `key` it is told once; the key of a
-    message about a hold begins with the hold's id and a colon.
+    """A message to send after the commit. Messages with the same `key` are sent once; the key of a message
+    about a hold begins with the hold's id and a colon.
     Topics: hold.created, hold.assigned, hold.reminded, hold.escalated,
     hold.asked_back, hold.closed, hold.judge."""
 
@@ -25,13 +25,13 @@ class OutboxMessage(msgspec.Struct, frozen=True):
     key: str
     payload: bytes
     hold: str | None = None
-    due_at: int | None = None  # not before; none: at once
+    due_at: int | None = None  # not sent before; None: at once
 
 
 class OutboxState(StrEnum):
     waiting = "waiting"
     done = "done"
-    skipped = "skipped"  # not needed any more, or nobody to tell
+    skipped = "skipped"  # no longer needed, or without a recipient
     dead = "dead"  # given up; can be replayed
 
 

@@ -15,10 +15,10 @@ SKIPPED = "skipped"
 class Outcome(msgspec.Struct, frozen=True):
     """`status`: success, partial_success, fail, or a word of your own, which conditions read as `outcome`.
 
-    `retry` asks for another attempt, as the node's retry policy allows; in a walk `skipped` goes on without
+    `retry` asks for another attempt, as the node's retry policy allows; in a walk `skipped` continues without
     counting as an outcome. `label` prefers the edge of that label, `suggested` names nodes to go to: both
-    count in the walk traversal only. `update` are changes of the state, as a handler would return them; of a
-    failure they count in a walk only. `final`: a failure that trying again cannot mend. `notes` are kept with
+    apply in the walk traversal only. `update` are changes of the state, as a handler would return them; with
+    a failure they apply in a walk only. `final`: a failure that a retry cannot fix. `notes` are stored with
     the step, for people.
     """
 
@@ -30,4 +30,4 @@ class Outcome(msgspec.Struct, frozen=True):
     notes: str = ""
     final: bool = False
     halts: bool = False
-    """A failure that ends the run, whatever edges or retry targets there are."""
+    """A failure that ends the run, even if there are edges or retry targets for it."""

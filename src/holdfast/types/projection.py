@@ -1,4 +1,4 @@
-"""A checkpoint as a database shows it to whoever asks in SQL."""
+"""A checkpoint as the SQL views of the store show it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from holdfast.types.ids import RunId
 
 
 class Projection(msgspec.Struct, frozen=True, kw_only=True):
-    """`completed` is a list of node ids; it and the others are JSON. `output`: of the end of a run."""
+    """`completed` is a list of node ids; it and the other columns are JSON. `output`: the run's, at its
+    end."""
 
     run: RunId
     seq: int

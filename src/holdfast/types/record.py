@@ -39,7 +39,8 @@ class NewTimer(msgspec.Struct, frozen=True):
 
 
 class VersionChange(msgspec.Struct, frozen=True, kw_only=True):
-    """From the record `seq` on the run is one of another version; its holds are called as they are there."""
+    """From record `seq` on the run belongs to another version; its open holds get the node names of that
+    version."""
 
     seq: int
     version: str
@@ -63,7 +64,7 @@ class Side(msgspec.Struct, kw_only=True):
     blobs: list[bytes] = []
     memories: list[Memory] = []
     migrated: VersionChange | None = None
-    resumed_holds: list[HoldId] = []  # whose outcome the run takes in with this record
+    resumed_holds: list[HoldId] = []  # whose outcome the run receives with this record
 
 
 class Record(msgspec.Struct):
@@ -91,7 +92,7 @@ class Record(msgspec.Struct):
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """The right of one worker to advance one run. `key` is the store's own short name of the run."""
+    """The right of one worker to advance one run. `key` is the store's internal number of the run."""
 
     run: RunId
     key: int
@@ -100,7 +101,7 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 class Park(msgspec.Struct, frozen=True):
-    """Let go of the run with its last records, if no inbox row came meanwhile (D-29)."""
+    """Release the run with its last records, unless an inbox row arrived in the meantime (D-29)."""
 
     status: RunStatus
     inbox_seen: int
@@ -124,7 +125,7 @@ class RunBatch(msgspec.Struct):
 
 
 class Refusal(IntEnum):
-    """Why a range was not written. Everything but `put_blobs_again` means: the run is not ours any more."""
+    """Why a range was not written. Everything but `put_blobs_again` means that another worker has the run."""
 
     fenced = 1
     head_moved = 2
@@ -142,7 +143,7 @@ class SettleAnswer(msgspec.Struct, frozen=True):
 
 
 class InboxRow(msgspec.Struct, frozen=True):
-    """What others tell a run: an answer, a timer that fired, a cancel, a request to go on."""
+    """A message to a run: an answer, a timer that fired, a cancel, a request to resume."""
 
     id: int
     kind: str
@@ -159,7 +160,7 @@ TURN = "turn:"
 
 
 def turn_of(record: Record) -> int | None:
-    """Of a checkpoint at the end of such a turn: its number. From columns alone."""
+    """The number of the turn that a checkpoint ends, if it ends one. Read from columns alone."""
     found = record.outcome.removeprefix(TURN)
     return int(found) if found != record.outcome and found.isdigit() else None
 

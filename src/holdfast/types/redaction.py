@@ -1,8 +1,8 @@
-"""What must not be shown: values of secret fields that this process has met, hidden where text leaves it.
+"""Values of secret fields that this process has seen, masked in every text that leaves it.
 
-Values are learned where records are written and read, and hidden at the ways out: JSON, the command line's
-screen, log lines, the texts of errors. Short ones would hide half of every text; they are hidden at their own
-place only (`model.secrets`).
+Values are added where records are written and read, and masked in every output: JSON, the command line's
+screen, log lines, error messages. Short values would mask half of every text, so they are masked only in
+their own field (`model.secrets`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_SECRETS: Final = 2_000
 
 
 class Secret:
-    """The mark of a secret field: `Annotated[str, Secret]`. The type within stays what it is."""
+    """Marks a secret field: `Annotated[str, Secret]`. The annotated type does not change."""
 
 
 def is_secret_mark(extra: Any) -> bool:
@@ -25,7 +25,7 @@ def is_secret_mark(extra: Any) -> bool:
 
 
 class Redactor:
-    """Grows by what it is told; over a bound the oldest values go."""
+    """Masks the secrets that were added to it. It keeps the newest MAX_SECRETS values."""
 
     def __init__(self) -> None:
         self._values: dict[str, None] = {}
@@ -34,7 +34,7 @@ class Redactor:
         self._lock = Lock()
 
     def learn(self, value: Any) -> None:
-        """Every text and long number in a secret value."""
+        """Add every text and long number in a secret value."""
         fresh = [text for text in _texts(value) if text not in self._values]
         if fresh:
             with self._lock:
@@ -78,4 +78,4 @@ def _texts(value: Any) -> Iterable[str]:
 
 
 redactor: Final = Redactor()
-"""That of this process."""
+"""The redactor of this process."""

@@ -1,7 +1,7 @@
-"""Built-in reducers: how an update meets the value that is there. They never change meaning (D-26).
+"""Built-in reducers: how an update is combined with the present value. Their meaning never changes (D-26).
 
 A reducer is called only when the key already has a value; the first write sets it. `avg` is a true
-running mean: the sum and the count are kept beside the value that is shown.
+running mean: the sum and the count are stored beside the value.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ NAMES = frozenset(REDUCERS) | {"avg", "set", "delete"}
 
 
 def reduce(name: str, old: Any, new: Any) -> Any:
-    """Meets `new` with the value that is there. Raises StateError where the two do not fit."""
+    """Combine `new` with the present value. Raises StateError if the two do not fit."""
     try:
         return REDUCERS[name](old, new)
     except TypeError:

@@ -13,8 +13,8 @@ DAY = 86_400.0
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """Of one flow's ended runs: the last `keep` checkpoints of each (None: all), and nothing at all of a
-    run that ended longer ago than `days` or `older` (None: runs are kept). Runs that live are left alone.
+    """What is kept of a flow's ended runs: the last `keep` checkpoints of each (None: all). A run that ended
+    longer ago than `days` or `older` is deleted (None: never). Live runs are not touched.
 
         Flow("refund", retention=Retention(keep=10, days=30))
         Flow("refund", retention=Retention(keep=None, older="12h"))
@@ -33,11 +33,11 @@ class Retention(msgspec.Struct, frozen=True):
         if self.days is not None and self.older is not None:
             raise SettingsError("retention has both days= and older=.", hint="Give one of them.")
         if self.seconds is not None and self.seconds < 0:
-            raise SettingsError("retention cannot be shorter than nothing.", hint="Give days=30, for one.")
+            raise SettingsError("retention cannot be negative.", hint="Give days=30, for example.")
 
     @property
     def seconds(self) -> float | None:
-        """The age, counted from a run's end, at which it goes."""
+        """The age, counted from a run's end, at which it is deleted."""
         if self.days is not None:
             return self.days * DAY
         if self.older is None:
@@ -60,6 +60,6 @@ def parse_retention(text: str) -> Retention:
     words = [part.partition("=") for part in text.replace(" ", "").split(",")]
     parts = {name: value for name, _, value in words}
     if not parts or parts.keys() - {"keep", "older"} or not parts.get("keep", "1").isdecimal():
-        raise SettingsError(f"retention {text!r} means nothing.", hint="Write keep=20,older=30d, or all.")
+        raise SettingsError(f"retention {text!r} cannot be parsed.", hint="Write keep=20,older=30d, or all.")
     keep = int(parts["keep"]) if "keep" in parts else None
     return Retention(keep=keep, older=parts.get("older"))

@@ -1,4 +1,4 @@
-"""Schedules: flows that are started by the clock."""
+"""Schedules: flows that are started at set times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ScheduleRow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     flow: str
     body: bytes
-    next_at: int | None  # None: never again, or paused
+    next_at: int | None  # None: finished or paused
     last_at: int | None = None
     last_run: str | None = None
     revision: int = 0
@@ -24,12 +24,12 @@ class ScheduleRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def starter_of_schedule(name: str, set_by: str) -> str:
-    """What a run says of who started it: `schedule:nightly (user:dana)`; `set_by` '': it is in the code."""
+    """The `started_by` of a scheduled run: `schedule:nightly (user:dana)`; `set_by` '': declared in code."""
     return f"schedule:{name} ({set_by})" if set_by else f"schedule:{name}"
 
 
 def person_behind(started_by: str | None) -> str | None:
-    """Who answers for it that a run was started: whoever set its schedule, as it was then. None: nobody is
-    known. The names of schedules have no colon, so that nobody else is meant by it."""
+    """The person responsible for the start of a run: for a scheduled run, the person who set the schedule.
+    None: not known. Names of schedules have no colon, so the text cannot be mistaken for another starter."""
     found = _STARTED.fullmatch(started_by or "")
     return found["person"] if found else started_by

@@ -10,13 +10,13 @@ import msgspec
 from holdfast.types.audit import canonical
 
 RESOLVED_SKILLS = "resolved_skills"
-"""The key of a hold's context that names the pins; nobody else writes there (SK-2)."""
+"""The key of a hold's context that lists the pins; reserved for Holdfast (SK-2)."""
 
 
 class SkillTool(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tool that a skill hands out, by the name under which the code knows it. Code is never in a skill.
+    """A tool that a skill provides, by its registered name. A skill never contains code.
 
-    `description` replaces what the model is told of it; `settings` are for the node that uses it."""
+    `description` replaces the tool's description for the model; `settings` are for the node that uses it."""
 
     name: str
     description: str = ""
@@ -31,7 +31,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     instructions: str = ""
     tools: tuple[SkillTool, ...] = ()
     description: str = ""
-    data: dict[str, Any] = {}  # whatever else the nodes that use it want to know
+    data: dict[str, Any] = {}  # further data for the nodes that use it
     digest: str = ""
     published_at: int = 0
     published_by: str = ""
@@ -45,7 +45,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkillPin(msgspec.Struct, frozen=True):
-    """The exact version that a run works with; `digest` is of its content."""
+    """The exact version that a run uses; `digest` is that of its content."""
 
     id: str
     version: str
@@ -60,7 +60,7 @@ def digest_of(skill: Skill) -> str:
 
 
 def hashed_content(skill: Skill) -> bytes:
-    """The bytes that the digest is of: what a skill does, and not who published it or when."""
+    """The bytes that are hashed: what a skill does, without its publisher and date."""
     return canonical(
         (skill.name, skill.version, skill.instructions, skill.tools, skill.description, skill.data)
     )
@@ -71,5 +71,5 @@ def pin_of(skill: Skill) -> SkillPin:
 
 
 def is_changed(pin: SkillPin, skill: Skill) -> bool:
-    """By the content itself: what a row says of its own digest proves nothing."""
+    """Compares the content itself, because a stored digest proves nothing about the content beside it."""
     return digest_of(skill) != pin.digest

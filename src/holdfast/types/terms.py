@@ -1,4 +1,4 @@
-"""Who may decide a hold, and on what terms: what its author declares, and what travels with its row."""
+"""Who may decide a hold, and under which terms: declared by its author and stored with its row."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PRIORITIES = ("low", "normal", "high", "critical")
 
 
 class Assignee(msgspec.Struct, frozen=True):
-    """Whom a hold waits for. `reason`: why nobody could be found (unrouted)."""
+    """The person, group or role that a hold waits for. `reason`: why none could be found (unrouted)."""
 
     type: str
     value: str = ""
@@ -43,8 +43,8 @@ class Assignee(msgspec.Struct, frozen=True):
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
-    """Who does something to a hold, as their credential says. What the directory knows of them is added
-    when it is asked whether they may."""
+    """The user of an action, as their credential says. Their entries in the directory are added when their
+    rights are checked."""
 
     id: str  # user:dana@acme, service:billing-agent, system:expiry, policy:small-refunds
     tenant: str = DEFAULT_TENANT
@@ -70,7 +70,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def operator(by: str = "user:local", *, tenant: str = DEFAULT_TENANT, channel: str = "api") -> Actor:
-    """Whoever works on the store itself, on their own machine: every right, under the name they give."""
+    """An operator with direct access to the store: has every right, under the given name."""
     rights = frozenset({RESOLVE, MANAGE, OVERRIDE})
     return Actor(id=by, tenant=tenant, rights=rights, channel=channel, auth_method="local")
 
@@ -102,7 +102,7 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     approval: ApprovalTerms = ApprovalTerms()
     ladder: tuple[Rung, ...] = ()
-    final_action: str | None = None  # after the last rung: cancel, default_option; none: expired
+    final_action: str | None = None  # after the last rung: cancel, default_option; None: expired
     default_option: str | None = None
     late_resolution: str = "accept"  # or reject: a decision after the deadline is refused
     strict_assignee: bool = False  # the right to resolve any hold does not count here
@@ -115,19 +115,21 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     undo: int | None = None  # seconds for which a decision from the inbox can be taken back
     links: str | None = None  # view_only, decide_low_risk, login_required; none: by priority
     allow_services: bool = False  # service principals may decide runs that they started
-    interaction: str | None = None  # the ready-made kind of question that it was asked as
+    interaction: str | None = None  # the built-in kind of question that it was asked as
     routed_by: str | None = None  # the rule that chose whom it goes to
-    routed_from: dict[str, Any] | None = None  # what the flow itself had said where that rule says otherwise
+    routed_from: dict[str, Any] | None = None  # what the flow had declared, where that rule overrides it
     auto: str | None = None  # the policy that may decide it without a person
-    guardrails: tuple[str, ...] = ()  # the checks that an approval has to pass; none: all that the house has
+    guardrails: tuple[str, ...] = ()  # the checks that an approval has to pass; empty: all of the instance
     guarded: bool = True  # whether an approval without a person has to pass them
     also_for: tuple[str, ...] = ()  # who else may vote or veto: it is in their lists too
     # Groups, roles and delegations of the run's starter when it was opened.
     starter_in: tuple[str, ...] | None = None
     excluded: tuple[str, ...] = ()  # people who cannot decide it, beyond what `approval.exclude` names
-    warnings: tuple[str, ...] = ()  # what had no value, or could not be worked out, when it was asked
+    warnings: tuple[
+        str, ...
+    ] = ()  # placeholders without a value, or expressions that failed, when it was asked
 
     @property
     def binds_everybody(self) -> bool:
-        """Whether only those it was assigned to may decide, whatever rights others hold (RS-8)."""
+        """Whether only the assignees may decide, whatever rights others have (RS-8)."""
         return self.strict_assignee or self.approval.mode != "any" or bool(self.approval.exclude)

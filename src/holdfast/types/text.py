@@ -1,4 +1,4 @@
-"""Text from outside: checked where it names something, made storable where it only tells something."""
+"""Text from outside: checked where it is a name, made storable where it is only shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ MAX_TEXT = 10_000
 
 
 def require_text(value: Any, what: str, *, hint: str | None = None) -> str:
-    """Raises InputError for what is no text, or holds half of a surrogate pair, which no store takes."""
+    """Raises InputError for a value that is not text, or has half of a surrogate pair, which no store
+    accepts."""
     if not isinstance(value, str):
         raise InputError(f"{what} must be text, not {type(value).__name__}{_shown(value)}.", hint=hint)
     if not value.isascii():
@@ -19,18 +20,19 @@ def require_text(value: Any, what: str, *, hint: str | None = None) -> str:
             value.encode()
         except UnicodeEncodeError as error:
             raise InputError(
-                f"{what} has half of a surrogate pair at {error.start}, which is no character.",
+                f"{what} has half of a surrogate pair at position {error.start}, which is not a valid "
+                f"character.",
                 hint="Decode it with errors='replace'.",
             ) from None
     return value
 
 
 def clean_text(value: Any, limit: int = MAX_TEXT) -> str:
-    """What somebody's object says of itself, as text that can always be stored."""
+    """The text of any object, made storable: redacted, shortened, without invalid characters."""
     try:
         text = str(value)
     except Exception as error:
-        text = f"(its text cannot be had: {type(error).__name__})"
+        text = f"(its text cannot be read: {type(error).__name__})"
     text = redactor.redact(text)
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text):,} characters)"

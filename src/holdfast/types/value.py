@@ -1,4 +1,4 @@
-"""Values that the state may hold: frozen in memory, and the same after a round trip through any store.
+"""Values that the state may contain: frozen in memory, and the same after a round trip through any store.
 
 Containers in the state are read-only. That lets a step hand them to a handler by reference, so that
 its cost does not depend on the size of what it does not touch.
@@ -54,7 +54,7 @@ class FrozenList(list[Any]):
 
 
 class BlobRef(msgspec.Struct, frozen=True):
-    """Stands for a large value that lives in the blob store under its content hash."""
+    """Reference to a large value that is in the blob store under its content hash."""
 
     digest: bytes
     size: int
@@ -68,10 +68,10 @@ def refuse_instances(_value: object) -> bool:
 
 
 def freeze(value: Any, adopt: Adopt = refuse_instances, where: str = "value", depth: int = 0) -> Any:
-    """The read-only form of a value. Always makes new containers, so that nothing is shared with the caller.
+    """The read-only form of a value. Always makes new containers, so that none is shared with the caller.
 
     `adopt` says which instances of registered types (enums, frozen dataclasses, structs) may pass.
-    Raises ValueNotStorableError for anything that could not be read back as it is.
+    Raises ValueNotStorableError for anything that could not be read back exactly.
     """
     kind: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
     if kind in SCALARS or kind in EXACT:

@@ -1,4 +1,4 @@
-"""Which answers say yes, and which say no."""
+"""Which answers mean yes, and which mean no."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ NO: Final = ("reject", "rejected", "no", "decline", "deny", "refuse", "abort")
 
 
 def approves(decision: str, options: Sequence[Option] | None = None) -> bool:
-    """Whether this answer lets something happen. By its word; where no option has a word for yes, the one
-    that is shown as primary counts, so that no odd name slips past what watches over approvals."""
+    """Whether this answer approves. Decided by its word; if no option has a word for yes, the option that is
+    shown as primary counts, so that an unusual name does not bypass the guardrails on approvals."""
     word = decision.casefold()
     if word in YES or word in NO:
         return word in YES
@@ -23,20 +23,20 @@ def approves(decision: str, options: Sequence[Option] | None = None) -> bool:
 
 
 def refuses(decision: str) -> bool:
-    """Whether this answer says no, by its word alone: a button that is shown as dangerous deletes as often as
-    it declines."""
+    """Whether this answer means no, by its word alone: an option with the variant `danger` may as well mean
+    "delete" as "decline"."""
     return decision.casefold() in NO
 
 
 def refusing_answer(options: Sequence[Option] | None) -> str | None:
-    """The answer that says no, where one is offered. Without options any text is one."""
+    """The answer that means no, if one is offered. Without options any text is an answer."""
     if not options:
         return "reject"
     return next((option.id for option in options if refuses(option.id)), None)
 
 
 def approving_answer(options: Sequence[Option] | None) -> str | None:
-    """The answer that says yes, where one is offered."""
+    """The answer that means yes, if one is offered."""
     if not options:
         return "approve"
     return next((option.id for option in options if approves(option.id, options)), None)

@@ -105,7 +105,7 @@ def _ended(run: Ran) -> Iterator[Finding]:
 
 def _may_fail(run: Ran) -> bool:
     """Only where the policy says that a doubt is a failure, and there was one."""
-    return "fail" in EFFECTS[run.flow].values() and "started, and how it ended is not known" in (
+    return "fail" in EFFECTS[run.flow].values() and "started, and its outcome is not known" in (
         run.error or ""
     )
 

@@ -162,4 +162,4 @@ async def test_delegated_user_is_the_deployments_or_nobody() -> None:
     )
     found = await route("delegated_user", "default", None)
     assert found.type == "unrouted"
-    assert "delegated to nobody" in found.reason
+    assert "is not delegated" in found.reason

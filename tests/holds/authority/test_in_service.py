@@ -105,7 +105,7 @@ async def test_starter_who_is_excluded_neither_decides_nor_is_given_it(place: Pl
     row = await place.asks("group:finance", by="user:sam@acme", approval={"exclude": ["initiator"]})
     with pytest.raises(ExcludedError):
         await place.holds.resolve(SAM, row.id, "approve")
-    with pytest.raises(InputError, match="cannot go to"):
+    with pytest.raises(InputError, match="cannot be assigned to"):
         await place.holds.reassign(DANA, row.id, "user:sam@acme")
     assert (await place.holds.resolve(DANA, row.id, "approve")).row.status is HoldStatus.resolved
 
@@ -127,7 +127,7 @@ async def test_four_eyes_are_those_of_two_people_over_the_holds_of_one_run(place
     await place.holds.resolve(SAM, result.holds[0].id, "approve")
     result = await flow.resume(result.run_id, on=place.hf)
     (hold,) = result.holds
-    with pytest.raises(ExcludedError, match="approved earlier"):
+    with pytest.raises(ExcludedError, match="approved an earlier hold"):
         await place.holds.resolve(SAM, hold.id, "approve")
     assert (await place.holds.resolve(DANA, hold.id, "approve")).row.status is HoldStatus.resolved
 
@@ -137,7 +137,7 @@ async def test_starter_who_joins_the_approvers_afterwards_does_not_count(place: 
     row = await place.asks("group:finance", by="user:kim@acme")
     assert row.terms.starter_in == ("role:cfo",)
     place.firm.groups["finance"] = ("dana", "kim")
-    with pytest.raises(ExcludedError, match="only after it asked"):
+    with pytest.raises(ExcludedError, match="only after the hold was opened"):
         await place.holds.resolve(KIM, row.id, "approve")
     other = await place.asks("group:finance", by="user:dana@acme")
     assert (await place.holds.resolve(KIM, other.id, "approve")).row.status is HoldStatus.resolved
@@ -210,11 +210,11 @@ async def test_veto_is_heard_out_of_turn_and_a_yes_is_not(place: Place) -> None:
 @pytest.mark.covers("HOLD-SEC-12")
 async def test_service_that_started_the_run_is_refused_and_another_is_not(place: Place) -> None:
     row = await place.asks("user:dana@acme", by="service:agent")
-    with pytest.raises(ExcludedError, match="do not decide their own"):
+    with pytest.raises(ExcludedError, match="may not decide its own runs"):
         await place.holds.resolve(
             actor("service:agent", RESOLVE, OVERRIDE), row.id, "approve", reason="I am sure"
         )
-    with pytest.raises(ForbiddenError, match="reject or comment"):
+    with pytest.raises(ForbiddenError, match="reject, comment"):
         await place.holds.resolve(actor("user:dana@acme", channel="mcp"), row.id, "approve")
     await place.holds.comment(actor("user:dana@acme", channel="mcp"), row.id, "looks right to me")
     assert (await place.holds.resolve(DANA, row.id, "approve")).row.status is HoldStatus.resolved

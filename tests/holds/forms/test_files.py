@@ -92,8 +92,8 @@ REFUSED: list[tuple[dict[str, Any], str, bytes, str | None, str]] = [
     ({}, "empty.pdf", b"", None, "is empty"),
     ({}, "../contract.pdf", PDF, None, "not a plain file name"),
     ({}, f"{FULL}.pdf", PDF, None, "not a plain file name"),
-    ({}, "contract\u202efdp.exe", PDF, None, "characters that nobody sees"),
-    ({}, "contract.pdf", PDF, "pdf; rm", "is no media type"),
+    ({}, "contract\u202efdp.exe", PDF, None, "invisible characters"),
+    ({}, "contract.pdf", PDF, "pdf; rm", "is not a media type"),
 ]
 
 
@@ -154,7 +154,7 @@ async def test_only_who_may_decide_an_open_hold_attaches_and_only_who_may_see_it
     with pytest.raises(NotFoundError):
         await scene.holds.read_file(DANA, row.id, "0" * 64)
     for field in ("decision", "other", "contract.page"):
-        with pytest.raises(FormInvalidError, match="is not a field of this hold that takes files"):
+        with pytest.raises(FormInvalidError, match="is not a file field of this hold"):
             await scene.holds.attach(DANA, row.id, field, "contract.pdf", PDF)
     await scene.holds.resolve(DANA, row.id, {"decision": "reject"})
     with pytest.raises(HoldDecidedError):
@@ -164,7 +164,7 @@ async def test_only_who_may_decide_an_open_hold_attaches_and_only_who_may_see_it
 @pytest.mark.covers("HOLD-SEC-14")
 async def test_scan_that_refuses_or_breaks_lets_nothing_through(scene: Scene) -> None:
     row = await asks(scene)
-    office = scene.holds.office
+    office = scene.holds.ctx
 
     async def finds(file: dict[str, Any], content: bytes) -> str | None:
         return "EICAR" if b"virus" in content else None
@@ -216,10 +216,10 @@ async def test_run_reads_no_file_that_it_was_not_given(scene: Scene) -> None:
 async def test_files_are_refused_where_there_is_no_place_for_them(scene: Scene) -> None:
     bare = HoldService(scene.holds.store)
     row = await asks(scene)
-    with pytest.raises(InputError, match="no place for files"):
+    with pytest.raises(InputError, match="cannot store files"):
         await bare.attach(DANA, row.id, "contract", "contract.pdf", PDF)
     with pytest.raises(InputError, match="cannot be read"):
-        await attach(scene.holds.office, DANA, row.id, "contract", "a.pdf", Path("/nowhere/a.pdf"))
+        await attach(scene.holds.ctx, DANA, row.id, "contract", "a.pdf", Path("/nowhere/a.pdf"))
 
 
 @pytest.mark.covers("HOLD-SEC-14")

@@ -127,7 +127,7 @@ def test_resolve_is_refused_and_the_hold_stays_open_when_it_does_not_fit(hands: 
     hold = hands.asks()
 
     assert "approve, reject" in hands.refused("resolve", hold, "perhaps")
-    assert "needs a comment" in hands.refused("resolve", hold, "reject")
+    assert "requires a comment" in hands.refused("resolve", hold, "reject")
     assert "version" in hands.refused("resolve", hold, "approve", "--if-version", "7")
     assert hands("show", hold)["status"] == "pending"
     assert hands("draft", hold)["decision"] == "approve"

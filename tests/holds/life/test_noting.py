@@ -143,7 +143,7 @@ async def test_a_placed_decision_is_taken_back_by_its_decider_alone(scene: Scene
     back = await scene.holds.undo(SAM, row.id)
     assert (back.status, back.placed, back.placed_by) == (HoldStatus.pending, None, None)
     assert await scene.holds.draft(SAM, row.id) == Submission(decision="approve", comment="hm")
-    with pytest.raises(ConflictError, match="no decision is placed"):
+    with pytest.raises(ConflictError, match="has no decision to undo"):
         await scene.holds.undo(SAM, row.id)
     scene.clock.advance(hours=1)
     await HoldSweeper(scene.holds.store, scene.clock).sweep()

@@ -50,7 +50,7 @@ def test_try_that_is_refused_does_not_count() -> None:
 
 @pytest.mark.parametrize("given", [{"actor": 0}, {"hold": -1}, {"link": 1, "seconds": 0}])
 def test_pace_that_lets_nobody_do_anything_is_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="at least one act"):
+    with pytest.raises(InputError, match="at least 1 action"):
         Pace(**given)
 
 

@@ -66,7 +66,7 @@ def test_token_ends_with_the_deadline_when_that_comes_before():
     row = a_row(expires_at=NOW + 60 * MICROS)
     token = mint(row, LinkGrant(to=DANA), KEY, NOW)
     assert read(token, [KEY], NOW + 59 * MICROS).exp == (NOW + 60 * MICROS) // MICROS
-    with pytest.raises(LinkInvalidError, match="too old"):
+    with pytest.raises(LinkInvalidError, match="has expired"):
         read(token, [KEY], NOW + 60 * MICROS)
 
 
@@ -94,7 +94,7 @@ def _with(token: str, **changes: object) -> str:
 )
 def test_token_is_forged_when_anything_in_it_was_changed(changes):
     token = mint(a_row(), LinkGrant(to=DANA, decisions=("reject",)), KEY, NOW)
-    with pytest.raises(LinkInvalidError, match="not a link that was made here"):
+    with pytest.raises(LinkInvalidError, match="link is not valid"):
         read(_with(token, **changes), [KEY], NOW)
 
 
@@ -322,7 +322,7 @@ async def test_link_of_one_tenant_opens_nothing_of_another():
         with pytest.raises(LinkInvalidError, match="void"):
             await doors.look(forged)
         stolen = mint(row, LinkGrant(to=DANA), foreign, it.clock.now())
-        with pytest.raises(LinkInvalidError, match="not a link"):
+        with pytest.raises(LinkInvalidError, match="link is not valid"):
             await doors.look(stolen)
         assert (await doors.look(token)).way == "decide"
 

@@ -152,7 +152,7 @@ async def test_digest_goes_to_admins_once_a_day_when_holds_are_unrouted():
         it.clock.advance(days=1)
         assert await digest.send_all() == 1
     assert diary.told() == [("holds.unrouted", "ops@acme")] * 2
-    assert diary.notices[0].subject == "Nobody is asked: 2 questions wait for nobody"
+    assert diary.notices[0].subject == "Unassigned: 2 questions are unassigned"
     assert row.id in diary.notices[0].prompt
 
 

@@ -300,7 +300,7 @@ async def test_history_tells_who_decided_and_why_people_were_asked(make_hf: Make
         row = await hold_of(hf, result.run_id)
         told.append({each.action: each.data for each in await service.history(operator(), row.id)})
     assert (told[0]["resolved"]["decided_by"], told[0]["resolved"]["confidence"]) == ("judge", 0.9)
-    assert told[1]["left_to_people"] == {"rule": "p/r", "why": "the judge is sure by 0.2, under 0.7"}
+    assert told[1]["left_to_people"] == {"rule": "p/r", "why": "the judge's confidence of 0.2 is below 0.7"}
 
 
 @pytest.mark.covers("HOLD-POL-02")

@@ -201,7 +201,7 @@ async def test_a_link_is_used_once_and_shows_the_outcome_after_that(arena: Arena
         assert (lost.facts["decision"], lost.facts["resolved_by"]) == (said(after)["decision"], DANA.id)
         assert await arena.effective(row) == ["resolved"]
         assert said(after)["auth_method"] == "link"
-        shown = await Links(arena.holds.office, LinkKeys(arena.store, [KEY])).look(tokens[row.id])
+        shown = await Links(arena.holds.ctx, LinkKeys(arena.store, [KEY])).look(tokens[row.id])
         assert (shown.way, shown.row) == ("over", after)
         return said(after)["decision"]
 

@@ -202,14 +202,14 @@ class Holds(RuleBasedStateMachine):
 
 async def _listed(world: World, who: str, view: str) -> Any:
     """The list is what may be seen of that view, asked row by row; the count is its length."""
-    office, actor = world.holds.office, PEOPLE[who]
+    ctx, actor = world.holds.ctx, PEOPLE[who]
     if view == "unrouted" and "holds:manage" not in actor.rights:
         return None
     found = await world.holds.list(actor, view=view, limit=100)
     assert await world.holds.count(actor, view=view) == len(found.rows)
-    standing = await office.standing(actor, world.clock.now())
+    standing = await ctx.standing(actor, world.clock.now())
     rows = await world.store.holds(tenant=actor.tenant)
-    seen = {row.id for row in rows if await office.may(standing, "view", row, world.clock.now())}
+    seen = {row.id for row in rows if await ctx.may(standing, "view", row, world.clock.now())}
     assert {row.id for row in found.rows} <= seen
     if view == "all":
         # Whoever has no right beyond their own has there what waits for them, and not what did or will.

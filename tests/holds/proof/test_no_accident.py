@@ -190,7 +190,7 @@ async def test_a_dead_channel_decides_nothing(arena: Arena) -> None:
 async def test_looking_decides_nothing_however_often(arena: Arena) -> None:
     arena.asking(assignee="user:dana@acme")
     row = await arena.asked()
-    links = Links(arena.holds.office)
+    links = Links(arena.holds.ctx)
     token = await links.make(row, LinkGrant(to="user:dana@acme", purpose="decide", decisions=("approve",)))
     for _ in range(20):
         assert (await links.look(token)).way == "decide"

@@ -234,7 +234,7 @@ async def test_each_tenant_has_an_audit_of_its_own(town: Town) -> None:
 async def test_links_of_one_tenant_open_nothing_of_another(town: Town) -> None:
     """Neither with the other's keys, nor by naming the other's hold, nor with what is signed in there."""
     row, own = await town.asks("home"), await town.asks("away")
-    links, keys = Links(town.holds.office), LinkKeys(town.store, [])
+    links, keys = Links(town.holds.ctx), LinkKeys(town.store, [])
     home, away = await keys.signing("home"), await keys.signing("away")
     now, grant = town.clock.now(), LinkGrant(to=HOME.id, purpose="decide")
     forged = [
@@ -255,7 +255,7 @@ async def test_links_of_one_tenant_open_nothing_of_another(town: Town) -> None:
 @pytest.mark.covers("HOLD-PROOF-03", "HOLD-SEC-11")
 async def test_somebody_signed_in_elsewhere_decides_nothing_by_a_link_that_leaked(town: Town) -> None:
     row = await town.asks("home")
-    links = Links(town.holds.office)
+    links = Links(town.holds.ctx)
     token = await links.make(row, LinkGrant(to=HOME.id, purpose="decide"))
     before = await town.everything("home")
     with pytest.raises(HoldNotFoundError):

@@ -72,7 +72,7 @@ class Firm:
 
     @property
     def links(self) -> Links:
-        return Links(self.holds.office)
+        return Links(self.holds.ctx)
 
 
 def person(name: str, *rights: str, **more: Any) -> Actor:

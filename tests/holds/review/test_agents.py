@@ -28,7 +28,7 @@ async def test_agent_does_not_choose_who_decides_or_until_when(firm: Firm, chann
         firm.holds.claim(agent, row.id),
         firm.holds.ask_back(agent, row.id, "Why?"),
     ):
-        with pytest.raises(ForbiddenError, match="speaks for an agent"):
+        with pytest.raises(ForbiddenError, match="a credential of an agent"):
             await act
     await firm.holds.comment(agent, row.id, "I would not.")
     done = await firm.holds.resolve(agent, row.id, "reject")

@@ -19,7 +19,7 @@ SLIPS: dict[str, tuple[dict[str, Any], str]] = {
     "no option at all": ({"options": []}, "a free answer"),
     "an unknown word": (
         {"options": [{"id": "no", "requires_coment": True}]},
-        "there is no 'requires_coment'",
+        "unknown field 'requires_coment'",
     ),
     "a comment nearly required": (
         {"options": [{"id": "no", "requires_comment": "true"}]},
@@ -80,7 +80,7 @@ async def test_a_node_asks_nobody_with_a_slip_in_its_question(hf: Holdfast, slip
 def test_a_field_that_nothing_fits_does_not_compile(limits: dict[str, Any], place: str) -> None:
     flow = Flow("f", effect="pure")
     flow.hold("ask", prompt="?", sections=[{"type": "input", "field": "a", **limits}])
-    with pytest.raises(FlowInvalidError, match=rf"sections\[0\]\.{place}: nothing is at least 5"):
+    with pytest.raises(FlowInvalidError, match=rf"sections\[0\]\.{place}: no value is at least 5"):
         flow.compile()
 
 
@@ -93,7 +93,7 @@ async def test_a_text_for_a_file_opens_nothing_here(hf: Holdfast, tmp_path: Path
     (hold,) = (await flow.run({}, on=hf)).holds
     holds = await hf.holds()
     sent: Any = str(secret)
-    with pytest.raises(InputError, match="as its bytes"):
+    with pytest.raises(InputError, match="must be bytes"):
         await holds.attach(operator(), hold.id, "doc", "secret.txt", sent)
     assert await holds.files(operator(), hold.id) == []
     assert (await holds.attach(operator(), hold.id, "doc", "secret.txt", secret))["size"] == 15

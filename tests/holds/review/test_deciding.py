@@ -146,9 +146,9 @@ async def test_a_window_of_no_time_decides_at_once_and_of_less_than_that_not_at_
 async def test_what_stands_in_a_moment_is_neither_asked_about_nor_handed_on(scene: Scene) -> None:
     row = await scene.asks()
     await scene.holds.place(DANA, row.id, "approve")
-    with pytest.raises(ConflictError, match="Take it back first"):
+    with pytest.raises(ConflictError, match="Undo it first"):
         await scene.holds.ask_back(DANA, row.id, "Really?", to="user:kim@acme")
-    with pytest.raises(ConflictError, match="Take it back first"):
+    with pytest.raises(ConflictError, match="Undo it first"):
         await scene.holds.reassign(DANA, row.id, "user:sam@acme")
     await scene.holds.undo(DANA, row.id)
     assert (await scene.holds.reassign(DANA, row.id, "user:sam@acme")).assignee == "user:sam@acme"
@@ -161,7 +161,7 @@ async def test_whoever_takes_an_unrouted_hold_has_claimed_it(scene: Scene) -> No
     after = await scene.holds.claim(ADMIN, row.id)
     assert [each.action for each in await scene.audit(row)] == ["created", "reassigned", "claimed"]
     assert (await scene.holds.metrics(ADMIN)).time_to_claim.p50 == 300
-    assert why_of(after) == "handed on to user:ada@acme"
+    assert why_of(after) == "reassigned to user:ada@acme"
 
 
 async def test_many_are_a_list(scene: Scene) -> None:

@@ -43,7 +43,7 @@ async def test_delegated_user_has_a_vote_where_they_are_named_for_it(firm: Firm)
 async def test_starter_to_whom_it_is_delegated_later_does_not_decide_it(firm: Firm) -> None:
     row = await asked(firm, assignee="delegated_user", by="user:kim")
     await (await firm.hf.deployments()).delegate("desk", "user:kim@acme")
-    with pytest.raises(ExcludedError, match="only after it asked"):
+    with pytest.raises(ExcludedError, match="only after the hold was opened"):
         await firm.holds.resolve(person("kim"), row.id, "approve")
 
 

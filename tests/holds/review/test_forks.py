@@ -30,7 +30,7 @@ async def test_who_approved_in_the_run_that_was_forked_does_not_approve_again(fi
 
     late = await service.fork(paying.run_id, (await firm.row(paying.holds[0].id)).seq - 1)
     (again,) = (await flow.resume(late.id, on=firm.hf)).holds
-    with pytest.raises(ExcludedError, match="approved earlier"):
+    with pytest.raises(ExcludedError, match="approved an earlier hold"):
         await firm.holds.resolve(person("dana@acme"), again.id, "approve")
 
     early = await service.fork(paying.run_id, before - 1)

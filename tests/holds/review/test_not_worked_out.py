@@ -62,6 +62,6 @@ async def test_exclusion_of_a_starter_who_is_not_known_is_told(
         holds = await hf.holds()
         (nameless,) = (await flow.run({}, on=hf)).holds
         (_, warned) = await holds.history(operator(), nameless.id)
-        assert "who started the run is not known" in str(warned.data)
+        assert "the starter of the run is not known" in str(warned.data)
         (known,) = (await flow.run({}, on=hf, started_by="user:dana")).holds
         assert [each.action for each in await holds.history(operator(), known.id)] == ["created"]

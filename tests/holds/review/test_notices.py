@@ -47,7 +47,7 @@ async def test_tenant_without_a_channel_does_not_keep_another_from_being_told(an
         await deliverer.deliver()
         (message,) = await of_tenant(hf, "loud")
         assert (message.attempts, message.state) == (1, OutboxState.dead)
-        assert "not outside" in (message.error or "")
+        assert "not a public address" in (message.error or "")
 
 
 @pytest.mark.covers("NO-1")

@@ -60,5 +60,5 @@ def test_each_file_is_told_of_when_one_of_them_is_not_there(
     bad.write_text("x = [")
     assert cli(["policy", "check", str(bad), str(tmp_path / "none.toml")]) == 2
     told = capsys.readouterr().out
-    assert "no TOML" in told
+    assert "not TOML" in told
     assert "cannot be read" in told

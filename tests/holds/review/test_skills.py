@@ -18,8 +18,8 @@ pytestmark = pytest.mark.anyio
     [
         ("01.0.0", {}, "is not a version"),
         ("1.٢.0", {}, "is not a version"),
-        ("1.0.0", {"data": {"limit": float("nan")}}, "no JSON"),
-        ("1.0.0", {"tools": [{"name": "pay", "settings": {"limit": float("inf")}}]}, "no JSON"),
+        ("1.0.0", {"data": {"limit": float("nan")}}, "not JSON"),
+        ("1.0.0", {"tools": [{"name": "pay", "settings": {"limit": float("inf")}}]}, "not JSON"),
         ("1.0.0", {"tools": "pay"}, r"Write tools=\['pay'\]"),
     ],
 )

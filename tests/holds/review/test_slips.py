@@ -19,9 +19,9 @@ pytestmark = pytest.mark.anyio
     [
         ({"approval": {"exclude": ["iniator"]}}, "'iniator' in `exclude`"),
         ({"excluded": ["earlier_approver"]}, "excluded=.*earlier_approver"),
-        ({"approval": {"mode": "quorum", "of": ["group:a", " "]}}, "' ' in `of`: it names nobody"),
-        ({"approval": {"veto": ["role:x\u202e"]}}, "in `veto`: it holds the character"),
-        ({"assignee": 5}, "its assignee 5 is no text"),
+        ({"approval": {"mode": "quorum", "of": ["group:a", " "]}}, "' ' in `of`: it is empty"),
+        ({"approval": {"veto": ["role:x\u202e"]}}, "in `veto`: it has the invisible character"),
+        ({"assignee": 5}, "its assignee 5 is not text"),
     ],
 )
 def test_slip_in_who_decides_is_found_when_the_flow_is_built(given: dict[str, Any], said: str) -> None:
@@ -42,7 +42,7 @@ async def test_question_of_a_node_to_what_is_no_text_says_so(anyio_backend: str)
     async with Holdfast("memory:") as hf:
         result = await flow.run({}, on=hf)
     assert result.error is not None
-    assert "assignee 5: it is no text" in result.error.message
+    assert "assignee 5: it is not text" in result.error.message
 
 
 @pytest.mark.covers("HOLD-AUTH-08")

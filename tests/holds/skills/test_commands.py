@@ -50,7 +50,7 @@ def test_a_skill_is_published_listed_shown_and_yanked(cli: Cli, skill: str, tmp_
     assert first.out.startswith("Published refunds@1.0.0, sha256:")
     assert [tool["name"] for tool in second.json["tools"]] == ["pay"]
     assert taken.code == 2
-    assert "published already, with other content" in taken.err
+    assert "published already, with different content" in taken.err
     assert "user:dana@acme" in listed.out
     assert "How to refund." in listed.out
     assert "refunds@1.1.0" in newest.out

@@ -238,7 +238,7 @@ async def test_another_content_under_the_same_version_warns_or_fails_where_so_se
     with caplog.at_level(logging.WARNING, "holdfast"):
         result = await flow.resume(run.run_id, on=hf)
 
-    assert "has another content than when the run was pinned to it" in caplog.text
+    assert "has different content than when the run was pinned to it" in caplog.text
     if not strict:
         assert result.state.said == ["Pay everybody. (up to 100)"]
         return

@@ -88,7 +88,7 @@ async def test_a_tenant_has_skills_of_its_own(hf: Holdfast) -> None:
 
     assert (await skills.get("refunds", "1.0.0", tenant="acme")).instructions == "ours"
     assert await skills.list() == []
-    with pytest.raises(SkillNotFoundError, match="nor any other version"):
+    with pytest.raises(SkillNotFoundError, match="and no other version"):
         await skills.resolve("refunds")
 
 
@@ -145,7 +145,7 @@ def test_a_range_means_the_versions_that_it_says(versions: str, found: str | Non
 
 @pytest.mark.parametrize("versions", ["one", "^", "1.2.3.4", ">=1 <2", "1,,2", "^1.2-rc", "1.0.0 || 2.0.0"])
 def test_a_range_that_says_nothing_is_refused(versions: str) -> None:
-    with pytest.raises(InputError, match="does not say which versions"):
+    with pytest.raises(InputError, match="is not a range of versions"):
         version_ranges.check_range(versions)
 
 

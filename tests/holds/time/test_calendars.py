@@ -205,15 +205,15 @@ def test_quiet_hours_end_when_the_clock_says_so(quiet: Any, moment: str, loud: s
         ({"hours": {"moonday": "09:00-17:00"}}, "hours.moonday: is no day"),
         ({"hours": {"fri-mon": "09:00-17:00"}}, "goes backwards"),
         ({"hours": {"mon-fri": "09:00-17:00", "fri": "09:00-12:00"}}, "hours.fri: fri has its hours already"),
-        ({"hours": {"mon": "9-5"}}, "hours.mon: '9-5' is no span of hours"),
+        ({"hours": {"mon": "9-5"}}, "hours.mon: '9-5' is not a span of hours"),
         ({"hours": {"mon": "22:00-06:00"}}, "ends before it begins"),
-        ({"hours": {"mon": "09:00-25:00"}}, "is no span of hours"),
+        ({"hours": {"mon": "09:00-25:00"}}, "is not a span of hours"),
         ({"hours": {"mon": ["09:00-12:00", "11:00-13:00"]}}, "two spans overlap at 11:00"),
         ({"hours": {"mon": 9}}, "hours.mon: must be text or a list of texts, not a int"),
         ({"hours": [1]}, "hours: must be a table"),
-        ({"holidays": ["02-30"]}, "holidays: '02-30' is no date"),
+        ({"holidays": ["02-30"]}, "holidays: '02-30' is not a date"),
         ({"holidays": [7]}, "holidays: must be a list of texts"),
-        ({"exceptions": {"someday": []}}, "exceptions: 'someday' is no date"),
+        ({"exceptions": {"someday": []}}, "exceptions: 'someday' is not a date"),
         ({"open": "always"}, "open: is not known"),
     ],
 )
@@ -233,5 +233,5 @@ def test_all_slips_are_told_at_once() -> None:
 
 
 def test_a_calendar_that_is_never_open_again_says_so() -> None:
-    with pytest.raises(SettingsError, match="not enough open time"):
+    with pytest.raises(SettingsError, match="too little open time"):
         office().add(at("2026-01-05T09:00+01:00"), days(10**30))

@@ -181,7 +181,10 @@ async def test_an_escalation_to_nobody_known_is_unrouted_and_said_aloud(
     assert "knows no group 'leads'" in row.assignee_reason
     assert (await kit.hold(found)).assignee_value == "cfo"
     assert (await kit.hold(away)).assignee_type == "unrouted"
-    assert len([each for each in caplog.records if "escalated to nobody" in each.getMessage()]) == 2
+    assert (
+        len([each for each in caplog.records if "was escalated, but has no assignee" in each.getMessage()])
+        == 2
+    )
 
 
 async def test_an_escalation_goes_on_while_the_directory_is_away(kit: StoreKit) -> None:

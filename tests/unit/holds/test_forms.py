@@ -120,7 +120,7 @@ def test_conditions_decide_what_is_asked_required_and_fixed() -> None:
 @pytest.mark.covers("FM-7")
 def test_condition_that_reads_a_later_field_is_refused() -> None:
     found = compile_form([field(visible_if="later == 1"), field(field="later")])
-    assert found.problems == ("sections[0].visible_if: reads 'later', which is no field above it",)
+    assert found.problems == ("sections[0].visible_if: reads 'later', which is not a field above it",)
 
 
 @pytest.mark.covers("FM-8")

@@ -66,7 +66,7 @@ class ActiveCheck:
         return active
 
     async def _is_active(self, grant: CredentialGrant) -> bool:
-        directory = (await self._hf.holds()).office.directory
+        directory = (await self._hf.holds()).ctx.directory
         found = directory or TableDirectory(await self._hf.open())
         person = await found.person(grant.tenant, person_key(grant.subject))
         return person is None or person.active

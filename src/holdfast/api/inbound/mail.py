@@ -80,13 +80,13 @@ class MailReceiver:
             return MailTaken(outcome="refused", why="it is about no question of this tenant")
         if not letter.proven:
             why = "the mail server does not vouch for its sender"
-            await record_refusal(self.service.office, actor, row, "resolve", ForbiddenError(f"{why}."))
+            await record_refusal(self.service.ctx, actor, row, "resolve", ForbiddenError(f"{why}."))
             return MailTaken(outcome="refused", why=why, checkpoint_id=row.id)
         keys = await LinkKeys(self.service.store).all(row.tenant)
         try:
-            require_reply(found, row, letter.sender, keys, self.service.office.now())
+            require_reply(found, row, letter.sender, keys, self.service.ctx.now())
         except LinkInvalidError as error:
-            await record_refusal(self.service.office, actor, row, "resolve", error)
+            await record_refusal(self.service.ctx, actor, row, "resolve", error)
             raise
         return await self._decide(letter, token, row, actor)
 
@@ -102,7 +102,7 @@ class MailReceiver:
                 return MailTaken(outcome="unclear", why="no keyword stands alone in it", checkpoint_id=row.id)
             answer = Submission(decision=said.decision, comment=said.comment, request_hash=row.request_hash)
             terms = ResolveConditions(link=f"reply:{token}", epoch=row.epoch)
-            done = (await resolve(self.service.office, actor, row.id, answer, terms)).row
+            done = (await resolve(self.service.ctx, actor, row.id, answer, terms)).row
         except StoreError:
             raise
         except HoldfastError as error:
@@ -137,7 +137,7 @@ class MailReceiver:
             prompt=words,
             assignee=Assignee("user", letter.sender),
             to=letter.sender,
-            created_at=self.service.office.now(),
+            created_at=self.service.ctx.now(),
         )
         delivery = await send_notice(mail, notice)
         if not delivery.accepted:

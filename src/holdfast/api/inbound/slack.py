@@ -144,7 +144,7 @@ class SlackReceiver:
         """By the same rule as anywhere: whether this person may, on what they were shown, at this moment."""
         said = Submission(decision=click.decision, request_hash=click.request_hash)
         terms = ResolveConditions(idempotency_key=key, epoch=click.epoch)
-        return (await resolve(self.service.office, actor, click.hold, said, terms)).row
+        return (await resolve(self.service.ctx, actor, click.hold, said, terms)).row
 
     async def _refused(self, actor: Actor, click: Click, error: HoldfastError) -> dict[str, Any]:
         """What is over takes the card's place; anything else is between us and whoever clicked."""
@@ -157,7 +157,7 @@ class SlackReceiver:
         return _ephemeral_reply(f"{error.message} {error.hint or 'Open it to decide.'}")
 
     def _outcome(self, row: HoldRow) -> dict[str, Any]:
-        said = outcome_of(row, self.service.office.now()) or "your vote is counted; others have to decide too"
+        said = outcome_of(row, self.service.ctx.now()) or "your vote is counted; others have to decide too"
         text = for_slack(f"{one_line(title_of(row))}\n{said}")
         block = {"type": "section", "text": {"type": "plain_text", "text": text, "emoji": False}}
         return {"replace_original": True, "text": text, "blocks": [block]}

@@ -84,12 +84,12 @@ class WebhookReceiver:
 
     async def take(self, message: str, body: bytes) -> WebhookTaken:
         """Raises what `resolve` raises for an answer that does not fit: the hold stays open (QB-8)."""
-        if await self.seen.knows(message, body, self.service.office.now()):
+        if await self.seen.knows(message, body, self.service.ctx.now()):
             return WebhookTaken(outcome="duplicate")
         event = event_in(body)
         done = await self._complete(message, event)
         # Written last: a crash in between brings the same message again, and the hold knows its key.
-        await self.seen.note(message, body, self.service.office.now())
+        await self.seen.note(message, body, self.service.ctx.now())
         return done
 
     async def _complete(self, message: str, event: WebhookEvent) -> WebhookTaken:

@@ -97,25 +97,23 @@ async def follow_holds(
 
 async def _visible(people: HoldService, actor: Actor, rows: Sequence[AuditRow]) -> list[HoldEventWire]:
     """As `list` would show them: by the same rule, asked once for each hold."""
-    office = people.office
-    now = office.now()
-    standing = await office.standing(actor, now)
+    ctx = people.ctx
+    now = ctx.now()
+    standing = await ctx.standing(actor, now)
     known: dict[str, HoldRow | None] = {}
     found: list[HoldEventWire] = []
     for row in rows:
         if row.hold is None or row.action in HIDDEN_ACTIONS:
             continue
         if row.hold not in known:
-            known[row.hold] = await _visible_hold(office, standing, row.hold, now)
+            known[row.hold] = await _visible_hold(ctx, standing, row.hold, now)
         if (hold := known[row.hold]) is not None:
             found.append(hold_event_wire(row, hold))
     return found
 
 
-async def _visible_hold(
-    office: HoldContext, standing: ActorMemberships, hold: str, now: int
-) -> HoldRow | None:
+async def _visible_hold(ctx: HoldContext, standing: ActorMemberships, hold: str, now: int) -> HoldRow | None:
     if standing.barred is not None:
         return None
-    row = await office.store.hold(HoldId(hold))
-    return row if row is not None and await office.may(standing, "view", row, now) else None
+    row = await ctx.store.hold(HoldId(hold))
+    return row if row is not None and await ctx.may(standing, "view", row, now) else None

@@ -103,11 +103,11 @@ async def page_actions(service: HoldService, who: Principal, row: HoldRow) -> Ho
 
 async def _allowed(service: HoldService, actor: Actor, row: HoldRow, now: int) -> frozenset[str]:
     try:
-        standing = await service.office.standing(actor, now)
+        standing = await service.ctx.standing(actor, now)
     except ForbiddenError:
         return frozenset()
     acts = ("reassign", "ask_back", "reply")
-    return frozenset([act for act in acts if await service.office.may(standing, act, row, now)])
+    return frozenset([act for act in acts if await service.ctx.may(standing, act, row, now)])
 
 
 def _requester(row: HoldRow, actor: Actor) -> str | None:
@@ -118,7 +118,7 @@ def _requester(row: HoldRow, actor: Actor) -> str | None:
 
 async def _questions(service: HoldService, actor: Actor, row: HoldRow) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
-    for note in await open_questions(service.office, row):
+    for note in await open_questions(service.ctx, row):
         body: dict[str, Any] = msgspec.json.decode(note.body)
         if not same_person(note.person, actor.id):
             found.append({"id": note.slot, "who": note.person, "text": str(body.get("text", ""))})

@@ -118,7 +118,7 @@ async def _show(
         decided=call.request.query_params.get("decided") == "1",
         history=[history_line(each) for each in await service.history(call.actor, row.id)],
         comments=[_comment(each) for each in await service.comments(call.actor, row.id)],
-        votes=[] if row.terms.approval.mode == "any" else await ballots_of(service.office, row),
+        votes=[] if row.terms.approval.mode == "any" else await ballots_of(service.ctx, row),
         sees_run=call.who.may(Right.runs_read),
         action=f"/holds/{row.id}",
         csrf=call.who.csrf,
@@ -182,10 +182,10 @@ async def may_decide(service: HoldService, actor: Actor, row: HoldRow) -> bool:
         return False
     now = service.store.now()
     try:
-        standing = await service.office.standing(actor, now)
+        standing = await service.ctx.standing(actor, now)
     except ForbiddenError:
         return False
-    return await service.office.may(standing, "resolve", row, now)
+    return await service.ctx.may(standing, "resolve", row, now)
 
 
 def history_line(entry: Entry) -> dict[str, str]:

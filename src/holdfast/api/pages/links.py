@@ -36,7 +36,7 @@ PRIVATE: Final = {"Referrer-Policy": "no-referrer"}
 @routes.get("/l/{token}", needs=Access.link)
 async def open_link(call: ApiCall, token: str) -> Response:
     """Swaps a signed link for a cookie and shows its hold. Decides nothing, however often it is opened."""
-    links = Links((await call.holds()).office)
+    links = Links((await call.holds()).ctx)
     _, row = await links.find(token)
     answer = redirect(f"/link/{row.id}", call.request)
     root = call.request.scope.get("root_path", "")
@@ -57,7 +57,7 @@ async def open_link(call: ApiCall, token: str) -> Response:
 async def link_page(call: ApiCall, hold: str) -> Response:
     """The hold of a link that was opened here."""
     token = _token(call)
-    links = Links((await call.holds()).office)
+    links = Links((await call.holds()).ctx)
     looked = await links.look(token)
     _require_same(looked.row, hold)
     return await _show(call, looked, token, FormDraft())
@@ -68,7 +68,7 @@ async def decide_link_page(call: ApiCall, hold: str) -> Response:
     """Decides by a link, once."""
     service = await call.holds()
     token = _token(call)
-    links = Links(service.office)
+    links = Links(service.ctx)
     claims, row = await links.find(token)
     _require_same(row, hold)
     form = await read_form(call)

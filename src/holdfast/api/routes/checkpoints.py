@@ -38,7 +38,7 @@ routes = Routes("checkpoints")
 async def list_checkpoints(call: ApiCall, query: ListCheckpointHolds) -> Page[CheckpointWire]:
     """Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints."""
     service = await call.holds()
-    now = service.office.now()
+    now = service.ctx.now()
     rows, following = await find_holds(call, query_of(query.native(), call.actor, now), query)
     return Page(items=[checkpoint_wire(row, now) for row in rows], next=following)
 
@@ -77,5 +77,5 @@ async def checkpoint_history(call: ApiCall, checkpoint: str) -> Page[EntryWire]:
 
 
 async def _reply(call: ApiCall, row: HoldRow, *, replay: bool = False) -> ApiReply[CheckpointWire]:
-    now = (await call.holds()).office.now()
+    now = (await call.holds()).ctx.now()
     return ApiReply(body=checkpoint_wire(row, now, replay=replay), etag=str(row.version))

@@ -50,7 +50,7 @@ async def make_link(call: ApiCall, hold: str, body: NewLink) -> LinkWire:
     conflicts.require_open(row)
     purpose = "decide" if body.decide else "view"
     grant = LinkGrant(to=str(whom), purpose=purpose, lifetime=body.seconds)
-    token = await Links(service.office).make(row, grant)
+    token = await Links(service.ctx).make(row, grant)
     strength = {"view_only": "view", "login_required": "login"}.get(strength_of(row), "decide")
     return LinkWire(token=token, path=f"/links#{token}", way=strength if body.decide else "view")
 
@@ -59,7 +59,7 @@ async def make_link(call: ApiCall, hold: str, body: NewLink) -> LinkWire:
 async def revoke_links(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
     """Every link of it is void."""
     service = await call.holds()
-    return hold_reply(service, await Links(service.office).revoke(call.actor, hold))
+    return hold_reply(service, await Links(service.ctx).revoke(call.actor, hold))
 
 
 @routes.get("/holds/{hold}/evidence", needs=Right.holds_read, raises=LOOKING, media=("application/json",))

@@ -232,7 +232,7 @@ async def list_presence(call: ApiCall, hold: str) -> Page[HoldViewerWire]:
     """Who looks at it just now."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
-    found = await HoldPresence(service.store).at(call.tenant, row.id, service.office.now())
+    found = await HoldPresence(service.store).at(call.tenant, row.id, service.ctx.now())
     return Page(items=[_viewer_wire(each) for each in found])
 
 
@@ -241,7 +241,7 @@ async def tell_presence(call: ApiCall, hold: str, body: PresenceBeat) -> Page[Ho
     """That you look at it, for 30 seconds: send it again every 10 to 20. Answers who else does."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
-    presence, now = HoldPresence(service.store), service.office.now()
+    presence, now = HoldPresence(service.store), service.ctx.now()
     await presence.beat(call.actor, row.id, now, editing=body.editing)
     return Page(items=[_viewer_wire(each) for each in await presence.at(call.tenant, row.id, now)])
 

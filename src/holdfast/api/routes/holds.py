@@ -55,7 +55,7 @@ DECIDING = (*CHANGING, AnswerInvalidError)
 async def list_holds(call: ApiCall, query: ListHolds) -> Page[HoldWire]:
     """Holds that you may see, in pages that stay in place. `view=mine` is your own inbox."""
     service = await call.holds()
-    now = service.office.now()
+    now = service.ctx.now()
     rows, following = await find_holds(call, query_of(query, call.actor, now), query)
     return Page(items=[hold_wire(row, now) for row in rows], next=following)
 
@@ -83,7 +83,7 @@ async def _has(service: HoldService, row: HoldRow, asked: Query) -> bool:
 async def count_holds(call: ApiCall, query: Filters) -> Count:
     """How many that list has."""
     service = await call.holds()
-    asked = query_of(query, call.actor, service.office.now())
+    asked = query_of(query, call.actor, service.ctx.now())
     if asked.has:
         raise InputError("has: is not counted.", hint="List them.")
     return Count(count=await service.count(call.actor, view=query.view, where=asked.where))
@@ -93,7 +93,7 @@ async def count_holds(call: ApiCall, query: Filters) -> Count:
 async def hold_metrics(call: ApiCall, query: HoldMetricsQuery) -> HoldMetrics:
     """Figures about the holds that you may see. Lengths are seconds, rates are shares of 1."""
     service = await call.holds()
-    asked = query_of(query, call.actor, service.office.now())
+    asked = query_of(query, call.actor, service.ctx.now())
     lasting = None
     if query.calendar is not None:
         calendar = await Calendars(service.store).named(call.tenant, query.calendar)
@@ -252,11 +252,11 @@ async def release_hold(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
 
 
 def hold_reply(service: HoldService, row: HoldRow) -> ApiReply[HoldWire]:
-    return ApiReply(body=hold_wire(row, service.office.now()), etag=str(row.version))
+    return ApiReply(body=hold_wire(row, service.ctx.now()), etag=str(row.version))
 
 
 def _decided(service: HoldService, done: ResolveResult) -> ApiReply[HoldWire]:
-    body = hold_wire(done.row, service.office.now(), replay=done.replay)
+    body = hold_wire(done.row, service.ctx.now(), replay=done.replay)
     return ApiReply(body=body, etag=str(done.row.version))
 
 

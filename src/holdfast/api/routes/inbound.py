@@ -35,7 +35,7 @@ async def take_click(call: ApiCall, way: str, body: bytes) -> Response:
     """A click in Slack: the request URL of the app's interactivity. Signed by Slack (`X-Slack-Signature`)."""
     found = _settings(call).named(way, SlackSource)
     service = await call.holds()
-    require_slack(call.request.headers, body, found, service.office.now() // MICROS)
+    require_slack(call.request.headers, body, found, service.ctx.now() // MICROS)
     await SlackReceiver(service, found, Egress(allow=_settings(call).allow)).take(payload_of(body))
     return Response(status_code=200)  # empty, as Slack wants it
 
@@ -52,7 +52,7 @@ async def take_webhook(call: ApiCall, way: str, body: bytes) -> WebhookTaken:
     Signed as Standard Webhooks are. The same message again changes nothing and is answered with 200."""
     found = _settings(call).named(way, WebhookSource)
     service = await call.holds()
-    now = service.office.now() // MICROS
+    now = service.ctx.now() // MICROS
     message = require_signed(call.request.headers, body, found.secrets, now)
     return await WebhookReceiver(service, found).take(message, body)
 
@@ -64,7 +64,7 @@ async def take_mail(call: ApiCall, way: str, body: bytes) -> MailTaken:
     Signed as Standard Webhooks are, by whatever hands it over."""
     found = _settings(call).named(way, MailSource)
     service = await call.holds()
-    require_signed(call.request.headers, body, found.secrets, service.office.now() // MICROS)
+    require_signed(call.request.headers, body, found.secrets, service.ctx.now() // MICROS)
     deliverer = (await call.runs()).runtime.deliverer
     channels = None if deliverer is None else deliverer.channels
     return await MailReceiver(service, found, channels).take(body)

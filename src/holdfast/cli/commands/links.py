@@ -81,7 +81,7 @@ async def make_link(hold: str, to: str, *, view: bool, lasting: str, store: str 
         conflicts.require_open(row)
         service = await hf.service()
         grant = LinkGrant(to=str(whom), purpose="view" if view else "decide", lifetime=length)
-        token = await Links(service.people.office).make(row, grant)
+        token = await Links(service.people.ctx).make(row, grant)
         deliverer = service.runtime.deliverer
         base = deliverer.channels.settings.base_url.rstrip("/") if deliverer is not None else ""
     if json:
@@ -98,8 +98,8 @@ async def revoke_links(hold: str, by: str, *, store: str | None, json: bool) -> 
 
     async with open_store_for_command(store, must_exist=True) as hf:
         row = await find_in_any_tenant(hf, hold)
-        office = (await hf.service()).people.office
-        after = await Links(office).revoke(operator(by, tenant=row.tenant, channel="cli"), row.id)
+        ctx = (await hf.service()).people.ctx
+        after = await Links(ctx).revoke(operator(by, tenant=row.tenant, channel="cli"), row.id)
     if json:
         print_json({"hold": after.id, "epoch": after.epoch})
     else:

@@ -156,7 +156,7 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Outpu
 
 
 def _input_error(flow: Flow, error: StateError) -> StateError:
-    return StateError(f"the input does not fit flow {flow.name!r}: {error.message}", hint=error.hint)
+    return StateError(f"cannot start flow {flow.name!r}: {error.message}", hint=error.hint)
 
 
 async def start_detached(spec: str, given: Any, options: dict[str, Any], manner: OutputOptions) -> Exit:

@@ -1,1 +1,1 @@
-"""What people do to a hold: each action a module, all by one compare-and-set."""
+"""Actions on a hold, one module each. All write with the same compare-and-set (`change`)."""

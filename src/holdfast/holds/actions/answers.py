@@ -1,4 +1,4 @@
-"""What an answer to a hold must be: read from either body of the interface, checked, filled into the form."""
+"""Reads an answer to a hold from either form of the request body, checks it, and fills it into the form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KNOWN = (*_PARTS, "resolution")
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody sends to decide a hold. `request_hash`: of what they were shown."""
+    """An answer to a hold as it was sent. `request_hash`: of what the sender was shown."""
 
     decision: Any = None
     response_data: Any = None
@@ -39,18 +39,19 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_body(body: Mapping[str, Any]) -> Submission:
-    """Of `{decision, response_data, comment}` or `{resolution, comment}`, where `resolution` is the decision
-    or an object that has it (RS-1). Raises AnswerInvalidError where two of them differ or none is there."""
-    said = read_draft(body)
-    if said.decision is None:
+    """From `{decision, response_data, comment}` or `{resolution, comment}`, where `resolution` is the
+    decision or an object that has it (RS-1). Raises AnswerInvalidError if two of them differ or none is
+    given."""
+    submission = read_draft(body)
+    if submission.decision is None:
         raise AnswerInvalidError(
-            "there is no decision in this body.", hint='Send {"decision": ...} or {"resolution": ...}.'
+            "the body has no decision.", hint='Send {"decision": ...} or {"resolution": ...}.'
         )
-    return said
+    return submission
 
 
 def read_draft(body: Mapping[str, Any]) -> Submission:
-    """The same, which may still lack the decision."""
+    """The same, but the decision may be missing."""
     outer = _known(body, _KNOWN)
     found = outer.get("resolution")
     inner = _known(found, _PARTS) if isinstance(found, Mapping) else {"decision": found}
@@ -58,19 +59,19 @@ def read_draft(body: Mapping[str, Any]) -> Submission:
 
 
 def _known(body: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
-    """Raises AnswerInvalidError for what is no object, or has more than these: a slip in a name is no part
-    of what somebody said."""
+    """Raises AnswerInvalidError if the body is not an object, or has other fields: a misspelled field must
+    not be ignored silently."""
     if not isinstance(body, Mapping):
         raise AnswerInvalidError(
-            f"an answer is an object or the text of a decision, not {type(body).__name__}.",
+            f"an answer must be an object or the text of a decision, not {type(body).__name__}.",
             hint='Send {"decision": ...}.',
         )
     given = cast("Mapping[str, Any]", body)
     unknown = sorted(str(key) for key in given if key not in names)
     if unknown:
         raise AnswerInvalidError(
-            f"a decision has no {clean_text(', '.join(map(repr, unknown)), 200)}.",
-            hint=f"It has: {', '.join(names)}.",
+            f"unknown fields in the answer: {clean_text(', '.join(map(repr, unknown)), 200)}.",
+            hint=f"Known: {', '.join(names)}.",
         )
     return given
 
@@ -84,24 +85,24 @@ def _one(name: str, outer: Any, inner: Any) -> Any:
     return inner if outer is None else outer
 
 
-def check(row: HoldRow, said: Submission) -> Submission:
-    """The submission with its comment trimmed. Raises AnswerInvalidError and ValueTooLargeError; nothing but
-    what the hold asks for is ever taken for an answer."""
-    for name, value in (("decision", said.decision), ("comment", said.comment)):
+def check(row: HoldRow, submission: Submission) -> Submission:
+    """The submission with its comment trimmed. Raises AnswerInvalidError and ValueTooLargeError; only what
+    the hold asks for is accepted as an answer."""
+    for name, value in (("decision", submission.decision), ("comment", submission.comment)):
         if value is not None and not isinstance(value, str):
             raise AnswerInvalidError(
                 f"the {name} of an answer must be text, not {type(value).__name__}.",
-                hint="Further content goes into data=.",
+                hint="Put other content into data=.",
             )
-    encoded([said.decision, said.comment])
-    option = _chosen(row, said.decision)
-    comment = _comment(said.comment, option)
-    require_small(said.response_data)
-    return msgspec.structs.replace(said, comment=comment)
+    encoded([submission.decision, submission.comment])
+    option = _chosen(row, submission.decision)
+    comment = _comment(submission.comment, option)
+    require_small(submission.response_data)
+    return msgspec.structs.replace(submission, comment=comment)
 
 
 def require_name(by: Any) -> str:
-    """Raises InputError for a decider who is no text."""
+    """Raises InputError if `by` is not text."""
     return require_text(by, "the resolved_by of an answer")
 
 
@@ -116,7 +117,7 @@ def _chosen(row: HoldRow, decision: str | None) -> Option | None:
     if len(decision) > MAX_TEXT:
         raise AnswerInvalidError(
             f"a decision has at most {MAX_TEXT} characters, not {len(decision):,}.",
-            hint="Say it in a few words, and the rest in the comment.",
+            hint="Put longer text into the comment.",
         )
     return None
 
@@ -133,13 +134,15 @@ def _comment(text: str | None, option: Option | None) -> str | None:
     trimmed = text.strip() if text else None
     if not trimmed and option is not None and option.requires_comment is True:
         raise AnswerInvalidError(
-            f"{option.id!r} needs a comment that says why.", hint="Send it again with one.", field="comment"
+            f"{option.id!r} requires a comment.",
+            hint="Send the answer again with a comment.",
+            field="comment",
         )
     return require_comment(trimmed) if trimmed else None
 
 
 def require_comment(text: Any) -> str:
-    """Raises InputError for no text, ValueTooLargeError."""
+    """Raises InputError if it is not text, ValueTooLargeError."""
     size = len(require_text(text, "a comment").encode())
     if size > MAX_COMMENT:
         raise _too_large("a comment", size, MAX_COMMENT)
@@ -147,7 +150,7 @@ def require_comment(text: Any) -> str:
 
 
 def require_small(data: Any) -> None:
-    """Raises ValueTooLargeError beyond the limits of size and depth, AnswerInvalidError for no JSON."""
+    """Raises ValueTooLargeError over the limits of size and depth, AnswerInvalidError if it is not JSON."""
     size = len(encoded(data))
     if size > MAX_DATA:
         raise _too_large("the data of an answer", size, MAX_DATA)
@@ -156,7 +159,7 @@ def require_small(data: Any) -> None:
             f"the data of an answer is nested deeper than {MAX_DEPTH} levels.", hint="Send it flatter."
         )
     if not _is_finite(data):
-        # They would be kept as null: not what was said.
+        # They would be stored as null, which is not what was sent.
         problem = "data: JSON has no NaN and no infinity"
         raise AnswerInvalidError(f"{problem}.", hint="Send a number, or null.", problems=[problem])
 
@@ -189,38 +192,38 @@ def _is_finite(value: Any) -> bool:
 
 
 def encoded(value: Any) -> bytes:
-    """As it is kept. Raises AnswerInvalidError for what is no JSON."""
+    """As it is stored. Raises AnswerInvalidError if it is not JSON."""
     try:
         return msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise AnswerInvalidError(
-            f"the data of an answer has to be JSON: {error}.", hint="Send text, numbers, lists and objects."
+            f"the data of an answer must be JSON: {error}.", hint="Send text, numbers, lists and objects."
         ) from error
 
 
 def fit_resolution(row: HoldRow, resolution: dict[str, Any]) -> dict[str, Any]:
-    """The resolution as it is kept: checked against the hold's schema, or filled into its form.
+    """The resolution as it is stored: checked against the hold's schema, or filled into its form.
 
     Raises AnswerInvalidError with every problem, FormInvalidError with every field."""
     if row.schema is None:
         _require_object(resolution["response_data"])
         return resolution
-    # Forms are loaded where there is one: most programs only open holds, or have none with a form.
+    # Imported here because most programs only open holds, or have none with a form.
     from holdfast.holds.forms.answer import filled_in, form_of
 
-    # As it would be read back: the caller's own types have become JSON. No data is null.
-    said = msgspec.json.decode(encoded(resolution))
+    # As it would be read back: the caller's types have become JSON. No data is null.
+    submission = msgspec.json.decode(encoded(resolution))
     form = form_of(row)
     if form is not None:
-        return filled_in(row, form, said)
-    problems = problems_in(said["response_data"], msgspec.json.decode(row.schema))
+        return filled_in(row, form, submission)
+    problems = problems_in(submission["response_data"], msgspec.json.decode(row.schema))
     if problems:
         raise _misfit(row, problems)
-    return said
+    return submission
 
 
 def _require_object(data: Any) -> None:
-    """What nothing asks for may be said in an object of any form (RS-4)."""
+    """Without a schema or form, the data may be any object (RS-4)."""
     if data is not None and not encoded(data).startswith(b"{"):
         raise AnswerInvalidError(
             f"the data of an answer must be an object, not {type(data).__name__}.",
@@ -241,7 +244,7 @@ def _misfit(row: HoldRow, problems: list[str]) -> AnswerInvalidError:
 
 
 def needs_input(row: HoldRow) -> bool:
-    """Whether there is something to fill in before it can be decided."""
+    """Whether a field must be filled in before it can be decided."""
     if row.schema is None:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Asking back: a question about a question. The deadline stands still until it is answered."""
+"""Asking back: a question about a hold. The hold's deadline is paused until it is answered."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AGENT: Final = "agent"
 
 
 async def ask_back(
-    office: HoldContext,
+    ctx: HoldContext,
     actor: Actor,
     hold: str,
     text: str,
@@ -35,14 +35,14 @@ async def ask_back(
     to: str = REQUESTER,
     id: str | None = None,  # noqa: A002
 ) -> HoldRow:
-    """Ask the requester (whoever started the run), the agent, or a colleague (`user:...`). The hold stays
-    where it is; nobody is reminded meanwhile.
+    """Ask the requester (the starter of the run), the agent, or a colleague (`user:...`). The assignee does
+    not change, and no reminders are sent until the answer.
 
-    Raises InputError for nobody, or for oneself."""
+    Raises InputError if there is no such person, or it is the caller."""
     slot = id or new_id()
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
-        await office.permit(actor, "ask_back", row, now)
+        await ctx.permit(actor, "ask_back", row, now)
         conflicts.require_open(row)
         conflicts.require_undecided(row, actor.id, now)
         whom = _whom(row, actor, to)
@@ -58,20 +58,21 @@ async def ask_back(
             event=event(row, ASKED_BACK, now, by=actor.id, to=whom),
         )
 
-    return await change(office, actor, hold, "ask_back", decide)
+    return await change(ctx, actor, hold, "ask_back", decide)
 
 
 async def reply(
-    office: HoldContext, actor: Actor, hold: str, text: str, *, question: str | None = None
+    ctx: HoldContext, actor: Actor, hold: str, text: str, *, question: str | None = None
 ) -> HoldRow:
-    """Answer what was asked back. With the last answer the deadline moves by as long as it stood still.
+    """Answer a question that was asked back. After the last answer the deadline moves by the length of the
+    pause.
 
-    `question`: which one, where several are open. Raises NotFoundError where none is."""
+    `question`: its id, if several are open. Raises NotFoundError if none is."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
-        permit = await office.permit(actor, "reply", row, now)
+        permit = await ctx.permit(actor, "reply", row, now)
         conflicts.require_open(row)
-        pending = await open_questions(office, row)
+        pending = await open_questions(ctx, row)
         asked = _meant(row, actor, permit, pending, question)
         body = {"text": _words(text, "an answer"), "to": asked.person}
         facts: dict[str, Any] = {"question": asked.slot, "to": asked.person, "by": actor.id, "reply": True}
@@ -87,26 +88,24 @@ async def reply(
             event=event(row, REPLIED, now, by=actor.id),
         )
 
-    return await change(office, actor, hold, "reply", decide)
+    return await change(ctx, actor, hold, "reply", decide)
 
 
-async def drop_question(
-    office: HoldContext, actor: Actor, hold: str, *, question: str | None = None
-) -> HoldRow:
-    """Take back what was asked: for whoever asked it, and whoever may decide or arrange the hold. Nobody has
-    to answer it any more, and the deadline goes on.
+async def drop_question(ctx: HoldContext, actor: Actor, hold: str, *, question: str | None = None) -> HoldRow:
+    """Withdraw a question: for its author, and for actors who may decide or manage the hold. It needs no
+    answer any more, and the deadline continues.
 
-    `question`: which one, where several are open. Raises NotFoundError where none is."""
+    `question`: its id, if several are open. Raises NotFoundError if none is."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
-        permit = await office.permit(actor, "view", row, now)
+        permit = await ctx.permit(actor, "view", row, now)
         conflicts.require_open(row)
-        pending = await open_questions(office, row)
+        pending = await open_questions(ctx, row)
         whose = pending
-        if not any(office.ask(permit, act, row, now).allowed for act in ("ask_back", "extend")):
+        if not any(ctx.ask(permit, act, row, now).allowed for act in ("ask_back", "extend")):
             whose = [note for note in pending if same_person(note.person, actor.id)]
             if pending and not whose:
-                raise ForbiddenError("that question was asked by somebody else.", hold=row.id)
+                raise ForbiddenError("only its author can withdraw this question.", hold=row.id)
         asked = _the_one(row, whose, question)
         return HoldChange(
             hold=row.id,
@@ -118,11 +117,11 @@ async def drop_question(
             event=event(row, QUESTION_DROPPED, now, by=actor.id),
         )
 
-    return await change(office, actor, hold, "drop_question", decide)
+    return await change(ctx, actor, hold, "drop_question", decide)
 
 
-async def open_questions(office: HoldContext, row: HoldRow) -> list[Note]:
-    notes = await office.store.hold_notes(row.id, kinds=("question", "reply"))
+async def open_questions(ctx: HoldContext, row: HoldRow) -> list[Note]:
+    notes = await ctx.store.hold_notes(row.id, kinds=("question", "reply"))
     answered = {note.slot for note in notes if note.kind == "reply"}
     return [note for note in notes if note.kind == "question" and note.slot not in answered]
 
@@ -131,17 +130,17 @@ def _whom(row: HoldRow, actor: Actor, to: str) -> str:
     whom = {REQUESTER: person_behind(row.started_by), AGENT: agent_of(row)}.get(to, to)
     if whom is None:
         raise InputError(
-            f"nobody is known to have started the run of hold {row.id}.",
-            hint="Ask the agent, or a colleague by name.",
+            f"the starter of the run of hold {row.id} is not known.",
+            hint="Ask the agent, or a colleague: user:NAME.",
             hold=row.id,
         )
     if to not in (REQUESTER, AGENT):
         found = parse_assignee(to)
         if found.type != "user":
-            raise InputError(f"{to!r} is no one person to ask.", hint="Write user:NAME.", hold=row.id)
+            raise InputError(f"{to!r} is not a single person.", hint="Write user:NAME.", hold=row.id)
         whom = str(found)
     if same_person(whom, actor.id):
-        raise InputError("one does not ask back to oneself.", hint="Ask somebody else.", hold=row.id)
+        raise InputError("you cannot ask yourself.", hint="Name another person.", hold=row.id)
     return whom
 
 
@@ -150,34 +149,36 @@ def _meant(row: HoldRow, actor: Actor, permit: Permit, pending: list[Note], ques
     if permit.verdict.authority == "asked":
         theirs = [note for note in pending if same_person(asked_of(note), actor.id)]
         if not theirs and any(question in (None, note.slot) for note in pending):
-            raise ForbiddenError("that question was put to somebody else.", hold=row.id)
+            raise ForbiddenError("this question was put to another person.", hold=row.id)
     return _the_one(row, theirs, question)
 
 
 def _the_one(row: HoldRow, notes: list[Note], question: str | None) -> Note:
     found = [note for note in notes if question in (None, note.slot)]
     if not found:
-        raise NotFoundError(f"nothing of the kind was asked back about hold {row.id}.", hold=row.id)
+        raise NotFoundError(f"hold {row.id} has no such open question.", hold=row.id)
     if len(found) > 1:
         ids = [note.slot for note in found]
         raise InputError(
-            f"{len(ids)} questions are open.", hint=f"Name the one: {', '.join(ids)}.", questions=ids
+            f"{len(ids)} questions are open.",
+            hint=f"Give the id of one of them: {', '.join(ids)}.",
+            questions=ids,
         )
     return found[0]
 
 
 def _one_less(row: HoldRow, now: int, pending: list[Note]) -> dict[str, Any]:
-    """With the last question the deadline goes on."""
+    """After the last question the deadline continues."""
     return _resumed(row, now) if len(pending) == 1 else {"paused_at": row.paused_at}
 
 
 def _asked(row: HoldRow, whom: str, now: int) -> Note:
-    """By which a list finds what somebody was asked."""
+    """The note by which a list finds the questions to a person."""
     return Note(hold=row.id, kind="asked", slot=person_key(whom), person=whom, at=now)
 
 
 def _no_longer_asked(answered: Note, pending: list[Note]) -> tuple[tuple[str, str], ...]:
-    """Of whoever was asked it, where nothing else awaits their answer."""
+    """The note of the person who was asked, unless another question waits for their answer."""
     whom = person_key(asked_of(answered))
     left = [note for note in pending if note.slot != answered.slot and person_key(asked_of(note)) == whom]
     return () if left else (("asked", whom),)

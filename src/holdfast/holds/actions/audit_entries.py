@@ -1,4 +1,4 @@
-"""What an act on a hold tells: the audit, the run's own stream of events, and the outside."""
+"""What an action on a hold writes: an audit entry, an event of the run, an outbox message."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VETOED = "hold.vetoed"
 
 
 def entry(row: HoldRow, by: str, action: str, at: int, /, **data: Any) -> NewAudit:
-    """For the audit: never a secret, nor what was filled into a form."""
+    """An audit entry: never contains a secret or the data of a form."""
     return NewAudit(at=at, actor=by, action=action, hold=row.id, run=row.run, data=canonical(data))
 
 
@@ -43,7 +43,8 @@ def event(row: HoldRow, kind: str, at: int, /, **data: Any) -> EventRow:
 def message(
     row: HoldRow, topic: str, *, epoch: int | None = None, number: str | int | None = None, **facts: Any
 ) -> OutboxMessage:
-    """Its key says what it is about, so that it is told once. `number`: which of several of one epoch."""
+    """The key is derived from the content, so that it is sent once. `number`: if there are several in one
+    epoch."""
     about = row.epoch if epoch is None else epoch
     key = f"{row.id}:{topic}:{about}" + (f":{number}" if number is not None else "")
     payload = msgspec.json.encode({"hold": row.id, "epoch": about, **facts})

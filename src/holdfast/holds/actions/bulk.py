@@ -19,7 +19,8 @@ MAX_HOLDS: Final = 1000
 
 
 class BulkItem(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one, or would. `why`: in words, where it is left out; `code`: of that error."""
+    """The result for one hold, or its preview. `why`: the reason if it is left out; `code`: the error
+    code."""
 
     hold: str
     done: bool
@@ -38,50 +39,54 @@ class BulkResult(msgspec.Struct, frozen=True):
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many for which reason, by code."""
+        """The number of holds left out, by error code."""
         codes = [item.code for item in self.items if item.code is not None]
         return {code: codes.count(code) for code in dict.fromkeys(codes)}
 
 
 async def bulk(
-    office: HoldContext,
+    ctx: HoldContext,
     actor: Actor,
     holds: Sequence[str],
-    said: Submission,
+    submission: Submission,
     *,
     preview: bool,
     versions: Mapping[str, int] | None = None,
 ) -> BulkResult:
-    """Each by itself: one that cannot be decided so stops none of the others. A preview writes nothing.
+    """Each hold is decided separately: one that cannot be decided does not stop the others. A preview writes
+    nothing.
 
-    `versions`: those that were shown; what has changed since is left out. Raises InputError for too many."""
+    `versions`: those that were shown; holds that changed since are left out. Raises InputError for too
+    many."""
     if isinstance(holds, str):
         raise InputError("the holds are a list of ids, not one text.", hint=f"Write [{holds!r}].")
     if len(holds) > MAX_HOLDS:
-        raise InputError(f"{len(holds):,} holds at once are more than {MAX_HOLDS:,}.", hint="Take fewer.")
+        raise InputError(
+            f"{len(holds):,} holds at once are more than the maximum of {MAX_HOLDS:,}.", hint="Send fewer."
+        )
     seen = versions or {}
     each = [
-        await _one(office, actor, hold, said, ResolveConditions(if_match=seen.get(hold)), preview)
+        await _one(ctx, actor, hold, submission, ResolveConditions(if_match=seen.get(hold)), preview)
         for hold in dict.fromkeys(holds)
     ]
     return BulkResult(preview, tuple(each))
 
 
 async def _one(
-    office: HoldContext, actor: Actor, hold: str, said: Submission, terms: ResolveConditions, preview: bool
+    ctx: HoldContext, actor: Actor, hold: str, submission: Submission, terms: ResolveConditions, preview: bool
 ) -> BulkItem:
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
-        if await is_replay(office, actor, row, said, terms):
+        if await is_replay(ctx, actor, row, submission, terms):
             return None
         _require_bulk(row)
-        return await consider(office, actor, row, now, said, terms)
+        return await consider(ctx, actor, row, now, submission, terms)
 
     try:
         if preview:
-            row = await load(office, actor, hold)
-            await decide(row, office.now())
+            row = await load(ctx, actor, hold)
+            await decide(row, ctx.now())
         else:
-            row = await change(office, actor, hold, "bulk", decide)
+            row = await change(ctx, actor, hold, "bulk", decide)
     except StoreError:
         raise
     except HoldfastError as error:
@@ -90,8 +95,8 @@ async def _one(
 
 
 def _require_bulk(row: HoldRow) -> None:
-    """Raises AnswerInvalidError for what wants to be looked at by itself."""
+    """Raises AnswerInvalidError for a hold that must be decided by itself."""
     if not row.terms.bulk:
-        raise AnswerInvalidError(f"hold {row.id} is not decided together with others.", hold=row.id)
+        raise AnswerInvalidError(f"hold {row.id} does not allow bulk decisions.", hold=row.id)
     if needs_input(row):
-        raise AnswerInvalidError(f"hold {row.id} has something to fill in.", hold=row.id)
+        raise AnswerInvalidError(f"hold {row.id} has a form to fill in.", hold=row.id)

@@ -1,4 +1,4 @@
-"""Withdrawing a hold: no decision, and the run never goes on from it (CA-1, CA-2)."""
+"""Cancelling a hold: it ends without a decision, and never counts as an approval (CA-1, CA-2)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from holdfast.types.terms import Actor
 
 
 async def cancel(
-    office: HoldContext, actor: Actor, hold: str, *, reason: str = "cancelled", if_match: int | None = None
+    ctx: HoldContext, actor: Actor, hold: str, *, reason: str = "cancelled", if_match: int | None = None
 ) -> HoldRow:
-    """Again is no change. Raises HoldDecidedError after a decision or an expiry."""
+    """Cancelling twice changes nothing. Raises HoldDecidedError after a decision or an expiry."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
-        await office.permit(actor, "cancel", row, now)
+        await ctx.permit(actor, "cancel", row, now)
         if row.status is HoldStatus.cancelled:
             return None
         conflicts.require_open(row)
@@ -26,4 +26,4 @@ async def cancel(
         conflicts.require_version(row, if_match)
         return cancelled(row, by=actor.id, reason=require_comment(reason), at=now)
 
-    return await change(office, actor, hold, "cancel", decide)
+    return await change(ctx, actor, hold, "cancel", decide)

@@ -1,4 +1,4 @@
-"""Taking a hold for a while, so that two people do not work on the same (AS-10, AS-12)."""
+"""Claiming a hold for a while, so that two people do not work on the same one (AS-10, AS-12)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ MAX_SECONDS: Final = 7 * 86_400
 
 
 async def claim(
-    office: HoldContext, actor: Actor, hold: str, *, seconds: float | None = None, reason: str | None = None
+    ctx: HoldContext, actor: Actor, hold: str, *, seconds: float | None = None, reason: str | None = None
 ) -> HoldRow:
-    """A lease: it frees itself, and others decide meanwhile only by override. Who it was assigned to stays as
-    written, but for an unrouted hold, which becomes the claimer's own. Again: for longer.
+    """A lease: it expires by itself, and until then others can decide only by override. The assignee does not
+    change, except for an unrouted hold, which is assigned to the claimer. Claiming again extends it.
 
-    Raises HoldClaimedError while somebody else has it."""
+    Raises HoldClaimedError while another person has it."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
         until = now + _length(seconds)
-        permit = await office.permit(actor, "claim", row, now, reason=reason)
+        permit = await ctx.permit(actor, "claim", row, now, reason=reason)
         conflicts.require_open(row)
         conflicts.require_free(row, actor.id, now)
         if row.assignee_type == UNROUTED or permit.past.astray:
@@ -47,11 +47,11 @@ async def claim(
             event=event(row, CLAIMED, now, by=actor.id, until=iso(until)),
         )
 
-    return await change(office, actor, hold, "claim", decide)
+    return await change(ctx, actor, hold, "claim", decide)
 
 
 def _own(row: HoldRow, actor: Actor, own: str, now: int, until: int) -> HoldChange:
-    """What nobody has goes to whoever claims it (AS-10)."""
+    """An unrouted hold is assigned to the claimer (AS-10)."""
     move = moved(row, own, parse_assignee(own), by=actor.id, at=now, claim_until=until)
     claimed = entry(row, actor.id, "claimed", now, until=iso(until))
     return msgspec.structs.replace(move, audit=(*move.audit, claimed))
@@ -61,20 +61,21 @@ def _length(seconds: float | None) -> int:
     wanted = CLAIM_SECONDS if seconds is None else seconds
     if not 0 < wanted <= MAX_SECONDS:
         raise InputError(
-            f"a claim lasts up to {MAX_SECONDS:,} seconds, not {seconds}.", hint="Claim it again."
+            f"a claim lasts at most {MAX_SECONDS:,} seconds, not {seconds}.",
+            hint="Claim it again before it expires.",
         )
     return int(wanted * MICROS)
 
 
-async def release(office: HoldContext, actor: Actor, hold: str) -> HoldRow:
-    """Free for others again; what nobody has is no change. Somebody else's claim is for admins to end."""
+async def release(ctx: HoldContext, actor: Actor, hold: str) -> HoldRow:
+    """End a claim; without one nothing changes. Only admins can end another person's claim."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
         conflicts.require_open(row)
         if row.claimed_by is None:
-            await office.permit(actor, "view", row, now)
+            await ctx.permit(actor, "view", row, now)
             return None
-        await office.permit(actor, "release", row, now)
+        await ctx.permit(actor, "release", row, now)
         return HoldChange(
             hold=row.id,
             version=row.version,
@@ -84,4 +85,4 @@ async def release(office: HoldContext, actor: Actor, hold: str) -> HoldRow:
             event=event(row, RELEASED, now, by=actor.id),
         )
 
-    return await change(office, actor, hold, "release", decide)
+    return await change(ctx, actor, hold, "release", decide)

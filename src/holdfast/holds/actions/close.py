@@ -1,4 +1,4 @@
-"""How a hold ends, as one change of its row: with a decision, or without one. Pure."""
+"""The end of a hold as one change of its row: with a decision, or without one. Pure."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _AUDITED = (
 
 
 def resolved(row: HoldRow, resolution: dict[str, Any], *, by: str, at: int) -> HoldChange:
-    """The row resolved, the audit, the run's mail: all or nothing (RS-2).
+    """The resolved row, the audit entry, the message to the run: all in one transaction (RS-2).
 
-    What was filled in is in the audit by its digest alone."""
+    The audit contains the data of the answer only as a digest."""
     kept = msgspec.json.encode({**resolution, "resolved_by": by, "resolved_at": iso(at)})
     known = {name: resolution[name] for name in _AUDITED if resolution.get(name) is not None}
     fields = {"status": HoldStatus.resolved, "resolution": kept, "resolved_by": by, "resolved_at": at}
@@ -55,7 +55,7 @@ def resolved(row: HoldRow, resolution: dict[str, Any], *, by: str, at: int) -> H
 
 
 def cancelled(row: HoldRow, *, by: str, reason: str, at: int) -> HoldChange:
-    """The row withdrawn, without a decision; the run is told (CA-1)."""
+    """The cancelled row, without a decision; the run gets a message (CA-1)."""
     fields = {"status": HoldStatus.cancelled, "closed_by": by, "closed_at": at, "closed_reason": reason}
     return HoldChange(
         hold=row.id,
@@ -70,7 +70,7 @@ def cancelled(row: HoldRow, *, by: str, reason: str, at: int) -> HoldChange:
 
 
 def closed_elsewhere(row: HoldRow, status: str, by: str, **facts: Any) -> tuple[OutboxMessage, ...]:
-    """What tells every channel that the question is over. Breakpoints were never told to anybody (NO-7)."""
+    """The message that informs every channel of the hold's end. Breakpoints are never notified (NO-7)."""
     if row.type == BREAKPOINT:
         return ()
     return (message(row, CLOSED, status=status, by=by, **facts),)
@@ -81,5 +81,5 @@ def placed_is_due(row: HoldRow, now: int) -> bool:
 
 
 def placed_decision_change(row: HoldRow, now: int) -> HoldChange:
-    """A placed decision that nobody took back in time, made."""
+    """Make a decision whose undo window has passed."""
     return resolved(row, msgspec.json.decode(row.placed or b"{}"), by=row.placed_by or "", at=now)

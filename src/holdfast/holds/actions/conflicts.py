@@ -1,4 +1,4 @@
-"""Why an act on a hold came too late or at the wrong time, in words that name who was first."""
+"""Errors for actions that came too late or at the wrong time; they name who was first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from holdfast.types.status import HoldStatus
 def not_found(hold: Any) -> HoldNotFoundError:
     return HoldNotFoundError(
         f"there is no hold {hold!r} in this store.",
-        hint="`holdfast holds list` shows what is open.",
+        hint="`holdfast holds list` lists the open holds.",
         hold=hold,
     )
 
@@ -36,7 +36,7 @@ def resolution_of(row: HoldRow) -> dict[str, Any]:
 
 
 def decided(row: HoldRow, *, draft_saved: bool = False) -> HoldDecidedError:
-    """Names the winner (RS-5)."""
+    """Names who decided (RS-5)."""
     said = resolution_of(row)
     by, at = row.resolved_by or row.closed_by, row.resolved_at or row.closed_at
     how = repr(said.get("decision")) if row.resolution else str(row.status)
@@ -44,7 +44,7 @@ def decided(row: HoldRow, *, draft_saved: bool = False) -> HoldDecidedError:
     when = f" at {iso(at)}" if at else ""
     return HoldDecidedError(
         f"hold {row.id} is already decided: {how}{who}{when}.",
-        hint="What you had filled in is kept as your draft." if draft_saved else None,
+        hint="Your input was saved as a draft." if draft_saved else None,
         hold=row.id,
         status=row.status,
         checkpoint_status=row.status,
@@ -58,7 +58,7 @@ def decided(row: HoldRow, *, draft_saved: bool = False) -> HoldDecidedError:
 
 
 def require_open(row: HoldRow) -> None:
-    """Raises HoldDecidedError for what is not pending, RunReadOnlyError for imported history."""
+    """Raises HoldDecidedError if it is not pending, RunReadOnlyError for imported history."""
     if row.read_only:
         raise read_only(row)
     if row.status is not HoldStatus.pending:
@@ -68,45 +68,46 @@ def require_open(row: HoldRow) -> None:
 def read_only(row: HoldRow) -> RunReadOnlyError:
     return RunReadOnlyError(
         f"run {row.run} is imported history: it can be read and forked, not advanced.",
-        hint="Fork it, or import it with as_new_run=True (--as-new-run), to go on from where it stood.",
+        hint="To continue it, fork it, or import it with as_new_run=True (--as-new-run).",
         run=row.run,
     )
 
 
 def require_version(row: HoldRow, wanted: int | None) -> None:
-    """Raises HoldChangedError where the caller has seen another version (RS-7)."""
+    """Raises HoldChangedError if the caller read another version (RS-7)."""
     if wanted is not None and wanted != row.version:
         raise HoldChangedError(
-            f"hold {row.id} is at version {row.version}; you have seen {wanted}.",
-            hint="Read it again, and decide on what it says now.",
+            f"hold {row.id} is at version {row.version}, but you read version {wanted}.",
+            hint="Read it again before you decide.",
             hold=row.id,
             version=row.version,
         )
 
 
 def require_epoch(row: HoldRow, wanted: int | None) -> None:
-    """Raises HoldReassignedError where the caller's link is of an earlier assignment."""
+    """Raises HoldReassignedError if the caller's link belongs to an earlier assignment."""
     if wanted is not None and wanted != row.epoch:
         raise reassigned(row)
 
 
 def require_content(row: HoldRow, shown: str | None) -> None:
-    """Raises ContentChangedError where the caller was shown something else (RS-7)."""
+    """Raises ContentChangedError if the caller was shown other content (RS-7)."""
     if shown is not None and shown != row.request_hash:
         raise ContentChangedError(
-            f"what you were shown is not what hold {row.id} asks.",
-            hint="Read it again, and decide on what it says now.",
+            f"the content of hold {row.id} differs from what you were shown.",
+            hint="Read it again before you decide.",
             hold=row.id,
             request_hash=row.request_hash,
         )
 
 
 def require_free(row: HoldRow, actor: str, now: int) -> None:
-    """Raises HoldClaimedError while somebody else's decision is placed, and can still be taken back."""
+    """Raises HoldClaimedError while another person's decision can still be undone."""
     if row.placed_by is not None and not same_person(row.placed_by, actor):
         until = iso(row.placed_until or now)
         raise HoldClaimedError(
-            f"{row.placed_by} has decided hold {row.id}; it stands at {until} unless they take it back.",
+            f"{row.placed_by} has decided hold {row.id}; the decision is final at {until} unless they "
+            f"undo it.",
             hold=row.id,
             placed_by=row.placed_by,
             placed_until=row.placed_until,
@@ -114,28 +115,29 @@ def require_free(row: HoldRow, actor: str, now: int) -> None:
 
 
 def require_undecided(row: HoldRow, actor: str, now: int) -> None:
-    """The same, and not while one's own decision is placed either: what stands in a moment is not asked
-    about, nor handed on."""
+    """The same, and also not while the actor's own decision can still be undone: a hold that is about to be
+    decided cannot be reassigned or asked about."""
     require_free(row, actor, now)
     if row.placed_by is not None:
         raise ConflictError(
-            f"your decision on hold {row.id} is placed, and stands at {iso(row.placed_until or now)}.",
-            hint="Take it back first.",
+            f"you have decided hold {row.id}; the decision is final at {iso(row.placed_until or now)}.",
+            hint="Undo it first.",
             hold=row.id,
             placed_until=row.placed_until,
         )
 
 
 def is_late(row: HoldRow, now: int) -> bool:
-    """Whether the deadline has passed; it stands still while somebody was asked back."""
+    """Whether the deadline has passed; it is paused while a question back is open."""
     return row.expires_at is not None and row.paused_at is None and row.expires_at <= now
 
 
 def require_in_time(row: HoldRow, now: int) -> None:
-    """Raises DeadlinePassedError where the hold takes no late decisions (EX-10)."""
+    """Raises DeadlinePassedError if the hold accepts no late decisions (EX-10)."""
     if is_late(row, now) and row.terms.late_resolution == "reject":
         raise DeadlinePassedError(
-            f"the deadline of hold {row.id} was {iso(row.expires_at or 0)}, and it takes no late decisions.",
+            f"the deadline of hold {row.id} was {iso(row.expires_at or 0)}, and it accepts no late "
+            f"decisions.",
             hold=row.id,
             expires_at=row.expires_at,
         )
@@ -144,5 +146,5 @@ def require_in_time(row: HoldRow, now: int) -> None:
 def reassigned(row: HoldRow) -> HoldReassignedError:
     to = f"{row.assignee_type}:{row.assignee_value}" if row.assignee_value else row.assignee_type
     return HoldReassignedError(
-        f"hold {row.id} went to {to} meanwhile.", hold=row.id, assignee=to, epoch=row.epoch
+        f"hold {row.id} was reassigned to {to}.", hold=row.id, assignee=to, epoch=row.epoch
     )

@@ -1,4 +1,4 @@
-"""What every act on a hold needs: the store with its clock, and who may."""
+"""What every action on a hold needs: the store with its clock, and the permission checks."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from holdfast.holds.forms.attachments import AttachmentStore, Scan
     from holdfast.holds.policies.guardrails import Guardrails
 
-# What moves a hold from one to another, as the audit has it.
+# Audit actions that change the assignee.
 MOVES = ("reassigned", "escalated")
 DECIDING = frozenset({"resolve", "claim", "ask_back"})
 
 
 class Permit(msgspec.Struct, frozen=True):
-    """Somebody may: as whom, and by what authority."""
+    """A permission that was granted: to whom, and by which authority."""
 
     standing: ActorMemberships
     verdict: PermissionVerdict
@@ -41,8 +41,8 @@ class Permit(msgspec.Struct, frozen=True):
 
 
 class HoldContext:
-    """`guardrails` watch over approvals (`holds/policies`); `scan` looks into files
-    (`holds/files`); `pace` is how often somebody may act."""
+    """`guardrails` check approvals (`holds/policies`); `scan` checks attached files (`holds/forms`); `pace`
+    limits how often an actor may act."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class HoldContext:
         self.guardrails = guardrails
         self.scan = scan
         self.pace = pace
-        # Given by whoever knows where large things are kept; without it no files are taken.
+        # Set by the instance, which has the blob store; without it files are refused.
         self.shelf: AttachmentStore | None = None
         self.deployments = Deployments(store)
 
@@ -66,14 +66,14 @@ class HoldContext:
         return self.store.now()
 
     async def load(self, actor: Actor, hold: str) -> HoldRow:
-        """Raises HoldNotFoundError: no such hold, another tenant's, or no id at all."""
+        """Raises HoldNotFoundError: no such hold, another tenant's, or not an id at all."""
         row = await self.find(hold)
         if row.tenant != actor.tenant:
             raise conflicts.not_found(hold)
         return row
 
     async def find(self, hold: str) -> HoldRow:
-        """In whichever tenant it is: for whoever works on the store itself. Raises HoldNotFoundError."""
+        """In any tenant, for operators with access to the store. Raises HoldNotFoundError."""
         name = require_text(hold, "a hold's id")
         row = await self.store.hold(HoldId(name)) if is_id(name) else None
         if row is None:
@@ -81,7 +81,7 @@ class HoldContext:
         return row
 
     async def standing(self, actor: Actor, now: int, *, delegated: bool = True) -> ActorMemberships:
-        """`delegated`: also what deployments have delegated to them."""
+        """`delegated`: also what deployments have delegated to the actor."""
         return await memberships_for(
             actor, self.directory, now, delegations=self.deployments if delegated else None
         )
@@ -96,8 +96,8 @@ class HoldContext:
         reason: str | None = None,
         decision: str | None = None,
     ) -> Permit:
-        """Raises ForbiddenError and its kin; HoldReassignedError where it was theirs until it went on;
-        InputError for a reason that is no text."""
+        """Raises ForbiddenError and its subclasses; HoldReassignedError if the hold was the actor's before
+        it was reassigned; InputError if the reason is not text."""
         if reason is not None:
             require_comment(reason)
         standing = await self.standing(actor, now, delegated=_may_be_delegated(row))
@@ -111,7 +111,7 @@ class HoldContext:
             raise
 
     async def route(self, raw: str | None, row: HoldRow) -> Assignee:
-        """Whom this text means for this hold, here and now."""
+        """The assignee that this text stands for, for this hold and now."""
         delegation = None
         if row.deployment is not None and parse_assignee(raw).type == DELEGATED:
             known = await self.deployments.delegation(row.tenant, row.deployment)
@@ -119,23 +119,23 @@ class HoldContext:
         return await route(raw, row.tenant, self.directory, delegation=delegation)
 
     async def known(self, person: Assignee, tenant: str) -> Capacity | None:
-        """What the directory has of somebody; None: nothing, or it cannot be asked."""
+        """A person's capacity in the directory; None: not known, or the directory is unavailable."""
         try:
             return await capacity_named(person.value, tenant, self.directory)
         except DirectoryUnavailableError:
             return None
 
     async def is_called(self, actor: Actor, name: str) -> bool:
-        """Whether that is one of this actor's names."""
+        """Whether this is one of the actor's names."""
         standing = await self.standing(actor, self.now(), delegated=False)
         return person_key(name) in standing.own.people | {person_key(actor.id)}
 
     def ask(self, permit: Permit, action: str, row: HoldRow, now: int) -> PermissionVerdict:
-        """Of somebody who may do one thing, whether they may do another."""
+        """Whether an actor who may do one action may also do another."""
         return can(permit.standing, action, row, now, permit.past)
 
     async def may(self, standing: ActorMemberships, action: str, row: HoldRow, now: int) -> bool:
-        """The same question, asked of many rows for one person."""
+        """Whether a person may do an action; for checks of many rows."""
         past = await permission_facts(self.store, self.deployments, row, now)
         return can(standing, action, row, now, past).allowed
 

@@ -1,4 +1,4 @@
-"""What people leave at a hold without changing it: comments, drafts, and what is theirs alone."""
+"""Comments, drafts and personal notes of a hold, which do not change the hold itself."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from holdfast.types.terms import Actor
 from holdfast.types.text import require_text
 
 
-async def comment(office: HoldContext, actor: Actor, hold: str, text: str) -> Note:
-    """For all who see the hold, also after it is decided. Raises InputError for none, ValueTooLargeError."""
+async def comment(ctx: HoldContext, actor: Actor, hold: str, text: str) -> Note:
+    """Add a comment; possible also after the decision. Raises InputError if it is empty,
+    ValueTooLargeError."""
     words = require_text(text, "a comment").strip()
     made: list[Note] = []
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
-        await office.permit(actor, "comment", row, now)
+        await ctx.permit(actor, "comment", row, now)
         if not words:
             raise InputError("a comment must not be empty.")
         body = msgspec.json.encode({"text": require_comment(words)})
@@ -39,88 +40,89 @@ async def comment(office: HoldContext, actor: Actor, hold: str, text: str) -> No
             event=event(row, COMMENTED, now, by=actor.id),
         )
 
-    await change(office, actor, hold, "comment", decide)
+    await change(ctx, actor, hold, "comment", decide)
     return made[0]
 
 
-async def comments(office: HoldContext, actor: Actor, hold: str) -> list[Note]:
-    """Oldest first, with what was asked back and answered."""
-    row = await load_visible(office, actor, hold)
-    return await office.store.hold_notes(row.id, kinds=("comment", "question", "reply"))
+async def comments(ctx: HoldContext, actor: Actor, hold: str) -> list[Note]:
+    """Oldest first, including questions asked back and their answers."""
+    row = await load_visible(ctx, actor, hold)
+    return await ctx.store.hold_notes(row.id, kinds=("comment", "question", "reply"))
 
 
-async def save_draft(office: HoldContext, actor: Actor, hold: str, said: Submission) -> None:
-    """One's own, and not checked: a form may be half full. Not in the audit. Raises ValueTooLargeError."""
+async def save_draft(ctx: HoldContext, actor: Actor, hold: str, submission: Submission) -> None:
+    """The actor's draft, not validated: a form may be half filled. Not in the audit. Raises
+    ValueTooLargeError."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
-        await office.permit(actor, "draft", row, now)
-        return _note_change(row, now, notes=(draft_note(row, actor, said, now),))
+        await ctx.permit(actor, "draft", row, now)
+        return _note_change(row, now, notes=(draft_note(row, actor, submission, now),))
 
-    await change(office, actor, hold, "draft", decide)
-
-
-async def draft(office: HoldContext, actor: Actor, hold: str) -> Submission | None:
-    """One's own, also of a hold that was decided or went to somebody else meanwhile."""
-    return await draft_of(office, await load(office, actor, hold), actor)
+    await change(ctx, actor, hold, "draft", decide)
 
 
-async def drop_draft(office: HoldContext, actor: Actor, hold: str) -> None:
-    await _drop(office, actor, hold, "draft")
+async def draft(ctx: HoldContext, actor: Actor, hold: str) -> Submission | None:
+    """The actor's draft, also for a hold that was decided or reassigned in the meantime."""
+    return await draft_of(ctx, await load(ctx, actor, hold), actor)
 
 
-async def watch(office: HoldContext, actor: Actor, hold: str) -> None:
-    """It is among one's watched holds, whoever decides it."""
-    await _mark(office, actor, hold, "watch", "watched")
+async def drop_draft(ctx: HoldContext, actor: Actor, hold: str) -> None:
+    await _drop(ctx, actor, hold, "draft")
 
 
-async def unwatch(office: HoldContext, actor: Actor, hold: str) -> None:
-    await _drop(office, actor, hold, "watch")
+async def watch(ctx: HoldContext, actor: Actor, hold: str) -> None:
+    """Add it to the actor's watched holds."""
+    await _mark(ctx, actor, hold, "watch", "watched")
 
 
-async def snooze(office: HoldContext, actor: Actor, hold: str, until: int) -> None:
-    """Out of one's own sight, and without reminders to oneself, until then. Its deadline stays.
+async def unwatch(ctx: HoldContext, actor: Actor, hold: str) -> None:
+    await _drop(ctx, actor, hold, "watch")
 
-    Raises InputError for a time that is past."""
-    now = office.now()
+
+async def snooze(ctx: HoldContext, actor: Actor, hold: str, until: int) -> None:
+    """Hide it from the actor's lists, and send them no reminders, until then. The deadline does not change.
+
+    Raises InputError for a time in the past."""
+    now = ctx.now()
     if until <= now:
-        raise InputError(f"{iso(until)} is past.", hint="Give a later time.", hold=hold)
-    await _mark(office, actor, hold, "snooze", "snoozed", until=until)
+        raise InputError(f"{iso(until)} is in the past.", hint="Give a later time.", hold=hold)
+    await _mark(ctx, actor, hold, "snooze", "snoozed", until=until)
 
 
-async def unsnooze(office: HoldContext, actor: Actor, hold: str) -> None:
-    await _drop(office, actor, hold, "snooze")
+async def unsnooze(ctx: HoldContext, actor: Actor, hold: str) -> None:
+    await _drop(ctx, actor, hold, "snooze")
 
 
-async def mark_seen(office: HoldContext, actor: Actor, hold: str) -> None:
-    """That this person has looked at it. The first time counts, and is in the audit."""
-    row = await load(office, actor, hold)
-    known = await office.store.hold_notes(row.id, kinds=("seen",))
+async def mark_seen(ctx: HoldContext, actor: Actor, hold: str) -> None:
+    """Record that the actor has seen it. The first time is in the audit."""
+    row = await load(ctx, actor, hold)
+    known = await ctx.store.hold_notes(row.id, kinds=("seen",))
     if all(note.slot != person_key(actor.id) for note in known):
-        await _mark(office, actor, hold, "seen", "viewed")
+        await _mark(ctx, actor, hold, "seen", "viewed")
 
 
 async def _mark(
-    office: HoldContext, actor: Actor, hold: str, kind: str, action: str, *, until: int | None = None
+    ctx: HoldContext, actor: Actor, hold: str, kind: str, action: str, *, until: int | None = None
 ) -> None:
     async def decide(row: HoldRow, now: int) -> HoldChange:
-        await office.permit(actor, kind, row, now)
+        await ctx.permit(actor, kind, row, now)
         slot = person_key(actor.id)
         note = Note(hold=row.id, kind=kind, slot=slot, person=actor.id, at=now, until=until)
-        said = {"until": iso(until)} if until is not None else {}
-        return _note_change(row, now, notes=(note,), audit=(entry(row, actor.id, action, now, **said),))
+        submission = {"until": iso(until)} if until is not None else {}
+        return _note_change(row, now, notes=(note,), audit=(entry(row, actor.id, action, now, **submission),))
 
-    await change(office, actor, hold, kind, decide)
+    await change(ctx, actor, hold, kind, decide)
 
 
-async def _drop(office: HoldContext, actor: Actor, hold: str, kind: str) -> None:
-    """One's own, whatever one may see by now."""
+async def _drop(ctx: HoldContext, actor: Actor, hold: str, kind: str) -> None:
+    """Drop the actor's note, even if they may no longer see the hold."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
         return _note_change(row, now, drop_notes=((kind, person_key(actor.id)),))
 
-    await change(office, actor, hold, kind, decide)
+    await change(ctx, actor, hold, kind, decide)
 
 
 def _note_change(row: HoldRow, now: int, **more: Any) -> HoldChange:
-    """No fields: it is written whatever becomes of the row meanwhile."""
+    """Without fields: it is written whatever happens to the row in the meantime."""
     return HoldChange(hold=row.id, version=row.version, at=now, **more)

@@ -1,6 +1,6 @@
-"""How often somebody may act on holds: whoever is too fast waits.
+"""Rate limits for actions on holds.
 
-Counted in this process alone, on the store's clock. Each process of a house allows as much again.
+Counted per process, on the store's clock: several processes allow the limit several times.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Key = tuple[str, ...]
 
 
 class Pace:
-    """At most so many acts in `seconds`: by one actor, on one hold, by one link. All of them may come at
-    once, and come back evenly. What is not given is not limited."""
+    """Maximum number of actions in `seconds`: by one actor, on one hold, by one link. They may all come at
+    once; the allowance refills evenly. None: not limited."""
 
     def __init__(
         self,
@@ -32,15 +32,17 @@ class Pace:
         self._most = {"actor": actor, "hold": hold, "link": link}
         self._window = int(seconds * MICROS)
         if self._window <= 0 or any(most is not None and most < 1 for most in self._most.values()):
-            raise InputError("a pace is at least one act in a time above zero.", hint="Pace(actor=120)")
-        # When each would have been due if they came evenly.
+            raise InputError(
+                "a pace must allow at least 1 action, in more than 0 seconds.", hint="Pace(actor=120)"
+            )
+        # For each key the time at which the next action would be due if they came evenly (GCRA).
         self._due: dict[Key, int] = {}
 
     def take(self, actor: Actor, hold: str, now: int, *, link: str | None = None) -> None:
-        """Counts an act. Raises RateLimitedError, which says how long to wait; that try does not count."""
+        """Count an action. Raises RateLimitedError with the time to wait; a refused action does not count."""
         if actor.is_system and actor.channel == "system":
             return
-        # By tenant: another one's tries use nothing up.
+        # By tenant: attempts of another tenant do not count.
         keys: list[Key] = [("actor", actor.tenant, actor.id), ("hold", actor.tenant, hold)]
         keys += [("link", link)] if link is not None else []
         due = {key: self._next(key, most, now) for key in keys if (most := self._most[key[0]]) is not None}
@@ -54,7 +56,7 @@ class Pace:
         if wait > 0:
             seconds = -(-wait // MICROS)
             raise RateLimitedError(
-                f"that is more than {most} acts in {self._window / MICROS:g} seconds {_WORDS[key[0]]}.",
+                f"more than {most} actions in {self._window / MICROS:g} seconds {_WORDS[key[0]]}.",
                 hint=f"Try again in {seconds} s.",
                 retry_after=seconds,
                 limit=key[0],

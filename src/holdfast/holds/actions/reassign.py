@@ -1,4 +1,4 @@
-"""Giving a hold to somebody else, and giving it more time (RA-1 to RA-6, EX-11)."""
+"""Reassigning a hold, and extending its deadline (RA-1 to RA-6, EX-11)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.types.terms import Actor, Assignee
 
 
 async def reassign(
-    office: HoldContext,
+    ctx: HoldContext,
     actor: Actor,
     hold: str,
     to: str | None,
@@ -29,37 +29,38 @@ async def reassign(
     reason: str | None = None,
     if_match: int | None = None,
 ) -> HoldRow:
-    """Read anew, told anew, and with a new epoch: older links are void. The deadline stays unless given.
+    """Resolve the new assignee, notify them, and start a new epoch: older links become void. The deadline
+    does not change unless given.
 
-    Raises InputError for somebody who is excluded; nobody is a right of admins."""
+    Raises InputError for a person who is excluded; only admins may remove the assignee."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
-        permit = await office.permit(actor, "reassign", row, now)
+        permit = await ctx.permit(actor, "reassign", row, now)
         conflicts.require_open(row)
         conflicts.require_undecided(row, actor.id, now)
         conflicts.require_version(row, if_match)
-        target = await office.route(to, row)
-        await _require_target(office, row, target, permit, now)
+        target = await ctx.route(to, row)
+        await _require_target(ctx, row, target, permit, now)
         why = require_comment(reason) if reason else None
         return moved(row, to, target, by=actor.id, at=now, expires_at=expires_at, reason=why)
 
-    return await change(office, actor, hold, "reassign", decide)
+    return await change(ctx, actor, hold, "reassign", decide)
 
 
-async def _require_target(
-    office: HoldContext, row: HoldRow, target: Assignee, permit: Permit, now: int
-) -> None:
-    if target.type == UNROUTED and not office.ask(permit, "unroute", row, now).allowed:
+async def _require_target(ctx: HoldContext, row: HoldRow, target: Assignee, permit: Permit, now: int) -> None:
+    if target.type == UNROUTED and not ctx.ask(permit, "unroute", row, now).allowed:
         raise InputError(
-            f"nobody is to decide hold {row.id}: {target.reason or 'no assignee is named'}.",
-            hint="Name somebody; leaving a hold without an assignee is for admins.",
+            f"hold {row.id} would have no assignee: {target.reason or 'none is given'}.",
+            hint="Name a person, group or role. Only admins can remove the assignee.",
             hold=row.id,
         )
-    known = await office.known(target, row.tenant) if target.type == "user" else None
+    known = await ctx.known(target, row.tenant) if target.type == "user" else None
     why = excluded_target(target, row, permit.past, known)
     if why is not None:
         raise InputError(
-            f"hold {row.id} cannot go to {target}: {why}.", hint="Name somebody else.", hold=row.id
+            f"hold {row.id} cannot be assigned to {target}: {why}.",
+            hint="Name another assignee.",
+            hold=row.id,
         )
 
 
@@ -74,7 +75,7 @@ def moved(
     claim_until: int | None = None,
     reason: str | None = None,
 ) -> HoldChange:
-    """The row with another assignee. `claim_until`: whoever takes it works on it until then."""
+    """The row with another assignee. `claim_until`: the new assignee has claimed it until then."""
     epoch = row.epoch + 1
     before, after = str(Assignee(row.assignee_type, row.assignee_value)), str(target)
     fields: dict[str, Any] = {
@@ -108,7 +109,7 @@ def moved(
 
 
 async def extend(
-    office: HoldContext,
+    ctx: HoldContext,
     actor: Actor,
     hold: str,
     expires_at: int,
@@ -116,17 +117,17 @@ async def extend(
     reason: str | None = None,
     if_match: int | None = None,
 ) -> HoldRow:
-    """A later deadline. Raises InputError for one that is past or not later, HoldDecidedError where the sweep
-    was first."""
+    """Set a later deadline. Raises InputError if it is in the past or not later, HoldDecidedError if the hold
+    has expired."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
-        await office.permit(actor, "extend", row, now)
+        await ctx.permit(actor, "extend", row, now)
         conflicts.require_open(row)
         conflicts.require_version(row, if_match)
         if expires_at <= max(now, row.expires_at or 0):
             raise InputError(
-                f"{iso(expires_at)} is no later than the deadline of hold {row.id} or than now.",
-                hint="Give a later one.",
+                f"{iso(expires_at)} is not later than now and the deadline of hold {row.id}.",
+                hint="Give a later deadline.",
                 hold=row.id,
                 expires_at=row.expires_at,
             )
@@ -142,4 +143,4 @@ async def extend(
             event=event(row, EXTENDED, now, by=actor.id, expires_at=iso(expires_at)),
         )
 
-    return await change(office, actor, hold, "extend", decide)
+    return await change(ctx, actor, hold, "extend", decide)

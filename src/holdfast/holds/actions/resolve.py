@@ -1,4 +1,4 @@
-"""Deciding a hold: who may, on what was shown, with an answer that fits, once (RS-1 to RS-10)."""
+"""Deciding a hold, once: checks permission, the content shown, and the answer (RS-1 to RS-10)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ MAX_KEY: Final = 255
 
 
 class ResolveConditions(msgspec.Struct, frozen=True, kw_only=True):
-    """On what conditions somebody decides. `if_match`: the version that they have seen. `link`: the jti of
-    the link that they came by, used up with the decision; `epoch`: the assignment that it was made for.
-    `reason`: why they override. `recorded`: what else is kept with the decision, of a policy that decides."""
+    """Conditions of a decision. `if_match`: the version that the actor read. `link`: the jti of the link that
+    they used, which is used up with the decision; `epoch`: the assignment that it was made for. `reason`: why
+    they override. `recorded`: further data to store with the decision of a policy."""
 
     if_match: int | None = None
     idempotency_key: str | None = None
@@ -41,75 +41,77 @@ class ResolveConditions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolveResult(msgspec.Struct, frozen=True):
-    """The hold as it is now. `replay`: it was decided so before, by the same actor; nothing was changed."""
+    """The hold as it is now. `replay`: the same actor made the same decision before; nothing was changed."""
 
     row: HoldRow
     replay: bool = False
 
 
-async def answer(office: HoldContext, hold: str, said: Submission, *, by: str) -> HoldRow:
-    """`resolve`, by whoever works on the store itself, in whichever tenant the hold is."""
-    row = await office.find(hold)
+async def answer(ctx: HoldContext, hold: str, submission: Submission, *, by: str) -> HoldRow:
+    """`resolve` for operators with access to the store, in any tenant."""
+    row = await ctx.find(hold)
     actor = operator(require_name(by), tenant=row.tenant)
-    return (await resolve(office, actor, hold, said, ResolveConditions(), found=row)).row
+    return (await resolve(ctx, actor, hold, submission, ResolveConditions(), found=row)).row
 
 
 async def resolve(
-    office: HoldContext,
+    ctx: HoldContext,
     actor: Actor,
     hold: str,
-    said: Submission,
+    submission: Submission,
     terms: ResolveConditions,
     *,
     found: HoldRow | None = None,
 ) -> ResolveResult:
-    """Once, whoever else tries. Where several people have to agree this is one vote, and the hold may stay
-    open. Invalid: the hold stays as it is, and what was sent is the sender's draft.
+    """Decide the hold; only the first decision counts. If several people have to agree, this is one vote, and
+    the hold may stay open. An invalid answer does not change the hold and is stored as the sender's draft.
 
-    Raises HoldNotFoundError, ForbiddenError, AnswerInvalidError, HoldDecidedError (which names the winner)
+    Raises HoldNotFoundError, ForbiddenError, AnswerInvalidError, HoldDecidedError (which names who decided)
     and the other conflicts, RunReadOnlyError for imported history."""
     replayed: list[bool] = []
 
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
-        if await is_replay(office, actor, row, said, terms):
+        if await is_replay(ctx, actor, row, submission, terms):
             replayed.append(True)
             return None
-        return await consider(office, actor, row, now, said, terms)
+        return await consider(ctx, actor, row, now, submission, terms)
 
-    row = await change(office, actor, hold, "resolve", decide, said=said, found=found, link=terms.link)
+    row = await change(
+        ctx, actor, hold, "resolve", decide, submission=submission, found=found, link=terms.link
+    )
     if not replayed:
         crashpoint("after_answer")
     return ResolveResult(row, bool(replayed))
 
 
 async def consider(
-    office: HoldContext, actor: Actor, row: HoldRow, now: int, said: Submission, terms: ResolveConditions
+    ctx: HoldContext, actor: Actor, row: HoldRow, now: int, submission: Submission, terms: ResolveConditions
 ) -> HoldChange:
-    """What deciding it so would change. Writes nothing; raises as `resolve` does."""
-    permit = await office.permit(
-        actor, "resolve", row, now, reason=terms.reason, decision=_text(said.decision)
+    """The change that this decision would make. Writes nothing; raises as `resolve` does."""
+    permit = await ctx.permit(
+        actor, "resolve", row, now, reason=terms.reason, decision=_text(submission.decision)
     )
-    resolution = settled(row, actor, permit, now, said, terms)
-    await _with_files(office, row, resolution)
+    resolution = settled(row, actor, permit, now, submission, terms)
+    await _with_files(ctx, row, resolution)
     if row.terms.approval.mode == "any":
         made = resolved(row, resolution, by=actor.id, at=now)
     else:
-        made = await voted(office, actor, row, permit, resolution, now)
-    made = msgspec.structs.replace(made, link=terms.link, key=_key(actor, said, terms))
-    return await apply_guardrails(office.guardrails, row, made, actor.id)
+        made = await voted(ctx, actor, row, permit, resolution, now)
+    made = msgspec.structs.replace(made, link=terms.link, key=_key(actor, submission, terms))
+    return await apply_guardrails(ctx.guardrails, row, made, actor.id)
 
 
 def settled(
-    row: HoldRow, actor: Actor, permit: Permit, now: int, said: Submission, terms: ResolveConditions
+    row: HoldRow, actor: Actor, permit: Permit, now: int, submission: Submission, terms: ResolveConditions
 ) -> dict[str, Any]:
-    """The resolution, where nothing stands against it."""
+    """The resolution, if all checks pass."""
     conflicts.require_open(row)
     conflicts.require_epoch(row, terms.epoch)
     conflicts.require_free(row, actor.id, now)
     conflicts.require_version(row, terms.if_match)
-    conflicts.require_content(row, said.request_hash)
+    conflicts.require_content(row, submission.request_hash)
     conflicts.require_in_time(row, now)
-    checked = check(row, said)
+    checked = check(row, submission)
     verdict = permit.verdict
     resolution: dict[str, Any] = {
         "decision": checked.decision,
@@ -131,50 +133,50 @@ def settled(
     return fit_resolution(row, resolution)
 
 
-async def _with_files(office: HoldContext, row: HoldRow, resolution: dict[str, Any]) -> None:
-    """Raises FormInvalidError for a file that is not here."""
+async def _with_files(ctx: HoldContext, row: HoldRow, resolution: dict[str, Any]) -> None:
+    """Raises FormInvalidError for a file that is not attached."""
     if row.schema is not None:
         from holdfast.holds.forms import attachments
 
-        await attachments.require_attached(office, row, resolution)
+        await attachments.require_attached(ctx, row, resolution)
 
 
-# ---------------------------------------------------------------------- the same again
+# ---------------------------------------------------------------------- repeated requests
 
 
 async def is_replay(
-    office: HoldContext, actor: Actor, row: HoldRow, said: Submission, terms: ResolveConditions
+    ctx: HoldContext, actor: Actor, row: HoldRow, submission: Submission, terms: ResolveConditions
 ) -> bool:
-    """Whether this very request was taken before (RS-6). Raises KeyReusedError for a key of another one, and
-    InputError for one that is none."""
+    """Whether the same request was accepted before (RS-6). Raises KeyReusedError if the key was used for
+    another request, InputError if it is not a key."""
     if terms.idempotency_key is not None:
         _require_key(terms.idempotency_key)
-        known = await office.store.hold_key(row.id, actor.id, terms.idempotency_key)
+        known = await ctx.store.hold_key(row.id, actor.id, terms.idempotency_key)
         if known is not None:
-            if known.digest == _digest(said):
+            if known.digest == _digest(submission):
                 return True
             raise KeyReusedError(
-                f"the idempotency key {terms.idempotency_key!r} stands for another request on this hold.",
+                f"the idempotency key {terms.idempotency_key!r} was used for another request on this hold.",
                 hint="Use a new key for a new request.",
                 hold=row.id,
             )
-    return row.status is HoldStatus.resolved and _says_the_same(row, actor, said)
+    return row.status is HoldStatus.resolved and _says_the_same(row, actor, submission)
 
 
 def _require_key(key: str) -> None:
     if not 0 < len(require_text(key, "an idempotency key")) <= MAX_KEY:
-        raise InputError(f"an idempotency key has 1 to {MAX_KEY} characters.", hint="Use a random one.")
+        raise InputError(f"an idempotency key must have 1 to {MAX_KEY} characters.", hint="Use a random one.")
 
 
-def _says_the_same(row: HoldRow, actor: Actor, said: Submission) -> bool:
+def _says_the_same(row: HoldRow, actor: Actor, submission: Submission) -> bool:
     kept = conflicts.resolution_of(row)
     if kept.get("votes") or not same_person(row.resolved_by or "", actor.id):
         return False
-    if said.request_hash not in (None, row.request_hash):
+    if submission.request_hash not in (None, row.request_hash):
         return False
-    # A form gives values their types: what is sent again is filled in again and compared as it is kept.
+    # A form gives values their types: the repeated answer is filled in again and compared as it is stored.
     try:
-        checked = check(row, said)
+        checked = check(row, submission)
         again = fit_resolution(row, {**kept, "response_data": checked.response_data})
     except InputError:
         return False
@@ -183,14 +185,14 @@ def _says_the_same(row: HoldRow, actor: Actor, said: Submission) -> bool:
     return bool(encoded(again["response_data"]) == encoded(kept.get("response_data")))
 
 
-def _key(actor: Actor, said: Submission, terms: ResolveConditions) -> HoldKey | None:
+def _key(actor: Actor, submission: Submission, terms: ResolveConditions) -> HoldKey | None:
     if terms.idempotency_key is None:
         return None
-    return HoldKey(actor.id, terms.idempotency_key, _digest(said))
+    return HoldKey(actor.id, terms.idempotency_key, _digest(submission))
 
 
-def _digest(said: Submission) -> str:
-    return sha256(canonical(msgspec.json.decode(encoded(said)))).hexdigest()
+def _digest(submission: Submission) -> str:
+    return sha256(canonical(msgspec.json.decode(encoded(submission)))).hexdigest()
 
 
 def _text(value: Any) -> str | None:

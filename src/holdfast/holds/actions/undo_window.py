@@ -1,7 +1,8 @@
-"""The undo window: a decision is placed, shown to others, and made when its time is up (section 6 no. 8).
+"""The undo window: a decision is shown to others at once, and becomes final when the window ends (section 6
+no. 8).
 
-The row stays pending meanwhile. The sweep, or the next look at it, makes the decision by the same
-compare-and-set as any other (`closing.lapsed`); one call takes it back.
+Until then the row stays pending. The sweep, or the next read, makes the decision final by the same
+compare-and-set as any other (`close.placed_decision_change`); until then one call undoes it.
 """
 
 from __future__ import annotations
@@ -28,39 +29,39 @@ _EMPTY: Final[dict[str, Any]] = {"placed": None, "placed_by": None, "placed_unti
 
 
 async def place(
-    office: HoldContext,
+    ctx: HoldContext,
     actor: Actor,
     hold: str,
-    said: Submission,
+    submission: Submission,
     terms: ResolveConditions,
     *,
     seconds: float | None = None,
 ) -> ResolveResult:
-    """Checked as a decision is, and made when the window lapses. At once where the hold has no window
-    (`undo` is 0), and where several people vote.
+    """Checked like any decision, and final when the window ends. Final at once if the hold has no window
+    (`undo` is 0), or if several people vote.
 
     Raises as `resolve` does."""
     replayed: list[bool] = []
 
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
-        if await is_replay(office, actor, row, said, terms):
+        if await is_replay(ctx, actor, row, submission, terms):
             replayed.append(True)
             return None
-        made = await consider(office, actor, row, now, said, terms)
+        made = await consider(ctx, actor, row, now, submission, terms)
         window = _window(row, seconds)
         return made if window <= 0 or row.terms.approval.mode != "any" else _placed(row, actor, made, window)
 
-    row = await change(office, actor, hold, "place", decide, said=said, link=terms.link)
+    row = await change(ctx, actor, hold, "place", decide, submission=submission, link=terms.link)
     return ResolveResult(row, bool(replayed))
 
 
 def _window(row: HoldRow, seconds: float | None) -> int:
-    """What the hold says is the most. Raises InputError for less than nothing."""
+    """The hold's `undo` is the maximum. Raises InputError for a negative length."""
     allowed = UNDO_SECONDS if row.terms.undo is None else row.terms.undo
     wanted = allowed if seconds is None else seconds
-    if not wanted >= 0:  # also of NaN
+    if not wanted >= 0:  # also true for NaN
         raise InputError(
-            f"a decision cannot be taken back for {seconds} seconds.", hint="0 makes it at once."
+            f"{seconds} seconds is not a valid undo window.", hint="Give 0 or more; 0 decides at once."
         )
     return int(MICROS * min(wanted, allowed))
 
@@ -79,28 +80,30 @@ def _placed(row: HoldRow, actor: Actor, made: HoldChange, window: int) -> HoldCh
     )
 
 
-async def undo(office: HoldContext, actor: Actor, hold: str) -> HoldRow:
-    """Takes one's own placed decision back; what was filled in is one's draft again.
+async def undo(ctx: HoldContext, actor: Actor, hold: str) -> HoldRow:
+    """Undo the actor's decision; its data is their draft again.
 
-    Raises HoldDecidedError where its time was up, ConflictError where nothing is placed."""
+    Raises HoldDecidedError if the window has ended, ConflictError if there is no decision to undo."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
-        await office.permit(actor, "view", row, now)
+        await ctx.permit(actor, "view", row, now)
         conflicts.require_open(row)
         if row.placed is None or row.placed_by is None:
-            raise ConflictError(f"no decision is placed on hold {row.id}.", hold=row.id)
+            raise ConflictError(f"hold {row.id} has no decision to undo.", hold=row.id)
         if not same_person(row.placed_by, actor.id):
-            raise ForbiddenError(f"only {row.placed_by} can take that decision back.", hold=row.id)
+            raise ForbiddenError(f"only {row.placed_by} can undo this decision.", hold=row.id)
         placed: dict[str, Any] = msgspec.json.decode(row.placed)
-        said = Submission(**{name: placed.get(name) for name in ("decision", "response_data", "comment")})
+        submission = Submission(
+            **{name: placed.get(name) for name in ("decision", "response_data", "comment")}
+        )
         return HoldChange(
             hold=row.id,
             version=row.version,
             at=now,
             fields=_EMPTY,
             audit=(entry(row, actor.id, "taken_back", now),),
-            notes=(draft_note(row, actor, said, now),),
+            notes=(draft_note(row, actor, submission, now),),
             event=event(row, TAKEN_BACK, now, by=actor.id),
         )
 
-    return await change(office, actor, hold, "undo", decide)
+    return await change(ctx, actor, hold, "undo", decide)

@@ -1,4 +1,4 @@
-"""Where several people have to agree: one more vote, and what all of them come to (RS-10)."""
+"""Holds that need several approvals: one more vote, and the result of all votes (RS-10)."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ _FILLED: Final = ("response_data", "comment", "edited_fields")
 
 
 class Ballot(Vote, frozen=True, kw_only=True):
-    """A vote as it is kept: with what was filled in."""
+    """A vote as it is stored: with the data of its form."""
 
     resolution: dict[str, Any]
 
 
-async def ballots_of(office: HoldContext, row: HoldRow) -> list[Ballot]:
+async def ballots_of(ctx: HoldContext, row: HoldRow) -> list[Ballot]:
     """In the order in which they were cast."""
-    notes = await office.store.hold_notes(row.id, kinds=("vote",))
+    notes = await ctx.store.hold_notes(row.id, kinds=("vote",))
     found = [msgspec.json.decode(note.body, type=Ballot) for note in notes]
     return sorted(found, key=lambda each: each.at)
 
 
 async def voted(
-    office: HoldContext, actor: Actor, row: HoldRow, permit: Permit, resolution: dict[str, Any], now: int
+    ctx: HoldContext, actor: Actor, row: HoldRow, permit: Permit, resolution: dict[str, Any], now: int
 ) -> HoldChange:
-    """The vote, and the decision where it is the closing one. Raises AlreadyVotedError, and NotAssignedError
-    for somebody without a seat or whose turn it is not."""
+    """The vote, and the decision if it is the last one needed. Raises AlreadyVotedError, and NotAssignedError
+    for a person who has no vote or whose turn it is not."""
     if permit.verdict.authority == "override":
         return resolved(row, resolution, by=actor.id, at=now)
-    before = await ballots_of(office, row)
+    before = await ballots_of(ctx, row)
     ballot = _ballot(row, actor, permit, resolution, before, now)
     _require_turn(row, before, ballot)
     cast = [*before, ballot]
-    count = tally(row, cast, electorate=await electorate(row, office.directory, permit.past))
+    count = tally(row, cast, electorate=await electorate(row, ctx.directory, permit.past))
     if count.outcome is None:
         more = _one_more(row, actor, ballot, len(before), count)
-        return more if count.turn is None else await _handed_on(office, row, actor, more, count.turn)
+        return more if count.turn is None else await _handed_on(ctx, row, actor, more, count.turn)
     whole = _outcome(resolution, cast, count)
     closing = resolved(row, whole, by=actor.id, at=now)
     note, said = _note(row, actor, ballot, len(before)), _vote_audit(row, actor, ballot, now)
@@ -90,7 +90,9 @@ def _ballot(
 def _require_turn(row: HoldRow, before: list[Ballot], ballot: Ballot) -> None:
     if has_voted(row.terms.approval, before, ballot):
         raise AlreadyVotedError(
-            f"{ballot.person} has voted on hold {row.id} already.", hint="One person, one vote.", hold=row.id
+            f"{ballot.person} has voted on hold {row.id} already.",
+            hint="Each person has one vote.",
+            hold=row.id,
         )
     turn = turn_of(row, before)
     if not ballot.seats and not ballot.veto:
@@ -99,14 +101,14 @@ def _require_turn(row: HoldRow, before: list[Ballot], ballot: Ballot) -> None:
     if turn is not None and str(turn) not in ballot.seats and not vetoed:
         raise NotAssignedError(
             f"hold {row.id} waits for {turn} now, not for {ballot.person}.",
-            hint="It is signed in order.",
+            hint="The approvers sign in order.",
             hold=row.id,
             turn=str(turn),
         )
 
 
 def _one_more(row: HoldRow, actor: Actor, ballot: Ballot, number: int, count: VoteTally) -> HoldChange:
-    """The claim of whoever has voted ends with it; that also makes votes wait for each other."""
+    """The voter's claim ends with the vote. Changing it also makes concurrent votes conflict."""
     return HoldChange(
         hold=row.id,
         version=row.version,
@@ -120,10 +122,10 @@ def _one_more(row: HoldRow, actor: Actor, ballot: Ballot, number: int, count: Vo
 
 
 async def _handed_on(
-    office: HoldContext, row: HoldRow, actor: Actor, vote: HoldChange, turn: Assignee
+    ctx: HoldContext, row: HoldRow, actor: Actor, vote: HoldChange, turn: Assignee
 ) -> HoldChange:
-    """It waits for the next to sign, who is told."""
-    target = await route(str(turn), row.tenant, office.directory, delegation=row.deployment)
+    """Assign it to the next approver, who is notified."""
+    target = await route(str(turn), row.tenant, ctx.directory, delegation=row.deployment)
     move = moved(row, str(turn), target, by=actor.id, at=vote.at)
     return msgspec.structs.replace(
         vote, fields=move.fields, audit=(*vote.audit, *move.audit), outbox=move.outbox
@@ -143,7 +145,7 @@ def _note(row: HoldRow, actor: Actor, ballot: Ballot, number: int) -> Note:
 
 
 def _outcome(resolution: dict[str, Any], cast: list[Ballot], count: VoteTally) -> dict[str, Any]:
-    """What was decided, with what the last to say so had filled in, and who voted how."""
+    """The decision, with the data of the last matching vote, and all votes."""
     agreeing = [each for each in cast if each.decision == count.outcome]
     filled = agreeing[-1].resolution if agreeing else {}
     votes = [

@@ -1,4 +1,4 @@
-"""What the holds of a deployment get where their flow says nothing."""
+"""Defaults of a deployment for holds whose flow does not set them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ACTIONS = ("cancel", "default_option", "fail")
 
 
 def with_defaults(hold: NewHold, defaults: Defaults) -> NewHold:
-    """Where the flow says nothing. Breakpoints are nobody's, and wait for ever."""
+    """Fill in what the flow does not set. Breakpoints have no assignee and no timeout."""
     if hold.type == "debug_breakpoint":
         return hold
     more: dict[str, Any] = {}
@@ -60,7 +60,7 @@ def check_defaults(given: Defaults, name: str) -> Defaults:
         parse_assignee(given.assignee)
     if given.priority is not None and given.priority not in PRIORITIES:
         raise InputError(
-            f"{where}: priority {clean_text(repr(given.priority), 80)} is none of {', '.join(PRIORITIES)}."
+            f"{where}: priority {clean_text(repr(given.priority), 80)} is not one of {', '.join(PRIORITIES)}."
         )
     try:
         if given.timeout is not None:
@@ -76,11 +76,13 @@ def check_defaults(given: Defaults, name: str) -> Defaults:
 def _check_action(given: Defaults, where: str) -> None:
     action, _, target = (given.on_timeout or "fail").partition(":")
     if action == "escalate" and not target.strip():
-        raise InputError(f"{where}: on_timeout escalates to nobody.", hint="Write escalate:group:leads.")
+        raise InputError(
+            f"{where}: the escalation of on_timeout has no target.", hint="Write escalate:group:leads."
+        )
     if action != "escalate" and given.on_timeout not in (None, *ACTIONS):
         raise InputError(
-            f"{where}: on_timeout {clean_text(repr(given.on_timeout), 80)} is no default for holds.",
-            hint=f"It is one of {', '.join(ACTIONS)}, escalate:<assignee>.",
+            f"{where}: on_timeout {clean_text(repr(given.on_timeout), 80)} cannot be a default for holds.",
+            hint=f"Use one of {', '.join(ACTIONS)}, escalate:<assignee>.",
         )
     if given.on_timeout is not None and given.timeout is None:
-        raise InputError(f"{where}: on_timeout without a timeout.", hint="Give a timeout too.")
+        raise InputError(f"{where}: on_timeout is set without timeout.", hint="Set timeout too.")

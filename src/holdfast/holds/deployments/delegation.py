@@ -1,4 +1,4 @@
-"""Steps of the desk: what a hold gets from its run's deployment, and whether there is a delegated user."""
+"""Steps of the hold preparation: defaults from the run's deployment, and the delegated user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.types.terms import Assignee
 
 
 class DeploymentDefaults:
-    """Comes first: rules and directory see the hold as its deployment has it."""
+    """Runs first, so that policies and the directory see the hold with the deployment's defaults."""
 
     def __init__(self, deployments: Deployments) -> None:
         self.deployments = deployments
@@ -30,8 +30,8 @@ class DeploymentDefaults:
 
 
 class DelegatedUser:
-    """A deployment that was never delegated has no delegated user. Who it is in another is asked whenever it
-    matters, and is not written down (AS-9); only whether it is the run's own starter who is asked is."""
+    """A deployment that was never delegated has no delegated user. Otherwise the person is looked up when
+    needed and never stored (AS-9); only whether it is the starter of the run is stored."""
 
     def __init__(self, deployments: Deployments, directory: Directory | None = None) -> None:
         self.deployments = deployments
@@ -53,7 +53,7 @@ class DelegatedUser:
         )
 
     async def _with_voters(self, hold: NewHold, facts: HoldFacts) -> NewHold:
-        """Among those who may vote or veto it stands for the run's own deployment, by its id."""
+        """Among voters and vetoers, `delegated_user` is replaced by the id of the run's deployment."""
         own = await self._deployment(facts.deployment, facts)
         if own is None:
             return hold
@@ -67,7 +67,7 @@ class DelegatedUser:
         return msgspec.structs.replace(hold, terms=terms)
 
     async def _deployment(self, ref: str | None, facts: HoldFacts) -> Deployment | None:
-        """Where it is delegated, be it revoked for now."""
+        """The deployment if it was ever delegated, even if that is revoked now."""
         found = await self.deployments.find(ref, tenant=facts.tenant) if ref else None
         return found if found is not None and found.delegation is not None else None
 

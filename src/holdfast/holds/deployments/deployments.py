@@ -1,4 +1,4 @@
-"""Deployments of a store: made, found, delegated to somebody, and taken back."""
+"""Deployments of a store: create, find, delegate to a person, and revoke."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 CHANGED = ("warn", "fail")
 
 When = datetime | timedelta | None
-"""An instant, or so long from now."""
+"""A datetime, or a timedelta from now."""
 
 
 class Deployments:
-    """Those of one store. Also tells whom `delegated_user` means (AS-9), whenever that matters."""
+    """The deployments of one store. Also finds the person that `delegated_user` stands for (AS-9)."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -50,8 +50,8 @@ class Deployments:
         by: str = "user:local",
         tenant: str = DEFAULT_TENANT,
     ) -> Deployment:
-        """Make it, or change its settings: runs that were started keep their pins, and it keeps its
-        delegation. Raises SkillNotFoundError where a skill that it binds is not there."""
+        """Create it, or change its settings: started runs keep their pins, and it keeps its delegation.
+        Raises SkillNotFoundError if a skill that it binds does not exist."""
         bound = tuple(parse_binding(each) for each in skills)
         said: dict[str, Any] = {
             "flow": require_text(flow, "the flow of a deployment"),
@@ -97,15 +97,13 @@ class Deployments:
         by: str = "user:local",
         tenant: str = DEFAULT_TENANT,
     ) -> Deployment:
-        """From now on (or `since`) it works on behalf of `to`. Also restores what was revoked."""
+        """From now on (or `since`) it runs on behalf of `to`. Also restores a revoked delegation."""
         person = parse_assignee(to)
         if person.type != "user":
-            raise InputError(
-                f"{clean_text(repr(to), 80)} is no person to delegate to.", hint="Write user:dana@acme."
-            )
+            raise InputError(f"{clean_text(repr(to), 80)} is not a person.", hint="Write user:dana@acme.")
         start, end = self._instant(since), self._instant(until)
         if end is not None and end <= (start if start is not None else self.store.now()):
-            raise InputError("the delegation would end before it begins.", hint="Give a later until=.")
+            raise InputError("the delegation would end before it starts.", hint="Give a later until=.")
         new = Delegation(to=str(person), since=start, until=end)
         found = await self.get(ref, tenant=tenant)
         await self._tell(tenant, by, "delegated", found, to=new.to, since=start, until=end)
@@ -114,10 +112,10 @@ class Deployments:
         )
 
     async def revoke(self, ref: str, *, by: str = "user:local", tenant: str = DEFAULT_TENANT) -> Deployment:
-        """Its holds for `delegated_user` are as unrouted, until it is delegated again."""
+        """Its holds for `delegated_user` are treated as unrouted until it is delegated again."""
         now, found = self.store.now(), await self.get(ref, tenant=tenant)
         if found.delegation is None:
-            raise InputError(f"deployment {found.name!r} is delegated to nobody.")
+            raise InputError(f"deployment {found.name!r} is not delegated.")
         await self._tell(tenant, by, "delegation_revoked", found, to=found.delegation.to)
 
         def revoked(old: Deployment) -> Deployment:
@@ -128,13 +126,13 @@ class Deployments:
 
         return await self._change(tenant, _key(ref, tenant), revoked)
 
-    # ------------------------------------------------------------------ for those who ask whose a hold is
+    # ------------------------------------------------------------------ lookups for assignees
     async def delegation(self, tenant: str, ref: str) -> Delegation | None:
         found = await self.find(ref, tenant=tenant)
         return None if found is None else found.delegation
 
     async def delegated_to(self, tenant: str, people: frozenset[str], now: int) -> frozenset[str]:
-        """The deployments, by id and by name, that work now on behalf of somebody of these names."""
+        """The deployments, by id and by name, that are delegated now to a person with one of these names."""
         found: set[str] = set()
         for each in await self.list(tenant=tenant):
             held = each.delegation
@@ -143,11 +141,12 @@ class Deployments:
         return frozenset(found)
 
     async def astray(self, tenant: str, now: int) -> frozenset[str]:
-        """The deployments, by id, whose holds for `delegated_user` wait for nobody at present."""
+        """The deployments, by id, whose delegation is not in force, so that `delegated_user` stands for no
+        person."""
         found = await self.list(tenant=tenant)
         return frozenset(each.id for each in found if each.delegation and not each.delegation.is_active(now))
 
-    # ------------------------------------------------------------------ keeping them
+    # ------------------------------------------------------------------ storage
     async def _change(
         self,
         tenant: str,
@@ -168,7 +167,7 @@ class Deployments:
                 return changed
 
     async def _tell(self, tenant: str, by: str, action: str, about: Deployment, **said: Any) -> None:
-        """Who may decide is changed by nobody without a trace: told first, then done."""
+        """The audit entry comes first: a change of who may decide must never be missing from it."""
         data = canonical({"deployment": about.id, "name": about.name, **said})
         told = NewAudit(at=self.store.now(), actor=by, action=action, data=data)
         await self.store.append_audit(tenant, [told])
@@ -179,17 +178,15 @@ class Deployments:
         if isinstance(when, timedelta):
             return self.store.now() + micros(when)
         if when.tzinfo is None:
-            raise InputError(
-                "an instant without a zone is no instant.", hint="Give datetime(..., tzinfo=UTC)."
-            )
+            raise InputError("the datetime has no time zone.", hint="Give datetime(..., tzinfo=UTC).")
         return to_micros(when)
 
 
 def check_name(name: str) -> str:
     if not NAME.fullmatch(require_text(name, "the name of a deployment")) or is_id(name):
         raise InputError(
-            f"a deployment cannot be called {clean_text(repr(name), 80)}.",
-            hint="Small letters, digits, and . _ - between them, 64 at most.",
+            f"{clean_text(repr(name), 80)} is not a valid name for a deployment.",
+            hint="Use lower-case letters, digits, and . _ - between them; at most 64 characters.",
         )
     return name
 
@@ -202,7 +199,7 @@ def _key(ref: str, tenant: str) -> str:
 def _unknown(ref: str) -> DeploymentNotFoundError:
     return DeploymentNotFoundError(
         f"there is no deployment {clean_text(repr(ref), 80)}.",
-        hint="`holdfast deployments list` shows them.",
+        hint="`holdfast deployments list` lists them.",
         deployment=ref,
     )
 
@@ -210,7 +207,7 @@ def _unknown(ref: str) -> DeploymentNotFoundError:
 def _one_of(given: str, known: tuple[str, ...], what: str, name: str) -> str:
     if given not in known:
         raise InputError(
-            f"deployment {name!r}: {what} {clean_text(repr(given), 80)} is none of {', '.join(known)}."
+            f"deployment {name!r}: {what} {clean_text(repr(given), 80)} is not one of {', '.join(known)}."
         )
     return given
 

@@ -1,4 +1,4 @@
-"""The registry of skills: published once, found by name and range, yanked but never lost (2.8)."""
+"""The registry of skills: published once, found by name and range, yanked but never deleted (2.8)."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class SkillRegistry:
         by: str = "user:local",
         tenant: str = DEFAULT_TENANT,
     ) -> Skill:
-        """A new version, for good. The same content again is no change; other content under a version that
-        exists raises SkillPublishedError."""
+        """Publish a version; it cannot be changed. Publishing the same content again changes nothing;
+        different content under an existing version raises SkillPublishedError."""
         said = {
             "name": check_name(name),
             "version": version_ranges.parse_version(version),
@@ -60,8 +60,8 @@ class SkillRegistry:
         body = msgspec.json.encode(skill)
         if len(body) > MAX_BYTES:
             raise InputError(
-                f"skill {skill.name}@{skill.version} takes {len(body):,} bytes; {MAX_BYTES:,} is the most.",
-                hint="Let its instructions name where the rest is.",
+                f"skill {skill.name}@{skill.version} has {len(body):,} bytes; the maximum is {MAX_BYTES:,}.",
+                hint="Move large content elsewhere and refer to it in the instructions.",
             )
         name = f"{skill.name}@{skill.version}"
         new = Document(tenant=tenant, kind=KIND, name=name, body=body)
@@ -71,14 +71,14 @@ class SkillRegistry:
         if known.digest == skill.digest:
             return known
         raise SkillPublishedError(
-            f"skill {name} is published already, with other content.",
+            f"skill {name} is published already, with different content.",
             hint="A version never changes: publish the next one.",
             skill=skill.name,
             version=skill.version,
         )
 
     async def get(self, name: str, version: str, *, tenant: str = DEFAULT_TENANT) -> Skill:
-        """That very version, yanked or not. Raises SkillNotFoundError."""
+        """This exact version, yanked or not. Raises SkillNotFoundError."""
         found = await self.find(name, version, tenant=tenant)
         if found is None:
             raise await self._unknown(name, version, tenant)
@@ -89,7 +89,7 @@ class SkillRegistry:
         return None if found is None else msgspec.json.decode(found.body, type=Skill)
 
     async def list(self, name: str | None = None, *, tenant: str = DEFAULT_TENANT) -> list[Skill]:
-        """By name, then from the oldest version to the newest, with those that were yanked."""
+        """By name, then from the oldest version to the newest, including yanked ones."""
         prefix = "" if name is None else f"{name}@"
         found: list[Skill] = []
         after = ""
@@ -99,7 +99,7 @@ class SkillRegistry:
         return sorted(found, key=lambda skill: (skill.name, version_ranges.order_of(skill.version)))
 
     async def resolve(self, name: str, versions: str = "", *, tenant: str = DEFAULT_TENANT) -> Skill:
-        """The newest version that fits and was not yanked. Raises SkillNotFoundError."""
+        """The newest version in the range that is not yanked. Raises SkillNotFoundError."""
         version_ranges.check_range(versions)
         known = {skill.version: skill for skill in await self.list(name, tenant=tenant)}
         chosen = version_ranges.newest(
@@ -110,7 +110,7 @@ class SkillRegistry:
         return known[chosen]
 
     async def pin(self, bound: Iterable[Binding], *, tenant: str = DEFAULT_TENANT) -> list[SkillPin]:
-        """What a run that starts now works with, to its end."""
+        """The versions that a run that starts now uses to its end."""
         found = [await self.resolve(each.skill, each.versions, tenant=tenant) for each in bound]
         return [pin_of(skill) for skill in found]
 
@@ -123,7 +123,7 @@ class SkillRegistry:
         by: str = "user:local",
         tenant: str = DEFAULT_TENANT,
     ) -> Skill:
-        """No new run gets it; runs that are pinned to it go on with it, and are warned."""
+        """New runs do not get it; runs that are pinned to it continue with it, and log a warning."""
         said = require_text(reason, "the reason to yank a skill")
         at = self.store.now()
         return await self._mark(name, version, tenant, yanked_at=at, yanked_by=by, yanked_reason=said)
@@ -146,9 +146,9 @@ class SkillRegistry:
         known = await self.list(name, tenant=tenant)
         named = ", ".join(f"{s.version} (yanked)" if s.is_yanked else s.version for s in known[-8:])
         return SkillNotFoundError(
-            f"there is no skill {name}@{versions or 'latest'}"
-            + (f"; there are: {named}." if known else f", nor any other version of {name!r}."),
-            hint="`holdfast skills list` shows them; `holdfast skills publish` adds one.",
+            f"skill {name}@{versions or 'latest'} does not exist"
+            + (f"; known versions: {named}." if known else f", and no other version of {name!r} does."),
+            hint="`holdfast skills list` lists them; `holdfast skills publish` adds one.",
             skill=name,
             versions=versions,
         )
@@ -157,8 +157,8 @@ class SkillRegistry:
 def check_name(name: str) -> str:
     if not NAME.fullmatch(require_text(name, "the name of a skill")):
         raise InputError(
-            f"a skill cannot be called {clean_text(repr(name), 80)}.",
-            hint="Small letters, digits, and . _ - between them, 64 at most.",
+            f"{clean_text(repr(name), 80)} is not a valid name for a skill.",
+            hint="Use lower-case letters, digits, and . _ - between them; at most 64 characters.",
         )
     return name
 
@@ -175,7 +175,7 @@ def parse_binding(text: str | Binding) -> Binding:
 def _listed(tools: Any, name: str) -> Tools:
     if isinstance(tools, str):
         raise InputError(
-            f"the tools of skill {name!r} are a list, not one text.", hint=f"Write tools=[{tools!r}]."
+            f"the tools of skill {name!r} must be a list, not one text.", hint=f"Write tools=[{tools!r}]."
         )
     return tools
 
@@ -187,7 +187,7 @@ def _tool_of(given: str | SkillTool | Mapping[str, Any], name: str) -> SkillTool
         return msgspec.convert(msgspec.to_builtins(given), SkillTool)
     except (msgspec.ValidationError, TypeError) as error:
         raise InputError(
-            f"a tool of skill {name!r} cannot be read: {error}.",
+            f"a tool of skill {name!r} is not valid: {error}.",
             hint='Write its name, or {"name": ..., "description": ..., "settings": {...}}.',
         ) from error
 
@@ -198,12 +198,12 @@ def _made(said: dict[str, Any], by: str, now: int) -> Skill:
         json.dumps([skill.data, [tool.settings for tool in skill.tools]], allow_nan=False)
         return msgspec.structs.replace(skill, digest=digest_of(skill))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InputError(f"skill {skill.name!r} holds what is no JSON: {error}.") from error
+        raise InputError(f"skill {skill.name!r} has data that is not JSON: {error}.") from error
 
 
 async def load_pinned(store: Store, tenant: str, pins: Iterable[SkillPin], run: str) -> dict[str, Skill]:
-    """The versions that a run is pinned to, as they are now. What is not as it was is logged (SK-4, SK-5,
-    SK-9); a version that is gone is left out."""
+    """The versions that a run is pinned to, as they are now. A changed or yanked version is logged (SK-4,
+    SK-5, SK-9); a missing one is left out."""
     registry = SkillRegistry(store)
     found: dict[str, Skill] = {}
     for pin in pins:
@@ -217,11 +217,11 @@ async def load_pinned(store: Store, tenant: str, pins: Iterable[SkillPin], run: 
 
 
 def trouble_with(pin: SkillPin, skill: Skill | None) -> str:
-    """What whoever keeps the run should know of its pin; empty where all is as it was."""
+    """A warning about the run's pin; empty if the version is unchanged."""
     if skill is None:
-        return "is gone: whoever calls for it is told so"
+        return "does not exist any more: using it raises an error"
     if is_changed(pin, skill):
-        return "has another content than when the run was pinned to it"
+        return "has different content than when the run was pinned to it"
     if skill.is_yanked:
         return "was yanked" + (f": {skill.yanked_reason}" if skill.yanked_reason else "")
     return ""

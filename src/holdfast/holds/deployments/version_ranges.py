@@ -1,4 +1,4 @@
-"""Versions of skills, and which of them a range means."""
+"""Versions of skills, and ranges of versions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def parse_version(text: str) -> str:
 
 
 def order_of(version: str) -> Key:
-    """By number, not by alphabet; a pre-release comes before its release."""
+    """Sorted by number; a pre-release comes before its release."""
     found = _VERSION.fullmatch(version)
     assert found is not None
     major, minor, patch, pre = found.groups()
@@ -44,14 +44,14 @@ def is_exact(versions: str) -> bool:
 
 
 def check_range(versions: str) -> str:
-    """Raises InputError for what no version could be looked for with."""
+    """Raises InputError if it is not a range of versions."""
     require_text(versions, "the versions of a skill")
     _parts(versions)
     return versions
 
 
 def newest(versions: str, known: Iterable[str]) -> str | None:
-    """The newest that fits. Pre-releases are taken only where they are named exactly."""
+    """The newest that fits. Pre-releases fit only if they are named exactly."""
     if is_exact(versions):
         return versions if versions in known else None
     tests = _parts(versions)
@@ -69,7 +69,7 @@ def _test(part: str, versions: str) -> Holds:
     found = _PART.fullmatch(part.removesuffix(".*").removesuffix(".x"))
     if found is None:
         raise InputError(
-            f"{clean_text(repr(versions), 80)} does not say which versions.",
+            f"{clean_text(repr(versions), 80)} is not a range of versions.",
             hint="Write 1.2.0, ^1.2, ~1.2, 1.*, >=1.2,<3, or latest.",
         )
     sign, *numbers = found.groups()

@@ -1,1 +1,1 @@
-"""Who works here: people, groups and roles, asked whenever somebody wants to see or decide something."""
+"""People, groups and roles, looked up whenever a permission is checked."""

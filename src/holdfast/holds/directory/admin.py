@@ -1,4 +1,4 @@
-"""Changing the directory that the store keeps."""
+"""Changes to the directory in the store."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from holdfast.types.text import clean_text
 
 
 class Registrar:
-    """Who comes, goes, joins and is away. Each call may be made twice. `by`: whose doing it is; who may
-    decide is changed by nobody without a trace in the audit."""
+    """Adds, changes and removes people, groups, roles and absences. Every call is idempotent. `by`: the
+    actor for the audit, which records every change of who may decide."""
 
     def __init__(self, store: Store, *, by: str = "user:local") -> None:
         self._store = store
@@ -27,15 +27,15 @@ class Registrar:
         self._known = TableDirectory(store)
 
     async def put_person(self, tenant: str, person: Person) -> Person:
-        """New, or changed. Raises InputError for a name that is none, ConflictError for one that is somebody
-        else's."""
+        """Add or change a person. Raises InputError for an invalid name, ConflictError for a name that
+        another person has."""
         key, address = _person_name(person.id), _address(person.email)
         before = await self._known.get(tenant, PERSON, key, Person)
         for name in {key, address} - {""}:
             await self._require_free(tenant, name, key)
         if address and not await self._owns(tenant, address, key):
             raise ConflictError(
-                f"{address} is the address of somebody else.", hint="Take it from them first."
+                f"another person has the address {address}.", hint="Remove it from them first."
             )
         if before is not None and before.email and before.email != address:
             await self._store.drop_document(tenant, ADDRESS, before.email)
@@ -47,11 +47,12 @@ class Registrar:
         return kept
 
     async def _require_free(self, tenant: str, name: str, key: str) -> None:
-        """Two people under one name would decide for each other."""
+        """Two people with one name could decide for each other."""
         found = await self._known.person(tenant, name)
         if found is not None and found.id != key:
             raise ConflictError(
-                f"{name} is a name of {found.id}.", hint="Give another, or take it from them."
+                f"{found.id} has the name {name} already.",
+                hint="Use another name, or remove it from them first.",
             )
 
     async def _owns(self, tenant: str, address: str, key: str) -> bool:
@@ -60,13 +61,14 @@ class Registrar:
         return await self._known.get(tenant, ADDRESS, address, str) == key
 
     async def drop_person(self, tenant: str, ref: str) -> bool:
-        """Gone from the directory, from every group and role, and from everybody's place."""
+        """Remove a person from the directory, from every group and role, and as a substitute."""
         person = await self._known.person(tenant, ref)
         if person is None:
             return False
         key = person_key(person.id)
         await self._tell(tenant, "person_dropped", person=key)
-        # First of all they are unknown: whatever is left of them after a crash gives them nothing.
+        # The person is removed first: what a crash leaves behind in groups gives no rights to an unknown
+        # person.
         await self._store.drop_document(tenant, PERSON, key)
         await self._store.drop_document(tenant, AWAY, key)
         if person.email:
@@ -79,14 +81,14 @@ class Registrar:
         return True
 
     async def put_group(self, tenant: str, key: str, members: Sequence[str], *, name: str = "") -> Circle:
-        """With exactly these members. Raises NotFoundError for somebody who is not in the directory."""
+        """Set exactly these members. Raises NotFoundError for a person who is not in the directory."""
         return await self._put_circle(tenant, GROUP, key, members, name)
 
     async def put_role(self, tenant: str, key: str, members: Sequence[str], *, name: str = "") -> Circle:
         return await self._put_circle(tenant, ROLE, key, members, name)
 
     async def join(self, tenant: str, circle: str, ref: str) -> Circle:
-        """`circle`: group:finance or role:cfo, which is made where it is new."""
+        """`circle`: group:finance or role:cfo, created if it does not exist."""
         kind, key = _circle_name(circle)
         member = await self._member(tenant, ref)
         return await self._edit(tenant, kind, key, lambda members: [*members, member], new=True)
@@ -103,13 +105,13 @@ class Registrar:
         return await self._store.drop_document(tenant, kind, key)
 
     async def put_away(self, tenant: str, ref: str, away: Away) -> None:
-        """Out of office. Raises NotFoundError for people who are not there, InputError for an absence that
-        ends before it begins or in which somebody stands in for themselves."""
+        """Set an absence. Raises NotFoundError for unknown people, InputError for an absence that ends
+        before it starts, or whose substitute is the person themselves."""
         person, substitute = await self._member(tenant, ref), await self._member(tenant, away.substitute)
         if person == substitute:
-            raise InputError(f"{person} cannot stand in for themselves.", hint="Name somebody else.")
+            raise InputError(f"{person} cannot be their own substitute.", hint="Name another person.")
         if away.since is not None and away.until is not None and away.until <= away.since:
-            raise InputError("the absence would end before it begins.", hint="Give a later end.")
+            raise InputError("the absence would end before it starts.", hint="Give a later end.")
         said = {"substitute": substitute, "since": away.since, "until": away.until}
         await self._tell(tenant, "away", person=person, **said)
         await self._put(tenant, AWAY, person, msgspec.structs.replace(away, substitute=substitute))
@@ -124,7 +126,7 @@ class Registrar:
         person = await self._known.person(tenant, ref)
         if person is None:
             raise NotFoundError(
-                f"the directory knows no {clean_text(repr(ref), 80)}.",
+                f"{clean_text(repr(ref), 80)} is not in the directory.",
                 hint="Add them first: holdfast directory add-person.",
             )
         return person_key(person.id)
@@ -162,7 +164,8 @@ class Registrar:
                 return changed
 
     async def _tell(self, tenant: str, action: str, **said: Any) -> None:
-        """Told first, then done: a change that failed is in the audit, one that was made is never missing."""
+        """Written before the change: an audit entry may describe a change that failed, but none is ever
+        missing."""
         at = self._store.now()
         entry = NewAudit(at=at, actor=self._by, action=action, data=canonical(said))
         await self._store.append_audit(tenant, [entry])
@@ -173,11 +176,12 @@ class Registrar:
 
 
 def _person_name(text: str) -> str:
-    """Raises InputError for what could not be written as an assignee."""
+    """Raises InputError for a name that could not be written as an assignee."""
     found = parse_assignee(text)
     if found.type != "user":
         raise InputError(
-            f"a person cannot be called {clean_text(repr(text), 80)}.", hint="Write dana, 42 or dana@acme."
+            f"{clean_text(repr(text), 80)} is not a valid name for a person.",
+            hint="Write dana, 42 or dana@acme.",
         )
     return found.value
 
@@ -185,7 +189,7 @@ def _person_name(text: str) -> str:
 def _address(text: str) -> str:
     key = person_key(text)
     if key and not looks_like_email(key):
-        raise InputError(f"{clean_text(repr(text), 80)} is no address.", hint="Write name@place.")
+        raise InputError(f"{clean_text(repr(text), 80)} is not an address.", hint="Write name@host.")
     return key
 
 
@@ -193,6 +197,6 @@ def _circle_name(text: str) -> tuple[str, str]:
     found = parse_assignee(text)
     if found.type not in (GROUP, ROLE):
         raise InputError(
-            f"{clean_text(repr(text), 80)} is no group or role.", hint="Write group:finance or role:cfo."
+            f"{clean_text(repr(text), 80)} is not a group or role.", hint="Write group:finance or role:cfo."
         )
     return found.type, found.value

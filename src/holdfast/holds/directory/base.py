@@ -1,4 +1,4 @@
-"""What a directory is asked, and what it answers."""
+"""The directory protocol and its records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Away(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Person(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """`id` is what stays; `email` is another name for the same person. Who is not `active` may do nothing."""
+    """`id` never changes; `email` is another name of the same person. A person who is not `active` has no
+    rights."""
 
     id: str
     email: str = ""
@@ -42,18 +43,18 @@ class Circle(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Memberships(msgspec.Struct, frozen=True):
-    """What somebody belongs to, by key."""
+    """The groups and roles of a person, by key."""
 
     groups: frozenset[str] = frozenset()
     roles: frozenset[str] = frozenset()
 
 
 class Directory(Protocol):
-    """Answers are about this moment: nothing may be older than a few seconds. One that cannot answer raises
-    DirectoryUnavailableError, and until it can, nobody is a member of anything."""
+    """Answers must not be older than a few seconds. A directory that cannot answer raises
+    DirectoryUnavailableError; until it can, no membership counts."""
 
     async def person(self, tenant: str, ref: str) -> Person | None:
-        """By id, or by address in any case."""
+        """By id, or by address (ignoring case)."""
         ...
 
     async def group(self, tenant: str, key: str) -> Circle | None: ...
@@ -61,11 +62,11 @@ class Directory(Protocol):
     async def role(self, tenant: str, key: str) -> Circle | None: ...
 
     async def memberships(self, tenant: str, ref: str) -> Memberships:
-        """Of a person by id or address; none for somebody unknown."""
+        """Of a person by id or address; empty for an unknown person."""
         ...
 
     async def stands_in_for(self, tenant: str, ref: str, now: int) -> Sequence[Person]:
-        """Who is away now and named this person as substitute."""
+        """People who are away now and named this person as their substitute."""
         ...
 
 
@@ -75,5 +76,6 @@ class Delegations(Protocol):
     async def delegation(self, tenant: str, ref: str) -> Delegation | None: ...
 
     async def delegated_to(self, tenant: str, people: frozenset[str], now: int) -> frozenset[str]:
-        """The deployments that are delegated now to somebody of these names (`assigning.person_key`)."""
+        """The deployments that are delegated now to a person with one of these names
+        (`assignees.person_key`)."""
         ...

@@ -1,7 +1,7 @@
-"""Outside directories (LDAP, SCIM, an HR system): asked within a time limit, remembered for seconds.
+"""External directories (LDAP, SCIM, an HR system): queried within a time limit, cached for seconds.
 
-Write the five questions as coroutines, or a class of them, and wrap it in `OutsideDirectory`. What it cannot
-say in time, nobody is a member of.
+Write the five queries as coroutines, or as a class, and wrap them in `OutsideDirectory`. Memberships that it
+does not return in time do not count.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Lookups:
-    """A directory of bare coroutines. What is not given is answered with nobody."""
+    """A directory made of coroutines. A query without a coroutine returns nothing."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class Lookups:
 
 
 class OutsideDirectory:
-    """Any directory, kept from holding up or misleading those who ask: each question has `time_limit`
-    seconds; answers are good for `ttl` seconds, and so is the finding that it is out of reach.
+    """Wraps a directory so that a slow or failing one does not block permission checks: each query has
+    `time_limit` seconds; answers are cached for `ttl` seconds, and so is the fact that it is unreachable.
 
-    Raises DirectoryUnavailableError for an answer that did not come."""
+    Raises DirectoryUnavailableError if an answer does not arrive."""
 
     def __init__(
         self, source: Directory, *, time_limit: float = 2.0, ttl: float = 5.0, clock: Clock | None = None
@@ -67,14 +67,14 @@ class OutsideDirectory:
         return await self._ask("memberships", self._source.memberships, tenant, ref)
 
     async def stands_in_for(self, tenant: str, ref: str, now: int) -> Sequence[Person]:
-        # `now` moves all the time: what is remembered is the answer for a few seconds of it.
+        # `now` is not part of the cache key, because it changes all the time.
         async def ask(tenant: str, ref: str) -> Sequence[Person]:
             return await self._source.stands_in_for(tenant, ref, now)
 
         return await self._ask("stands_in_for", ask, tenant, ref)
 
     def forget(self) -> None:
-        """Ask anew from now on: somebody left, and must not decide for another few seconds."""
+        """Drop the cache, for example because a person left and must not decide for another few seconds."""
         self._known.clear()
         self._down_until = 0.0
 
@@ -85,16 +85,18 @@ class OutsideDirectory:
         if now < until:
             return cast("T", known)
         if now < self._down_until:
-            raise _unreachable("it did not answer a moment ago")
+            raise _unreachable("it did not answer just now")
         try:
             async with asyncio.timeout(self._time_limit):
                 found = await ask(tenant, ref)
-        except Exception as error:  # whatever the outside raises: no answer is no membership
+        except Exception as error:  # whatever it raises: without an answer no membership counts
             if isinstance(error, OSError):
-                # Out of reach for everybody. A question that it stumbles over is that question's own trouble.
+                # Unreachable for all queries. An error of one query says nothing about the others.
                 self._down_until = now + self._ttl
-            log.error("the directory did not say %s of %s: %r", what, ref, error)
-            raise _unreachable(f"asked for the {what} of {ref}, it gave {type(error).__name__}") from error
+            log.error("the directory did not return %s of %s: %r", what, ref, error)
+            raise _unreachable(
+                f"the query for the {what} of {ref} failed with {type(error).__name__}"
+            ) from error
         self._remember(key, found, now)
         return found
 
@@ -106,7 +108,7 @@ class OutsideDirectory:
 
 def _unreachable(why: str) -> DirectoryUnavailableError:
     return DirectoryUnavailableError(
-        f"the directory cannot be asked: {why}.", hint="Until it answers, nobody is a member of anything."
+        f"the directory is unavailable: {why}.", hint="Until it answers, no membership counts."
     )
 
 

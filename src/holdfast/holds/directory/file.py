@@ -1,6 +1,6 @@
 """A directory in a file: TOML or JSON (or YAML, where PyYAML is installed), read again when it changes.
 
-A directory in memory: the people, groups and roles of one tenant, looked up under every name they have.
+Also the in-memory directory of one tenant, with lookups under every name of a person.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.types.ids import DEFAULT_TENANT
 
 
 class TenantDirectory:
-    """Of one tenant; it never changes."""
+    """The directory of one tenant; immutable."""
 
     def __init__(
         self, people: Iterable[Person] = (), groups: Iterable[Circle] = (), roles: Iterable[Circle] = ()
@@ -51,7 +51,7 @@ class TenantDirectory:
         return [each for each in self.people.values() if person and self._covers(person, each, now)]
 
     def unknown_members(self) -> list[str]:
-        """Members and substitutes whom nobody knows: slips of whoever wrote it."""
+        """Members and substitutes who are not among the people: mistakes in the file."""
         named = [name for circle in (*self.groups.values(), *self.roles.values()) for name in circle.members]
         named += [each.away.substitute for each in self.people.values() if each.away]
         return sorted({name for name in named if self.person(name) is None})
@@ -97,14 +97,14 @@ class _Tenant(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _File(_Tenant, forbid_unknown_fields=True):
-    """What stands at the top is of the default tenant."""
+    """The top level belongs to the default tenant."""
 
     tenants: dict[str, _Tenant] = {}
 
 
 class FileDirectory:
-    """Raises SettingsError where the file cannot be understood. One that becomes so later is as one that
-    cannot be asked: nobody is a member until it is mended."""
+    """Raises SettingsError if the file is not valid. If it becomes invalid later, the directory is
+    unavailable: no membership counts until the file is corrected."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -132,9 +132,9 @@ class FileDirectory:
             self._stamp = stamp
             self._books = self._again()
         if self._books is None:
-            # Whoever is refused is told no more; the log has the file and what is wrong with it.
+            # The caller gets no details; the log has the file and what is wrong with it.
             raise DirectoryUnavailableError(
-                "the directory cannot be understood.", hint="Mend the file; the log names it."
+                "the directory file is not valid.", hint="Correct the file; the log names it and the problem."
             )
         return self._books.get(tenant) or TenantDirectory()
 
@@ -142,7 +142,7 @@ class FileDirectory:
         try:
             return _read(self.path)
         except SettingsError as error:
-            log.error("nobody is a member of anything: %s", error)
+            log.error("no memberships count until the directory file is corrected: %s", error)
             return None
 
     def _stamp_now(self) -> tuple[int, int, int] | None:
@@ -160,7 +160,7 @@ def _read(path: Path) -> dict[str, TenantDirectory]:
         raise SettingsError(f"the directory {path} cannot be read: {error}.") from error
     except (tomllib.TOMLDecodeError, msgspec.MsgspecError, ValueError) as error:
         raise SettingsError(
-            f"the directory {path} cannot be understood: {error}.",
+            f"the directory {path} is not valid: {error}.",
             hint="It has `people` (each with an id), and `groups` and `roles` (lists of people).",
         ) from error
     tenants = {DEFAULT_TENANT: said, **said.tenants}
@@ -181,7 +181,7 @@ def _from_yaml(text: bytes, path: Path) -> Any:
         return msgspec.yaml.decode(text)
     except ImportError as error:
         raise SettingsError(
-            f"to read {path} takes PyYAML.", hint="Install it, or write the directory as TOML or JSON."
+            f"reading {path} requires PyYAML.", hint="Install it, or write the directory as TOML or JSON."
         ) from error
 
 
@@ -190,14 +190,14 @@ def _book(said: _Tenant, place: str) -> TenantDirectory:
     twice = sorted(name for name, count in named.items() if name and count > 1)
     if twice:
         raise SettingsError(
-            f"{place}: {', '.join(twice)} is there twice.", hint="A name or an address is one person's."
+            f"{place}: {', '.join(twice)} is defined twice.", hint="A name or address belongs to one person."
         )
     book = TenantDirectory(map(_person, said.people), _circles(said.groups), _circles(said.roles))
     strangers = book.unknown_members()
     if strangers:
         raise SettingsError(
-            f"{place}: {', '.join(strangers)}: a member or substitute who is not among `people`.",
-            hint="Name people by their id or address.",
+            f"{place}: {', '.join(strangers)}: members or substitutes who are not in `people`.",
+            hint="Use the id or address of a person.",
         )
     return book
 

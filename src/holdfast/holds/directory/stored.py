@@ -18,13 +18,13 @@ T = TypeVar("T")
 
 
 class TableDirectory:
-    """Of all tenants of a store, each apart; `Registrar` changes it. Absences are documents of their own:
-    whoever decides asks for them, and few are away at once."""
+    """The directories of all tenants of a store; `Registrar` changes them. Absences are separate documents,
+    because every permission check reads them and few people are away at once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    # ------------------------------------------------------------------ what a directory is asked
+    # ------------------------------------------------------------------ the protocol
     async def person(self, tenant: str, ref: str) -> Person | None:
         key = person_key(ref)
         found = await self.get(tenant, PERSON, key, Person)
@@ -60,7 +60,7 @@ class TableDirectory:
                 found += [other] if other is not None else []
         return found
 
-    # ------------------------------------------------------------------ what there is
+    # ------------------------------------------------------------------ lists
     async def people(self, tenant: str) -> list[Person]:
         away = {each.name: each async for each in self._pages(tenant, AWAY)}
         found: list[Person] = []

@@ -1,4 +1,4 @@
-"""The form of a hold, and an answer that fits it, bound to what was shown by its hash."""
+"""The form of a hold, and answers to it, bound by a hash to what was shown."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def filled_in(row: HoldRow, form: dict[str, Any], resolution: dict[str, Any]) ->
 
 
 def invalid(row: HoldRow, errors: list[FieldError]) -> FormInvalidError:
-    """Every field that does not fit, in words and for programs."""
+    """Lists every field that does not fit, as text and as facts."""
     texts = [f"{each.field or 'data'}: {each.message}" for each in errors]
     lines = "".join(f"\n  - {clean_text(text, 500)}" for text in texts[:MAX_SHOWN])
     more = len(texts) - MAX_SHOWN
     rest = f"\n  and {more} more" if more > 0 else ""
     return FormInvalidError(
-        f"what was filled in does not fit the form:{lines}{rest}",
-        hint="Mend these fields. Nothing was stored; the hold is still open.",
+        f"the form has errors:{lines}{rest}",
+        hint="Correct these fields. Nothing was stored; the hold is still open.",
         hold=row.id,
         problems=texts,
         errors=[msgspec.to_builtins(each) for each in errors],

@@ -1,4 +1,4 @@
-"""The files that a hold has, and what becomes of them when it is over."""
+"""The files attached to a hold, and the release of unused ones when it has ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.types.status import HoldStatus
 
 FILE: Final = "file"
 OPEN: Final = ("filed", "open")
-"""The one note that says: when this hold is over, look which files it was decided with."""
+"""The note that marks a hold with files: after its end, unused files are released."""
 MAX_HOLDS: Final = 100_000
 """Of one run."""
 _OVER: Final = (HoldStatus.resolved, HoldStatus.expired, HoldStatus.cancelled)
@@ -26,7 +26,8 @@ _PAGE: Final = 100
 
 
 class AttachedFile(msgspec.Struct, frozen=True):
-    """A file as its note has it. `ours`: its bytes are those of a record, which may be named elsewhere."""
+    """A file as stored in its note. `ours`: its bytes may be those of a record, which may be referenced
+    elsewhere."""
 
     field: str
     file: Reference
@@ -67,7 +68,7 @@ async def decided_files(store: Store, run: RunId) -> set[bytes]:
 
 
 async def release_unused_files(store: Store) -> int:
-    """The files of holds that are over and were not decided with them. Answers how many were let go."""
+    """Release files of ended holds that are not part of the decision. Returns how many were released."""
     where = HoldFilter(status=_OVER, noted=OPEN)
     gone, after = 0, None
     while page := await store.list_holds(where, after=after, limit=_PAGE):
@@ -82,7 +83,7 @@ async def release_unused_files(store: Store) -> int:
 
 async def _release_unused(store: Store, row: HoldRow) -> int:
     if row.status is HoldStatus.resolved and row.resolution is None:
-        return 0  # encrypted under a key that is not here: what it was decided with cannot be told
+        return 0  # encrypted under a missing key: which files the decision uses is not known
     kept = await attached_files(store, row)
     votes = await store.hold_notes(row.id, kinds=("vote",))
     said = b"\n".join([row.resolution or b"", *(note.body for note in votes)])

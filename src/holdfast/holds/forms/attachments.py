@@ -1,8 +1,8 @@
 """Files that people attach to a hold: kept as blobs of its run, named by the answer.
 
-The content goes first, then the note that names it (an orphan blob is garbage). An answer may only name what
-was attached to its own hold, so that nobody decides with a file that is not here, or not theirs. What an
-ended hold was not decided with is let go, and collected with all that nobody refers to.
+The content is stored first, then the note that names it (an orphan blob is garbage, a missing one is data
+loss). An answer may only name files attached to its hold, so that no decision refers to a missing or foreign
+file. Files that are not part of the decision are released when the hold ends, and garbage-collected.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ MAX_TOTAL: Final = 200 * 2**20
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 
 Scan = Callable[[Reference, bytes], str | Awaitable[str | None] | None]
-"""Looks into a file before it is taken: what is wrong with it, or none."""
+"""Checks a file before it is accepted: returns what is wrong with it, or None."""
 
 
 class AttachmentStore(Protocol):
-    """Where the content of files is kept, apart by tenant."""
+    """Stores the content of files, separately for each tenant."""
 
     async def put(self, tenant: str, data: bytes) -> None:
         """Durable when it returns, under its hash."""
@@ -61,7 +61,7 @@ class AttachmentStore(Protocol):
 
 
 async def attach(
-    office: HoldContext,
+    ctx: HoldContext,
     actor: Actor,
     hold: str,
     field: str,
@@ -70,25 +70,26 @@ async def attach(
     *,
     media_type: str | None = None,
 ) -> Reference:
-    """Keep a file for a field of an open hold. What it answers is what the answer has in that field.
+    """Store a file for a field of an open hold. Returns the reference to put into that field of the answer.
 
-    Raises FormInvalidError for a file that the field does not take, InputError where none can be kept."""
-    shelf, content = _attachment_store(office), await asyncio.to_thread(_content, data)
+    Raises FormInvalidError for a file that the field does not accept, InputError if files cannot be
+    stored."""
+    shelf, content = _attachment_store(ctx), await asyncio.to_thread(_content, data)
     made: list[Reference] = []
 
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
-        await office.permit(actor, "resolve", row, now)
+        await ctx.permit(actor, "resolve", row, now)
         conflicts.require_open(row)
-        file = await _check_file(office, row, field, name, content, media_type)
+        file = await _check_file(ctx, row, field, name, content, media_type)
         made[:] = [file]
-        before = await attached_files(office.store, row)
+        before = await attached_files(ctx.store, row)
         if any(each.field == field and each.file == file for _, each in before):
             return None
         _require_room(row, field, [each for _, each in before], file)
         await shelf.put(row.tenant, content)
         return _attached(row, actor, AttachedFile(field, file, _is_record(content)), now)
 
-    await change(office, actor, hold, "attach", decide)
+    await change(ctx, actor, hold, "attach", decide)
     return made[0]
 
 
@@ -110,11 +111,11 @@ def _attached(row: HoldRow, actor: Actor, kept: AttachedFile, now: int) -> HoldC
 
 
 async def _check_file(
-    office: HoldContext, row: HoldRow, field: str, name: str, content: bytes, media_type: str | None
+    ctx: HoldContext, row: HoldRow, field: str, name: str, content: bytes, media_type: str | None
 ) -> Reference:
     try:
         file = file_reference_for(_declared(row, field), name, content, media_type)
-        await _scan_file(office, file, content)
+        await _scan_file(ctx, file, content)
     except FieldValueError as error:
         raise invalid(row, [FieldError(field, error.code, error.message)]) from None
     return file
@@ -124,20 +125,20 @@ def _declared(row: HoldRow, field: str) -> Field:
     form = form_of(row)
     found = None if form is None else file_field(form, field)
     if found is None:
-        raise FieldValueError("unknown", "is not a field of this hold that takes files")
+        raise FieldValueError("unknown", "is not a file field of this hold")
     return found
 
 
-async def _scan_file(office: HoldContext, file: Reference, content: bytes) -> None:
-    """A scanner that breaks lets nothing through."""
-    if office.scan is None:
+async def _scan_file(ctx: HoldContext, file: Reference, content: bytes) -> None:
+    """If the scanner fails, the file is refused."""
+    if ctx.scan is None:
         return
     try:
-        found = office.scan(file, content)
+        found = ctx.scan(file, content)
         why = await found if inspect.isawaitable(found) else found
     except Exception as error:
         log.error("the scan of a file failed: %s: %s", type(error).__name__, error)
-        raise FieldValueError("scan", "could not be scanned, so it is not taken; try again later") from error
+        raise FieldValueError("scan", "could not be scanned and was refused; try again later") from error
     if why is not None:
         raise FieldValueError("scan", f"was refused by the scan: {str(why)[:200]}")
 
@@ -146,38 +147,39 @@ def _require_room(row: HoldRow, field: str, before: Sequence[AttachedFile], file
     total = file["size"] + sum(each.file["size"] for each in before)
     if len(before) >= MAX_FILES or total > MAX_TOTAL:
         limits = f"{MAX_FILES} files and {MAX_TOTAL:,} bytes"
-        raise invalid(row, [FieldError(field, "size", f"is one too many: a hold has at most {limits}")])
+        raise invalid(row, [FieldError(field, "size", f"is too much: a hold can have at most {limits}")])
 
 
 def _content(data: bytes | Path) -> bytes:
-    """Raises InputError for what cannot be read."""
+    """Raises InputError if it cannot be read."""
     if isinstance(data, bytes):
         return data
     if not isinstance(data, Path):  # pyright: ignore[reportUnnecessaryIsInstance]
-        # A text that somebody sent must not open a file of this machine.
+        # A text that a client sent must not open a file of this machine.
         raise InputError(
-            f"a file is given as its bytes or as a pathlib.Path, not as {type(data).__name__}.",
-            hint="Encode a text; wrap the name of a file here in Path(...).",
+            f"a file must be bytes or a pathlib.Path, not {type(data).__name__}.",
+            hint="Encode text to bytes; wrap the name of a local file in Path(...).",
         )
     try:
         with data.open("rb") as file:
-            # One byte more than there may be is enough to refuse it.
+            # One byte more than the maximum is enough to refuse it.
             return file.read(MAX_FILE + 1)
     except (OSError, ValueError) as error:
         raise InputError(f"the file {data} cannot be read: {error}.") from error
 
 
-def _attachment_store(office: HoldContext) -> AttachmentStore:
-    if office.shelf is None:
+def _attachment_store(ctx: HoldContext) -> AttachmentStore:
+    if ctx.shelf is None:
         raise InputError(
-            "there is no place for files here.", hint="Use the service of a house: `await hf.holds()`."
+            "this hold service cannot store files.",
+            hint="Use the service of an instance: `await hf.holds()`.",
         )
-    return office.shelf
+    return ctx.shelf
 
 
 def _is_record(content: bytes) -> bool:
-    """Whether a run could have kept the same bytes for a value of its own. What is compressed counts, rather
-    than be opened: it may be large."""
+    """Whether a run could have stored the same bytes as a value. Compressed content counts as one: it is not
+    unpacked, because it may be large."""
     if content.startswith(_ZSTD, 1):
         return True
     try:
@@ -190,35 +192,35 @@ def _is_record(content: bytes) -> bool:
 # ---------------------------------------------------------------------- reading
 
 
-async def attached(office: HoldContext, actor: Actor, hold: str) -> list[AttachedFile]:
-    """The files of a hold, in the order in which they came. Raises HoldNotFoundError, ForbiddenError."""
-    row = await load_visible(office, actor, hold)
-    return [each for _, each in await attached_files(office.store, row)]
+async def attached(ctx: HoldContext, actor: Actor, hold: str) -> list[AttachedFile]:
+    """The files of a hold, oldest first. Raises HoldNotFoundError, ForbiddenError."""
+    row = await load_visible(ctx, actor, hold)
+    return [each for _, each in await attached_files(ctx.store, row)]
 
 
-async def read(office: HoldContext, actor: Actor, hold: str, digest: str) -> tuple[Reference, bytes]:
-    """A file of a hold and its content; who read it is in the audit. Raises NotFoundError where the hold has
-    no such file, BlobMissingError where it is gone."""
-    row = await load_visible(office, actor, hold)
-    for _, each in await attached_files(office.store, row):
+async def read(ctx: HoldContext, actor: Actor, hold: str, digest: str) -> tuple[Reference, bytes]:
+    """A file of a hold and its content; the read is audited. Raises NotFoundError if the hold has no such
+    file, BlobMissingError if its content is missing."""
+    row = await load_visible(ctx, actor, hold)
+    for _, each in await attached_files(ctx.store, row):
         if each.file["sha256"] == digest:
-            data = await _attachment_store(office).get(row.tenant, each.digest)
-            said = entry(row, actor.id, "file_read", office.now(), field=each.field)
-            await office.store.append_audit(row.tenant, (said,))
+            data = await _attachment_store(ctx).get(row.tenant, each.digest)
+            said = entry(row, actor.id, "file_read", ctx.now(), field=each.field)
+            await ctx.store.append_audit(row.tenant, (said,))
             return each.file, data
     raise NotFoundError(f"hold {row.id} has no file {digest!r}.", hold=row.id)
 
 
-async def require_attached(office: HoldContext, row: HoldRow, resolution: dict[str, Any]) -> None:
-    """Raises FormInvalidError where an answer names a file that was not attached to its hold. What the form
-    itself proposes may stay as it is."""
+async def require_attached(ctx: HoldContext, row: HoldRow, resolution: dict[str, Any]) -> None:
+    """Raises FormInvalidError if an answer names a file that was not attached to its hold. Files that the
+    form itself proposes are accepted."""
     form = form_of(row) if may_have_files(row) else None
     if form is None:
         return
     named = list(files_in(form, resolution["response_data"]))
     if not named:
         return
-    known = [(each.field, each.file) for _, each in await attached_files(office.store, row)]
+    known = [(each.field, each.file) for _, each in await attached_files(ctx.store, row)]
     errors = [
         FieldError(name, "unknown", "names a file that was not attached to this hold")
         for name, field, file in named

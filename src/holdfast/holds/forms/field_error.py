@@ -2,7 +2,7 @@ from __future__ import annotations
 
 
 class FieldValueError(Exception):
-    """A value that its field does not take. `code` is for programs."""
+    """A value that its field does not accept. `code` is for programs."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""One field's value: read as its kind, or what is wrong with it."""
+"""Reads a field's value as its kind, or reports what is wrong with it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Field = Mapping[str, Any]
 
 
 def read_value(field: Field, value: Any) -> Any:
-    """The value as it is kept: JSON, exact, in one way of writing. Raises Misfit."""
+    """The value as it is stored: JSON, exact, in one canonical form. Raises FieldValueError."""
     kind = field.get("kind", "text")
     found = _READERS.get(kind, _text)(field, value)
     if kind in _ORDERED:
@@ -43,7 +43,7 @@ def _text(field: Field, value: Any) -> str:
     text = _string(value)
     low, high = field.get("min_length", 0), min(field.get("max_length", MAX_TEXT), MAX_TEXT)
     if not low <= len(text) <= high:
-        raise FieldValueError("length", f"has {len(text)} characters; it takes {low} to {high}")
+        raise FieldValueError("length", f"has {len(text)} characters; allowed are {low} to {high}")
     pattern = field.get("pattern")
     if pattern is not None:
         if len(text) > MAX_MATCHED:
@@ -111,13 +111,13 @@ def _percent(field: Field, value: Any) -> int | float:
 
 
 def _currency(field: Field, value: Any) -> Any:
-    """The amount; with its code where the field does not say in which currency."""
+    """The amount; with its currency code if the field does not fix the currency."""
     code, given = field.get("currency"), value
     stated: Any = None
     if isinstance(value, Mapping):
         parts = cast("Mapping[str, Any]", value)
         if parts.keys() - {"amount", "currency"}:
-            raise FieldValueError("type", "takes amount and currency, nothing else")
+            raise FieldValueError("type", "must have only amount and currency")
         given, stated = parts.get("amount"), parts.get("currency")
         if not isinstance(stated, str) or re.fullmatch("[A-Z]{3}", stated) is None:
             raise FieldValueError("format", "its currency is not an ISO code such as EUR")
@@ -138,7 +138,7 @@ def _boolean(_field: Field, value: Any) -> bool:
 def _choice(field: Field, value: Any) -> str:
     ids = [each["id"] for each in field["options"]]
     if not isinstance(value, str) or value not in ids:
-        raise FieldValueError("option", f"is none of {', '.join(ids)}")
+        raise FieldValueError("option", f"is not one of {', '.join(ids)}")
     return value
 
 
@@ -169,15 +169,15 @@ def _datetime(_field: Field, value: Any) -> str:
     try:
         found = datetime.fromisoformat(_string(value))
     except ValueError:
-        raise FieldValueError("format", "is not an instant such as 2026-05-01T14:30:00Z") from None
+        raise FieldValueError("format", "is not a date and time such as 2026-05-01T14:30:00Z") from None
     if found.tzinfo is None:
-        raise FieldValueError("format", "has no time zone; write Z or +02:00 behind it")
+        raise FieldValueError("format", "has no time zone; add Z or +02:00")
     return found.isoformat()
 
 
 def _duration(_field: Field, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise FieldValueError("type", "is not a length of time")
+        raise FieldValueError("type", "is not a duration")
     try:
         parse_duration(value, allow_zero=True)
     except (ExpressionError, OverflowError, ValueError) as error:
@@ -230,7 +230,7 @@ def is_empty(value: Any) -> bool:
 
 
 def _limits(field: Field, order: Callable[[Any], Any], value: Any) -> None:
-    """A limit that cannot be read itself lets nothing through."""
+    """If a limit itself cannot be read, every value is refused."""
     try:
         own = order(value)
         low = None if field.get("min") is None else order(field["min"])

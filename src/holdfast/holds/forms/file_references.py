@@ -1,4 +1,4 @@
-"""Files of an answer: references to content that is kept elsewhere, with caps."""
+"""Files of an answer: references to content that is stored elsewhere, with limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MEDIA = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,100}")
 
 Field = Mapping[str, Any]
 Reference = dict[str, Any]
-"""`{sha256, size, name, media_type}`: what an answer has in the place of a file."""
+"""`{sha256, size, name, media_type}`: the form of a file in an answer."""
 
 
 def read_file(field: Field, value: Any) -> Reference:
@@ -28,7 +28,7 @@ def read_file(field: Field, value: Any) -> Reference:
         raise FieldValueError("type", "is not a reference to a file")
     parts = cast("Mapping[str, Any]", value)
     if set(parts) != PARTS:
-        raise FieldValueError("type", "a file has sha256, size, name and media_type, nothing else")
+        raise FieldValueError("type", "a file must have only sha256, size, name and media_type")
     digest, size, name, media = (parts[each] for each in ("sha256", "size", "name", "media_type"))
     if not isinstance(digest, str) or _SHA256.fullmatch(digest) is None:
         raise FieldValueError("format", "its sha256 is not 64 hexadecimal digits")
@@ -40,24 +40,26 @@ def read_file(field: Field, value: Any) -> Reference:
 
 
 def file_reference_for(field: Field, name: Any, data: bytes, media_type: Any = None) -> Reference:
-    """The reference to a file of this content. Raises Misfit for one that the field does not take: too
-    large, of another type, or not what its name or the sender say it is."""
+    """The reference to a file with this content. Raises FieldValueError if the field does not accept it: too
+    large, of another type, or of a type that differs from its name or from what the sender declared."""
     _require_name(name)
     _require_size(field, len(data))
     if not data:
         raise FieldValueError("size", "is empty")
     media = _type_of(name, data, media_type)
     if media in ACTIVE and media not in field.get("accept", ()):
-        raise FieldValueError("media_type", f"is {media}, which can do something when it is opened")
+        raise FieldValueError("media_type", f"is {media}, which may run code when it is opened")
     digest = sha256(data).hexdigest()
     return read_file(field, {"sha256": digest, "size": len(data), "name": name, "media_type": media})
 
 
 def _type_of(name: str, data: bytes, media_type: Any) -> str:
-    """By its content; the name, and then the sender, may say more exactly what that is."""
+    """By its content; the name, and then the sender, may give a more exact type."""
     found = sniff_media_type(data)
     if media_type is not None and (not isinstance(media_type, str) or not _MEDIA.fullmatch(media_type)):
-        raise FieldValueError("media_type", f"{str(media_type)[:100]!r} is no media type such as image/png")
+        raise FieldValueError(
+            "media_type", f"{str(media_type)[:100]!r} is not a media type such as image/png"
+        )
     for said, who in (
         (media_type_for_name(name), f"its name {name!r} says"),
         (media_type, "it is said to be"),
@@ -74,11 +76,11 @@ def _require_size(field: Field, size: Any) -> None:
 
 
 def _require_name(name: Any) -> None:
-    """No path, and nothing that makes it look like another name (`gnp.exe` read backwards)."""
+    """Not a path, and without characters that make it look like another name (`gnp.exe` reversed)."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
         raise FieldValueError("format", "its name is not a plain file name")
     if show_invisible(name) != name or not _is_text(name):
-        raise FieldValueError("format", f"its name has characters that nobody sees: {show_invisible(name)!r}")
+        raise FieldValueError("format", f"its name has invisible characters: {show_invisible(name)!r}")
 
 
 def _is_text(name: str) -> bool:
@@ -95,11 +97,11 @@ def _accepted(media: str, wanted: Any) -> bool:
     )
 
 
-# ---------------------------------------------------------------------- where a form has them
+# ---------------------------------------------------------------------- file fields of a form
 
 
 def file_field(form: Mapping[str, Any], name: str) -> Field | None:
-    """The field of a form that takes files, by its name; `items.invoice` is a column of a table."""
+    """A file field of a form by its name; `items.invoice` is a column of a table."""
     outer, _, column = name.partition(".")
     for section in form["sections"]:
         if section["type"] == "input" and section["field"] == outer:
@@ -113,7 +115,7 @@ def _takes_files(field: Field, name: str) -> bool:
 
 
 def files_in(form: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[tuple[str, Field, Reference]]:
-    """What was filled into fields for files: which field, as it was declared, and the reference."""
+    """The files in an answer: the field's name, its declaration, and the reference."""
     for section in form["sections"]:
         given = values.get(section.get("field", ""))
         if given is None:

@@ -1,4 +1,4 @@
-"""An answer held against its form: typed values, or every problem by field."""
+"""Checks an answer against its form: returns typed values, or every problem by field."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def fill(form: Mapping[str, Any], context: Mapping[str, Any], decision: str | No
 
 def _oversize(given: Any) -> FieldError | None:
     if not isinstance(given, dict):
-        return FieldError("", "type", "the data of this answer is an object of fields")
+        return FieldError("", "type", "the data must be an object with the form's fields")
     try:
         size = len(msgspec.json.encode(given))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         return FieldError("", "type", f"the data is not JSON: {error}")
     if size > MAX_DATA:
-        return FieldError("", "size", f"the data has {size:,} bytes; a form takes {MAX_DATA:,}")
+        return FieldError("", "size", f"the data has {size:,} bytes; the maximum is {MAX_DATA:,}")
     if _deeper(given, MAX_DEPTH):
         return FieldError("", "depth", f"the data is nested deeper than {MAX_DEPTH} levels")
     return None
@@ -84,7 +84,7 @@ class _Filling:
         self._given = given
         self._primary = primary(form)
         self._decision = decision
-        # What conditions read: fields above that were asked, and the choice itself.
+        # What conditions read: earlier fields that were shown, and the decision itself.
         self._seen: dict[str, Any] = {"context": context, "decision": decision}
         if self._primary is not None:
             self._seen[self._primary["field"]] = decision
@@ -96,7 +96,7 @@ class _Filling:
         elif self._holds(section, "visible_if", otherwise=True):
             self._field(section, name)
         elif name in self._given:
-            self._wrong(name, "hidden", "is not asked for, as the form is filled in")
+            self._wrong(name, "hidden", "is hidden by the form's conditions, so it must be empty")
 
     def take_rest(self, names: set[str], allowed: bool) -> None:
         for name in sorted(self._given.keys() - names):
@@ -107,7 +107,7 @@ class _Filling:
 
     def _chosen(self, name: str) -> None:
         if self._given.get(name, self._decision) != self._decision:
-            self._wrong(name, "decision", f"is not the decision of this answer, {self._decision!r}")
+            self._wrong(name, "decision", f"differs from the decision of this answer, {self._decision!r}")
         self.values[name] = self._decision
 
     def _field(self, section: Section, name: str) -> None:
@@ -138,7 +138,7 @@ class _Filling:
         if same:
             self._keep(section, name, shown)
         else:
-            self._wrong(name, "readonly", "was changed, but is only shown")
+            self._wrong(name, "readonly", "is read-only and was changed")
 
     def _keep(self, section: Section, name: str, value: Any) -> None:
         self.values[name] = self._seen[name] = value
@@ -157,7 +157,7 @@ class _Filling:
 
 
 def _nothing(section: Section, value: Any) -> Any:
-    """Null, but for a text that is meant to be empty, and for what was proposed."""
+    """The value of an empty field: null, except for a text that may be empty and for a proposed value."""
     if value == section.get("default"):
         return value
     return "" if isinstance(value, str) and section.get("kind") in TEXTS else None
@@ -168,7 +168,7 @@ def _read(section: Section, value: Any) -> Any:
 
 
 def _proposed(section: Section, name: str) -> Any:
-    """As it would be kept: 100 and "100" are the same amount."""
+    """As it would be stored: 100 and "100" are the same amount."""
     try:
         return None if is_empty(section.get(name)) else _read(section, section[name])
     except FieldValueError:

@@ -1,4 +1,4 @@
-"""Amounts of money: read by the habits of a place, kept as decimal text. Never a float."""
+"""Amounts of money: read by locale, stored as decimal text. Never a float."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-# Places that write 1.234,56; a few of them part thousands by a space or an apostrophe.
+# Locales that write 1.234,56; a few of them separate thousands by a space or an apostrophe.
 _COMMA: Final = frozenset(
     {
         "de",
@@ -37,9 +37,9 @@ _PLAIN = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,12})?")
 
 
 def amount_of(given: object, locale: str = "") -> str | None:
-    """A decimal text such as "1234.56"; None for what is no amount, or could mean two.
+    """A decimal text such as "1234.56"; None if it is not an amount, or ambiguous.
 
-    A number counts as it is written: 0.1 is exactly 0.1. Without a locale the point is the decimal mark."""
+    A number is read as written: 0.1 is exactly 0.1. Without a locale the point is the decimal mark."""
     if isinstance(given, bool) or not isinstance(given, (int, float, str)):
         return None
     text = given.strip() if isinstance(given, str) else _written(given)

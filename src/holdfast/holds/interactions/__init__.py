@@ -1,4 +1,4 @@
-"""Six ready-made questions to people: each with its form, its urgency, its deadline and a typed answer."""
+"""Six built-in questions to people, each with a form, priority, deadline and typed answer."""
 
 from __future__ import annotations
 

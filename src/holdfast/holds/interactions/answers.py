@@ -1,4 +1,4 @@
-"""What came of a ready-made question, with a type."""
+"""Typed answers to built-in questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SYSTEM: Final = "system"
 
 
 class ApprovalAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`approved` may be False. `alternative`: what is to be done instead. `modifications`: of `arguments`,
+    """`approved` may be False. `alternative`: what to do instead. `modifications`: of `arguments`,
     `output` and `instructions`."""
 
     approved: bool
@@ -32,7 +32,7 @@ class ApprovalAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClarificationAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Either the option that was chosen, or a free text."""
+    """Either the chosen option, or a free text."""
 
     option: str | None = None
     text: str | None = None
@@ -40,7 +40,7 @@ class ClarificationAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReviewAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`content` as it is now; by `system` where nobody looked at it in time."""
+    """`content` after the review; `by` is `system` if it was not reviewed in time."""
 
     content: str
     changed: bool = False
@@ -75,7 +75,7 @@ class ProgressAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedbackAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Feedback. `text` is None where there was nothing to say."""
+    """Feedback. `text` is None if it was skipped."""
 
     text: str | None = None
     kind: str = "guidance"
@@ -92,12 +92,10 @@ InteractionAnswer = (
 def answer_of(
     kind: str, resolution: Mapping[str, Any], context: Mapping[str, Any] | None = None
 ) -> InteractionAnswer:
-    """Of a hold's resolution (`<bind>_result` in a flow) and what was shown with it."""
+    """From a hold's resolution (`<bind>_result` in a flow) and its context."""
     read = _READERS.get(kind)
     if read is None:
-        raise InputError(
-            f"{kind!r} is none of the ready-made questions.", hint=f"They are: {', '.join(q.KINDS)}."
-        )
+        raise InputError(f"{kind!r} is not a built-in question.", hint=f"Known: {', '.join(q.KINDS)}.")
     decision = str(resolution.get("effective_decision") or resolution.get("decision"))
     data: Any = resolution.get("response_data")
     by = SYSTEM if resolution.get("auto_expired") else str(resolution.get("resolved_by") or SYSTEM)
@@ -116,7 +114,7 @@ def reply_to(question: q.InteractionQuestion, reply: Any) -> InteractionAnswer:
 
 
 def _filled_fields(data: Any) -> dict[str, Any]:
-    """What was filled in; a field that was left empty says nothing."""
+    """The fields that were filled in, without empty ones."""
     given: Mapping[str, Any] = cast("Any", data) if isinstance(data, Mapping) else {}
     return {name: value for name, value in given.items() if value not in (None, "")}
 

@@ -1,8 +1,5 @@
-"""Before something is done: may it be, what is meant, is it right?
-
-The words that questions use.
-
-While something is done: help for an agent that is stuck, a look at the way, a word afterwards.
+"""Builders of the built-in questions: approval, clarification and review before an action; escalation,
+progress and feedback while or after it runs.
 """
 
 from __future__ import annotations
@@ -22,6 +19,8 @@ from holdfast.holds.interactions.question import (
     shown_facts,
 )
 
+# Labels and texts of forms below are part of the graphs that use them: changing one changes the fingerprints
+# of users' flows.
 SEVERITIES: Final = ("low", "medium", "high", "critical")
 CATEGORIES: Final = ("data_modification", "external_api", "financial", "communication", "system", "other")
 DOUBTS: Final = ("ambiguity", "missing_info", "preference", "verification", "guidance")
@@ -63,8 +62,8 @@ def approval(
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> InteractionQuestion:
-    """May this be done? Unanswered it fails, or with `auto_reject` it is refused. `alternatives`: id -> label
-    of what may be done instead. The answer may carry `modifications` of what was approved."""
+    """Ask for approval. At the timeout it fails, or with `auto_reject` it is rejected. `alternatives`: id ->
+    label of other actions. The answer may contain `modifications` of what was approved."""
     facts = {
         "severity": require_known("severity", severity, SEVERITIES),
         "category": require_known("category", category, CATEGORIES),
@@ -115,12 +114,12 @@ def clarification(
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> InteractionQuestion:
-    """What is meant? One of the options, or a free answer where that is allowed. Unanswered it fails."""
+    """Ask what is meant: one of the options, or a free answer if that is allowed. At the timeout it fails."""
     labels = dict(options) if isinstance(options, Mapping) else {each: each for each in options}
     if not labels and not allow_freeform:
         raise InputError("a clarification without options needs allow_freeform.", hint="Give options.")
     if FREEFORM in labels:
-        raise InputError(f"the option {FREEFORM!r} stands for a free answer.", hint="Name it otherwise.")
+        raise InputError(f"the option id {FREEFORM!r} is reserved for a free answer.", hint="Use another id.")
     listed = [(id_, label, "secondary") for id_, label in labels.items()]
     if allow_freeform:
         listed.append((FREEFORM, "Something else" if labels else "Answer", "secondary"))
@@ -149,9 +148,9 @@ def review(
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> InteractionQuestion:
-    """Is this right? It can be edited. Unanswered it stays as it was, and nobody edited it."""
+    """Ask for a review; the content can be edited. At the timeout it is kept unchanged."""
     if confidence is not None and not 0 <= confidence <= 1:
-        raise InputError(f"a confidence of {confidence!r} is not from 0 to 1.")
+        raise InputError(f"the confidence {confidence!r} is not between 0 and 1.")
     facts = {
         "content": content,
         "content_type": require_known("content_type", content_type, CONTENTS),
@@ -196,8 +195,8 @@ def escalation(
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> InteractionQuestion:
-    """An agent is stuck: somebody takes over, says how to go on, hands it to another, or ends it. It waits
-    for as long as it takes."""
+    """An agent needs help: a person takes over, gives guidance, delegates it, or aborts. It has no
+    timeout."""
     facts = {
         "reason": require_known("reason", reason, REASONS),
         "agent": agent,
@@ -245,9 +244,9 @@ def progress(
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> InteractionQuestion:
-    """Is work on the right way? It goes on, pauses, goes on otherwise, or ends. It waits."""
+    """Report progress: a person continues, pauses, changes or aborts the work. It has no timeout."""
     if not 0 <= share <= 1:
-        raise InputError(f"a progress of {share!r} is not between 0 and 1.")
+        raise InputError(f"the progress {share!r} is not between 0 and 1.")
     facts = {
         "workflow": workflow,
         "phase": phase,
@@ -291,7 +290,7 @@ def feedback(
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> InteractionQuestion:
-    """How was it? Nobody has to answer: past its timeout the flow goes on without."""
+    """Ask for feedback. An answer is optional: after the timeout the flow continues without it."""
     importance = input_section("importance", "Importance", "integer", min=1, max=5, default=3)
     given = "decision == 'give'"
     return InteractionQuestion(

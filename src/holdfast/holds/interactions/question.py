@@ -1,4 +1,4 @@
-"""A ready-made question, and how it is handed to a flow or asked inside a node."""
+"""A built-in question, and its arguments for `flow.hold` or `ctx.ask`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS: Final = (APPROVAL, CLARIFICATION, REVIEW, ESCALATION, PROGRESS, FEEDBACK)
 class InteractionQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """`flow.hold("ok", **question.for_hold())`, or `await ctx.ask(**question.for_ask())` inside a node.
 
-    `context` is what rules, judges and notifications know of it; `sections` is the form.
+    `context` is for policies, judges and notifications; `sections` is the form.
     """
 
     kind: str
@@ -36,11 +36,11 @@ class InteractionQuestion(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
 
     def for_ask(self) -> dict[str, Any]:
-        """What `ctx.ask` takes; its texts are texts."""
+        """Arguments for `ctx.ask`; its texts are literal."""
         return {**self._common(), "form": list(self.sections), "context": self.context}
 
     def for_hold(self) -> dict[str, Any]:
-        """What `flow.hold` takes; its texts may have placeholders, `{{amount}}`, of the flow's state."""
+        """Arguments for `flow.hold`; its texts may have placeholders for the flow's state, `{{amount}}`."""
         return {**self._common(), "sections": list(self.sections), "context": self.context}
 
     def _common(self) -> dict[str, Any]:
@@ -61,12 +61,12 @@ class InteractionQuestion(msgspec.Struct, frozen=True, kw_only=True):
 def require_known(what: str, value: str, known: Sequence[str]) -> str:
     """Raises InputError."""
     if value not in known:
-        raise InputError(f"{what} {value!r} is none of {', '.join(known)}.")
+        raise InputError(f"{what} {value!r} is not one of {', '.join(known)}.")
     return value
 
 
 def shown_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What there is to tell."""
+    """The facts that have a value."""
     return {name: value for name, value in facts.items() if value not in (None, "", (), [], {})}
 
 

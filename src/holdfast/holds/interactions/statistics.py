@@ -1,4 +1,4 @@
-"""Numbers over ready-made questions, from their rows."""
+"""Statistics of built-in questions, from their rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from holdfast.types.yes_no import approves
 
 
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
-    """`approval_rate`: of the approvals that somebody decided; None where nobody has yet. `response_ms`: the
-    mean time to an answer. `timed_out`: nobody answered in time."""
+    """`approval_rate`: of the approvals that people decided; None if there are none. `response_ms`: the mean
+    time to an answer. `timed_out`: not answered in time."""
 
     total: dict[str, int]
     pending: dict[str, int]
@@ -29,7 +29,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def statistics_of(rows: Iterable[HoldRow]) -> Statistics:
-    """Only of holds that were asked as one of the six."""
+    """Only holds of the six built-in kinds count."""
     asked = [row for row in rows if row.terms.interaction in question.KINDS]
     decided = [row for row in asked if row.status is HoldStatus.resolved and not _timed_out(row)]
     said = [_effective(row) for row in decided if row.terms.interaction == question.APPROVAL]

@@ -1,4 +1,4 @@
-"""The keys that links are signed with: the operator's, of the environment, or a tenant's own in the store."""
+"""The keys that sign links: the operator's from the environment, or a tenant's in the store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class LinkKeys:
-    """Looked up at each use: a key that was taken away is not believed any more, in any process."""
+    """Read at each use: a removed key is no longer valid, in any process."""
 
     def __init__(self, store: Store, fixed: Sequence[LinkKey] | None = None) -> None:
         self.store = store
@@ -33,7 +33,7 @@ class LinkKeys:
         return bool(self._fixed)
 
     async def all(self, tenant: str) -> tuple[LinkKey, ...]:
-        """Those that are believed; the first one signs."""
+        """The valid keys; the first one signs."""
         return self._fixed or tuple(key for key, _ in await self.kept(tenant))
 
     async def signing(self, tenant: str) -> LinkKey:
@@ -42,7 +42,7 @@ class LinkKeys:
         return known[0] if known else await self.rotate(tenant)
 
     async def rotate(self, tenant: str) -> LinkKey:
-        """A new key signs from now on. Links of the older ones stay good until they are dropped."""
+        """A new key signs from now on. Links of older keys stay valid until those keys are dropped."""
         key, now = new_key(), self.store.now()
         body = msgspec.json.encode(_Kept(b64encode(key.secret).decode(), now))
         await self.store.put_document(Document(tenant=tenant, kind=KIND, name=key.id, body=body))
@@ -51,12 +51,10 @@ class LinkKeys:
     async def drop(self, tenant: str, name: str) -> None:
         """Every link that it signed is void from now on. Raises NotFoundError."""
         if not await self.store.drop_document(tenant, KIND, name):
-            raise NotFoundError(
-                f"there is no key {name!r} for links.", hint="`holdfast links keys` lists them."
-            )
+            raise NotFoundError(f"there is no link key {name!r}.", hint="`holdfast links keys` lists them.")
 
     async def kept(self, tenant: str) -> list[tuple[LinkKey, int]]:
-        """Those in the store with when they were made, the newest first."""
+        """The keys in the store with their creation time, newest first."""
         found: list[tuple[LinkKey, int]] = []
         for document in await self.store.documents(tenant, KIND):
             kept = msgspec.json.decode(document.body, type=_Kept)

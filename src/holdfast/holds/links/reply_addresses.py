@@ -3,8 +3,8 @@
     reply+<48 letters>@in.example.com
 
 The token is the hold's id, a day, and an HMAC over both and over what it was made for: the reader's address,
-the assignment, and what was shown. It says nothing to whoever finds it, and fits nobody but the one it was
-sent to. Which hold it is for is believed only once the HMAC fits.
+the assignment, and what was shown. It reveals nothing to a finder, and is valid only for the person it was
+sent to. The hold's id is trusted only if the HMAC fits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAC: Final = 12
 
 
 class ReplyReference(msgspec.Struct, frozen=True):
-    """What a token names; nothing of it is proved yet."""
+    """The content of a token, not verified yet."""
 
     hold: str
     day: int
@@ -47,7 +47,7 @@ def mint_reply(row: HoldRow, address: str, key: LinkKey, now: int) -> str:
 
 
 def reference_in(token: str) -> ReplyReference:
-    """Raises LinkInvalidError for what is none of ours."""
+    """Raises LinkInvalidError if it is not a reply token."""
     try:
         raw = b32decode(token.upper()) if len(token) == LENGTH else b""
     except (NotBase32, ValueError):
@@ -60,13 +60,13 @@ def reference_in(token: str) -> ReplyReference:
 def require_reply(
     found: ReplyReference, row: HoldRow, sender: str, keys: Sequence[LinkKey], now: int
 ) -> None:
-    """Raises LinkInvalidError where this is not the address that this sender was given for this hold as it
-    stands, or its time is over."""
+    """Raises LinkInvalidError if this address was not sent to this sender for the hold's present content, or
+    has expired."""
     fits = [hmac.compare_digest(_mac(row, sender, found.day, key), found.mac) for key in keys]
     if not any(fits):
         raise _forged()
     if not found.day <= now // _DAY < found.day + DAYS:
-        raise LinkInvalidError("this address is too old.", hint="Sign in to decide.", reason="too_old")
+        raise LinkInvalidError("this reply address has expired.", hint="Sign in to decide.", reason="too_old")
 
 
 def _mac(row: HoldRow, address: str, day: int, key: LinkKey) -> bytes:
@@ -76,7 +76,7 @@ def _mac(row: HoldRow, address: str, day: int, key: LinkKey) -> bytes:
 
 def _forged() -> LinkInvalidError:
     return LinkInvalidError(
-        "this is not an address that you were given for this question as it stands.",
-        hint="Reply to the newest mail about it, from the address it was sent to.",
+        "this reply address is not valid for you and the present content of the question.",
+        hint="Reply to the newest mail about it, from the address that received it.",
         reason="forged",
     )

@@ -1,9 +1,9 @@
-"""Links to a hold: tokens that say for whom, what for and until when, and that nobody can change or make up.
+"""Links to a hold: signed tokens with a recipient, a purpose and an expiry.
 
     v1.<payload>.<HMAC-SHA256 over "v1.<payload>">
 
-The token is signed, not the URL that it travels in: a proxy may rewrite that. A link proves that somebody has
-the mailbox, not who they are; what it may be used for is the hold's policy (`strength_of`).
+The token is signed, not the URL that contains it: a proxy may rewrite that. A link proves access to a
+mailbox, not an identity; what it may be used for is set by the hold (`strength_of`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PURPOSES: Final = ("view", "decide", "reply")
 
 
 class LinkKey(msgspec.Struct, frozen=True):
-    """A secret to sign links with, and the name by which a token says which one it was."""
+    """A secret that signs links, and its id, which tokens contain."""
 
     id: str
     secret: bytes
@@ -44,8 +44,8 @@ class LinkKey(msgspec.Struct, frozen=True):
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token says. `to`: whose link it is; `epoch`: of the assignment it was made for; `jti`: its own
-    name, used up with the decision; times are seconds since the epoch."""
+    """The content of a token. `to`: its recipient; `epoch`: of the assignment it was made for; `jti`: its id,
+    used up with the decision; times are seconds since the epoch."""
 
     hold: str
     tenant: str
@@ -61,7 +61,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LinkGrant(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new link is for. `decisions`: none means every option that the hold has."""
+    """What a new link allows. `decisions`: empty means every option of the hold."""
 
     to: str
     purpose: str = "view"
@@ -70,10 +70,12 @@ class LinkGrant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mint(row: HoldRow, grant: LinkGrant, key: LinkKey, now: int) -> str:
-    """A token for one person and one purpose, that does not outlive the hold's deadline. Raises InputError
-    for another purpose than there are."""
+    """A token for one person and one purpose, which expires with the hold's deadline at the latest. Raises
+    InputError for an unknown purpose."""
     if grant.purpose not in PURPOSES:
-        raise InputError(f"a link is for one of {', '.join(PURPOSES)}, not for {grant.purpose!r}.")
+        raise InputError(
+            f"the purpose of a link must be one of {', '.join(PURPOSES)}, not {grant.purpose!r}."
+        )
     claims = Claims(
         hold=row.id,
         tenant=row.tenant,
@@ -96,35 +98,35 @@ def _end(row: HoldRow, wanted: int) -> int:
 
 
 def claimed_tenant(token: str) -> str:
-    """Whose link it says to be, to find the keys by: nothing is believed yet. Raises LinkInvalidError,
-    InputError for what is no text."""
+    """The tenant that the token names, to find its keys; not verified yet. Raises LinkInvalidError,
+    InputError if it is not text."""
     require_text(token, "a link")
     return _claims(token.rpartition(".")[0].partition(".")[2]).tenant
 
 
 def read(token: str, keys: Sequence[LinkKey], now: int) -> Claims:
-    """What the token says, if it is one of ours and its time is not over. Raises LinkInvalidError, which
-    tells an honest user what to do and a dishonest one nothing."""
+    """The token's claims, if its signature is valid and it has not expired. Raises LinkInvalidError, which
+    tells an honest user what to do and an attacker nothing."""
     signed, _, given = token.rpartition(".")
     version, _, payload = signed.partition(".")
     if version != VERSION:
         raise _forged()
     claims = _claims(payload)
     key = next((key for key in keys if key.id == claims.key), None)
-    # A key that is not there is compared all the same, so that its absence takes as long to find out.
+    # An unknown key is compared as well, so that the timing does not reveal which keys exist.
     expected = _mac(key or LinkKey("", bytes(SECRET_SIZE)), signed)
     if not hmac.compare_digest(expected, _bytes(given)) or key is None:
         raise _forged()
     if claims.exp <= now // MICROS:
         raise LinkInvalidError(
-            "this link is too old.", hint="Ask for a new one, or sign in.", reason="too_old"
+            "this link has expired.", hint="Ask for a new one, or sign in.", reason="too_old"
         )
     return claims
 
 
 def _forged() -> LinkInvalidError:
     return LinkInvalidError(
-        "this is not a link that was made here.", hint="Open it as it was sent, whole.", reason="forged"
+        "this link is not valid.", hint="Open the complete link from the message.", reason="forged"
     )
 
 
@@ -146,7 +148,7 @@ def _text(raw: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Only the one spelling that we write ourselves: another one of the same bytes would be another token."""
+    """Accepts only the canonical spelling: another spelling of the same bytes would be a second token."""
     try:
         raw = urlsafe_b64decode(f"{text}{'=' * (-len(text) % 4)}")
     except (NotBase64, ValueError):
@@ -156,11 +158,11 @@ def _bytes(text: str) -> bytes:
     return raw
 
 
-# ---------------------------------------------------------------------- what a link may do
+# ---------------------------------------------------------------------- what a link allows
 
 
 def strength_of(row: HoldRow) -> str:
-    """What the hold's author says; else people have to sign in for what is important."""
+    """The hold's `links` setting; without one, important holds require signing in."""
     if row.terms.links is not None:
         return row.terms.links
     return "login_required" if row.priority in ("high", "critical") else "decide_low_risk"
@@ -175,7 +177,8 @@ def new_key() -> LinkKey:
 
 def keys_from_environment(text: str | None = None) -> tuple[LinkKey, ...]:
     """HOLDFAST_LINK_KEYS: `ID:SECRET`, the secret in base64; several with commas between. The first one
-    signs, all are believed: to rotate, put a new one in front and drop the last when its links are over."""
+    signs, all are valid: to rotate, add a new one in front and remove the last when its links have
+    expired."""
     given = os.environ.get(VARIABLE, "") if text is None else text
     return tuple(_key_of(part.strip(), place) for place, part in enumerate(given.split(",")) if part.strip())
 
@@ -187,7 +190,7 @@ def _key_of(part: str, place: int) -> LinkKey:
     except (NotBase64, ValueError):
         raw = b""
     if not name or len(raw) < SECRET_SIZE:
-        # Not shown: it may be most of a secret.
+        # The text is not shown: it may be most of a secret.
         raise SettingsError(
             f"key {place + 1} of {VARIABLE} is not ID:SECRET with at least {SECRET_SIZE} bytes in base64.",
             hint="`holdfast links new-key` makes one.",
@@ -197,5 +200,5 @@ def _key_of(part: str, place: int) -> LinkKey:
 
 
 def key_text(key: LinkKey) -> str:
-    """As the variable has it."""
+    """As it is written in the variable."""
     return f"{key.id}:{b64encode(key.secret).decode()}"

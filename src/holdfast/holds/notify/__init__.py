@@ -1,1 +1,2 @@
-"""Telling people that a decision waits: channels, and the deliverer that empties the outbox through them."""
+"""Notifications: channels (mail, Slack, Teams, webhooks), and the deliverer that sends the outbox through
+them."""

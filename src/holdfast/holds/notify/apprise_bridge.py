@@ -1,7 +1,7 @@
 """A bridge to Apprise: a hundred services by one address each (the extra `notify`).
 
-Its addresses are the operator's own. It makes its connections itself, so the rules of `holds.egress` do not
-reach it, and an address that others write down never gets here.
+Only the operator can set its addresses: Apprise makes its connections itself, so the rules of `holds.egress`
+do not apply to them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.types.terms import Assignee
 
 
 class AppriseChannel:
-    """A channel for everybody who reads there."""
+    """A channel with a fixed set of readers."""
 
     personal = False
 
@@ -36,8 +36,8 @@ class AppriseChannel:
             redactor.learn(url)
             if not self._apprise.add(url):
                 raise SettingsError(
-                    f"{name}.urls[{place}] is no address that Apprise knows.",
-                    hint="Its documentation lists them: kind://...",
+                    f"{name}.urls[{place}] is not an Apprise URL.",
+                    hint="The Apprise documentation lists them: kind://...",
                 )
 
     def __repr__(self) -> str:
@@ -50,7 +50,7 @@ class AppriseChannel:
         return (self.name,) if self._admin else ()
 
     async def send(self, notice: Notice) -> Delivery:
-        """Apprise says only whether it went well, so everything that did not is tried again."""
+        """Apprise reports only success or failure, so every failure is retried."""
         done = await self._apprise.async_notify(
             body=as_text(notice), title=notice.subject, body_format=self._formats.TEXT
         )
@@ -64,7 +64,7 @@ def _library() -> Any:
         import apprise
     except ImportError:
         raise SettingsError(
-            "a channel of the kind apprise needs the package apprise, which is not installed.",
+            "channels of kind apprise require the package apprise, which is not installed.",
             hint="Install the extra `notify`: pip install 'holdfast-flow[notify]'.",
         ) from None
     return apprise

@@ -1,6 +1,6 @@
-"""Whom a message is for: those that the hold waits for at this moment, or whoever was asked back.
+"""The recipients of a message: the hold's present assignees, or the person who was asked back.
 
-Whether a message is still to be told when its turn comes.
+Also whether a message is still to be sent.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from holdfast.types.terms import Assignee
 
 
 async def audience(store: Store, row: HoldRow, topic: str, payload: dict[str, Any]) -> list[Assignee]:
-    """Nobody: it is unrouted (NO-6), or its delegation is not in force."""
+    """Empty if the hold is unrouted (NO-6), or its delegation is not in force."""
     named = _asked(payload) if topic == ASKED_BACK else _waiting(row)
     found = [await _in_person(store, row, each) for each in named]
     return [each for each in found if each.type != UNROUTED]
 
 
 def _asked(payload: dict[str, Any]) -> list[Assignee]:
-    """An agent that was asked reads it from its run."""
+    """An agent gets no message: it reads the question from its run."""
     whom = str(payload.get("to") or "")
     return [] if whom.startswith("agent:") else [parse_assignee(whom)]
 
 
 def _waiting(row: HoldRow) -> list[Assignee]:
-    """All who may vote; where it is signed in order the row has gone to whose turn it is."""
+    """All who may vote; a sequential hold is assigned to the approver whose turn it is."""
     if row.terms.approval.mode == "sequential":
         return [Assignee(row.assignee_type, row.assignee_value)]
     return list(voters_of(row))
 
 
 async def asked_back(store: Store, row: HoldRow, payload: dict[str, Any]) -> str | None:
-    """What was asked or answered, and about what; None: it was taken back."""
+    """The text of the question or answer, with the prompt; None if it was withdrawn."""
     kind = "reply" if payload.get("reply") else "question"
     notes = await store.hold_notes(row.id, kinds=(kind,))
     found = next((note for note in notes if note.slot == payload.get("question")), None)
@@ -53,7 +53,7 @@ async def asked_back(store: Store, row: HoldRow, payload: dict[str, Any]) -> str
 
 
 async def _in_person(store: Store, row: HoldRow, to: Assignee) -> Assignee:
-    """A delegated user is whoever that is now (AS-9); an address is as the program wrote it (NO-4)."""
+    """A delegated user is replaced by the present person (AS-9); an address stays as written (NO-4)."""
     if to.type == DELEGATED:
         found = await Deployments(store).delegation(row.tenant, to.value)
         lasts = found is not None and found.is_active(store.now())
@@ -64,16 +64,16 @@ async def _in_person(store: Store, row: HoldRow, to: Assignee) -> Assignee:
     return to
 
 
-# A message that is always a little behind others is told in the end.
+# The bound makes sure that a message that always waits for others is sent in the end.
 PATIENT = 8
 
 
 def skip_reason(row: HoldRow | None, message: OutboxRow, payload: dict[str, Any], now: int) -> str | None:
-    """None: it is to be told."""
+    """Why the message is not sent; None: it is to be sent."""
     if row is None:
-        return "its hold is gone"
+        return "the hold does not exist any more"
     if row.type == BREAKPOINT:
-        return "breakpoints are told to nobody"
+        return "breakpoints are not notified"
     if row.read_only:
         return "its run is imported history"
     if message.topic == CLOSED:
@@ -81,14 +81,14 @@ def skip_reason(row: HoldRow | None, message: OutboxRow, payload: dict[str, Any]
     if row.status is not HoldStatus.pending:
         return f"the hold is {row.status} already"
     if payload.get("epoch") != row.epoch:
-        return "the hold went to somebody else meanwhile"
+        return "the hold was reassigned"
     if message.topic == REMINDED and not _is_due(row, message, now):
-        return "the reminder is not wanted any more"
+        return "the reminder is no longer needed"
     return None
 
 
 def _is_due(row: HoldRow, message: OutboxRow, now: int) -> bool:
-    """A reminder that some have taken already is counted, and still goes to the others."""
+    """A reminder that some recipients have is counted, and is still sent to the others."""
     try:
         ping = ping_of(message.payload)
     except msgspec.MsgspecError:
@@ -98,7 +98,7 @@ def _is_due(row: HoldRow, message: OutboxRow, now: int) -> bool:
 
 
 async def in_flight(store: Outbox, message: OutboxRow, now: int) -> bool:
-    """Whether somebody is just being told that the hold is open: they hear of its end after that."""
+    """Whether a notice that the hold is open is just being sent: the notice of its end follows after it."""
     if message.attempts > PATIENT or message.hold is None:
         return False
     others = await store.list_outbox(hold=message.hold, state=OutboxState.waiting)

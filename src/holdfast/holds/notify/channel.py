@@ -1,4 +1,4 @@
-"""What a channel is: something that takes a notice and says whether it has accepted it. It never decides."""
+"""The channel protocol: it accepts a notice or not, and never decides a hold."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PATIENCE: Final = 60.0  # seconds for one recipient
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one attempt. `retry`: it may work later, after `after` seconds where the other side says
-    so. `detail` is for people: what the other side said, without secrets."""
+    """The result of one attempt. `retry`: it may work later, after `after` seconds if the receiver says so.
+    `detail` is for people: the receiver's answer, without secrets."""
 
     accepted: bool
     retry: bool = False
@@ -28,8 +28,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChannelScope(msgspec.Struct, frozen=True, kw_only=True):
-    """Which notices a channel is for; what is empty asks for nothing. `outcomes`: it is also told how a hold
-    ended, where it was told that the hold is open."""
+    """Which notices a channel gets; an empty field matches all. `outcomes`: it also gets a notice of the end
+    of holds that it was notified of."""
 
     topics: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
@@ -47,39 +47,40 @@ class ChannelScope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Channel(Protocol):
-    """`personal`: each address is one person, who may get a link of their own."""
+    """`personal`: each address is one person, who may get a personal link."""
 
     name: str
     scope: ChannelScope
     personal: bool
 
     async def addresses(self, to: Assignee, tenant: str) -> Sequence[str]:
-        """Where this channel reaches them. Who is in a group or a role is for the channel to find out."""
+        """The addresses of the assignee in this channel. The channel looks up the members of groups and
+        roles."""
         ...
 
     async def admins(self) -> Sequence[str]:
-        """Where the digest of holds that nobody is asked about goes."""
+        """The addresses for the digest of unassigned holds."""
         ...
 
     async def send(self, notice: Notice) -> Delivery:
-        """To `notice.to`. Never raises for what the other side does."""
+        """Send to `notice.to`. Never raises for errors of the receiver."""
         ...
 
 
 async def reach(channel: Channel, to: Assignee, tenant: str) -> Sequence[str] | Delivery:
-    """Where it reaches them. A channel that does not know now is no reason to leave out the others."""
+    """The addresses in this channel. An error of one channel does not stop the others."""
     try:
         async with asyncio.timeout(PATIENCE):
             return await channel.addresses(to, tenant)
     except StoreError:
         raise
     except Exception as error:
-        log.warning("channel %s does not know where to reach %s: %r", channel.name, to, error)
+        log.warning("channel %s has no address for %s: %r", channel.name, to, error)
         return Delivery(accepted=False, retry=True, detail=f"{channel.name}: {clean_text(error, 200)}")
 
 
 async def send_notice(channel: Channel, notice: Notice) -> Delivery:
-    """A channel that raises or hangs all the same has not accepted it."""
+    """A channel that raises or hangs has not accepted it."""
     try:
         async with asyncio.timeout(PATIENCE):
             return await channel.send(notice)

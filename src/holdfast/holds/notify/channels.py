@@ -1,4 +1,4 @@
-"""The channels of a house: those of the operator's file or program, and those that tenants set up."""
+"""The channels of an instance: those of the operator's file or program, and those that tenants set up."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KIND = "channel"
 
 
 class HttpChannelOptions(TypedDict):
-    """What all channels that post have in common."""
+    """Options that all HTTP channels have."""
 
     egress: Egress
     scope: ChannelScope
@@ -39,7 +39,7 @@ class HttpChannelOptions(TypedDict):
 
 
 class Channels:
-    """`given`: channels that a program made itself, for all tenants."""
+    """`given`: channels that the program created, for all tenants."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Channels:
         self.store = store
         self.clock = clock
         self.settings = settings or NotifySettings()
-        # What an operator allows is for the operator's own addresses, not for those of tenants.
+        # Hosts that the operator allows are for the operator's channels, not for those of tenants.
         self._egress = Egress(allow=self.settings.allow, timeout=self.settings.timeout)
         self._fixed: list[tuple[str | None, Channel]] = [(None, channel) for channel in given]
         for spec in self.settings.channel:
@@ -64,7 +64,7 @@ class Channels:
         return bool(self._fixed)
 
     async def of(self, tenant: str) -> list[Channel]:
-        """A document that cannot be used is passed over, and complained of."""
+        """A document that cannot be used is skipped and logged."""
         found = [channel for whose, channel in self._fixed if whose in (None, tenant)]
         for document in await self.store.documents(tenant, KIND):
             try:
@@ -75,7 +75,7 @@ class Channels:
         return found
 
     async def put(self, tenant: str, spec: TenantSpec) -> Document | None:
-        """Set one up for a tenant. Raises SettingsError, and EgressError for an address inside."""
+        """Set up a channel for a tenant. Raises SettingsError, and EgressError for an internal address."""
         body = msgspec.json.encode(spec)
         make(tenant_spec(body, spec.name), Egress(), self.clock, None)
         target_of(spec.url, Egress())
@@ -83,17 +83,17 @@ class Channels:
         return await self.store.put_document(document)
 
     async def drop(self, tenant: str, name: str) -> None:
-        """Raises NotFoundError: the tenant has set up none of this name."""
+        """Raises NotFoundError if the tenant has no channel of this name."""
         if not await self.store.drop_document(tenant, KIND, name):
             raise NotFoundError(
-                f"tenant {tenant} has set up no channel {name!r}.",
+                f"tenant {tenant} has no channel {name!r}.",
                 hint=f"`holdfast notify channels --tenant {tenant}` lists all.",
             )
 
 
 def make(spec: Spec, egress: Egress, clock: Clock, directory: Directory | None) -> Channel:
     """Raises SettingsError."""
-    # Mail and TLS are loaded where there is a channel: most programs have none.
+    # Imported here because most programs have no channels.
     if isinstance(spec, SmtpSpec):
         return _mail(spec, clock, directory)
     scope = spec.scope(outcomes=True)
@@ -122,7 +122,7 @@ def _mail(spec: SmtpSpec, clock: Clock, directory: Directory | None) -> Channel:
 
     fields = ("host", "port", "security", "user", "password", "timeout", "ca")
     server = MailServer(**{name: getattr(spec, name) for name in fields})
-    # A mail about the end of each question would be one too many: the link in the first one is void.
+    # Mails have no notice of the end: the link in the first mail shows the outcome.
     scope = spec.scope(outcomes=False)
     return Smtp(
         spec.name,

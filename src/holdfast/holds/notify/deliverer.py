@@ -1,11 +1,11 @@
-"""The deliverer: empties the outbox through the channels. Any number of them may run.
+"""The deliverer: sends the messages of the outbox through the channels. Any number of them may run.
 
-A message is told after the commit that wrote it, at least once: a crash between the sending and the note of
-it sends it again, under the same id. It is not told when the hold is decided by then, or somebody else's.
+A message is sent after the commit that wrote it, at least once: after a crash between sending and recording
+it is sent again, with the same id. It is not sent if the hold is decided or reassigned by then.
 
-When a notice is tried again: soon at first, then ever later, for about three days.
+Failed notices are retried with growing delays for about three days.
 
-Where a notice leads: to the hold in the inbox, or by a link that is the recipient's own.
+A notice links to the hold in the inbox, or contains a personal link.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ LONGEST: Final = 86_400.0
 
 
 def next_try(key: str, attempt: int, now: int, asked: float | None = None) -> int | None:
-    """When, after attempt number `attempt` (from 1); None: it is given up. `asked`: what the other side said
-    (Retry-After), which counts where it is later. Spread by the message itself, so that all those that failed
-    together do not come back together."""
+    """The time of the next attempt after attempt number `attempt` (from 1); None: it is given up. `asked`:
+    the receiver's Retry-After, which counts if it is later. The delay varies with the message, so that
+    messages that failed together are not retried together."""
     if attempt > len(WAITS):
         return None
     share = int.from_bytes(sha256(f"{key}/{attempt}".encode()).digest()[:4], "big") / 2**32
@@ -54,7 +54,7 @@ def next_try(key: str, attempt: int, now: int, asked: float | None = None) -> in
 
 
 class LinkBuilder:
-    """`base_url`: where people reach the server; without one, notices have no link."""
+    """`base_url`: the public address of the server; without one, notices have no link."""
 
     def __init__(self, store: Store, base_url: str = "", keys: LinkKeys | None = None) -> None:
         self.store = store
@@ -62,9 +62,9 @@ class LinkBuilder:
         self.keys = keys or LinkKeys(store)
 
     async def link(self, row: HoldRow, notice: Notice, to: str, *, personal: bool) -> str:
-        """What many can read leads to the inbox, where people sign in. A link of somebody's own works without
-        script: the server swaps its token for a cookie at once, and opening it decides nothing, so that
-        previews and scanners on the way may."""
+        """A shared channel gets a link to the inbox, where people sign in. A personal link works without
+        scripts: the server exchanges its token for a cookie at once. Opening it decides nothing, so previews
+        and mail scanners may open it."""
         if not self.base_url:
             return ""
         if not personal or notice.is_about_the_end or notice.topic == ASKED_BACK:
@@ -75,7 +75,7 @@ class LinkBuilder:
         return f"{self.base_url}/l/{token}"
 
     async def reply_token(self, row: HoldRow, notice: Notice, to: str, *, personal: bool) -> str:
-        """By which this reader can decide in a reply; empty where a mailbox alone is not enough."""
+        """The token with which this reader can decide in a reply; empty if the hold requires signing in."""
         if not personal or notice.is_about_the_end or notice.topic == ASKED_BACK or not row.options:
             return ""
         if strength_of(row) != "decide_low_risk":
@@ -87,13 +87,13 @@ BATCH: Final = 20
 LEASE: Final = 300 * MICROS
 SHORTLY: Final = MICROS
 HOUR: Final = 3600 * MICROS
-LOOK_AGAIN: Final = 30.0  # seconds until a house without channels is asked for some again
+LOOK_AGAIN: Final = 30.0  # seconds until an instance without channels looks for some again
 
 Place = tuple[Channel, str]
 
 
 class MessageOutcome(msgspec.Struct, frozen=True):
-    """What becomes of a message for now; `due_at`: when it is looked at again, where it waits."""
+    """The state of a message after an attempt; `due_at`: the time of the next one, if it waits."""
 
     state: OutboxState
     error: str | None = None
@@ -101,7 +101,7 @@ class MessageOutcome(msgspec.Struct, frozen=True):
 
 
 class DeliveryCounts(msgspec.Struct, kw_only=True):
-    """How many messages came to which end."""
+    """How many messages ended in which state."""
 
     done: int = 0
     skipped: int = 0
@@ -114,7 +114,7 @@ class DeliveryCounts(msgspec.Struct, kw_only=True):
 
 
 class Deliverer:
-    """`every`: seconds between two looks at an empty outbox."""
+    """`every`: seconds between two reads of an empty outbox."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Deliverer:
         self._none_until = float("-inf")
 
     async def deliver(self) -> DeliveryCounts:
-        """Everything that is due now. Without any channel nothing is taken out: it waits for one."""
+        """Send everything that is due now. Without any channel the messages stay in the outbox."""
         found = DeliveryCounts()
         while await self._somebody_listens():
             messages = await self.store.claim_outbox(limit=BATCH, lease=LEASE, topics=TOPICS)
@@ -160,8 +160,8 @@ class Deliverer:
             await self.clock.sleep(self.every)
 
     async def _somebody_listens(self) -> bool:
-        """The channels that tenants have set up are looked for only while something waits, and not all the
-        time: most houses have none."""
+        """Channels of tenants are looked up only while a message waits, and not each time, because most
+        instances have none."""
         if self.channels.are_given:
             return True
         if self.clock.monotonic() < self._none_until:
@@ -175,7 +175,7 @@ class Deliverer:
         return False
 
     async def _one(self, message: OutboxRow) -> OutboxState:
-        """One message that cannot be told must not keep the others from being told."""
+        """A message that cannot be sent must not stop the others."""
         try:
             end = await self._told(message)
         except StoreError:
@@ -195,16 +195,18 @@ class Deliverer:
         if row is None or reason is not None:
             return MessageOutcome(OutboxState.skipped, reason)
         if message.topic == CLOSED and await in_flight(self.store, message, self.store.now()):
-            return MessageOutcome(OutboxState.waiting, "others are told first", self.store.now() + SHORTLY)
+            return MessageOutcome(
+                OutboxState.waiting, "notices of the opening are sent first", self.store.now() + SHORTLY
+            )
         words = await asked_back(self.store, row, payload) if message.topic == ASKED_BACK else row.prompt
         if words is None:
-            return MessageOutcome(OutboxState.skipped, "the question was taken back")
+            return MessageOutcome(OutboxState.skipped, "the question was withdrawn")
         notice = notice_of(row, id=message.key, topic=message.topic, payload=payload, prompt=words)
         known = await recipients_of(self.store, row.id)
         unknown: list[Delivery] = []
         places = await self._places(row, notice, known, payload, unknown)
         if not places and not unknown:
-            return MessageOutcome(OutboxState.skipped, "nobody to tell")
+            return MessageOutcome(OutboxState.skipped, "no recipient")
         return await self._each(message, notice, places, known, unknown)
 
     async def _row(self, message: OutboxRow) -> HoldRow | None:
@@ -218,8 +220,8 @@ class Deliverer:
         payload: dict[str, Any],
         unknown: list[Delivery],
     ) -> list[tuple[Place, Notice]]:
-        """Which channel tells it to which address, and in what words: for whom it is differs. `unknown` takes
-        what could not be found out."""
+        """The channels and addresses, each with its notice: the text differs by recipient. `unknown` collects
+        failed lookups."""
         channels = await self.channels.of(row.tenant)
         if notice.is_about_the_end:
             return [((channel, to), notice) for channel, to in _informed_places(channels, known)]
@@ -245,12 +247,13 @@ class Deliverer:
         known: Sequence[Recipient],
         unknown: Sequence[Delivery],
     ) -> MessageOutcome:
-        """Each once: who has accepted is left alone, and who has refused for good until it is replayed."""
+        """Send to each address once: those that accepted are skipped, and those that refused it finally are
+        skipped until it is replayed."""
         before = {(each.channel, each.to): each for each in known if each.notice == notice.id}
         failed, until = [*unknown], self.store.now() + LEASE // 2
         for (channel, to), meant in places:
             if self.store.now() > until:
-                # Nobody else takes it up while it is ours; a long list is told in several rounds.
+                # The claim on the message expires: a long list of recipients is sent in several rounds.
                 return MessageOutcome(OutboxState.waiting, "to be continued", self.store.now())
             earlier = before.get((channel.name, to))
             if earlier is not None and (earlier.accepted or (earlier.final and message.attempts > 1)):
@@ -270,7 +273,7 @@ class Deliverer:
         return self._settled(message, failed)
 
     def _settled(self, message: OutboxRow, failed: Sequence[Delivery]) -> MessageOutcome:
-        """Done when all have it. What was refused for good can be replayed once the cause is mended."""
+        """Done when all have it. After a final refusal it can be replayed once the cause is fixed."""
         if not failed:
             return MessageOutcome(OutboxState.done)
         error = "; ".join(dict.fromkeys(each.detail for each in failed))[:1000]
@@ -287,7 +290,7 @@ class Deliverer:
 
 
 def _informed_places(channels: Sequence[Channel], known: Sequence[Recipient]) -> list[Place]:
-    """Those who were told that it is open, and those who want to hear of every end."""
+    """Recipients of earlier notices, and channels that get all outcomes."""
     by_name = {channel.name: channel for channel in channels if channel.scope.outcomes}
     found = [(by_name[name], to) for name, to in informed_recipients(known) if name in by_name]
     asked = [channel for channel in channels if CLOSED in channel.scope.topics and not channel.personal]

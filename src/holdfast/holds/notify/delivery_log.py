@@ -1,4 +1,4 @@
-"""What is written after each attempt: the recipient's state, the audit, and the hold's own flags."""
+"""Written after each attempt: the recipient's state, the audit entry, and the hold's flags."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class DeliveryLog:
     async def write(
         self, hold: HoldId, message: OutboxRow, where: tuple[str, str], delivery: Delivery
     ) -> None:
-        """All of it in one transaction. A hold that changed meanwhile is read again; one that is over keeps
-        the note, marked as late, and nothing else of it changes."""
+        """All in one transaction. A hold that changed in the meantime is read again; for an ended one only
+        the note is written, marked as late."""
         for _ in range(TRIES):
             row = await self.store.hold(hold)
             if row is None:
@@ -55,12 +55,12 @@ class DeliveryLog:
         )
 
     async def _is_first(self, row: HoldRow, message: OutboxRow) -> bool:
-        """One acceptance is enough for the flag (NO-3), and a reminder counts once for all who get it."""
+        """One acceptance sets the flag (NO-3), and a reminder counts once for all recipients."""
         known = await recipients_of(self.store, row.id)
         return not any(each.accepted and each.notice == message.key for each in known)
 
     async def _accepted(self, row: HoldRow, message: OutboxRow, now: int) -> HoldChange | None:
-        """None: the row is over, or not the one that the message is about."""
+        """None: the hold has ended, or its assignment has changed since the message."""
         if message.topic == REMINDED:
             ping = reminders.ping_of(message.payload)
             return reminders.accepted(row, ping, now, await self._scout.calendar(row))

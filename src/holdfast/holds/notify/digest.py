@@ -1,4 +1,4 @@
-"""The digest of holds that nobody is asked about: once a day, to those who look after the house (NO-6)."""
+"""The digest of unassigned holds: once a day, to the administrators (NO-6)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST: Final = 50
 
 
 class Digest:
-    """Any number of processes may send it: the first one of the day does."""
+    """Any number of processes may run it: the first one of the day sends it."""
 
     def __init__(self, store: Store, channels: Channels, *, base_url: str = "") -> None:
         self.store = store
@@ -33,7 +33,7 @@ class Digest:
         self.base_url = base_url.rstrip("/")
 
     async def send_all(self) -> int:
-        """Of every tenant that has holds. Answers how many addresses took one."""
+        """For every tenant that has holds. Returns how many addresses accepted one."""
         return sum([await self.send(tenant) for tenant in await self.store.audit_tenants()])
 
     async def send(self, tenant: str) -> int:
@@ -47,13 +47,13 @@ class Digest:
         found = [row for row, _ in await self.store.list_holds(where, limit=MOST)]
         if not found or not await self._somebody_reads(tenant) or not await self._is_first(tenant):
             return 0
-        return await self._tell(tenant, found, await self.store.count_holds(where))
+        return await self._send(tenant, found, await self.store.count_holds(where))
 
     async def _somebody_reads(self, tenant: str) -> bool:
         return any([await channel.admins() for channel in await self.channels.of(tenant)])
 
     async def _is_first(self, tenant: str) -> bool:
-        """Whoever writes today's date over yesterday's sends it."""
+        """The process that replaces yesterday's date with today's sends it."""
         today = f"{to_datetime(self.store.now()):%Y-%m-%d}".encode()
         before = await self.store.document(tenant, KIND, UNROUTED)
         if before is not None and before.body == today:
@@ -62,9 +62,9 @@ class Digest:
         expect = 0 if before is None else before.revision
         return await self.store.put_document(document, expect=expect) is not None
 
-    async def _tell(self, tenant: str, found: list[HoldRow], count: int) -> int:
+    async def _send(self, tenant: str, found: list[HoldRow], count: int) -> int:
         lines = [f"{one_line(row.prompt) or row.node} ({row.flow}): {row.id}" for row in found]
-        title = "1 question waits for nobody" if count == 1 else f"{count} questions wait for nobody"
+        title = "1 question is unassigned" if count == 1 else f"{count} questions are unassigned"
         more = [f"and {count - len(found)} more"] if count > len(found) else []
         notice = Notice(
             id=f"{DIGEST}:{tenant}:{to_datetime(self.store.now()):%Y-%m-%d}",

@@ -1,7 +1,6 @@
-"""Text of a flow on its way to a person: nothing hidden in it, nothing that the target would obey.
+"""Escapes the text of a flow for people: nothing hidden in it, nothing that the target would interpret.
 
-What a flow asks may come from anywhere. Each target has its own way of being told something by mere text;
-here is what makes it text again.
+The text may come from an untrusted source, and each target interprets some characters as markup.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from holdfast.types.redaction import redactor
 MAX_TEXT: Final = 16_000
 MAX_LINE: Final = 150
 
-# Line and paragraph separators break lines where nobody looks for it.
+# Unicode line and paragraph separators also break lines.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _HOST = re.compile(r"(?P<before>(?:https?://|www\.))(?P<host>[^\s/?#:<>\"']+)", re.IGNORECASE)
 
 
 def clean_text(text: str, limit: int = MAX_TEXT) -> str:
-    """Lines of text as they are, with what cannot be seen spelled out and secrets masked, cut at a limit."""
+    """Lines of text with invisible characters spelled out and secrets masked, cut at a limit."""
     plain = (
         redactor.redact(text).encode("utf-8", "replace").decode().replace("\r\n", "\n").replace("\r", "\n")
     )
@@ -41,7 +40,8 @@ def for_html(text: str) -> str:
 
 
 def for_slack(text: str) -> str:
-    """Without `<`, nothing is a mention, a channel call or a link with another text than its address."""
+    """Without `<` there are no mentions, channel calls, or links with a text that differs from their
+    address."""
     return clean_text(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -50,7 +50,7 @@ def _number(found: re.Match[str]) -> str:
 
 
 def _ascii_host(found: re.Match[str]) -> str:
-    """Letters of other scripts that look like ours: the name as the network has it."""
+    """Host names in punycode, because letters of other scripts can look like Latin ones."""
     host = found["host"]
     if host.isascii():
         return found[0]

@@ -1,6 +1,6 @@
-"""One POST to the outside, under the rules of `holds.egress`: no redirects, no proxies, no cookies.
+"""One outgoing POST, under the rules of `holds.egress`: no redirects, no proxies, no cookies.
 
-Posting to an address that was given to us: what each answer means for the message.
+Also the base class of HTTP channels, which maps each response to a delivery.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from holdfast.types.redaction import redactor
 from holdfast.types.terms import Assignee
 
 MAX_HEAD = 32 * 1024
-LINGER = 2.0  # seconds for the body of an answer: its status is what counts
+LINGER = 2.0  # seconds for the body of a response: only its status counts
 
 
 class HttpReply(msgspec.Struct, frozen=True):
-    """What the other side said. `headers`: names in lower case."""
+    """The receiver's response. `headers`: names in lower case."""
 
     status: int
     headers: dict[str, str] = {}
@@ -35,11 +35,11 @@ class HttpReply(msgspec.Struct, frozen=True):
 
     def retry_after(self, now: int) -> float | None:
         """Seconds; from a number or a date."""
-        said = self.headers.get("retry-after", "").strip()
-        if said.isdecimal() and len(said) < 10:
-            return float(said)
+        text = self.headers.get("retry-after", "").strip()
+        if text.isdecimal() and len(text) < 10:
+            return float(text)
         try:
-            return max(0.0, (to_micros(parsedate_to_datetime(said)) - now) / MICROS)
+            return max(0.0, (to_micros(parsedate_to_datetime(text)) - now) / MICROS)
         except (ValueError, TypeError):
             return None
 
@@ -52,8 +52,8 @@ async def post(
     egress: Egress,
     resolve: Resolve | None = None,
 ) -> HttpReply:
-    """Raises EgressError for an address that is not allowed, OSError or TimeoutError where it was not
-    reached, ValueError for an answer that is no HTTP."""
+    """Raises EgressError for an address that is not allowed, OSError or TimeoutError if it is unreachable,
+    ValueError for a response that is not HTTP."""
     target = target_of(url, egress)
     async with asyncio.timeout(egress.timeout):
         address = await address_of(target, egress, resolve)
@@ -67,14 +67,14 @@ async def post(
 
 
 async def _connect(target: EgressTarget, address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """To the address that was judged, under the name that was asked for."""
+    """Connects to the address that was checked, with the name of the URL."""
     tls, name = (_trusted(), target.host) if target.tls else (None, None)
     return await asyncio.open_connection(address, target.port, limit=MAX_HEAD, ssl=tls, server_hostname=name)
 
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """The system's certificates: reading them takes longer than a request."""
+    """The system's certificates, read once: that takes longer than a request."""
     return ssl.create_default_context()
 
 
@@ -88,7 +88,7 @@ def _request(target: EgressTarget, body: bytes, headers: Mapping[str, str]) -> b
     }
     lines = [f"POST {target.path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
     if any("\r" in line or "\n" in line for line in lines):
-        raise ValueError("a header holds a line break")
+        raise ValueError("a header contains a line break")
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
@@ -97,7 +97,7 @@ async def _reply(reader: asyncio.StreamReader, most: int) -> HttpReply:
     while 100 <= status < 200:
         status, headers = await _head(reader)
     body = b""
-    # The answer is known by now; a body that does not end must not turn it into a failure.
+    # The status is known by now; a body that does not end must not turn it into a failure.
     with suppress(TimeoutError, OSError):
         async with asyncio.timeout(LINGER):
             body = await _body(reader, headers, most)
@@ -105,8 +105,8 @@ async def _reply(reader: asyncio.StreamReader, most: int) -> HttpReply:
 
 
 async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str], most: int) -> bytes:
-    said = headers.get("content-length", "")
-    wanted = min(int(said), most) if said.isdecimal() and len(said) < 16 else most
+    text = headers.get("content-length", "")
+    wanted = min(int(text), most) if text.isdecimal() and len(text) < 16 else most
     found = b""
     while len(found) < wanted:
         part = await reader.read(wanted - len(found))
@@ -120,22 +120,22 @@ async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
     try:
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     except asyncio.IncompleteReadError:
-        raise ConnectionError("the connection closed before an answer came") from None
+        raise ConnectionError("the connection was closed before a response") from None
     except asyncio.LimitOverrunError:
-        raise ValueError("the head of the answer is too long") from None
+        raise ValueError("the header of the response is too long") from None
     version, _, rest = lines[0].partition(" ")
     if not version.startswith("HTTP/1.") or not rest[:3].isdecimal():
-        raise ValueError("the answer is no HTTP")
+        raise ValueError("the response is not HTTP")
     pairs = (line.partition(":") for line in lines[1:] if ":" in line)
     return int(rest[:3]), {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-# The other side is busy, or broken for now.
+# Statuses that are worth a retry: the receiver is busy or failing.
 LATER = frozenset({408, 409, 425, 429})
 
 
 class HttpChannel:
-    """A channel that is one address, for everybody who reads there."""
+    """A channel with one address, which may have many readers."""
 
     personal = False
 
@@ -182,10 +182,10 @@ class HttpChannel:
 
 
 def delivery_for(reply: HttpReply, now: int) -> Delivery:
-    """2xx is acceptance and nothing more, whatever the answer says; a redirect is not followed."""
+    """2xx means accepted, whatever the body says; a redirect is not followed."""
     if 200 <= reply.status < 300:
         return Delivery(accepted=True, detail=f"HTTP {reply.status}")
-    said = one_line(reply.body.decode("utf-8", "replace"), 200)
-    detail = f"HTTP {reply.status}: {said}" if said else f"HTTP {reply.status}"
+    text = one_line(reply.body.decode("utf-8", "replace"), 200)
+    detail = f"HTTP {reply.status}: {text}" if text else f"HTTP {reply.status}"
     retry = reply.status >= 500 or reply.status in LATER
     return Delivery(accepted=False, retry=retry, after=reply.retry_after(now), detail=detail)

@@ -1,4 +1,4 @@
-"""A notice as people read it in a mail: plain text, and the same as HTML without anything from outside."""
+"""A notice as a mail: plain text, and the same as HTML without external content."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def as_html(notice: Notice) -> str:
 
 
 def _way(notice: Notice) -> str:
-    """How to answer. Opening the link decides nothing: the page behind it asks."""
+    """How to answer. Opening the link decides nothing: its page asks first."""
     if notice.is_about_the_end or not notice.hold:
         return ""
     if notice.link:
@@ -49,8 +49,8 @@ def _button(notice: Notice) -> str:
 
 
 def _by_reply(notice: Notice) -> str:
-    """The words that a reply takes. Nothing else in it is understood."""
+    """The words that a reply may contain. Nothing else in it is interpreted."""
     if not notice.reply_token:
         return ""
     words = ", ".join(one_line(option.id, 60) for option in notice.options)
-    return f"Or reply with one of these words, alone: {words}. A second line may begin with Comment:"
+    return f"Or reply with one of these words on its own line: {words}. A second line may start with Comment:"

@@ -1,4 +1,4 @@
-"""A notice: what one person or channel is told about one hold, before it is put into the target's form."""
+"""A notice about one hold for one person or channel, before it is put into the target's format."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ DIGEST: Final = "holds.unrouted"
 UNCLEAR: Final = "hold.reply_unclear"
 
 _SUBJECTS: Final = {
-    outbox.CREATED: "Decision wanted",
-    outbox.ASSIGNED: "Now waiting for you",
+    outbox.CREATED: "Decision needed",
+    outbox.ASSIGNED: "Assigned to you",
     outbox.REMINDED: "Reminder",
     outbox.ESCALATED: "Escalated to you",
-    outbox.ASKED_BACK: "Asked back",
+    outbox.ASKED_BACK: "Question for you",
     outbox.CLOSED: "Closed",
-    DIGEST: "Nobody is asked",
-    UNCLEAR: "Nothing was decided by your reply",
+    DIGEST: "Unassigned",
+    UNCLEAR: "Your reply did not decide anything",
 }
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """`id` is the same on every attempt, so that whoever gets it twice can tell. `assignee` is whom the hold
-    waits for, `to` an address of the channel; `link` leads this recipient to the hold."""
+    """`id` is the same on every attempt, so that a receiver can detect duplicates. `assignee` is the hold's,
+    `to` an address of the channel; `link` leads this recipient to the hold."""
 
     id: str
     topic: str
@@ -51,13 +51,13 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str = ""
     to: str = ""
     link: str = ""
-    reply_token: str = ""  # by which this recipient can decide in a reply
+    reply_token: str = ""  # with which this recipient can decide in a reply
     epoch: int = 0  # of the assignment that it is about
     request_hash: str = ""
 
     @property
     def title(self) -> str:
-        """The first line of the prompt; a hold without one is named by its place."""
+        """The first line of the prompt; without one, flow and node."""
         return one_line(self.prompt.strip().partition("\n")[0] or f"{self.flow} · {self.node}")
 
     @property
@@ -72,7 +72,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
         return self.topic == outbox.CLOSED
 
     def facts(self) -> list[tuple[str, str]]:
-        """What stands below the prompt, in words."""
+        """The facts below the prompt, as labels and texts."""
         found = [("Flow", f"{self.flow} · {self.node}"), ("Priority", self.priority)]
         if self.outcome:
             found.insert(0, ("Outcome", self.outcome))
@@ -93,7 +93,7 @@ def notice_of(
     payload: dict[str, Any],
     prompt: str,
 ) -> Notice:
-    """Facts only; whom it goes to and the link are the recipient's."""
+    """The common part; recipient and link are added later."""
     number = payload.get("reminder", 0)
     return Notice(
         id=id,
@@ -119,11 +119,11 @@ def notice_of(
 
 
 def _why(row: HoldRow) -> str:
-    """Why somebody sees this: the rule or the assignment that brought it to them."""
+    """Why the recipient gets this: the policy rule or the assignment."""
     if row.terms.routed_by:
-        return f"rule {row.terms.routed_by} sent it to {row.assignee_type} {row.assignee_value}"
+        return f"rule {row.terms.routed_by} assigned it to the {row.assignee_type} {row.assignee_value}"
     if row.assignee_type in ("group", "role"):
-        return f"it waits for the {row.assignee_type} {row.assignee_value}"
+        return f"it is assigned to the {row.assignee_type} {row.assignee_value}"
     return ""
 
 

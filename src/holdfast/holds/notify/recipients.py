@@ -1,4 +1,4 @@
-"""What became of a notice at each of its recipients: kept at the hold, one note for each."""
+"""The delivery state of a notice for each recipient: stored with the hold, one note each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SYSTEM = "system:notifier"
 
 
 class Recipient(msgspec.Struct, frozen=True, kw_only=True):
-    """`late`: it was accepted when the hold was over already. `final`: a refusal that no retry mends."""
+    """`late`: it was accepted after the hold had ended. `final`: a refusal that is not retried."""
 
     notice: str
     topic: str
@@ -53,7 +53,7 @@ def outcome(
 
 
 def note_of(row: HoldRow, recipient: Recipient, at: int) -> Note:
-    # The last reminder tells all that the ones before it would: a hold that waits for years stays small.
+    # Only the last reminder is stored, so that a hold that waits for years stays small.
     about = REMINDED if recipient.topic == REMINDED else recipient.notice
     slot = f"{recipient.channel} {recipient.to} {about}"
     body = msgspec.json.encode(recipient)
@@ -61,5 +61,5 @@ def note_of(row: HoldRow, recipient: Recipient, at: int) -> Note:
 
 
 def informed_recipients(known: Sequence[Recipient]) -> list[tuple[str, str]]:
-    """Who knows of a hold: (channel, address), each once."""
+    """The recipients who were notified of a hold: (channel, address), each once."""
     return list(dict.fromkeys((each.channel, each.to) for each in known if each.accepted))

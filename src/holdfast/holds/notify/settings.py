@@ -1,7 +1,7 @@
 """Which channels there are: a TOML file of the operator (HOLDFAST_NOTIFY), and documents of tenants.
 
-    base_url = "https://holdfast.example.com"      # where links lead; without one, notices have none
-    allow = ["hooks.internal:8080"]                # hosts that the rules of egress do not bind
+    base_url = "https://holdfast.example.com"      # for links in notices; without it they have none
+    allow = ["hooks.internal:8080"]                # hosts that are exempt from the egress rules
 
     [[channel]]
     name = "mail"
@@ -11,7 +11,7 @@
     user = "holdfast"
     password = "${SMTP_PASSWORD}"
 
-`${NAME}` is a variable of the environment, so that the file holds no secret.
+`${NAME}` is an environment variable, so that the file contains no secret.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _NAMED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class ChannelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
-    """What all channels have. `tenant`: only for its holds. `topics`, `assignees`, `priorities`: only for
-    these. `outcomes`: also tell how a hold ended; none: as is usual for the kind."""
+    """The fields of all channels. `tenant`: only for its holds. `topics`, `assignees`, `priorities`: only for
+    these. `outcomes`: also notify how a hold ended; None: the default of the kind."""
 
     name: str
     tenant: str | None = None
@@ -92,7 +92,7 @@ class AppriseSpec(ChannelSpec, frozen=True, kw_only=True, tag="apprise"):
 
 
 Spec = SmtpSpec | SlackSpec | TeamsSpec | WebhookSpec | AppriseSpec
-# What a tenant may set up for itself: only what the rules of egress watch over.
+# Kinds that a tenant may set up: only those to which the egress rules apply.
 TenantSpec = SlackSpec | TeamsSpec | WebhookSpec
 
 
@@ -106,7 +106,7 @@ class NotifySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def settings_from_environment() -> NotifySettings | None:
-    """Those of the file that HOLDFAST_NOTIFY names; none: nobody is notified. Raises SettingsError."""
+    """From the file that HOLDFAST_NOTIFY names; None: there are no notifications. Raises SettingsError."""
     path = os.environ.get(VARIABLE)
     return read_settings(path) if path else None
 
@@ -117,8 +117,8 @@ def read_settings(path: str | os.PathLike[str]) -> NotifySettings:
 
 
 def read_tenant_spec(path: str | os.PathLike[str]) -> TenantSpec:
-    """A channel that a tenant sets up for itself, from a file of its own. Raises SettingsError."""
-    raw = toml_of(path, "Name a file with the channel's fields.")
+    """A channel of a tenant, from a file. Raises SettingsError."""
+    raw = toml_of(path, "Give a file with the channel's fields.")
     return _tenant_spec(raw, os.fspath(path))
 
 
@@ -145,12 +145,13 @@ def parse_settings(
     for place, spec in enumerate(found.channel):
         check_spec(spec, f"{source}: channel[{place}] ({spec.name!r})")
     if found.base_url and not found.base_url.startswith(("https://", "http://")):
-        raise SettingsError(f"{source}: base_url is no address.", hint="Write https://host/path.")
+        raise SettingsError(f"{source}: base_url is not a URL.", hint="Write https://host/path.")
     return found
 
 
 def tenant_spec(body: bytes, name: str) -> TenantSpec:
-    """Of a document. What it says is what it means: it can name no variable of this process."""
+    """From a document. It is taken literally: a tenant must not read environment variables of this
+    process."""
     return _tenant_spec(msgspec.json.decode(body), f"the channel {name!r}")
 
 
@@ -161,7 +162,7 @@ def _tenant_spec(raw: Any, source: str) -> TenantSpec:
 
 
 def check_spec(spec: ChannelSpec, where: str) -> None:
-    """Raises SettingsError for what no hold could ever match."""
+    """Raises SettingsError for values that no hold can match."""
     if not spec.name or not spec.name.isprintable() or len(spec.name) > 100:
         raise SettingsError(f"{where} needs a name of at most 100 printable characters.")
     for field, given, known in (("topics", spec.topics, TOPICS), ("priorities", spec.priorities, PRIORITIES)):
@@ -182,7 +183,7 @@ def _converted(raw: Any, kind: Any, source: str) -> Any:
 
 
 def with_variables(value: Any, environment: Mapping[str, str], path: str, source: str) -> Any:
-    """With the variables in the place of their names."""
+    """With the values of the variables in place of their names."""
     if isinstance(value, str):
         return _NAMED.sub(lambda found: _variable(found[1], environment, path, source), value)
     if isinstance(value, dict):

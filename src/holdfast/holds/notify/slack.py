@@ -1,4 +1,5 @@
-"""Slack, by an incoming webhook: it is told; where its app sends clicks back, it can be answered there."""
+"""Slack, by an incoming webhook. If its app sends clicks back to this server, holds can be decided in
+Slack."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _STYLES = {"primary": "primary", "danger": "danger"}
 
 
 class Click(msgspec.Struct, frozen=True):
-    """What a button carries: a decision on a hold as it was shown, for the assignment of that time."""
+    """The value of a button: a decision, bound to the content shown and to the assignment."""
 
     hold: str
     decision: str
@@ -32,8 +33,8 @@ class Click(msgspec.Struct, frozen=True):
 
 
 class Slack(HttpChannel):
-    """`buttons`: the options can be clicked; its app then sends clicks to this server
-    (`/v1/inbound/slack/...`), which asks whether whoever clicked may."""
+    """`buttons`: show the options as buttons; its app then sends clicks to this server
+    (`/v1/inbound/slack/...`), which checks the permission of the person who clicked."""
 
     def __init__(self, name: str, url: str, *, buttons: bool = False, **common: Any) -> None:
         super().__init__(name, url, **common)
@@ -44,8 +45,8 @@ class Slack(HttpChannel):
 
 
 def card(notice: Notice, *, buttons: bool = False) -> dict[str, Any]:
-    """What flows say stands in `plain_text`, which has neither mentions nor formatting. Slack is told not to
-    look the link up: a preview must not be the first to open it."""
+    """Texts of flows are `plain_text`, which has neither mentions nor formatting. Link previews are off: a
+    preview must not be the first to open the link."""
     blocks: list[dict[str, Any]] = [
         {"type": "header", "text": _plain(one_line(notice.subject, MAX_HEADER))},
         {"type": "section", "text": _plain(clean_text(notice.prompt, MAX_SECTION - 100) or notice.title)},

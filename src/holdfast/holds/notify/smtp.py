@@ -1,6 +1,6 @@
-"""E-mail by SMTP: one message per person, each with a link of its own.
+"""E-mail by SMTP: one message per person, each with a personal link.
 
-Who is to be told: addresses of people, and of the people in groups and roles.
+The recipients are people by their address, and the members of groups and roles.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from holdfast.types.terms import Assignee
 
 
 async def mail_addresses(to: Assignee, tenant: str, directory: Directory | None, now: int) -> Sequence[str]:
-    """What looks like an address is one, unchanged (NO-4); the substitute of whoever has it is told too.
-    Everything else is for the directory to know; with none, nobody is written to (NO-5)."""
+    """A value that looks like an address is used unchanged (NO-4); the substitute of its owner is notified
+    too. Other values are looked up in the directory; without one, no mail is sent (NO-5)."""
     if directory is None:
         return _each_once((to.value,)) if to.type == "user" else ()
     if to.type == "user":
@@ -45,7 +45,7 @@ async def mail_addresses(to: Assignee, tenant: str, directory: Directory | None,
 
 
 async def _of_people(refs: Iterable[str], tenant: str, directory: Directory, now: int) -> Sequence[str]:
-    """Who is away is told nothing, their substitute is. Who is not active any more is told nothing."""
+    """For a person who is away, their substitute is notified. People who are not active are skipped."""
     found: list[str] = []
     for ref in refs:
         person = await _present(await directory.person(tenant, ref), tenant, directory, now)
@@ -106,11 +106,11 @@ class Smtp:
         clock: Clock | None = None,
         reply: str = "",
     ) -> None:
-        """`reply`: where replies to this server go (`reply@in.example.com`); each reader gets one of their
-        own below it. Without, nobody decides by mail."""
+        """`reply`: the mailbox for replies (`reply@in.example.com`); each reader gets a personal sub-address
+        of it. Without it, holds cannot be decided by mail."""
         if reply and (not looks_like_email(reply) or "+" in reply or len(reply.partition("@")[0]) > 15):
             raise SettingsError(
-                f"{name}.reply {reply!r} is no address to reply to.",
+                f"{name}.reply {reply!r} is not a reply address.",
                 hint="Write reply@in.example.com, with at most 15 letters before the @.",
             )
         if server.security not in SECURITY:
@@ -118,9 +118,11 @@ class Smtp:
                 f"{name}.security is {server.security!r}.", hint=f"Choose one of: {', '.join(SECURITY)}."
             )
         if server.security == "none" and server.password:
-            raise SettingsError(f"{name} would send its password in the clear.", hint="Use starttls or tls.")
+            raise SettingsError(f"{name} would send its password unencrypted.", hint="Use starttls or tls.")
         if not looks_like_email(parseaddr(sender)[1]):
-            raise SettingsError(f"{name}.sender {sender!r} is no address.", hint="Write Name <name@host>.")
+            raise SettingsError(
+                f"{name}.sender {sender!r} is not an address.", hint="Write Name <name@host>."
+            )
         redactor.learn(server.password)
         self.name = name
         self.scope = scope or ChannelScope(outcomes=False)
@@ -139,7 +141,7 @@ class Smtp:
 
     async def send(self, notice: Notice) -> Delivery:
         if not looks_like_email(notice.to):
-            return Delivery(accepted=False, detail=f"{one_line(notice.to)!r} is no address")
+            return Delivery(accepted=False, detail=f"{one_line(notice.to)!r} is not an address")
         try:
             message = self._message(notice)
             await asyncio.to_thread(self._hand_over, message, notice.to)
@@ -153,7 +155,7 @@ class Smtp:
             return Delivery(accepted=False, retry=True, detail=one_line(str(error) or type(error).__name__))
         except ValueError as error:
             return Delivery(accepted=False, detail=one_line(str(error)))
-        return Delivery(accepted=True, detail="taken by the mail server")
+        return Delivery(accepted=True, detail="accepted by the mail server")
 
     def _message(self, notice: Notice) -> EmailMessage:
         message = EmailMessage(policy=SMTP)
@@ -162,7 +164,7 @@ class Smtp:
         message["Subject"] = one_line(notice.subject, 200)
         message["Message-ID"] = self._name_of(notice.id, notice.to)
         if notice.hold:
-            # One thread per hold in the reader's mailbox.
+            # These headers make one thread per hold in the reader's mailbox.
             message["References"] = self._name_of(notice.hold, notice.to)
         if self._reply and notice.reply_token:
             local, _, domain = self._reply.partition("@")
@@ -176,7 +178,7 @@ class Smtp:
         return message
 
     def _name_of(self, what: str, to: str) -> str:
-        """The same for each attempt, so that a mailbox shows once what was sent twice."""
+        """The same for each attempt, so that a mailbox can drop duplicates."""
         domain = parseaddr(self._sender)[1].partition("@")[2]
         return f"<{sha256(f'{what}/{to}'.encode()).hexdigest()[:32]}@{domain}>"
 
@@ -196,6 +198,6 @@ class Smtp:
 
 
 def _refused(code: int, said: bytes | str) -> Delivery:
-    """4xx: not now; 5xx: not at all."""
+    """4xx is temporary, 5xx is final."""
     words = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
     return Delivery(accepted=False, retry=400 <= code < 500, detail=one_line(f"SMTP {code}: {words}"))

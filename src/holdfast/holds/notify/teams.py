@@ -1,4 +1,4 @@
-"""Microsoft Teams, by the webhook of a workflow that posts cards: it is told, and cannot answer here."""
+"""Microsoft Teams, by the webhook of a workflow that posts cards. Holds cannot be decided in Teams."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def message(notice: Notice) -> dict[str, Any]:
 
 
 def card(notice: Notice) -> dict[str, Any]:
-    """What flows say stands in text runs: text blocks would read it as Markdown."""
+    """Texts of flows are text runs: text blocks would interpret them as Markdown."""
     body = [
         _text(notice.subject, weight="Bolder", size="Medium"),
         _text(clean_text(notice.prompt, MAX_PROMPT)),

@@ -1,4 +1,5 @@
-"""Signed webhooks, as Standard Webhooks has them: `webhook-id`, `webhook-timestamp`, `webhook-signature`."""
+"""Signed webhooks, as Standard Webhooks defines them: `webhook-id`, `webhook-timestamp`,
+`webhook-signature`."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ TOLERANCE: Final = 300  # seconds
 
 
 class Webhook(HttpChannel):
-    """Tells everything as JSON to a program. `secrets`: each signs; to rotate, put the new one beside the old
-    until the receiver knows it."""
+    """Posts every notice as JSON to a program. `secrets`: each signs; to rotate, add the new one beside the
+    old until the receiver has it."""
 
     def __init__(
         self,
@@ -80,8 +81,8 @@ def signed(message: str, at: int, body: bytes, secrets: Sequence[bytes]) -> dict
 
 
 def is_signed(headers: dict[str, str], body: bytes, secrets: Sequence[bytes], now: int) -> bool:
-    """For whoever receives one (`now` in seconds): signed by one of the secrets, and not long ago. Names of
-    headers are in lower case. That no id is taken twice is for the receiver to see to."""
+    """For receivers (`now` in seconds): whether it is signed by one of the secrets, and recent. Names of
+    headers are in lower case. The receiver must reject repeated ids itself."""
     stamp = headers.get("webhook-timestamp", "")
     if not stamp.isdecimal() or len(stamp) > 15 or abs(now - int(stamp)) > TOLERANCE:
         return False
@@ -91,7 +92,7 @@ def is_signed(headers: dict[str, str], body: bytes, secrets: Sequence[bytes], no
 
 
 def event_of(notice: Notice, now: int) -> dict[str, Any]:
-    """Raw facts: escaping is for whoever shows them."""
+    """Raw facts: a program that shows them has to escape them."""
     data = {
         "notification_id": notice.id,
         "checkpoint_id": notice.hold,

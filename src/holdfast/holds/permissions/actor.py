@@ -1,4 +1,4 @@
-"""Where somebody stands when they want to act: who they are, what they belong to, for whom they stand in."""
+"""An actor's memberships: their names, groups, roles and delegations, and the people they substitute."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from holdfast.types.schedule import person_behind
 from holdfast.types.terms import MANAGE, RESOLVE, Actor, Assignee
 
 NO_PEOPLE: Final = ("service:", "agent:", "system:", "policy:")
-"""What the names of those begin with whom no directory of people has to know."""
+"""Prefixes of actors that are not in a directory of people."""
 
 
 class Capacity(msgspec.Struct, frozen=True, kw_only=True):
-    """As whom somebody may act: `people` are the names of one person, by id and by address."""
+    """A capacity in which an actor may act: `people` are the names of one person, by id and by address."""
 
     people: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
     roles: frozenset[str] = frozenset()
     delegations: frozenset[str] = frozenset()
-    for_whom: str | None = None  # the person who is away; none: oneself
+    for_whom: str | None = None  # the person who is away; None: the actor
 
     def fits(self, assignee: Assignee) -> bool:
         names = {"user": self.people, "group": self.groups, "role": self.roles, DELEGATED: self.delegations}
@@ -33,8 +33,8 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ActorMemberships(msgspec.Struct, frozen=True, kw_only=True):
-    """`barred`: why this person may do nothing at all, whatever their credential says. `silence`: why the
-    directory did not say what they belong to."""
+    """`barred`: why this person has no rights at all, whatever their credential says. `silence`: why their
+    memberships are not known."""
 
     actor: Actor
     own: Capacity = Capacity()
@@ -47,7 +47,7 @@ class ActorMemberships(msgspec.Struct, frozen=True, kw_only=True):
         return (self.own, *self.others)
 
     def has(self, right: str) -> bool:
-        """Who may manage may also resolve."""
+        """The right to manage includes the right to resolve."""
         rights = self.actor.rights
         return right in rights or (right == RESOLVE and MANAGE in rights)
 
@@ -55,15 +55,15 @@ class ActorMemberships(msgspec.Struct, frozen=True, kw_only=True):
 async def memberships_for(
     actor: Actor, directory: Directory | None, now: int, *, delegations: Delegations | None = None
 ) -> ActorMemberships:
-    """With a directory, what it says now counts, and not what the credential said when it was made. While it
-    cannot be asked, nobody is a member of anything."""
+    """With a directory, its present content counts, not the groups in the credential. While it is
+    unavailable, no membership counts."""
     if directory is None:
         own = Capacity(people=frozenset({person_key(actor.id)}), groups=actor.groups, roles=actor.roles)
         return ActorMemberships(actor=actor, own=await _with_delegations(own, actor.tenant, now, delegations))
     try:
         return await _looked_up(actor, directory, now, delegations)
     except DirectoryUnavailableError as error:
-        log.error("nobody is a member of anything: %s", error)
+        log.error("no memberships count while the directory is unavailable: %s", error)
         return ActorMemberships(actor=actor, silence=error.message.rstrip("."))
 
 
@@ -73,12 +73,12 @@ async def _looked_up(
     tenant = actor.tenant
     person = await directory.person(tenant, person_key(actor.id))
     if person is None:
-        # Somebody who left keeps the rights of a live credential, and none of what was assigned to them.
+        # A person who left keeps the rights of a valid credential, but not what was assigned to them.
         if actor.id.startswith(NO_PEOPLE):
             return ActorMemberships(actor=actor, own=Capacity(people=frozenset({actor.id})))
-        return ActorMemberships(actor=actor, silence=f"the directory knows no {actor.id}")
+        return ActorMemberships(actor=actor, silence=f"{actor.id} is not in the directory")
     if not person.active:
-        return ActorMemberships(actor=actor, barred=f"{actor.id} is not active any more")
+        return ActorMemberships(actor=actor, barred=f"{actor.id} is not active")
     own = await _capacity(person, directory, tenant, now, delegations)
     others = [
         await _capacity(each, directory, tenant, now, delegations, for_whom=f"user:{each.id}")
@@ -105,8 +105,8 @@ async def _capacity(
 async def capacity_named(
     name: str, tenant: str, directory: Directory | None, *, belonging: bool = True
 ) -> Capacity | None:
-    """Of somebody whom a hold names, under all their names; None: they are not there. `belonging`: also what
-    they belong to, which costs more to find out."""
+    """The capacity of a person whom a hold names, under all their names; None: unknown. `belonging`: also
+    their memberships, which cost more to look up."""
     if directory is None:
         return Capacity(people=frozenset({name}))
     person = await directory.person(tenant, name)
@@ -127,18 +127,18 @@ async def _with_delegations(
 
 
 def names_of(person: Person) -> frozenset[str]:
-    """Every name under which a hold can be assigned to them."""
+    """Every name under which a hold can be assigned to the person."""
     return frozenset(person_key(name) for name in (person.id, person.email) if name)
 
 
 def names_as(standing: ActorMemberships, for_whom: str | None) -> tuple[str, ...]:
-    """All names of somebody who acts, and of the person whom they act for."""
+    """All names of the actor, and of the person they substitute."""
     acting = [each.people for each in standing.others if each.for_whom == for_whom]
     return tuple(sorted(standing.own.people.union(*acting)))
 
 
 def assignees_of(standing: ActorMemberships) -> tuple[tuple[str, str], ...]:
-    """What is theirs, as a filter of holds has it: (type, value)."""
+    """The actor's assignees, as in a filter of holds: (type, value)."""
     found: set[tuple[str, str]] = set()
     for capacity in standing.capacities:
         found.update(("user", name) for name in capacity.people)
@@ -151,7 +151,7 @@ def assignees_of(standing: ActorMemberships) -> tuple[tuple[str, str], ...]:
 async def starter_memberships(
     directory: Directory | None, tenant: str, started_by: str | None
 ) -> tuple[str, ...] | None:
-    """What a run's starter belongs to when a hold opens, for `HoldTerms.starter_in`; none: not known."""
+    """The memberships of a run's starter when a hold opens, for `HoldTerms.starter_in`; None: not known."""
     person = person_behind(started_by)
     if directory is None or person is None:
         return None
@@ -164,7 +164,7 @@ def _as_texts(member: Memberships) -> tuple[str, ...]:
 
 
 def snapshot(standing: ActorMemberships, matched: str, now: int) -> dict[str, Any]:
-    """What somebody belonged to when they decided, and by what they did: kept with the decision."""
+    """The actor's memberships when they decided, and the one that counted: stored with the decision."""
     return {
         "at": to_datetime(now).isoformat(),
         "person": standing.actor.id,

@@ -1,4 +1,4 @@
-"""A step of the desk: whom a hold is for, as the directory has it, and what its run's starter belongs to."""
+"""A step of the hold preparation: looks up the assignee, and the memberships of the run's starter."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.schedule import person_behind
 from holdfast.types.terms import ApprovalTerms
 
-NO_STARTER: Final = "nobody is excluded as initiator: who started the run is not known (started_by)"
+NO_STARTER: Final = "no initiator is excluded, because the starter of the run is not known (started_by)"
 
 
 class AssigneeStep:
-    """Delegated users are left to the step that knows deployments. Without a directory there is only to find
-    who is first to sign."""
+    """Delegated users are handled by the step for deployments. Without a directory it only finds the first
+    approver of a sequential hold."""
 
     def __init__(self, directory: Directory | None = None) -> None:
         self._directory = directory
@@ -58,12 +58,12 @@ class AssigneeStep:
         try:
             return await starter_memberships(self._directory, facts.tenant, facts.started_by)
         except DirectoryUnavailableError as error:
-            log.warning("what %s belongs to is not known: %s", facts.started_by, error)
+            log.warning("the memberships of %s are not known: %s", facts.started_by, error)
             return None
 
 
 def _lacks_starter(hold: NewHold, facts: HoldFacts) -> bool:
-    """Whoever starts a run without a name is one whom nothing excludes: that is said where it matters."""
+    """A run without a known starter cannot exclude its initiator: the hold gets a warning."""
     return person_behind(facts.started_by) is None and "initiator" in (
         *hold.terms.approval.exclude,
         *hold.terms.excluded,
@@ -71,15 +71,15 @@ def _lacks_starter(hold: NewHold, facts: HoldFacts) -> bool:
 
 
 def _also_for(approval: ApprovalTerms) -> tuple[str, ...]:
-    """Where it is signed in order, the row itself goes from one to the next."""
+    """A sequential hold is not listed here: its row is reassigned to each approver in turn."""
     seats = approval.of if approval.mode == "quorum" and len(approval.of) > 1 else ()
     found = (str(parse_assignee(text)) for text in (*seats, *approval.veto))
     return tuple(dict.fromkeys(found))
 
 
 def _first_seat(hold: NewHold) -> str | None:
-    """A hold that is signed in order waits for the first to sign; one that is assigned to nobody, or to
-    somebody who has no vote, for the first of those who may vote."""
+    """A sequential hold is assigned to its first approver; a hold without an assignee, or whose assignee has
+    no vote, to the first voter."""
     approval = hold.terms.approval
     voters = [parse_assignee(text) for text in approval.of]
     if voters and (approval.mode == "sequential" or parse_assignee(hold.assignee) not in voters):

@@ -1,6 +1,6 @@
-"""How many people it takes: votes counted, in their order, with veto, and an end as soon as it is certain.
+"""Counts votes: in order, with vetoes, ending as soon as the result is certain.
 
-How many people may vote on a hold: then it is known when a quorum cannot be reached any more.
+Also counts the people who may vote, to know when a quorum can no longer be reached.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ REJECT: Final = "reject"
 
 
 class Vote(msgspec.Struct, frozen=True, kw_only=True):
-    """`seats`: the entries of `approval.of` (or the assignee) that the person could sit in when they voted.
-    `veto`: whether they had one. `names`: all that the person has, and those of whom they stood in for.
-    Kept as the body of a note of kind `vote`."""
+    """`seats`: the entries of `approval.of` (or the assignee) that the person could fill when they voted.
+    `veto`: whether they had one. `names`: of the person, and of the person they substituted. Stored as the
+    body of a note of kind `vote`."""
 
     person: str
     decision: str
@@ -38,7 +38,7 @@ class Vote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VoteTally(msgspec.Struct, frozen=True, kw_only=True):
-    """`outcome`: the decision, once it is certain; none: more votes are needed. `turn`: the seat that a
+    """`outcome`: the decision, once it is certain; None: more votes are needed. `turn`: the seat that a
     sequential hold waits for."""
 
     outcome: str | None = None
@@ -50,24 +50,24 @@ class VoteTally(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rejects(options: Sequence[Option] | None, decision: str) -> bool:
-    """Whether a decision says no: one of its options that does, or any text where it has none."""
+    """Whether a decision means no: one of its options that does, or any such text if it has no options."""
     known = options is None or any(option.id == decision for option in options)
     return known and refuses(decision)
 
 
 def vetoes(options: Sequence[Option] | None, decision: str) -> bool:
-    """Whether whoever has a veto makes use of it: by a no, or by anything but the yes that there is."""
+    """Whether a person with a veto uses it: by a no, or by anything but the approving option."""
     other = approving_answer(options) is not None and not approves(decision, options)
     return rejects(options, decision) or other
 
 
 def rejection(options: Sequence[Option] | None) -> str:
-    """The option that says no; `reject` where there is none."""
+    """The option that means no; `reject` if there is none."""
     return refusing_answer(options) or REJECT
 
 
 def seats_of(hold: HoldRow) -> tuple[Assignee, ...]:
-    """Who may vote: those that the approval names, else whom the hold is assigned to."""
+    """The voters: those that the approval names, else the assignee."""
     named = hold.terms.approval.of
     if named:
         return tuple(parse_assignee(text) for text in named)
@@ -75,16 +75,16 @@ def seats_of(hold: HoldRow) -> tuple[Assignee, ...]:
 
 
 def voters_of(hold: HoldRow) -> tuple[Assignee, ...]:
-    """Those, and whoever it was handed on to since: reassigning and escalating would else lead nowhere. It
-    opens with one of those (`addressing`)."""
+    """Those, and the present assignee: otherwise reassigning and escalating would have no effect. The first
+    assignee is one of the voters (`address`)."""
     seats = seats_of(hold)
     handed_on = hold.epoch > 1 and hold.assignee_type != UNROUTED and _assignee(hold) not in seats
     return (*seats, _assignee(hold)) if handed_on else seats
 
 
 def seats_taken(hold: HoldRow, places: Sequence[Assignee], votes: Sequence[Vote]) -> tuple[str, ...]:
-    """The seats that somebody votes from, given the places that they have. Whoever it was handed on to sits
-    in the seat whose turn it is."""
+    """The seats of a voter, given the places that they have. A new assignee takes the seat whose turn it
+    is."""
     seats = seats_of(hold)
     taken = [str(each) for each in places if each in seats]
     if _assignee(hold) in places and _assignee(hold) not in seats:
@@ -97,7 +97,7 @@ def _assignee(hold: HoldRow) -> Assignee:
 
 
 def turn_of(hold: HoldRow, votes: Sequence[Vote]) -> Assignee | None:
-    """The seat that a sequential hold waits for; none: all have signed, or it has no order."""
+    """The seat that a sequential hold waits for; None: all have signed, or it is not sequential."""
     if hold.terms.approval.mode != "sequential":
         return None
     seats, signed = seats_of(hold), len(_signatures(hold, votes))
@@ -114,10 +114,10 @@ def _signatures(hold: HoldRow, votes: Sequence[Vote]) -> list[Vote]:
 
 
 def tally(hold: HoldRow, votes: Sequence[Vote], *, electorate: int | None = None) -> VoteTally:
-    """What the votes come to, in the order in which they were cast. `electorate`: how many people may vote at
-    all, where that is known; then a quorum that cannot be reached any more ends it at once."""
+    """The result of the votes, in the order in which they were cast. `electorate`: how many people may vote,
+    if known; then a quorum that can no longer be reached ends it at once."""
     vetoed = next((vote for vote in votes if vote.veto and vetoes(hold.options, vote.decision)), None)
-    # Whoever has only a veto can end it, and counts for nothing else.
+    # A person with only a veto can end it, and does not count otherwise.
     seated = [vote for vote in votes if vote.seats]
     known = VoteTally(counts=dict(Counter(vote.decision for vote in seated)), need=_need(hold))
     if vetoed is not None:
@@ -150,7 +150,7 @@ def _by_count(hold: HoldRow, votes: Sequence[Vote], known: VoteTally, electorate
 
 
 def _no(hold: HoldRow, vote: Vote) -> str:
-    """One person alone decides nothing but a no, whatever else they have said."""
+    """One person alone can only reject, whatever else they answered."""
     return vote.decision if rejects(hold.options, vote.decision) else rejection(hold.options)
 
 
@@ -175,9 +175,8 @@ def _need(hold: HoldRow) -> int:
 
 
 def has_voted(approval: ApprovalTerms, votes: Sequence[Vote], new: Vote) -> bool:
-    """Whether this person's vote is in already (RS-10), under whichever of their names, and be it that
-    somebody gave it for them. Where people need not be distinct, whoever sits in several seats votes once for
-    each."""
+    """Whether this person has voted already (RS-10), under any of their names, or by a substitute. If people
+    need not be distinct, a person with several seats votes once for each."""
     own = [vote for vote in votes if _names(vote) & _names(new)]
     if approval.distinct_people:
         return bool(own)
@@ -190,7 +189,7 @@ def _names(vote: Vote) -> set[str]:
 
 
 async def electorate(hold: HoldRow, directory: Directory | None, past: PermissionFacts) -> int | None:
-    """Without those who are excluded. None: nobody knows, for a group may be anybody."""
+    """Without excluded people. None: not known, because without a directory a group may have any members."""
     found: list[str] = []
     try:
         for seat in voters_of(hold):

@@ -1,4 +1,4 @@
-"""Whom a hold waits for: the text that a program writes, read, compared, and looked up in the directory."""
+"""Assignees: parsed from the text that a program writes, compared, and looked up in the directory."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _WAYS: Final = "Write user:NAME, group:KEY, role:KEY or delegated_user, on one l
 
 
 def parse_assignee(raw: str | None) -> Assignee:
-    """What the text says, by itself. Nothing, or a prefix without a value, is unrouted (AS-1 to AS-7).
+    """The parsed text, without a lookup. An empty text, or a prefix without a value, is unrouted (AS-1 to
+    AS-7).
 
-    Raises InputError for what is no text, is too long, or has control characters in it."""
+    Raises InputError if it is not text, is too long, or has control characters."""
     if raw is None:
         return Assignee(UNROUTED)
     text = _require_line(raw)
@@ -39,8 +40,8 @@ def parse_assignee(raw: str | None) -> Assignee:
 
 
 def person_key(ref: str) -> str:
-    """One name for one person, from an id such as `user:dana@acme`: without `user:`, an address in lower case
-    (AS-6). Other ids (`service:billing`) stay as they are."""
+    """The canonical name of a person, from an id such as `user:dana@acme`: without `user:`, an address in
+    lower case (AS-6). Other ids (`service:billing`) stay as they are."""
     return _spelled(ref.removeprefix("user:"))
 
 
@@ -53,7 +54,7 @@ def _spelled(name: str) -> str:
 
 
 def looks_like_email(value: str) -> bool:
-    """One `@` with something on both sides, no space, nothing that controls (NO-4): `alice@acme` counts."""
+    """One `@` with text on both sides, no spaces or control characters (NO-4): `alice@acme` counts."""
     name, at, place = value.partition("@")
     if not (at and name and place) or "@" in place:
         return False
@@ -63,10 +64,10 @@ def looks_like_email(value: str) -> bool:
 async def route(
     raw: str | None, tenant: str, directory: Directory | None, *, delegation: str | None = None
 ) -> Assignee:
-    """Whom the text means here and now (AS-8, AS-9). `delegation`: the id of the run's deployment where
-    that is delegated to somebody, be it revoked for now; who that is, is asked whenever it matters.
+    """The assignee that the text stands for now (AS-8, AS-9). `delegation`: the id of the run's deployment
+    if it was ever delegated, even if that is revoked now; the person is looked up when needed.
 
-    Nobody to be found is no error: the hold is unrouted, with the reason."""
+    An unknown assignee is not an error: the hold is unrouted, with the reason."""
     parsed = parse_assignee(raw)
     if parsed.type == DELEGATED:
         return _delegated(parsed, delegation)
@@ -75,14 +76,14 @@ async def route(
     try:
         return await _known(parsed, tenant, directory)
     except DirectoryUnavailableError as error:
-        # The text stands: whether somebody is meant by it is asked again when they want to decide.
-        log.warning("whether there is %s could not be asked: %s", parsed, error)
+        # The text is kept: the directory is asked again when a person wants to decide.
+        log.warning("%s could not be looked up: %s", parsed, error)
         return parsed
 
 
 def _delegated(parsed: Assignee, delegation: str | None) -> Assignee:
     if delegation is None:
-        return _lost("the run's deployment is delegated to nobody", parsed)
+        return _lost("the run's deployment is not delegated", parsed)
     return Assignee(DELEGATED, parsed.value or delegation)
 
 
@@ -90,14 +91,14 @@ async def _known(parsed: Assignee, tenant: str, directory: Directory) -> Assigne
     if parsed.type == "user":
         person = await directory.person(tenant, parsed.value)
         if person is None:
-            return _lost(f"the directory knows no user {parsed.value!r}", parsed)
-        return parsed if person.active else _lost(f"user {parsed.value!r} is not active any more", parsed)
+            return _lost(f"user {parsed.value!r} is not in the directory", parsed)
+        return parsed if person.active else _lost(f"user {parsed.value!r} is not active", parsed)
     circle = await _circle(parsed, tenant, directory)
     if circle is None:
-        return _lost(f"the directory knows no {parsed.type} {parsed.value!r}", parsed)
+        return _lost(f"{parsed.type} {parsed.value!r} is not in the directory", parsed)
     if not circle.members:
-        # Somebody may join: it stays theirs, but until then nobody sees it.
-        log.warning("a hold went to %s, which has no members; only admins see it", parsed)
+        # A person may join later: the hold stays assigned to the group, but until then only admins see it.
+        log.warning("a hold was assigned to %s, which has no members; only admins see it", parsed)
         return Assignee(parsed.type, parsed.value, f"{parsed} has no members yet")
     return parsed
 
@@ -115,10 +116,12 @@ def _lost(why: str, parsed: Assignee) -> Assignee:
 def _require_line(raw: Any) -> str:
     text = require_text(raw, "an assignee", hint=_WAYS).strip()
     if len(text) > MAX_ASSIGNEE:
-        raise InputError(f"an assignee has at most {MAX_ASSIGNEE} characters, not {len(text):,}.", hint=_WAYS)
+        raise InputError(
+            f"an assignee must have at most {MAX_ASSIGNEE} characters, not {len(text):,}.", hint=_WAYS
+        )
     if not text.isprintable():
         at = next(place for place, letter in enumerate(text) if not letter.isprintable())
         raise InputError(
-            f"an assignee holds the character {text[at]!a} at {at}, which cannot be seen.", hint=_WAYS
+            f"the assignee has the invisible character {text[at]!a} at position {at}.", hint=_WAYS
         )
     return text

@@ -1,11 +1,12 @@
-"""Who may do what to a hold: one function for lists, single holds, links, bulk, votes and every change.
+"""Permission checks for holds: one function for lists, single holds, links, bulk, votes and every change.
 
-Rights come with the credential. `resolve`: any hold of the tenant that does not bind to its assignee.
-`manage`: that too, the unrouted ones, and reassigning, extending and cancelling. `override`: a decision
-against the rules of assignment, with a reason, flagged. No right lifts an exclusion: separation of duties
-binds admins too. Who speaks for an agent sees and may withdraw what it asked itself, and approves nothing.
+Rights come with the credential. `resolve`: any hold of the tenant that is not restricted to its assignee.
+`manage`: that too, unrouted holds, and reassigning, extending and cancelling. `override`: a decision
+against the assignment, with a reason, marked as such. No right lifts an exclusion: separation of duties
+applies to admins too. A credential of an agent may see and cancel the agent's questions, and approves
+nothing.
 
-Who has a place in a decision: by name, group, role or delegation, or standing in for somebody who has.
+A person has a place in a decision by name, group, role or delegation, or as a substitute.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Assignee
 def places(
     standing: ActorMemberships, hold: HoldRow, past: PermissionFacts | None = None
 ) -> tuple[Assignee, ...]:
-    """All that somebody has, for themselves or for others, where they are not excluded from it."""
+    """The places of a person, for themselves or as a substitute, without excluded ones."""
     known = past or PermissionFacts()
     return tuple(
         seat
@@ -48,8 +49,8 @@ def places(
 def place_verdict(
     standing: ActorMemberships, hold: HoldRow, past: PermissionFacts, *, veto: bool = True
 ) -> PermissionVerdict | None:
-    """Their own place first; then those of the people whom they stand in for. None: they have none.
-    `veto`: whether to have one is a place too."""
+    """Their own place first; then those of the people they substitute. None: they have none. `veto`: whether
+    a veto counts as a place."""
     seats, no = _seats(hold) if veto else voters_of(hold), None
     for capacity in standing.capacities:
         if _matching(capacity, seats) is None:
@@ -62,7 +63,7 @@ def place_verdict(
 
 
 def viewer_verdict(standing: ActorMemberships, hold: HoldRow) -> PermissionVerdict | None:
-    """The same for looking only, from which nobody is excluded."""
+    """The same for viewing, which has no exclusions."""
     seats = (*_seats(hold), Assignee(hold.assignee_type, hold.assignee_value))
     for capacity in standing.capacities:
         matched = _matching(capacity, seats)
@@ -78,22 +79,24 @@ def _in_capacity(
     past: PermissionFacts,
     seats: Iterable[Assignee],
 ) -> PermissionVerdict:
-    """Whoever stands in for somebody inherits the exclusions of both."""
+    """A substitute inherits the exclusions of both people."""
     for each in (actor_capacity(standing), capacity):
         why = exclusion(each, hold, past)
         if why is not None:
             return refused("excluded", why)
     matched = _matching(_as_it_opened(standing, capacity, hold, past), seats)
     if matched is None:
-        return refused("excluded", "whoever started the run became one of its approvers only after it asked")
+        return refused(
+            "excluded", "the starter of the run became one of its approvers only after the hold was opened"
+        )
     return _as(capacity, matched)
 
 
 def _as_it_opened(
     standing: ActorMemberships, capacity: Capacity, hold: HoldRow, past: PermissionFacts
 ) -> Capacity:
-    """Of the run's starter, only those groups, roles and delegations count that they had when the hold was
-    opened; and they stand in for nobody (section 3, rule 11). What is not known does not count."""
+    """For the run's starter, only groups, roles and delegations count that they had when the hold was opened;
+    and they cannot be a substitute (section 3, rule 11). Unknown memberships do not count."""
     starter = starter_of(hold, past)
     if capacity.for_whom is not None and starter in actor_capacity(standing).people:
         return Capacity(for_whom=capacity.for_whom)
@@ -128,7 +131,7 @@ def _as(capacity: Capacity, matched: Assignee) -> PermissionVerdict:
 
 AGENT_CHANNELS: Final = frozenset({"agent", "mcp"})
 ARRANGING: Final = frozenset({"claim", "release", "reassign", "unroute", "cancel", "extend"})
-_AGENTS: Final = "what speaks for an agent may reject or comment, and withdraw what it asked, nothing else"
+_AGENTS: Final = "a credential of an agent may only reject, comment, and cancel the agent's own questions"
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -151,8 +154,8 @@ def can(
     reason: str | None = None,
     decision: str | None = None,
 ) -> PermissionVerdict:
-    """Whether, and by what authority. `reason` makes use of the right to override; `decision` is asked of
-    agents, which may only say no. An act that nobody has heard of is refused."""
+    """Whether the action is allowed, and by which authority. `reason` uses the right to override; `decision`
+    is needed for agents, which may only reject. An unknown action is refused."""
     actor = standing.actor
     if actor.tenant != hold.tenant:
         return refused("not_found", f"there is no hold {hold.id!r}")
@@ -160,7 +163,7 @@ def can(
         return refused("forbidden", standing.barred)
     rule = ACTIONS.get(action)
     if rule is None:
-        return refused("forbidden", f"there is no such act as {action!r}")
+        return refused("forbidden", f"{action!r} is not an action on holds")
     if actor.is_system and actor.channel == "system":
         return _unattended(standing, hold)
     case = _Case(standing, action, hold, now, past or PermissionFacts(), (reason or "").strip(), decision)
@@ -170,11 +173,11 @@ def can(
 
 
 def _unattended(standing: ActorMemberships, hold: HoldRow) -> PermissionVerdict:
-    """Sweeps, and the one policy that the hold was opened under. A name alone makes nobody the system: what
-    comes by another channel is asked as anybody is."""
+    """Sweeps, and the policy that the hold was opened under. A name such as `system:` alone gives no rights:
+    actors from other channels are checked like all others."""
     kind, _, name = standing.actor.id.partition(":")
     if kind == "policy" and name != hold.terms.auto:
-        return refused("forbidden", f"policy {name!r} is not the one that may decide this hold")
+        return refused("forbidden", f"policy {name!r} may not decide this hold")
     return by("system")
 
 
@@ -190,7 +193,7 @@ def _sees(case: _Case) -> PermissionVerdict:
     if _is_asked(case):
         return by("asked")
     if case.standing.actor.channel in AGENT_CHANNELS and _started(case):
-        # Whoever asked for an agent has to hear what became of it.
+        # The service that asked for an agent has to see the outcome.
         return by("starter")
     if not _is_astray(case):
         if _owns(case):
@@ -232,8 +235,7 @@ def _authority(case: _Case) -> PermissionVerdict:
 
 
 def _may_veto(case: _Case) -> bool:
-    """Where votes are counted, a veto counts for nothing but a no; where one decision is enough, it must not
-    be anything else."""
+    """A person who has only a veto can only reject."""
     return case.hold.terms.approval.mode != "any" or _says_no(case)
 
 
@@ -242,10 +244,10 @@ def _says_no(case: _Case) -> bool:
 
 
 def _agent(case: _Case) -> PermissionVerdict | None:
-    """Agents do not approve themselves (section 3, rule 13); no right and no override lifts it."""
+    """Agents do not approve their own questions (section 3, rule 13); no right and no override lifts this."""
     actor = case.standing.actor
     if actor.is_service and _started(case) and not case.hold.terms.allow_services:
-        return refused("excluded", f"{actor.id} started this run, and services do not decide their own")
+        return refused("excluded", f"{actor.id} started this run, and a service may not decide its own runs")
     if actor.channel in AGENT_CHANNELS and not _says_no(case):
         return refused("forbidden", _AGENTS)
     return None
@@ -267,7 +269,7 @@ def _override(case: _Case) -> PermissionVerdict | None:
 
 
 def _is_claimed(case: _Case) -> bool:
-    """By somebody else, and not lapsed. Where several have to decide, a claim keeps nobody from voting."""
+    """Claimed by another person, and not expired. If several people vote, a claim does not stop a vote."""
     hold = case.hold
     if hold.claimed_by is None or hold.terms.approval.mode != "any":
         return False
@@ -276,11 +278,11 @@ def _is_claimed(case: _Case) -> bool:
     return person_key(hold.claimed_by) not in actor_capacity(case.standing).people
 
 
-# ---------------------------------------------------------------------- arranging
+# ---------------------------------------------------------------------- managing
 
 
 def _claims(case: _Case) -> PermissionVerdict:
-    """An unrouted hold is claimed by admins: it becomes theirs (AS-10)."""
+    """An unrouted hold is claimed by admins, and assigned to them (AS-10)."""
     if not _is_astray(case):
         return _decides(case)
     no = _agent(case) or _excluded(case)
@@ -296,7 +298,7 @@ def _releases(case: _Case) -> PermissionVerdict:
 
 def _reassigns(case: _Case) -> PermissionVerdict:
     if case.hold.terms.approval.mode != "any":
-        # Whoever it goes to gets a vote: one of several must not choose who the others are.
+        # The new assignee gets a vote: one of several voters must not choose the others.
         return _manages(case)
     seated = place_verdict(case.standing, case.hold, case.past, veto=False)
     return seated if seated is not None and seated.allowed else _manages(case)
@@ -313,11 +315,11 @@ def _manages(case: _Case) -> PermissionVerdict:
 def _unroutes(case: _Case) -> PermissionVerdict:
     if case.standing.has(MANAGE):
         return by("manage")
-    return refused("forbidden", "only admins leave a hold without an assignee")
+    return refused("forbidden", "only admins can remove the assignee of a hold")
 
 
 def _owns(case: _Case) -> bool:
-    """The flow's owner arranges who decides; that does not make them one who does."""
+    """The flow's owner manages who decides, but does not decide by that."""
     return any(case.standing.own.fits(parse_assignee(owner)) for owner in case.past.owners)
 
 
@@ -327,9 +329,9 @@ def _is_astray(case: _Case) -> bool:
 
 def _not_theirs(case: _Case) -> PermissionVerdict:
     whom = "admins" if _is_astray(case) else Assignee(case.hold.assignee_type, case.hold.assignee_value)
-    why = f"this hold waits for {whom}, not for {case.standing.actor.id}"
+    why = f"this hold is assigned to {whom}, not to {case.standing.actor.id}"
     silence = case.standing.silence
-    return refused("not_assigned", f"{why}, as far as can be told now: {silence}" if silence else why)
+    return refused("not_assigned", f"{why} ({silence})" if silence else why)
 
 
 ACTIONS: Final[dict[str, Callable[[_Case], PermissionVerdict]]] = {

@@ -1,4 +1,4 @@
-"""Separation of duties: who cannot decide a hold, whatever they hold or belong to."""
+"""Separation of duties: people who cannot decide a hold, whatever their rights and memberships."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from holdfast.types.terms import Assignee
 
 
 class PermissionFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened before that bears on who may decide, and who else has a say in this hold."""
+    """Earlier events that matter for who may decide, and further people with rights on this hold."""
 
-    initiator: str | None = None  # none: as the row says
-    approvers: frozenset[str] = frozenset()  # who approved earlier holds of the run
+    initiator: str | None = None  # None: as in the row
+    approvers: frozenset[str] = frozenset()  # people who approved earlier holds of the run
     last_editor: str | None = None
     owners: frozenset[str] = frozenset()  # of the deployment, as assignees
-    asked: frozenset[str] = frozenset()  # who was asked back
+    asked: frozenset[str] = frozenset()  # people who were asked back
     astray: bool = False  # it waits for a delegated user, and the delegation is not in force
 
 
@@ -28,14 +28,14 @@ def starter_of(hold: HoldRow, past: PermissionFacts) -> str | None:
 
 
 def actor_capacity(standing: ActorMemberships) -> Capacity:
-    """Whoever acts, with those whom their credential speaks for: the exclusions of both count."""
+    """The actor, with the person their credential acts for: the exclusions of both count."""
     actor = standing.actor
     named = {person_key(name) for name in (actor.id, actor.on_behalf_of) if name}
     return msgspec.structs.replace(standing.own, people=standing.own.people | named)
 
 
 def exclusion(capacity: Capacity, hold: HoldRow, past: PermissionFacts) -> str | None:
-    """Why this person cannot decide; none: they can."""
+    """Why this person cannot decide; None: they can."""
     for word in (*hold.terms.approval.exclude, *hold.terms.excluded):
         if _is_meant(word, capacity, hold, past):
             return f"{_WHO.get(word, word)} cannot decide this hold"
@@ -43,7 +43,7 @@ def exclusion(capacity: Capacity, hold: HoldRow, past: PermissionFacts) -> str |
 
 
 def excludes_circles(hold: HoldRow) -> bool:
-    """Whether it matters what somebody belongs to."""
+    """Whether memberships matter for its exclusions."""
     words = (*hold.terms.approval.exclude, *hold.terms.excluded)
     return any(parse_assignee(word).type != "user" for word in words if word not in _WHO)
 
@@ -51,8 +51,8 @@ def excludes_circles(hold: HoldRow) -> bool:
 def excluded_target(
     assignee: Assignee, hold: HoldRow, past: PermissionFacts, known: Capacity | None = None
 ) -> str | None:
-    """Why a hold cannot go to this person (RA-6); none: it can. `known`: under which names the directory has
-    them. A group or role is no person: each of its members is asked when they decide."""
+    """Why a hold cannot be assigned to this person (RA-6); None: it can. `known`: their names in the
+    directory. A group or role is not checked here: each member is checked when they decide."""
     if assignee.type != "user":
         return None
     return exclusion(known or Capacity(people=frozenset({assignee.value})), hold, past)
@@ -69,7 +69,7 @@ def _is_meant(word: str, capacity: Capacity, hold: HoldRow, past: PermissionFact
 
 
 _WHO = {
-    "initiator": "whoever started the run",
-    "earlier_approvers": "who has approved earlier in this run",
-    "last_editor": "who edited last",
+    "initiator": "the starter of the run",
+    "earlier_approvers": "a person who approved an earlier hold of this run",
+    "last_editor": "the last editor",
 }

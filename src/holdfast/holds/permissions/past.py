@@ -1,4 +1,4 @@
-"""What happened before that bears on who may act on a hold now. Looked up only where it counts."""
+"""Looks up earlier events that matter for who may act on a hold now, only if they are needed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def permission_facts(store: Store, deployments: Deployments, row: HoldRow,
 
 
 async def _deciders(store: Store, row: HoldRow) -> tuple[frozenset[str], str | None]:
-    """Who decided earlier holds of the run, and who was the last to change something in what they decided."""
+    """The people who decided earlier holds of the run, and the last one who edited what they decided."""
     if not {"earlier_approvers", "last_editor"} & set(row.terms.approval.exclude):
         return frozenset(), None
     found = await _decided_before(store, row)
@@ -44,7 +44,7 @@ async def _deciders(store: Store, row: HoldRow) -> tuple[frozenset[str], str | N
 
 
 async def _decided_before(store: Store, row: HoldRow) -> list[HoldRow]:
-    """Of its run, and of those that this was forked from, up to where it was."""
+    """Holds of its run, and of the runs that it was forked from, up to the fork."""
     found = await store.holds(run=row.run, status=HoldStatus.resolved, limit=ALL)
     run = await store.get_run(row.run)
     while run is not None and run.forked_from is not None:
@@ -56,7 +56,7 @@ async def _decided_before(store: Store, row: HoldRow) -> list[HoldRow]:
 
 
 async def _source_of(store: Store, checkpoint: str) -> tuple[RunRow | None, int]:
-    """The run that a checkpoint is of, and its place there; none where that run is gone."""
+    """The run of a checkpoint, and the checkpoint's seq; None if that run was deleted."""
     for run in await store.find_runs(run_prefix(checkpoint)):
         seq = checkpoint_seq(checkpoint, run.id)
         if seq is not None:
@@ -65,7 +65,7 @@ async def _source_of(store: Store, checkpoint: str) -> tuple[RunRow | None, int]
 
 
 def _who_decided(row: HoldRow) -> list[str]:
-    """All who voted, and those on whose behalf they did."""
+    """All voters, and the people they substituted."""
     said = resolution_of(row)
     votes: list[dict[str, Any]] = said.get("votes") or []
     names = [row.resolved_by, said.get("on_behalf_of")]
@@ -81,7 +81,7 @@ async def _owner(deployments: Deployments, row: HoldRow) -> str | None:
 
 
 async def _asked(store: Store, row: HoldRow) -> frozenset[str]:
-    """Who was asked back, while an answer is awaited."""
+    """People with an open question asked back."""
     if row.paused_at is None:
         return frozenset()
     notes = await store.hold_notes(row.id, kinds=("question",))
@@ -89,13 +89,13 @@ async def _asked(store: Store, row: HoldRow) -> frozenset[str]:
 
 
 def agent_of(row: HoldRow) -> str:
-    """Who answers what the run's agent is asked: the service that started it, else the run by its name."""
+    """Who answers questions to the run's agent: the service that started it, else the run itself."""
     starter = person_behind(row.started_by) or ""
     return starter if starter.startswith("service:") else f"agent:{row.run}"
 
 
 def asked_of(note: Note) -> str:
-    """Whom a question was put to."""
+    """The person whom a question was put to."""
     return str(msgspec.json.decode(note.body).get("to"))
 
 

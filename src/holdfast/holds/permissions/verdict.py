@@ -1,4 +1,4 @@
-"""What comes of asking whether somebody may: a yes with its authority, or a no with its reason."""
+"""The result of a permission check: allowed with its authority, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from holdfast.types.hold import HoldRow
 
 
 class PermissionVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """`authority`: by what somebody may: assignee, substitute, delegate, permission, manage, owner, override,
-    asked, system. `matched`: the assignee that they are one of. `code`: of a refusal."""
+    """`authority`: why it is allowed: assignee, substitute, delegate, permission, manage, owner, override,
+    asked, system. `matched`: the assignee that matched. `code`: of a refusal."""
 
     allowed: bool
     authority: str = ""
@@ -38,7 +38,7 @@ def refused(code: str, why: str) -> PermissionVerdict:
 
 
 def require(verdict: PermissionVerdict, hold: HoldRow, action: str) -> PermissionVerdict:
-    """The verdict, where it is a yes. Raises HoldNotFoundError for another tenant's hold, ExcludedError,
+    """The verdict, if it is allowed. Raises HoldNotFoundError for another tenant's hold, ExcludedError,
     HoldClaimedError, NotAssignedError, ForbiddenError."""
     if verdict.allowed:
         return verdict
@@ -50,6 +50,6 @@ def require(verdict: PermissionVerdict, hold: HoldRow, action: str) -> Permissio
 
 _ERRORS: Final = {"excluded": ExcludedError, "claimed": HoldClaimedError, "not_assigned": NotAssignedError}
 _HINTS: Final = {
-    "claimed": "Wait until it is released, or override it with a reason where you have that right.",
-    "not_assigned": "Whoever has the right to override may decide it with a reason.",
+    "claimed": "Wait until it is released, or override it with a reason if you have that right.",
+    "not_assigned": "With the right to override it can be decided with a reason.",
 }

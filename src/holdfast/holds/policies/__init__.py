@@ -1,1 +1,1 @@
-"""Policies: rules that choose, from what a hold shows, whom it goes to, until when, or what comes of it."""
+"""Policies: rules that choose a hold's assignee, deadline or decision from what it shows."""

@@ -1,4 +1,5 @@
-"""Rules at work: the step of the desk that applies them, and the arbiter that decides by them."""
+"""The policies of a running instance: the preparation step that applies them, and the arbiter that
+decides."""
 
 from __future__ import annotations
 
@@ -16,5 +17,5 @@ class PolicyRuntime:
         self.guardrails = guardrails or Guardrails()
         self.step = PolicyStep(book, store)
 
-    def arbiter(self, office: HoldContext) -> Arbiter:
-        return Arbiter(office, self.book)
+    def arbiter(self, ctx: HoldContext) -> Arbiter:
+        return Arbiter(ctx, self.book)

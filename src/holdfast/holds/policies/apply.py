@@ -1,4 +1,4 @@
-"""What rules make of a hold before its row is written: the step of the desk that comes first."""
+"""Applies policy rules to a hold before its row is written, as the first step of the hold preparation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdfast.types.yes_no import approving_answer, refusing_answer
 
 
 class PolicyStep:
-    """The desk's step (`Preparing`): the first rule that matches says what becomes of the hold."""
+    """A `PreparationStep`: the first rule that matches is applied."""
 
     def __init__(self, book: PolicyLoader, store: Store) -> None:
         self.book = book
@@ -47,13 +47,13 @@ def policy_facts(hold: NewHold, facts: HoldFacts) -> dict[str, Any]:
 
 
 def route(hold: NewHold, facts: Mapping[str, Any], policies: Iterable[Policy]) -> NewHold:
-    """The hold as the first matching rule wants it; as it is where none matches."""
+    """The hold with the first matching rule applied; unchanged if none matches."""
     chosen = first_match(policies, facts)
     return hold if chosen is None else apply(hold, chosen)
 
 
 def apply(hold: NewHold, chosen: RuleMatch) -> NewHold:
-    """Over what another rule made of it, if one did."""
+    """Apply a rule, replacing what another rule changed, if any."""
     hold, rule = as_asked(hold), chosen.rule
     columns: dict[str, Any] = {}
     if rule.tags:
@@ -83,8 +83,8 @@ def _deadline(hold: NewHold, rule: Rule) -> dict[str, Any]:
 
 
 def _defaults_otherwise(hold: NewHold, rule: Rule) -> bool:
-    """An option of the flow is marked as the default, and that counts before what is named. Where the rule
-    names another, silence decides nothing: the hold expires."""
+    """An option that the flow marks as the default takes precedence. If the rule names another one, the
+    timeout decides nothing: the hold expires."""
     marked = next((option.id for option in hold.options or () if option.default is True), None)
     wanted = rule.default_option or _default(hold, rule)
     return marked is not None and wanted is not None and marked != wanted
@@ -112,7 +112,8 @@ def _terms(hold: NewHold, chosen: RuleMatch) -> HoldTerms:
 
 
 def is_for_people(asked: HoldTerms, rule: Rule) -> bool:
-    """What the flow wants of certain people, or the rule itself of several, is never decided without them."""
+    """Whether certain people must decide, by the flow or the rule: such a hold is never decided
+    automatically."""
     approval = rule.approval
     return asked.binds_everybody or (
         approval is not None and (approval.mode != "any" or bool(approval.exclude))
@@ -120,7 +121,7 @@ def is_for_people(asked: HoldTerms, rule: Rule) -> bool:
 
 
 def _default(hold: NewHold, rule: Rule) -> str | None:
-    """`accept` and `reject` on timeout, in the hold's own word for it."""
+    """`accept` and `reject` on timeout, as the hold's option for it."""
     says = read_on_timeout(rule.on_timeout).consents if rule.on_timeout is not None else None
     if says is None:
         return None

@@ -1,6 +1,6 @@
-"""Deciding without a person: what a rule says, or a judge that is sure enough. Else people are asked.
+"""Decides without a person: by a rule, or by a judge with enough confidence. Otherwise people decide.
 
-Every way in which this can go wrong ends with the hold as it was: open, in somebody's inbox.
+Every failure leaves the hold as it was: open, for its assignee.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ class AutomaticDecision(msgspec.Struct, frozen=True):
 
 
 class UnsureError(Exception):
-    """Why people are asked instead."""
+    """Why people have to decide."""
 
 
 class Arbiter:
-    """Decides the holds that a rule lets be decided, by the same way as everybody else."""
+    """Decides holds for which a rule allows it, through the same actions as people."""
 
-    def __init__(self, office: HoldContext, book: PolicyLoader) -> None:
-        self.office = office
-        self.store = office.store
+    def __init__(self, ctx: HoldContext, book: PolicyLoader) -> None:
+        self.ctx = ctx
+        self.store = ctx.store
         self.book = book
 
     async def judge_now(self, hold: str) -> HoldRow | None:
-        """The hold after a decision; None where it stays with people, or needs no decision any more."""
+        """The hold after a decision; None if people have to decide, or it is decided already."""
         row = await self.store.hold(HoldId(hold))
         if row is None or row.terms.auto is None or row.status is not HoldStatus.pending:
             return None
@@ -70,7 +70,7 @@ class Arbiter:
             ruling = await rule_on(row, chosen)
             return await self._resolve(row, row.terms.auto, ruling)
         except ConflictError:
-            return None  # somebody was first
+            return None  # another decision was first
         except StoreError:
             raise
         except (UnsureError, HoldfastError) as error:
@@ -78,7 +78,8 @@ class Arbiter:
             return None
 
     async def judge_here(self, hold: str) -> bool:
-        """Judge it where its run is driven; a worker need not look at it any more. Whether it is decided."""
+        """Judge it in the process that drives its run, so that no worker has to. Returns whether it is
+        decided."""
         row = await self.judge_now(hold)
         for message in await self.store.list_outbox(hold=hold, state=OutboxState.waiting):
             if message.topic == JUDGE:
@@ -97,9 +98,9 @@ class Arbiter:
                 await clock.sleep(every)
 
     async def work(self, *, limit: int = 20) -> int:
-        """One round of a worker's: judges what waits for it; how many messages it took."""
+        """Judge the waiting holds once. Returns the number of messages that it claimed."""
         messages = await self.store.claim_outbox(limit=limit, lease=LEASE, topics=(JUDGE,))
-        # Side by side: a judge that takes its time holds up only its own hold.
+        # Concurrently: a slow judge delays only its own hold.
         await asyncio.gather(*(self._handle(message) for message in messages))
         return len(messages)
 
@@ -130,10 +131,10 @@ class Arbiter:
         if ruling.confidence is not None:
             recorded["confidence"] = ruling.confidence
         said = Submission(decision=ruling.decision, comment=ruling.reason or None)
-        return (await resolve(self.office, actor, row.id, said, ResolveConditions(recorded=recorded))).row
+        return (await resolve(self.ctx, actor, row.id, said, ResolveConditions(recorded=recorded))).row
 
     async def _was_left(self, row: HoldRow) -> bool:
-        """A judge that was not sure is not asked until it is."""
+        """A judge that was not sure is not asked again."""
         return any(each.action == LEFT for each in await self.store.audit(row.tenant, hold=row.id))
 
     async def _leave(self, row: HoldRow, rule: str, why: str) -> None:
@@ -146,19 +147,19 @@ class Arbiter:
 
 
 async def rule_on(row: HoldRow, chosen: RuleMatch | None) -> AutomaticDecision:
-    """What the rule, as it is now, makes of the hold. Raises UnsureError where that is for people."""
+    """The decision by the present version of the rule. Raises UnsureError if people have to decide."""
     if chosen is None or not chosen.rule.is_automatic:
-        raise UnsureError("no rule of that name decides any more")
+        raise UnsureError("the rule does not exist any more or does not decide")
     rule, facts = chosen.rule, facts_of_row(row)
     if is_for_people(as_asked(row).terms, rule):
         raise UnsureError("certain people have to decide it")
     if not rule.matches(facts):
-        raise UnsureError(f"rule {chosen.name} does not match it any more")
+        raise UnsureError(f"rule {chosen.name} no longer matches it")
     if rule.decide is not None:
         return _by_rule(row, rule.decide, rule.reason)
     judgement = await _judged(chosen, {**facts, "rule": chosen.name})
     if judgement.confidence < rule.threshold:
-        raise UnsureError(f"the judge is sure by {judgement.confidence:g}, under {rule.threshold:g}")
+        raise UnsureError(f"the judge's confidence of {judgement.confidence:g} is below {rule.threshold:g}")
     decision = answer_for(row, judgement.decision)
     return AutomaticDecision(decision, judgement.decided_by, judgement.reasoning, judgement.confidence)
 
@@ -173,7 +174,7 @@ def _by_rule(row: HoldRow, decide: str, reason: str) -> AutomaticDecision:
 async def _judged(chosen: RuleMatch, facts: dict[str, Any]) -> Judgement:
     judge = chosen.policy.judges.get(chosen.rule.judge or "")
     if judge is None:
-        raise UnsureError(f"there is no judge {chosen.rule.judge!r} here")
+        raise UnsureError(f"the judge {chosen.rule.judge!r} is not registered here")
     seconds = parse_duration(chosen.rule.judge_timeout).total_seconds()
     try:
         async with asyncio.timeout(seconds):
@@ -185,7 +186,7 @@ async def _judged(chosen: RuleMatch, facts: dict[str, Any]) -> Judgement:
 
 
 def answer_for(row: HoldRow, word: str) -> str:
-    """The hold's own answer for what a rule or judge says. Raises UnsureError where it offers none."""
+    """The hold's option for the answer of a rule or judge. Raises UnsureError if there is none."""
     if not row.options or any(option.id == word for option in row.options):
         return word
     meant = None

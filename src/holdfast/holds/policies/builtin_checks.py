@@ -1,4 +1,4 @@
-"""Checks that ship with the house: what nobody should let pass without having looked."""
+"""Built-in guardrail checks: card numbers and destructive commands that a person should have looked at."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _PATTERNS: Final = {
     "drops a table or database": _DROPS,
     "is a fork bomb": _BOMB,
 }
-# What has to come after what, within a line or a statement. Looked for one after the other: a pattern over
-# both would take a hostile text of many beginnings apart again from each of them.
+# Pairs that must follow each other within a line or a statement. They are searched one after the other,
+# because one pattern over both would be quadratic for a hostile text with many first parts.
 _IN_A_LINE: Final = {
     "runs what it downloads": (
         re.compile(r"\b(?:curl|wget)\b"),
@@ -45,7 +45,7 @@ def pii_redaction(facts: Mapping[str, Any]) -> Violation | None:
 
 
 def code_safety(facts: Mapping[str, Any]) -> Violation | None:
-    """Shell and SQL that destroys."""
+    """Destructive shell commands and SQL."""
     found = _destruction(text_of(facts))
     return None if found is None else Violation(f"it {found}")
 
@@ -73,7 +73,7 @@ def _changes_every_row(statement: str) -> bool:
 
 
 def text_of(facts: Mapping[str, Any]) -> str:
-    """Everything that is shown with the hold or was answered, a line each."""
+    """All texts of the hold and the answer, one per line."""
     lines: list[str] = []
     _gather({name: facts.get(name) for name in ("prompt", "context", "response_data")}, lines, 0)
     return "\n".join(lines)[:_MAX_TEXT]

@@ -13,7 +13,7 @@ _WAYS = "Write cancel, default, fail, accept, reject or escalate:ASSIGNEE."
 
 
 class TimeoutAction(NamedTuple):
-    """What an expiry does. `consents`: it says yes (True) or no (False), in the hold's own word."""
+    """What an expiry does. `consents`: it approves (True) or rejects (False), by the hold's option for it."""
 
     action: str | None
     target: str | None = None
@@ -21,13 +21,13 @@ class TimeoutAction(NamedTuple):
 
 
 def read_on_timeout(text: str) -> TimeoutAction:
-    """Raises InputError. A branch is the flow's own to take, not a rule's."""
+    """Raises InputError. Branches are chosen by the flow, not by a rule."""
     action, _, target = text.strip().partition(":")
     if action == "escalate" and target.strip():
         return TimeoutAction("escalate", target.strip())
     found = _PLAIN.get(text.strip())
     if found is None:
-        raise InputError(f"{text!r} is not something that a deadline can do.", hint=_WAYS)
+        raise InputError(f"on_timeout {text!r} is not valid.", hint=_WAYS)
     return found
 
 
@@ -43,7 +43,7 @@ _PLAIN = {
 
 
 def deadline(timeout: str | int | float | timedelta, created_at: int) -> dict[str, Any]:
-    """Columns of the row; of business time only the text, which the calendar makes an instant of."""
+    """Columns of the row; for business time only the text, which is resolved with the calendar later."""
     length = parse_length(timeout)
     if isinstance(length, BusinessDuration):
         return {"expires_at": None, "original_timeout": None}

@@ -1,7 +1,7 @@
-"""What a rule can ask about a hold: what is shown with it and where it comes from, and nothing else.
+"""The facts of a hold that rules can use: what it shows and where it comes from, and nothing else.
 
-A rule that read more than the person sees could decide on something that nobody can look up afterwards; and
-past decisions could not be replayed under other rules.
+A rule that read more than a person sees could decide on facts that cannot be reviewed afterwards, and past
+decisions could not be simulated with other rules.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ NAMES: Final = (
     "interaction",
     "context",
 )
-"""What can be asked by its name. Any other is looked up in `context`: `amount` is `context.amount`."""
+"""Facts with a name. Any other name is looked up in `context`: `amount` is `context.amount`."""
 
 UNTOUCHED: Final = frozenset({"debug_breakpoint", "in_doubt", "code_changed"})
-"""Questions of the engine itself: no rule answers whether an effect happened."""
+"""Questions of the engine, which no rule may answer."""
 
 
 def facts_of(
@@ -48,7 +48,7 @@ def facts_of(
     deployment: str | None = None,
     instance_key: str | None = None,
 ) -> dict[str, Any]:
-    """The facts as the flow asked, whatever a rule has made of the hold since."""
+    """The facts as the flow asked, without changes by rules."""
     hold = as_asked(hold)
     return {
         "flow": flow,
@@ -80,7 +80,7 @@ def facts_of_row(row: HoldRow) -> dict[str, Any]:
 
 
 def as_asked(hold: H) -> H:
-    """Without what a rule made of it."""
+    """The hold without changes by rules."""
     before = hold.terms.routed_from
     if before is None:
         return hold

@@ -1,4 +1,4 @@
-"""The last look at a decision before it is written: who decided, in a word, and whether guardrails object."""
+"""The last check of a decision before it is written: adds `decided_by`, and applies the guardrails."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 async def apply_guardrails(
     guardrails: Guardrails | None, row: HoldRow, made: HoldChange, by: str
 ) -> HoldChange:
-    """The change with a decision that passes, or turned into the hold's refusal; others as they are.
+    """The change with a decision that passes, or replaced by the hold's rejection; other changes unmodified.
 
-    Raises VetoedError where an approval does not pass and the hold offers no answer that refuses.
+    Raises VetoedError if an approval does not pass and the hold has no rejecting option.
     """
     kept = made.fields.get("resolution")
     if kept is None or not _concerns(guardrails, by):
         return made
-    # Loaded where there is something to look at: most decisions are people's, and nobody watches over them.
+    # Imported here because most decisions are made by people, without guardrails.
     from holdfast.holds.policies.guardrails import OVERRIDE, review_resolution
 
     before: dict[str, Any] = msgspec.json.decode(kept)

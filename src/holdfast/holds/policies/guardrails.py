@@ -1,4 +1,4 @@
-"""Guardrails over approvals: a yes that no person said, or nobody should say, is turned into a no."""
+"""Guardrails: check approvals, in particular automatic ones, and turn those that fail into rejections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIMEOUT: Final = 30.0
 
 
 class Veto(msgspec.Struct, frozen=True):
-    """`guardrail`: the check that objects."""
+    """`guardrail`: the check that failed."""
 
     guardrail: str
     reason: str
@@ -30,11 +30,11 @@ class Veto(msgspec.Struct, frozen=True):
 
 class Guardrails:
     """Checks by name. Each takes the hold's facts with `decision` and `response_data`; None or True passes, a
-    `Violation`, False or a text objects. One that raises has not passed.
+    `Violation`, False or a text rejects. A check that raises has not passed.
 
-    `required`: an approval that no check looked at does not pass either. `people`: decisions of people are
-    looked at too, and not only what a rule, a judge or a deadline decides. `timeout`: seconds that each check
-    has; one that takes longer has not passed.
+    `required`: an approval that no check applies to does not pass either. `people`: also check decisions of
+    people, not only those of rules, judges and deadlines. `timeout`: seconds for each check; one that takes
+    longer has not passed.
     """
 
     def __init__(
@@ -54,7 +54,8 @@ class Guardrails:
                 raise SettingsError(f"the guardrail {name!r} is not a function.")
 
     def applies(self, row: HoldRow, decision: str, by: str) -> bool:
-        """Whether a decision has to pass: only approvals, only of machines unless people are meant too."""
+        """Whether a decision must be checked: approvals only, and automatic ones only unless `people` is
+        set."""
         if row.type in UNTOUCHED or not approves(decision, row.options):
             return False
         if by.startswith(("policy:", "system:")):
@@ -62,10 +63,10 @@ class Guardrails:
         return self.people
 
     async def veto(self, row: HoldRow, resolution: Mapping[str, Any]) -> Veto | None:
-        """The first objection, or None. Raises nothing."""
+        """The first rejection, or None. Raises nothing."""
         names = row.terms.guardrails or tuple(self.checks)
         if not names and self.required:
-            return Veto("", "no guardrail has looked at it")
+            return Veto("", "no guardrail has checked it")
         facts = {
             **facts_of_row(row),
             "decision": resolution.get("decision"),
@@ -80,7 +81,7 @@ class Guardrails:
     async def _objection(self, name: str, facts: Mapping[str, Any]) -> str | None:
         check = self.checks.get(name)
         if check is None:
-            return "there is no such guardrail here"
+            return "this guardrail is not registered here"
         try:
             async with asyncio.timeout(self.timeout):
                 said: Any = await call_function(check, facts)
@@ -88,24 +89,24 @@ class Guardrails:
             log.warning("guardrail %s took longer than %g s", name, self.timeout)
             return f"it took longer than {self.timeout:g} s"
         except Exception as error:
-            log.warning("guardrail %s could not be asked: %s: %s", name, type(error).__name__, error)
-            return f"it could not be asked: {type(error).__name__}: {error}"
+            log.warning("guardrail %s failed: %s: %s", name, type(error).__name__, error)
+            return f"it failed: {type(error).__name__}: {error}"
         if said is None or said is True:
             return None
         return str(getattr(said, "reason", None) or (said if isinstance(said, str) else "it objects"))
 
 
 def overridden(row: HoldRow, resolution: Mapping[str, Any], veto: Veto) -> dict[str, Any]:
-    """The resolution with the yes turned into the hold's own no; what was said stays on record.
+    """The resolution with the approval replaced by the hold's rejection; the original answer stays recorded.
 
-    Raises VetoedError where the hold offers no answer that says no: then it stays open.
+    Raises VetoedError if the hold has no rejecting option: then it stays open.
     """
     no = refusing_answer(row.options)
     by = f"{veto.guardrail}: " if veto.guardrail else ""
     if no is None:
         raise VetoedError(
             f"hold {row.id} is not approved: {by}{veto.reason}.",
-            hint="It offers no answer that refuses, so it stays open.",
+            hint="It has no rejecting option, so it stays open.",
             hold=row.id,
             guardrail=veto.guardrail,
         )
@@ -120,7 +121,7 @@ def overridden(row: HoldRow, resolution: Mapping[str, Any], veto: Veto) -> dict[
 async def review_resolution(
     guardrails: Guardrails | None, row: HoldRow, resolution: Mapping[str, Any], by: str
 ) -> dict[str, Any]:
-    """The resolution as it is to be kept: with who decided, and without an approval that does not pass.
+    """The resolution as it is stored: with `decided_by`, and without an approval that does not pass.
 
     Raises VetoedError as `overridden` does."""
     said = {**resolution, "decided_by": resolution.get("decided_by") or decided_by(row, resolution, by)}
@@ -132,7 +133,7 @@ async def review_resolution(
 
 
 def decided_by(row: HoldRow, resolution: Mapping[str, Any], by: str) -> str:
-    """In one word, how it was decided."""
+    """How it was decided, in one word."""
     if resolution.get("auto_expired"):
         effective = str(resolution.get("effective_decision") or resolution.get("decision"))
         return "timeout-accept" if approves(effective, row.options) else "timeout-reject"

@@ -1,4 +1,4 @@
-"""What a judge is, and what it says. People answer where it says too little, too late, or nonsense."""
+"""The judge protocol and its result. If a judge is not sure, too slow or fails, people decide."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Facts = Mapping[str, Any]
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """`decision`: the id of an option, or approve or reject in the hold's own word. `confidence`: 0 to 1."""
+    """`decision`: the id of an option, or approve or reject for the hold's option. `confidence`: 0 to 1."""
 
     decision: str
     confidence: float = 1.0
@@ -23,7 +23,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class Judge(Protocol):
-    """Anything that answers for a person. It may raise: then a person is asked."""
+    """Answers in place of a person. If it raises, a person decides."""
 
     async def judge(self, facts: Facts) -> Judgement:
         """What it would decide, and how sure it is."""
@@ -35,12 +35,12 @@ Judges = Mapping[str, JudgeLike]
 
 
 def auto_approve(_facts: Facts) -> Judgement:
-    """Says yes to whatever is asked."""
+    """Approves everything."""
     return Judgement("approve", decided_by="auto-accept")
 
 
 def auto_reject(reason: str = "Auto-rejected") -> Callable[[Facts], Judgement]:
-    """Says no to whatever is asked."""
+    """Rejects everything."""
 
     def judge(_facts: Facts) -> Judgement:
         return Judgement("reject", reasoning=reason, decided_by="auto-reject")
@@ -49,12 +49,12 @@ def auto_reject(reason: str = "Auto-rejected") -> Callable[[Facts], Judgement]:
 
 
 async def ask_judge(judge: JudgeLike, facts: Facts) -> Judgement:
-    """What it says. Raises ValueError where that is no judgement, and whatever the judge raises."""
+    """The judge's answer. Raises ValueError if it is not a judgement, and whatever the judge raises."""
     return read_judgement(await call_function(judge.judge if isinstance(judge, Judge) else judge, facts))
 
 
 async def call_function(ask: Callable[[Facts], Any], facts: Facts) -> Any:
-    """What a function says, whichever kind it is. A plain one may take its time: others go on meanwhile."""
+    """The result of a plain or async function. A plain one runs in a thread, so that it does not block."""
     said = ask(facts) if inspect.iscoroutinefunction(ask) else await asyncio.to_thread(ask, facts)
     return await said if inspect.isawaitable(said) else said
 
@@ -70,10 +70,10 @@ def read_judgement(said: Any) -> Judgement:
     elif isinstance(said, Mapping):
         found = _of_object(cast("Mapping[str, Any]", said))
     else:
-        raise ValueError(f"{type(said).__name__} is no judgement")
+        raise ValueError(f"{type(said).__name__} is not a judgement")
     if not found.decision.strip():
-        raise ValueError("it decides nothing")
-    if not 0 <= found.confidence <= 1:  # also of NaN
+        raise ValueError("it has no decision")
+    if not 0 <= found.confidence <= 1:  # also true for NaN
         raise ValueError(f"its confidence {found.confidence!r} is not between 0 and 1")
     return found
 

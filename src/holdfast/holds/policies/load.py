@@ -1,4 +1,4 @@
-"""Which policies are in force: those given to the house, those of its files, those in the store."""
+"""The policies in force: those of the program, of files, and in the store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 VARIABLE: Final = "HOLDFAST_POLICIES"
 
 STORED: Final = "store"
-"""Among the policies of a house: those that each tenant keeps in the store."""
+"""Stands for the policies that each tenant has in the store."""
 
 PolicySource = Policy | str | Path
 
@@ -39,14 +39,14 @@ def policies_of(
 
 
 def _listed(given: PolicySource | Iterable[PolicySource] | None) -> list[PolicySource]:
-    """Nothing given: what HOLDFAST_POLICIES names."""
+    """Without an argument: the policies that HOLDFAST_POLICIES names."""
     if given is None:
         return [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name.strip()]
     return [given] if isinstance(given, (Policy, str, Path)) else [*given]
 
 
 class PolicyLoader:
-    """The policies of a house, then those that a tenant keeps in the store (`stored`), read with `judges`."""
+    """The policies of an instance, then those of a tenant in the store (`stored`), read with `judges`."""
 
     def __init__(
         self, fixed: Iterable[Policy], *, stored: Store | None = None, judges: Judges | None = None
@@ -63,14 +63,14 @@ class PolicyLoader:
 
 
 class PolicyConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """As they were given to a house."""
+    """The policies and judges of an instance, as configured."""
 
     policies: tuple[Policy, ...]
     stored: bool
     judges: Judges | None
 
-    def over(self, store: Store, guardrails: Guardrails | None) -> PolicyRuntime:
-        """At work on a store. Where there are rules, there are guardrails over what they approve."""
+    def for_store(self, store: Store, guardrails: Guardrails | None) -> PolicyRuntime:
+        """The policies for a store. If there are rules, their approvals are checked by guardrails."""
         from holdfast.holds.policies.active import PolicyRuntime
 
         book = PolicyLoader(self.policies, stored=store if self.stored else None, judges=self.judges)
@@ -86,6 +86,6 @@ def policy_config_for(
 
 
 async def stored_policies(store: Store, tenant: str, judges: Judges | None = None) -> tuple[Policy, ...]:
-    """By name. Raises PolicyInvalidError for what a newer version wrote and this one cannot read."""
+    """Sorted by name. Raises PolicyInvalidError for one that this version cannot read."""
     found = await store.documents(tenant, KIND)
     return tuple(policy_of(msgspec.json.decode(each.body), each.name, judges=judges) for each in found)

@@ -1,4 +1,4 @@
-"""Policies in files: TOML, JSON, or YAML where a reader for it is installed. All problems are told at once.
+"""Policies in files: TOML, JSON, or YAML if PyYAML is installed. All problems are reported at once.
 
 name = "refunds"
 
@@ -33,15 +33,15 @@ _OF_RULE: Final = frozenset(Rule.__struct_fields__)
 
 
 def read_policy(path: str | Path, judges: Judges | None = None) -> Policy:
-    """Raises PolicyInvalidError for what is written there, SettingsError where nothing can be read.
+    """Raises PolicyInvalidError for an invalid policy, SettingsError if the file cannot be read.
 
-    `judges`: those that its rules name; without, a rule that names one leaves its holds to people."""
+    `judges`: those that its rules name; without them, people decide the holds of rules with a judge."""
     raw, form = _content(Path(path))
     return read_text(raw, form, default_name=Path(path).stem, judges=judges)
 
 
 def read_plain(path: str | Path) -> dict[str, Any]:
-    """A file of rules as an object, once it is known to be one. Raises as `read_policy` does."""
+    """A policy file as an object, after validation. Raises as `read_policy` does."""
     policy = read_policy(path)
     raw, form = _content(Path(path))
     plain = _PARSERS[form](_decoded(raw, policy.name), policy.name)
@@ -51,16 +51,20 @@ def read_plain(path: str | Path) -> dict[str, Any]:
 def _content(place: Path) -> tuple[bytes, str]:
     form = FORMS.get(place.suffix.lower())
     if form is None:
-        raise SettingsError(f"{place} is no file of rules.", hint=f"Name it {', '.join(FORMS)}.")
+        raise SettingsError(
+            f"{place} is not a policy file.", hint=f"Use one of the extensions {', '.join(FORMS)}."
+        )
     try:
         return place.read_bytes(), form
     except OSError as error:
-        raise SettingsError(f"the rules in {place} cannot be read: {error.strerror}.") from error
+        raise SettingsError(f"the policy file {place} cannot be read: {error.strerror}.") from error
 
 
 def read_text(raw: bytes, form: str, *, default_name: str = "policy", judges: Judges | None = None) -> Policy:
     if len(raw) > MAX_SIZE:
-        raise PolicyInvalidError(f"policy {default_name!r} has {len(raw):,} bytes, over {MAX_SIZE:,}.")
+        raise PolicyInvalidError(
+            f"policy {default_name!r} has {len(raw):,} bytes; the maximum is {MAX_SIZE:,}."
+        )
     text = _decoded(raw, default_name)
     plain = _PARSERS[form](text, default_name)
     return policy_of(plain, default_name, judges=judges, lines=lines_of(text, form))
@@ -69,7 +73,7 @@ def read_text(raw: bytes, form: str, *, default_name: str = "policy", judges: Ju
 def policy_of(
     plain: Any, default_name: str = "policy", *, judges: Judges | None = None, lines: RuleLines | None = None
 ) -> Policy:
-    """Of an object, or of a bare list of rules."""
+    """From an object, or from a list of rules."""
     reader = _Reader(lines or RuleLines())
     whole: Mapping[str, Any] = {}
     if isinstance(plain, list):
@@ -105,9 +109,7 @@ class _Reader:
         for field in given:
             if field not in known:
                 names = ", ".join(sorted(known))
-                self.wrong(
-                    rule, str(field), f"nothing is known of it; there are: {names}", self.lines.of(at, field)
-                )
+                self.wrong(rule, str(field), f"unknown field; known: {names}", self.lines.of(at, field))
 
     def rules(self, given: Any) -> list[Rule]:
         if not isinstance(given, list) or not given:
@@ -120,7 +122,7 @@ class _Reader:
     def rule(self, index: int, given: Any) -> Rule | None:
         label, line = str(index + 1), self.lines.of(index, "")
         if not isinstance(given, Mapping):
-            self.wrong(label, "", "it is no object", line)
+            self.wrong(label, "", "it is not an object", line)
             return None
         plain = dict(cast("Mapping[str, Any]", given))
         named = plain.get("name")
@@ -132,7 +134,7 @@ class _Reader:
         return self._converted(label, index, kept)
 
     def _require_known_inside(self, label: str, plain: Mapping[str, Any], index: int) -> None:
-        """A slip in a quorum must not fall back to one person."""
+        """A misspelled field of a quorum must not fall back to one approver."""
         rungs = plain.get("ladder")
         listed = cast("list[Any]", rungs) if isinstance(rungs, list) else []
         inner = [
@@ -143,7 +145,7 @@ class _Reader:
             known = kind.__struct_fields__
             names = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else ()
             for name in sorted(str(each) for each in names if each not in known):
-                problem = f"nothing is known of {name!r}; there are: {', '.join(known)}"
+                problem = f"unknown field {name!r}; known: {', '.join(known)}"
                 self.wrong(label, field, problem, self.lines.of(index, field))
 
     def _converted(self, label: str, index: int, plain: dict[str, Any]) -> Rule | None:
@@ -160,7 +162,7 @@ class _Reader:
 
 
 def _types() -> dict[str, Any]:
-    """A file has no functions: what may be one in code is text there."""
+    """The types of fields in a file: a field that may be a function in code is text there."""
     found = {field.name: field.type for field in msgspec.structs.fields(Rule)}
     plain = str | int | float
     return {**found, "when": str | None, "timeout": plain, "reminder": plain, "judge_timeout": plain}
@@ -173,21 +175,21 @@ def _decoded(raw: bytes, name: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise _unreadable(name, f"it is no UTF-8: {error}") from None
+        raise _unreadable(name, f"it is not UTF-8: {error}") from None
 
 
 def _toml(text: str, name: str) -> Any:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise _unreadable(name, f"it is no TOML: {error}") from None
+        raise _unreadable(name, f"it is not TOML: {error}") from None
 
 
 def _json(text: str, name: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise _unreadable(name, f"it is no JSON: {error}") from None
+        raise _unreadable(name, f"it is not JSON: {error}") from None
 
 
 def _yaml(text: str, name: str) -> Any:
@@ -195,13 +197,13 @@ def _yaml(text: str, name: str) -> Any:
         yaml: Any = import_module("yaml")
     except ImportError:
         raise SettingsError(
-            f"policy {name!r} is YAML, and no reader for that is installed.",
+            f"policy {name!r} is YAML, but PyYAML is not installed.",
             hint="Install the extra `yaml`, or write it as TOML or JSON.",
         ) from None
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise _unreadable(name, f"it is no YAML: {error}") from None
+        raise _unreadable(name, f"it is not YAML: {error}") from None
 
 
 def _unreadable(name: str, why: str) -> PolicyInvalidError:

@@ -1,4 +1,4 @@
-"""A policy: rules in order. The first that matches a hold counts."""
+"""A policy: an ordered list of rules. The first one that matches a hold applies."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ NO_JUDGES: Final[Judges] = MappingProxyType({})
 class Policy:
     """`Policy("refunds", Rule(name="small", when="amount < 50", decide="approve"), ...)`.
 
-    `judges`: those that its rules name, each a function of the facts or something with `judge(facts)`; None:
-    they are not known here, and what they should judge is left to people. Raises PolicyInvalidError that
-    lists every problem.
+    `judges`: those that its rules name, each a function of the facts or an object with `judge(facts)`; None:
+    they are not known here, and people decide instead. Raises PolicyInvalidError that lists every problem.
     """
 
     def __init__(self, name: str, *rules: Rule, judges: Judges | None = NO_JUDGES) -> None:
@@ -38,7 +37,7 @@ class Policy:
 
 
 class RuleMatch(msgspec.Struct, frozen=True):
-    """The rule that matches a hold, and whose it is."""
+    """The rule that matches a hold, and its policy."""
 
     policy: Policy
     rule: Rule

@@ -22,11 +22,11 @@ JUDGE_TIMEOUT: Final = 30.0
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What happens to the holds that it matches; what it does not say stays as the flow says.
+    """What happens to the holds that it matches; fields that are not set stay as the flow declares.
 
-    `when`: an expression over the hold's facts, or a function of them; nothing matches every hold. `decide`:
-    the answer that is given without a person: the id of an option, or `approve` and `reject` for whatever the
-    hold offers for yes and no. `judge`: who is asked for one first; people are, where it is not sure enough.
+    `when`: an expression over the hold's facts, or a function of them; empty matches every hold. `decide`:
+    the automatic answer: the id of an option, or `approve` and `reject` for the hold's approving and
+    rejecting options. `judge`: is asked first; people decide if it is not sure enough.
     """
 
     name: str
@@ -53,11 +53,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_automatic(self) -> bool:
-        """Whether it may answer without a person."""
+        """Whether it may decide without a person."""
         return self.decide is not None or self.judge is not None
 
     def matches(self, facts: Mapping[str, Any]) -> bool:
-        """A condition that cannot be told does not match. Raises nothing."""
+        """A condition that cannot be evaluated does not match. Raises nothing."""
         if self.when is None:
             return True
         try:
@@ -65,7 +65,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 return _compiled(self.when).evaluate(resolver_of(facts)) is True
             return self.when(facts) is True
         except Exception as error:
-            log.warning("rule %r could not be asked: %s: %s", self.name, type(error).__name__, error)
+            log.warning("rule %r could not be evaluated: %s: %s", self.name, type(error).__name__, error)
             return False
 
 

@@ -1,4 +1,4 @@
-"""Which policies are asked about a hold: those that its run's deployment names, if it names some."""
+"""The policies for a hold: those that its run's deployment names, else all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.store.protocols import Store
 
 
 class PolicySelector:
-    """Looked up once for each deployment: for a rule that is applied now, or over many past decisions."""
+    """Looks each deployment up once, also for a simulation over many past decisions."""
 
     def __init__(self, store: Store, policies: Iterable[Policy]) -> None:
         self.deployments = Deployments(store)

@@ -1,7 +1,7 @@
-"""Past decisions under other rules: what would have gone to somebody else, taken longer, or ended otherwise.
+"""Simulates past decisions with other rules: changes of assignee, deadline and outcome.
 
-Each hold is taken as its flow asked it, the rules are applied, and the result is set beside what happened. No
-judge is asked and nothing is written.
+The rules are applied to each hold as its flow asked it, and the result is compared with what happened. No
+judge is called and nothing is written.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
-    """One past decision. `agrees`: whether an automatic outcome is what people decided; None: they would."""
+    """One past decision. `agrees`: whether the automatic outcome is what people decided; None: not
+    automatic."""
 
     hold: str
     flow: str
@@ -51,7 +52,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Simulation(msgspec.Struct, frozen=True, kw_only=True):
-    """`differing`: only the holds that would have gone otherwise, oldest first."""
+    """`differing`: only the holds with another result, oldest first."""
 
     looked_at: int
     differing: tuple[Replayed, ...]
@@ -70,7 +71,7 @@ async def simulate(
     flows: tuple[str, ...] = (),
     limit: int = 10_000,
 ) -> Simulation:
-    """Over what people decided since then. Decisions of rules and deadlines are replayed too."""
+    """Over all decisions since then, including those of rules and deadlines."""
     where = HoldFilter(
         tenant=tenant,
         status=(HoldStatus.resolved,),

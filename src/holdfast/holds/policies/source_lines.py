@@ -1,4 +1,4 @@
-"""Where in a file a rule and each of its fields stand: for errors that say so."""
+"""The lines of rules and their fields in a file, for error messages."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class RuleLines:
         self._found = found or {}
 
     def of(self, rule: int, field: str) -> int | None:
-        """Of the field; of the rule where the field is not written."""
+        """The line of the field; if it is not written, that of the rule."""
         head = re.split(r"[.\[]", field, maxsplit=1)[0]
         return self._found.get((rule, head), self._found.get((rule, "")))
 
 
 def lines_of(text: str, form: str) -> RuleLines:
-    """None are known of JSON."""
+    """Empty for JSON."""
     if form == "toml":
         return RuleLines(_toml_lines(text))
     return RuleLines(_yaml_lines(text)) if form == "yaml" else RuleLines()

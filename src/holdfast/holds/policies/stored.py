@@ -1,4 +1,4 @@
-"""Policies in the store, a tenant's own: written, listed, dropped, each time with an entry in the audit."""
+"""Policies of a tenant in the store: every write and removal is audited."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KIND: Final = "policy"
 async def put_policy(
     store: Store, tenant: str, plain: Mapping[str, Any], *, by: str, expect: int | None = None
 ) -> Document:
-    """Write it. Open holds stay as they are. `expect`: only over this revision.
+    """Write a policy. Open holds do not change. `expect`: only if this is the present revision.
 
     Raises PolicyInvalidError, DocumentChangedError."""
     policy = policy_of(dict(plain))
@@ -29,7 +29,9 @@ async def put_policy(
         Document(tenant=tenant, kind=KIND, name=policy.name, body=body), expect=expect
     )
     if kept is None:
-        raise DocumentChangedError(f"policy {policy.name!r} was changed meanwhile.", hint="Read it again.")
+        raise DocumentChangedError(
+            f"policy {policy.name!r} was changed by another writer.", hint="Read it again."
+        )
     digest = sha256(body).hexdigest()
     await _note(
         store, tenant, by, "policy_written", policy=policy.name, revision=kept.revision, digest=digest
@@ -38,7 +40,8 @@ async def put_policy(
 
 
 async def drop_policy(store: Store, tenant: str, name: str, *, by: str) -> None:
-    """Its rules match nothing more; what one may still decide goes to people. Raises NotFoundError."""
+    """Its rules no longer match; people decide the holds that they would have decided. Raises
+    NotFoundError."""
     if not await store.drop_document(tenant, KIND, name):
         raise NotFoundError(f"there is no policy {name!r} in this store.", hint="holdfast policy list")
     await _note(store, tenant, by, "policy_dropped", policy=name)

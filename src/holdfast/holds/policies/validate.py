@@ -1,4 +1,4 @@
-"""Whether rules make sense: every problem at once, each with the rule and the field that it is about."""
+"""Validates rules: reports every problem at once, each with its rule and field."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODES: Final = ("any", "quorum", "sequential")
 
 
 class PolicyFault(msgspec.Struct, frozen=True):
-    """`rule`: its name, or its number where it has none. `line`: where a file has it."""
+    """`rule`: its name, or its number if it has none. `line`: its line in a file."""
 
     rule: str
     field: str
@@ -49,20 +49,20 @@ def invalid(name: str, faults: Iterable[PolicyFault]) -> PolicyInvalidError:
     lines = "".join(f"\n  - {clean_text(str(fault), 500)}" for fault in listed)
     return PolicyInvalidError(
         f"policy {clean_text(name, 80)!r} has {count}:{lines}",
-        hint="Nothing of it is in force.",
+        hint="The policy is not in force.",
         problems=listed,
     )
 
 
 def faults_in(name: str, rules: Sequence[Rule], judges: Judges | None) -> list[PolicyFault]:
-    """`judges`: those that the rules may name; None: that is not looked at."""
+    """`judges`: those that the rules may name; None: not checked."""
     found = [] if name and "/" not in name else [PolicyFault("", "name", "it needs a name without '/'")]
     seen: set[str] = set()
     for place, rule in enumerate(rules):
         faults = list(_faults(rule))
         if judges is not None and rule.judge is not None and rule.judge not in judges:
             known = ", ".join(sorted(judges)) or "none"
-            faults.append(("judge", f"there is no judge {rule.judge!r}; there are: {known}"))
+            faults.append(("judge", f"the judge {rule.judge!r} does not exist; known: {known}"))
         if rule.name in seen:
             faults.append(("name", "another rule has this name"))
         seen.add(rule.name)
@@ -82,7 +82,7 @@ def _faults(rule: Rule) -> Iterator[tuple[str, str]]:
     yield from _approval_faults(rule.approval)
     for place, rung in enumerate(rule.ladder):
         problem = _problem(parse_length, rung.after) if rung.after else None
-        problem = problem or (None if rung.to.strip() else "it goes to nobody")
+        problem = problem or (None if rung.to.strip() else "it has no target")
         if problem:
             yield f"ladder[{place}]", problem
     yield from _automatic_faults(rule)
@@ -90,10 +90,10 @@ def _faults(rule: Rule) -> Iterator[tuple[str, str]]:
 
 def _automatic_faults(rule: Rule) -> Iterator[tuple[str, str]]:
     if rule.decide is not None and rule.judge is not None:
-        yield "judge", "it decides already; leave one of decide and judge out"
+        yield "judge", "it has both decide and judge; remove one of them"
     approval = rule.approval or ApprovalTerms()
     if rule.is_automatic and (approval.mode != "any" or approval.exclude):
-        yield "approval", "what certain people have to decide is not decided without them"
+        yield "approval", "a hold that certain people must decide cannot be decided automatically"
     if rule.on_timeout is not None and rule.timeout is None:
         yield "on_timeout", "it has no timeout"
 
@@ -102,11 +102,11 @@ def _approval_faults(approval: ApprovalTerms | None) -> Iterator[tuple[str, str]
     if approval is None:
         return
     if approval.mode not in MODES:
-        yield "approval.mode", f"{approval.mode!r} is none of {', '.join(MODES)}"
+        yield "approval.mode", f"{approval.mode!r} is not one of {', '.join(MODES)}"
     if approval.mode == "quorum" and approval.need < 1:
-        yield "approval.need", "it takes at least one person"
+        yield "approval.need", "it must be 1 or more"
     if approval.mode == "sequential" and not approval.of:
-        yield "approval.of", "it has to say who signs, in order"
+        yield "approval.of", "sequential needs the list of approvers"
     for field in ("of", "veto"):
         for place, who in enumerate(getattr(approval, field)):
             problem = _problem(_require_assignee, who)
@@ -137,12 +137,12 @@ def _require_when(when: Any) -> None:
 
 def _require_assignee(text: Any) -> None:
     if parse_assignee(text).type == "unrouted":
-        raise ValueError("it names nobody; write user:NAME, group:KEY or role:KEY")
+        raise ValueError("it is empty; write user:NAME, group:KEY or role:KEY")
 
 
 def _require_priority(text: Any) -> None:
     if text not in PRIORITIES:
-        raise ValueError(f"{text!r} is none of {', '.join(PRIORITIES)}")
+        raise ValueError(f"{text!r} is not one of {', '.join(PRIORITIES)}")
 
 
 def _require_share(number: Any) -> None:
@@ -152,12 +152,12 @@ def _require_share(number: Any) -> None:
 
 def _require_count(number: Any) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise ValueError(f"{number!r} is not a number from 1 on")
+        raise ValueError(f"{number!r} is not a whole number of 1 or more")
 
 
 def _require_answer(text: Any) -> None:
     if not isinstance(text, str) or not text.strip():
-        raise ValueError("it decides nothing; name an option")
+        raise ValueError("it is empty; name an option")
 
 
 _READERS: Final[dict[str, Callable[[Any], object]]] = {

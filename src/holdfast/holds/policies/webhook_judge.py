@@ -1,4 +1,4 @@
-"""Another program as a judge: asked by a signed POST, under the rules for messages to the outside."""
+"""A judge behind a webhook: called by a signed POST, under the egress rules."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from holdfast.types.redaction import redactor
 
 class WebhookJudge:
     """Posts the facts as JSON; the answer is `{"approved": true, "confidence": 0.9, "reasoning": ""}`
-    or `decision` in place of `approved`. Without a confidence it is sure.
+    or `decision` in place of `approved`. The default confidence is 1.
 
-    `on_refusal`: what another status than 2xx means: `people` (the default: it was no answer), or `reject`.
+    `on_refusal`: what a status other than 2xx means: `people` (default: people decide), or `reject`.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class WebhookJudge:
         self._clock = clock or SystemClock()
 
     async def judge(self, facts: Mapping[str, Any]) -> Judgement:
-        """Raises EgressError, OSError, TimeoutError and ValueError: then a person is asked."""
+        """Raises EgressError, OSError, TimeoutError and ValueError: then a person decides."""
         body = msgspec.json.encode({"type": "hold.judge", "data": dict(facts)})
         headers = signed(f"msg_{new_id()}", self._clock.now() // MICROS, body, self._secrets)
         headers["Content-Type"] = "application/json"

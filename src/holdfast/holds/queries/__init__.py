@@ -1,1 +1,1 @@
-"""Lists, history, figures, evidence: what can be read about holds."""
+"""Read access to holds: lists, history, metrics, evidence."""

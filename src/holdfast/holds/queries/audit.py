@@ -1,6 +1,6 @@
-"""Whether the audit is whole: its chain of hashes walked from the first record to the head (HI-5).
+"""Verifies the audit: walks its chain of hashes from the first record to the head (HI-5).
 
-A signed head, kept elsewhere, also finds a chain that was cut off or written anew from some record on.
+A signed head, stored elsewhere, also reveals a chain that was truncated or rewritten from some record on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PAGE: Final = 1000
 
 
 class SignedHead(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a tenant's audit stood at a time. `signature`: HMAC-SHA256 under the key called `key`."""
+    """The head of a tenant's audit at a time. `signature`: HMAC-SHA256 with the key named `key`."""
 
     tenant: str
     seq: int
@@ -33,7 +33,7 @@ class SignedHead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """`problem`: none, or edited, removed, reordered, truncated, with the number of the record in `seq`."""
+    """`problem`: None, or edited, removed, reordered, truncated, with the number of the record in `seq`."""
 
     tenant: str
     records: int
@@ -49,7 +49,7 @@ class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
 async def records_of(
     store: Store, tenant: str, *, after: int = 0, upto: int | None = None, hold: str | None = None
 ) -> list[AuditRow]:
-    """All of them, in order; of one hold, where it is named."""
+    """All records in order, or those of one hold."""
     found: list[AuditRow] = []
     while upto is None or after < upto:
         page = await store.audit(tenant, after=after, limit=_PAGE, hold=hold)
@@ -63,7 +63,7 @@ async def records_of(
 async def verify_audit(store: Store, tenant: str, *, against: SignedHead | None = None) -> AuditCheck:
     """Every record, in order. `against`: a head that was signed before; it must be part of this chain.
 
-    Others may write meanwhile: what was there at the beginning must be there, and what is added must fit."""
+    Others may write in the meantime: records that existed at the start must exist, and new ones must fit."""
     seq, head = await store.audit_head(tenant)
     known = {seq: head.hex()} if against is None else {seq: head.hex(), against.seq: against.hash}
     last, prev = 0, GENESIS
@@ -85,12 +85,12 @@ def _problem(row: AuditRow, seq: int, prev: bytes) -> str | None:
         return "removed" if row.seq > seq else "reordered"
     if hash_of(row) != row.hash:
         return "edited"
-    # What it says is what was hashed, but it does not follow the one before it.
+    # Its content matches its hash, but it does not follow the record before it.
     return None if row.prev == prev else "reordered"
 
 
 async def _at_the_end(store: Store, tenant: str, last: int, prev: bytes) -> AuditCheck:
-    """The head is kept apart: no record is beyond it, and the last one is the one that it means."""
+    """The head is stored separately: it must name the last record, and none may be after it."""
     seq, head = await store.audit_head(tenant)
     if seq < last or (seq == last and head != prev):
         return _broken(tenant, last, "edited", last)
@@ -98,10 +98,10 @@ async def _at_the_end(store: Store, tenant: str, last: int, prev: bytes) -> Audi
 
 
 _WHY: Final = {
-    "edited": "record {seq} does not say what it said when it was written",
-    "removed": "record {seq} is not there any more",
+    "edited": "record {seq} was changed after it was written",
+    "removed": "record {seq} is missing",
     "reordered": "record {seq} does not follow the one before it",
-    "truncated": "the records from {seq} on are gone",
+    "truncated": "the records from {seq} on are missing",
 }
 
 
@@ -110,11 +110,11 @@ def _broken(tenant: str, records: int, problem: str, seq: int) -> AuditCheck:
     return AuditCheck(tenant=tenant, records=records, problem=problem, seq=seq, why=why)
 
 
-# ---------------------------------------------------------------------- heads that leave the house
+# ---------------------------------------------------------------------- signed heads
 
 
 async def sign_head(store: Store, tenant: str, secret: bytes) -> SignedHead:
-    """Where the audit stands now, to be kept where whoever can write the store cannot write.
+    """The present head of the audit, to be stored where writers of the store have no access.
 
     Raises InputError for a secret that is too short to prove anything."""
     require_secret(secret)
@@ -126,18 +126,16 @@ async def sign_head(store: Store, tenant: str, secret: bytes) -> SignedHead:
 def require_secret(secret: bytes) -> None:
     """Raises InputError."""
     if len(secret) < LEAST_SECRET:
-        raise InputError(
-            f"a key of fewer than {LEAST_SECRET} bytes proves nothing.", hint="Use 32 random ones."
-        )
+        raise InputError(f"a key must have at least {LEAST_SECRET} bytes.", hint="Use 32 random bytes.")
 
 
 def check_head(head: SignedHead, secrets: Iterable[bytes]) -> None:
-    """Raises InputError where nobody who has one of these secrets has signed it."""
+    """Raises InputError if it is not signed with one of these secrets."""
     signed = [_signature(head, secret) for secret in secrets if _key_name(secret) == head.key]
     if not any(hmac.compare_digest(each, head.signature) for each in signed):
         raise InputError(
             f"the head of the audit of {head.tenant!r} at record {head.seq} is not signed with a known key.",
-            hint="It was changed, or its key is not here.",
+            hint="It was changed, or its key is not configured.",
         )
 
 

@@ -1,4 +1,4 @@
-"""The evidence of one decision: what was shown, what was decided and by whom, and its place in the audit.
+"""The evidence of one decision: what was shown, what was decided and by whom, and its audit records.
 
 One JSON file in one canonical form, so that every byte of it counts. `tools/verify_evidence.py` checks it
 with nothing but Python: the digest of the whole, the hash of what was shown, the digest of what was decided,
@@ -34,16 +34,16 @@ FORMAT = "holdfast-evidence/1"
 
 
 async def export_evidence(
-    office: HoldContext, actor: Actor, hold: str, *, key: bytes | None = None, to_head: bool = True
+    ctx: HoldContext, actor: Actor, hold: str, *, key: bytes | None = None, to_head: bool = True
 ) -> bytes:
-    """`make_pack`, for somebody who may see the hold. That it was handed out, and which, is in the audit.
+    """`make_pack`, for an actor who may see the hold. The export is audited.
 
     Raises HoldNotFoundError, ForbiddenError."""
-    row = await load_visible(office, actor, hold)
-    pack = await make_pack(office.store, row.id, tenant=row.tenant, key=key, to_head=to_head)
+    row = await load_visible(ctx, actor, hold)
+    pack = await make_pack(ctx.store, row.id, tenant=row.tenant, key=key, to_head=to_head)
     digest: str = json.loads(pack)["digest"]
-    told = entry(row, actor.id, "exported", office.now(), digest=digest)
-    await office.store.append_audit(row.tenant, [told])
+    told = entry(row, actor.id, "exported", ctx.now(), digest=digest)
+    await ctx.store.append_audit(row.tenant, [told])
     return pack
 
 
@@ -55,8 +55,8 @@ async def make_pack(
     key: bytes | None = None,
     to_head: bool = True,
 ) -> bytes:
-    """The file. `key`: also signed, for whoever has the same key. Without `to_head` the chain ends with the
-    hold's last record, and says nothing of what came after it.
+    """The file. `key`: also sign it, for verifiers with the same key. Without `to_head` the chain ends with
+    the hold's last record and does not cover later ones.
 
     Raises HoldNotFoundError: no such hold, or another tenant's."""
     row, chain = await _as_one(store, HoldId(hold), tenant, to_head=to_head)
@@ -75,7 +75,7 @@ async def make_pack(
 async def _as_one(
     store: Store, hold: HoldId, tenant: str, *, to_head: bool
 ) -> tuple[HoldRow, dict[str, Any]]:
-    """The hold and what the audit has of it, with nothing written to the hold in between."""
+    """The hold and its audit records, with no write to the hold in between."""
     for _ in range(TRIES):
         row = await store.hold(hold)
         if row is None or row.tenant != tenant:
@@ -83,7 +83,9 @@ async def _as_one(
         chain = await _chain(store, row, to_head=to_head)
         if await store.hold(hold) == row:
             return row, chain
-    raise HoldChangedError(f"hold {hold} changes all the time.", hint="Try again in a moment.", hold=hold)
+    raise HoldChangedError(
+        f"hold {hold} was changed by others in every attempt.", hint="Try again.", hold=hold
+    )
 
 
 def signed_pack(content: dict[str, Any], key: bytes | None = None) -> bytes:
@@ -96,13 +98,13 @@ def signed_pack(content: dict[str, Any], key: bytes | None = None) -> bytes:
 
 
 def as_json(value: Any) -> bytes:
-    """Python's own writer, so that a script without our libraries writes the same bytes."""
+    """Encoded with the standard library, so that a script without our dependencies writes the same bytes."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.encode()
 
 
 def shown_content(row: HoldRow) -> str:
-    """Exactly what the request's hash is of: prompt, options, context, schema (the form)."""
+    """The content that the request hash covers: prompt, options, context, schema (the form)."""
     parts = (json_bytes(row.prompt), json_bytes(row.options), row.context, row.schema or b"null")
     return (b"[" + b",".join(parts) + b"]").decode()
 
@@ -133,7 +135,7 @@ def _facts(row: HoldRow) -> dict[str, Any]:
 
 
 async def _skills(store: Store, row: HoldRow) -> list[dict[str, Any]]:
-    """The pins, each with what it stood for, where that is still there."""
+    """The pins, each with the skill's content if it still exists."""
     registry = SkillRegistry(store)
     found: list[dict[str, Any]] = []
     for pin in msgspec.json.decode(row.context).get(RESOLVED_SKILLS) or ():
@@ -146,7 +148,7 @@ async def _skills(store: Store, row: HoldRow) -> list[dict[str, Any]]:
 
 
 async def _chain(store: Store, row: HoldRow, *, to_head: bool) -> dict[str, Any]:
-    """From the hold's first record on, without a gap: of other holds' records only what the hash is of."""
+    """From the hold's first record on, without gaps: of other holds' records only the hashed fields."""
     own = await records_of(store, row.tenant, hold=row.id)
     if not own:
         return {"rows": [], "prev": GENESIS.hex(), "head": None}
@@ -161,7 +163,7 @@ async def _chain(store: Store, row: HoldRow, *, to_head: bool) -> dict[str, Any]
 
 
 def _link(row: AuditRow, *, mine: bool) -> dict[str, Any]:
-    """`sealed`: what the store keeps of it, where that is encrypted: the chain is over this."""
+    """`sealed`: the stored bytes if they are encrypted: the chain covers these."""
     link: dict[str, Any] = {"said": hashed_bytes(row).decode(), "hash": row.hash.hex()}
     if mine:
         link["data"] = row.data.decode()

@@ -1,4 +1,4 @@
-"""What people think of the work of agents, kept for whoever asks: the latest thousand of each tenant."""
+"""Feedback on the work of agents: the latest thousand entries of each tenant are kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEPT: Final = 1000
 
 
 class Feedback(msgspec.Struct, frozen=True, kw_only=True):
-    """`importance`: 1 to 5. `hold`: the question that it is about, if it is about one."""
+    """`importance`: 1 to 5. `hold`: the question that it is about, if any."""
 
     text: str
     type: str = "guidance"
@@ -33,22 +33,22 @@ class Feedback(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedbackLog:
-    """Given by anybody, at any time, about an agent."""
+    """Feedback about agents, possible at any time."""
 
     def __init__(self, store: Store, tenant: str = DEFAULT_TENANT) -> None:
         self.store = store
         self.tenant = tenant
 
     async def give(self, feedback: Feedback) -> Feedback:
-        """Raises InputError for what says nothing or is none of the known kinds, ValueTooLargeError."""
+        """Raises InputError if it is empty or of an unknown kind, ValueTooLargeError."""
         if not require_comment(feedback.text).strip():
             raise InputError("feedback must not be empty.")
         require_known("type", feedback.type, FEEDBACK_TYPES)
         require_known("aspect", feedback.aspect, ASPECTS)
         if not 1 <= feedback.importance <= 5:
-            raise InputError(f"an importance of {feedback.importance!r} is not from 1 to 5.")
+            raise InputError(f"the importance {feedback.importance!r} is not between 1 and 5.")
         kept = msgspec.structs.replace(feedback, at=feedback.at or self.store.now())
-        # By time, then by chance: two of one microsecond are two.
+        # Ordered by time; a random suffix keeps two entries of one microsecond apart.
         name = f"{kept.at:020d}-{uuid4().hex}"
         body = msgspec.json.encode(kept)
         await self.store.put_document(Document(tenant=self.tenant, kind=KIND, name=name, body=body))

@@ -1,4 +1,4 @@
-"""The history of a hold: the audit in plain words, oldest first, each entry with its place in it (HI-1)."""
+"""The history of a hold from the audit, oldest first, each entry with its number there (HI-1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.types.audit import AuditRow
 from holdfast.types.clock import iso
 from holdfast.types.terms import Actor
 
-# What may be shown of an entry's data. Whatever else a record has stays in the audit.
+# The fields of an entry that may be shown; others stay in the audit.
 SHOWN: Final = frozenset(
     {
         "action", "assignee", "attempt", "auto_expired", "authority", "calendar", "channel", "claimed_by",
@@ -26,7 +26,7 @@ SHOWN: Final = frozenset(
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """`id` stays the same for ever; `seq` is its number in the tenant's audit."""
+    """`id` never changes; `seq` is its number in the tenant's audit."""
 
     id: str
     seq: int
@@ -36,10 +36,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any]
 
 
-async def history(office: HoldContext, actor: Actor, hold: str) -> list[Entry]:
-    """What happened to a hold, also to one that is over. Raises HoldNotFoundError, ForbiddenError."""
-    row = await load_visible(office, actor, hold)
-    return [entry_of(each) for each in await records_of(office.store, row.tenant, hold=row.id)]
+async def history(ctx: HoldContext, actor: Actor, hold: str) -> list[Entry]:
+    """The history of an open or ended hold. Raises HoldNotFoundError, ForbiddenError."""
+    row = await load_visible(ctx, actor, hold)
+    return [entry_of(each) for each in await records_of(ctx.store, row.tenant, hold=row.id)]
 
 
 def entry_of(row: AuditRow) -> Entry:

@@ -1,4 +1,4 @@
-"""Lists of holds: views of what somebody may see, filtered, in pages that stay in place (LI-1 to LI-3)."""
+"""Lists of holds: views of what an actor may see, filtered, with stable pages (LI-1 to LI-3)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _replace = msgspec.structs.replace
 
 
 class HoldPage(msgspec.Struct, frozen=True):
-    """`cursor`: where the next page begins; none: there is no more."""
+    """`cursor`: for the next page; None: this is the last one."""
 
     rows: tuple[HoldRow, ...]
     cursor: str | None = None
 
 
 class HoldListView(msgspec.Struct, frozen=True):
-    """What is looked for. `exact`: everything found may be seen; else each row is asked. `snoozed_by`: only
-    what this person still wants out of sight."""
+    """A query. `exact`: everything found may be seen; else each row is checked. `snoozed_by`: only holds that
+    this person has snoozed."""
 
     where: HoldFilter
     order: HoldOrder
@@ -45,7 +45,7 @@ class HoldListView(msgspec.Struct, frozen=True):
 
 
 async def list_holds(
-    office: HoldContext,
+    ctx: HoldContext,
     actor: Actor,
     *,
     view: str = "mine",
@@ -54,19 +54,19 @@ async def list_holds(
     cursor: str | None = None,
     limit: int = 50,
 ) -> HoldPage:
-    """Of the actor's tenant, and only what they may see. `where` narrows the view down.
+    """Of the actor's tenant, and only what they may see. `where` restricts the view.
 
-    Raises InputError for a view or cursor that means nothing."""
+    Raises InputError for an unknown view or an invalid cursor."""
     if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"a page has 1 to {MAX_LIMIT} holds, not {limit}.")
-    now = office.now()
-    standing = await office.standing(actor, now)
-    found = await _view(office, standing, view, where or HoldFilter(), now)
+        raise InputError(f"limit must be 1 to {MAX_LIMIT}, not {limit}.")
+    now = ctx.now()
+    standing = await ctx.standing(actor, now)
+    found = await _view(ctx, standing, view, where or HoldFilter(), now)
     found = found if order is None else _replace(found, order=order)
     rows: list[HoldRow] = []
     place: Any = None
     async for row, at in _visible_rows(
-        office, standing, found, now, after=_read_cursor(cursor), limit=limit + 1
+        ctx, standing, found, now, after=_read_cursor(cursor), limit=limit + 1
     ):
         if len(rows) == limit:
             return HoldPage(tuple(rows), _cursor(place))
@@ -76,16 +76,16 @@ async def list_holds(
 
 
 async def count_holds(
-    office: HoldContext, actor: Actor, *, view: str = "mine", where: HoldFilter | None = None
+    ctx: HoldContext, actor: Actor, *, view: str = "mine", where: HoldFilter | None = None
 ) -> int:
     """How many the list has; counting ends at 10,000."""
-    now = office.now()
-    standing = await office.standing(actor, now)
-    found = await _view(office, standing, view, where or HoldFilter(), now)
+    now = ctx.now()
+    standing = await ctx.standing(actor, now)
+    found = await _view(ctx, standing, view, where or HoldFilter(), now)
     if found.exact:
-        return await office.store.count_holds(found.where, limit=_COUNTED)
+        return await ctx.store.count_holds(found.where, limit=_COUNTED)
     total = 0
-    async for _ in _visible_rows(office, standing, found, now, after=None, limit=_PAGE):
+    async for _ in _visible_rows(ctx, standing, found, now, after=None, limit=_PAGE):
         total += 1
         if total >= _COUNTED:
             break
@@ -93,13 +93,13 @@ async def count_holds(
 
 
 async def iterate_holds(
-    office: HoldContext, actor: Actor, where: HoldFilter, *, most: int
+    ctx: HoldContext, actor: Actor, where: HoldFilter, *, most: int
 ) -> AsyncIterator[HoldRow]:
     """All that the actor may see, oldest first, up to `most`."""
-    now = office.now()
-    standing = await office.standing(actor, now)
+    now = ctx.now()
+    standing = await ctx.standing(actor, now)
     found = _replace(view_of(standing, "all", where, now), order=HoldOrder.oldest)
-    async for row, _ in _visible_rows(office, standing, found, now, after=None, limit=_PAGE):
+    async for row, _ in _visible_rows(ctx, standing, found, now, after=None, limit=_PAGE):
         if most <= 0:
             return
         most -= 1
@@ -107,14 +107,14 @@ async def iterate_holds(
 
 
 async def _visible_rows(
-    office: HoldContext, standing: ActorMemberships, view: HoldListView, now: int, *, after: Any, limit: int
+    ctx: HoldContext, standing: ActorMemberships, view: HoldListView, now: int, *, after: Any, limit: int
 ) -> AsyncIterator[tuple[HoldRow, tuple[Any, ...]]]:
     """Those that may be seen, page after page."""
     size = min(limit, _PAGE)
     while True:
-        page = await office.store.list_holds(view.where, order=view.order, after=after, limit=size)
+        page = await ctx.store.list_holds(view.where, order=view.order, after=after, limit=size)
         for row, place in page:
-            if await _shows(office, standing, view, row, now):
+            if await _shows(ctx, standing, view, row, now):
                 yield row, place
         if len(page) < size:
             return
@@ -122,38 +122,38 @@ async def _visible_rows(
 
 
 async def _shows(
-    office: HoldContext, standing: ActorMemberships, view: HoldListView, row: HoldRow, now: int
+    ctx: HoldContext, standing: ActorMemberships, view: HoldListView, row: HoldRow, now: int
 ) -> bool:
     if view.snoozed_by is not None:
-        notes = await office.store.hold_notes(row.id, kinds=("snooze",))
+        notes = await ctx.store.hold_notes(row.id, kinds=("snooze",))
         if not any(note.slot == view.snoozed_by and (note.until or 0) > now for note in notes):
             return False
-    return view.exact or await office.may(standing, "view", row, now)
+    return view.exact or await ctx.may(standing, "view", row, now)
 
 
 # ---------------------------------------------------------------------- views
 
 
 async def _view(
-    office: HoldContext, standing: ActorMemberships, view: str, where: HoldFilter, now: int
+    ctx: HoldContext, standing: ActorMemberships, view: str, where: HoldFilter, now: int
 ) -> HoldListView:
-    """Holds for a delegated user are as unrouted while the delegation is not in force (AS-9)."""
+    """Holds for a delegated user are treated as unrouted while the delegation is not in force (AS-9)."""
     found = view_of(standing, view, where, now)
     if view != "unrouted":
         return found
-    lost = await office.deployments.astray(standing.actor.tenant, now)
+    lost = await ctx.deployments.astray(standing.actor.tenant, now)
     whose = (*(found.where.assignees or ()), *((DELEGATED, ref) for ref in sorted(lost)))
     return _replace(found, where=_replace(found.where, assignees=whose))
 
 
 def view_of(standing: ActorMemberships, view: str, where: HoldFilter, now: int) -> HoldListView:
-    """Raises InputError for a view that is none, ForbiddenError for one that is not theirs."""
+    """Raises InputError for an unknown view, ForbiddenError for one that the actor may not use."""
     if view not in VIEWS:
         raise InputError(f"there is no view {view!r}.", hint=f"Choose one of: {', '.join(VIEWS)}.")
     if standing.barred is not None:
         raise ForbiddenError(f"{standing.barred}.")
     me = person_key(standing.actor.id)
-    # What others have noted is theirs alone, and no question to ask.
+    # Notes of other people are private and must not be searchable.
     base = _replace(where, tenant=standing.actor.tenant, noted=None, not_noted=None)
     if view != "breakpoints" and BREAKPOINT not in where.type:
         base = _replace(base, not_type=(*where.not_type, BREAKPOINT))
@@ -169,7 +169,9 @@ def view_of(standing: ActorMemberships, view: str, where: HoldFilter, now: int) 
 def _other(standing: ActorMemberships, view: str, base: HoldFilter, me: str, now: int) -> HoldListView:
     if view == "unrouted":
         if not standing.has(MANAGE):
-            raise ForbiddenError("unrouted holds are for admins.", hint=f"It takes the right {MANAGE}.")
+            raise ForbiddenError(
+                "only admins can list unrouted holds.", hint=f"This requires the right {MANAGE}."
+            )
         return HoldListView(_replace(base, assignees=((UNROUTED, ""),)), HoldOrder.inbox, exact=True)
     if view == "asked":
         return HoldListView(_replace(base, noted=("asked", me)), HoldOrder.inbox, exact=False)
@@ -185,7 +187,7 @@ def _other(standing: ActorMemberships, view: str, base: HoldFilter, me: str, now
 
 
 def _everything(standing: ActorMemberships, base: HoldFilter) -> HoldListView:
-    """Whoever has no right beyond what is assigned to them is spared the reading of all the others'."""
+    """For an actor without further rights only assigned holds are read, instead of checking all."""
     if any(standing.has(right) for right in (MANAGE, RESOLVE, OVERRIDE)):
         return HoldListView(base, HoldOrder.inbox, exact=standing.has(MANAGE))
     own = tuple(each for each in assignees_of(standing) if _wanted(base, each))
@@ -216,5 +218,5 @@ def _read_cursor(cursor: str | None) -> Any:
     except (binascii.Error, ValueError, msgspec.DecodeError):
         found = None
     if not isinstance(found, list):
-        raise InputError("this is no cursor of a list of holds.", hint="Begin again without one.")
+        raise InputError("this is not a cursor of a list of holds.", hint="Start again without a cursor.")
     return found  # pyright: ignore[reportUnknownVariableType]

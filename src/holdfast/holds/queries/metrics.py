@@ -1,4 +1,4 @@
-"""Figures about holds: what waits, how long people take, how often it went otherwise (MX-1)."""
+"""Metrics of holds: open holds, response times, escalations, conflicts (MX-1)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _OLDEST: Final = "7d and more"
 
 T = TypeVar("T")
 Lasting = Callable[[int, int], int]
-"""How long it is from one instant to another, in microseconds; by a calendar: in open time."""
+"""The time between two instants in microseconds; with a calendar: in open time."""
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """Seconds, of so many."""
+    """Percentiles in seconds, and the number of values."""
 
     count: int
     p50: float | None = None
@@ -43,7 +43,7 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class HoldMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """Rates are shares of 1; none where there is nothing to take a share of. Breakpoints do not count."""
+    """Rates are between 0 and 1; None without data. Breakpoints do not count."""
 
     holds: int
     pending_by_queue: dict[str, int]
@@ -64,20 +64,20 @@ class HoldMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def metrics(
-    office: HoldContext, actor: Actor, *, where: HoldFilter | None = None, lasting: Lasting | None = None
+    ctx: HoldContext, actor: Actor, *, where: HoldFilter | None = None, lasting: Lasting | None = None
 ) -> HoldMetrics:
-    """Of what the actor may see, narrowed down by `where` (say, when it was opened).
+    """Of the holds that the actor may see, restricted by `where` (for example by creation time).
 
     `lasting`: a calendar's `between`, for times in business hours."""
-    now = office.now()
-    rows = [row async for row in iterate_holds(office, actor, where or HoldFilter(), most=MOST)]
-    told = await _audit_rows(office.store, actor.tenant, {row.id for row in rows})
+    now = ctx.now()
+    rows = [row async for row in iterate_holds(ctx, actor, where or HoldFilter(), most=MOST)]
+    records = await _audit_rows(ctx.store, actor.tenant, {row.id for row in rows})
     span = lasting or _plainly
     return HoldMetrics(
         holds=len(rows),
         **_pending([row for row in rows if row.status is HoldStatus.pending], now),
-        time_to_view=_spread(_first(rows, told, "viewed", span)),
-        time_to_claim=_spread(_first(rows, told, "claimed", span)),
+        time_to_view=_spread(_first(rows, records, "viewed", span)),
+        time_to_claim=_spread(_first(rows, records, "claimed", span)),
         time_to_decision=_spread(
             span(row.created_at, row.resolved_at)
             for row in rows
@@ -86,13 +86,14 @@ async def metrics(
         resume_lag=_spread(
             row.resumed_at - row.resolved_at for row in rows if row.resumed_at and row.resolved_at
         ),
-        **_rates(rows, told, now),
-        notifier_failures=await _failures(office.store, actor.tenant, {row.id for row in rows}, told),
+        **_rates(rows, records, now),
+        notifier_failures=await _failures(ctx.store, actor.tenant, {row.id for row in rows}, records),
     )
 
 
 async def _audit_rows(store: Store, tenant: str, holds: set[HoldId]) -> list[AuditRow]:
-    """What the audit has about these. Of a few it is asked one by one: a year's audit is long."""
+    """The audit records of these holds. A few holds are queried one by one, because a year's audit is
+    long."""
     if len(holds) > FEW:
         return [each for each in await records_of(store, tenant) if each.hold in holds]
     found = [each for hold in holds for each in await records_of(store, tenant, hold=hold)]
@@ -115,20 +116,20 @@ def _age(micros: int) -> str:
     return next((name for name, seconds in _AGES if micros < seconds * MICROS), _OLDEST)
 
 
-def _first(rows: Sequence[HoldRow], told: Sequence[AuditRow], action: str, span: Lasting) -> list[int]:
-    """From the opening to the first time that it happened."""
+def _first(rows: Sequence[HoldRow], records: Sequence[AuditRow], action: str, span: Lasting) -> list[int]:
+    """The time from the opening to the first such action."""
     opened = {str(row.id): row.created_at for row in rows}
     first: dict[str, int] = {}
-    for each in told:
+    for each in records:
         if each.action == action and each.hold is not None:
             first.setdefault(each.hold, each.at)
     return [span(opened[hold], at) for hold, at in first.items()]
 
 
-def _rates(rows: Sequence[HoldRow], told: Sequence[AuditRow], now: int) -> dict[str, Any]:
+def _rates(rows: Sequence[HoldRow], records: Sequence[AuditRow], now: int) -> dict[str, Any]:
     closed = [row for row in rows if row.status is not HoldStatus.pending]
     resolved = [row for row in closed if row.status is HoldStatus.resolved]
-    reminded = {each.hold for each in told if each.action == "reminded"}
+    reminded = {each.hold for each in records if each.action == "reminded"}
     timed = [row for row in rows if row.expires_at is not None]
     return {
         "breach_rate": _share(timed, lambda row: _breached(row, now)),
@@ -137,7 +138,7 @@ def _rates(rows: Sequence[HoldRow], told: Sequence[AuditRow], now: int) -> dict[
         "expiry_rate": _share(closed, lambda row: row.status is HoldStatus.expired),
         "auto_rate": _share(resolved, _is_automatic),
         "late_rate": _share(resolved, lambda row: bool(resolution_of(row).get("late"))),
-        "conflict_rate": _conflicts(told),
+        "conflict_rate": _conflicts(records),
     }
 
 
@@ -146,7 +147,7 @@ def _is_automatic(row: HoldRow) -> bool:
 
 
 def _breached(row: HoldRow, now: int) -> bool:
-    """Whether a deadline has passed before somebody decided."""
+    """Whether a deadline passed before the decision."""
     if row.status is HoldStatus.pending and is_late(row, now):
         return True
     said = resolution_of(row)
@@ -154,27 +155,27 @@ def _breached(row: HoldRow, now: int) -> bool:
     return missed or row.escalation_count > 0 or row.closed_by == EXPIRY
 
 
-def _conflicts(told: Sequence[AuditRow]) -> float | None:
-    """Of all that tried to decide, those who came second."""
+def _conflicts(records: Sequence[AuditRow]) -> float | None:
+    """The share of decisions that came too late because another was first."""
     tried = [
-        each for each in told if each.action in ("resolved", "voted") or _refused_status(each) is not None
+        each for each in records if each.action in ("resolved", "voted") or _refused_status(each) is not None
     ]
     return _share(tried, lambda each: _refused_status(each) in (409, 412))
 
 
 def _refused_status(each: AuditRow) -> int | None:
-    """Of a decision that was refused, the status."""
+    """The status of a refused decision."""
     if each.action != "refused":
         return None
     said: dict[str, Any] = msgspec.json.decode(each.data)
     return said.get("status") if said.get("action") in _DECIDING else None
 
 
-async def _failures(store: Store, tenant: str, holds: set[HoldId], told: Sequence[AuditRow]) -> int:
-    """Sendings that failed, and messages that were given up."""
+async def _failures(store: Store, tenant: str, holds: set[HoldId], records: Sequence[AuditRow]) -> int:
+    """Failed deliveries, and messages that were given up."""
     dead = await store.list_outbox(tenant=tenant, state=OutboxState.dead, limit=_PAGE)
     return sum(each.hold in holds for each in dead) + sum(
-        each.action == "notification_failed" for each in told
+        each.action == "notification_failed" for each in records
     )
 
 
@@ -190,7 +191,7 @@ def _spread(lengths: Iterable[int]) -> Spread:
 
 
 def _at(ordered: Sequence[int], share: float) -> int:
-    """The nearest rank: a length that was really measured."""
+    """By nearest rank, so that the result is a measured value."""
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 

@@ -1,7 +1,7 @@
-"""What somebody types to find holds: `priority>=high due<2d flow:refund invoice`.
+"""Search queries for holds: `priority>=high due<2d flow:refund invoice`.
 
-Words with a known name narrow the list down; the rest is looked for in the prompt. AND across the names, OR
-within each (LI-1).
+Words with a known name restrict the list; the rest is searched in the prompt. AND across the names, OR within
+each (LI-1).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ WORDS: Final = "status: assignee:me group: role: flow: type: priority>=high due<
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """`has`: what a filter of the store cannot say, asked of each row. `chips`: as it was understood."""
+    """`has`: conditions that the store cannot filter by, checked for each row. `chips`: the parsed
+    conditions."""
 
     where: HoldFilter = HoldFilter()
     has: tuple[str, ...] = ()
@@ -36,7 +37,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_query(text: str, *, me: str, now: int) -> Query:
-    """`me` is who `assignee:me` means. Raises InputError for a value that means nothing."""
+    """`me` replaces `assignee:me`. Raises InputError for an invalid value."""
     reading = _Reading(me, now)
     for word in _split(require_text(text, "a search")):
         reading.take(word)
@@ -47,7 +48,7 @@ def _split(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError:
-        # A quote that is not closed yet, or an apostrophe: as it stands.
+        # A quote that is not closed yet, or an apostrophe, is taken literally.
         return text.split()
 
 
@@ -117,7 +118,7 @@ class _Reading:
         chosen = kept.get(sign, (value,))
         if not chosen:
             raise InputError(
-                f"nothing is {name}{sign}{value}.", hint=f"From low to high: {', '.join(PRIORITIES)}."
+                f"no priority is {sign}{value}.", hint=f"From low to high: {', '.join(PRIORITIES)}."
             )
         self.add("priority", *chosen)
 
@@ -162,14 +163,12 @@ def _parted(word: str) -> tuple[str, str, str]:
 
 def _require_colon(name: str, sign: str) -> None:
     if sign != ":":
-        raise InputError(f"{name} has no order.", hint=f"Write {name}:VALUE.")
+        raise InputError(f"{name} cannot be compared.", hint=f"Write {name}:VALUE.")
 
 
 def _length(name: str, sign: str, value: str) -> int:
     if sign == ":":
-        raise InputError(
-            f"{name}:{value} says neither sooner nor later.", hint=f"Write {name}<2d or {name}>2d."
-        )
+        raise InputError(f"{name}:{value} needs < or >.", hint=f"Write {name}<2d or {name}>2d.")
     try:
         return micros(parse_duration(value))
     except DurationError as error:
@@ -177,4 +176,4 @@ def _length(name: str, sign: str, value: str) -> int:
 
 
 def _unknown(name: str, value: str, known: tuple[str, ...]) -> InputError:
-    return InputError(f"there is no {name} {value!r}.", hint=f"There are: {', '.join(known)}.")
+    return InputError(f"unknown {name} {value!r}.", hint=f"Known: {', '.join(known)}.")

@@ -1,4 +1,4 @@
-"""A hold in a few words: its title, whom it waits for, how long, and until when. Nothing by colour alone."""
+"""A hold in a few words: its title, assignee, deadline, state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def roughly(micros: int) -> str:
 
 
 def countdown(row: HoldRow, now: int) -> str:
-    """`due in 2 h`, `overdue 3 d`; what is over says how; nothing without a deadline."""
+    """`due in 2 h`, `overdue 3 d`; the outcome if it has ended; empty without a deadline."""
     if row.status is not HoldStatus.pending:
         return str(row.status)
     if row.paused_at is not None:
@@ -38,7 +38,7 @@ def countdown(row: HoldRow, now: int) -> str:
 
 
 def title_of(row: HoldRow) -> str:
-    """The first line of what is asked; an empty question is told by where it is asked (CP-5)."""
+    """The first line of the prompt; without one, flow and node (CP-5)."""
     first = next((line.strip() for line in row.prompt.splitlines() if line.strip()), "")
     return first or f"{row.flow} at {row.node}"
 
@@ -48,7 +48,7 @@ def assignee_of(row: HoldRow) -> str:
 
 
 def claim_of(row: HoldRow, now: int) -> str:
-    """Who works on it; a claim that has lapsed is none."""
+    """The person who claimed it; an expired claim does not count."""
     if row.claimed_by is None or (row.claim_until is not None and row.claim_until <= now):
         return ""
     left = "" if row.claim_until is None else f" for {roughly(row.claim_until - now)}"
@@ -67,31 +67,31 @@ def outcome_of(row: HoldRow, now: int) -> str:
 
 
 def placed_of(row: HoldRow, now: int) -> str:
-    """`user:dana@acme decided reject, in 5 s`: a decision that can still be taken back."""
+    """`user:dana@acme decided 'reject'; final in 5 s`: a decision that can still be undone."""
     if row.placed is None or row.placed_until is None:
         return ""
     said: dict[str, Any] = msgspec.json.decode(row.placed)
-    return f"{row.placed_by} decided {said.get('decision')!r}; it stands in {roughly(row.placed_until - now)}"
+    return f"{row.placed_by} decided {said.get('decision')!r}; final in {roughly(row.placed_until - now)}"
 
 
 def why_of(row: HoldRow) -> str:
-    """Why it is where it is: the rule, the flow, or an escalation."""
+    """Why it has this assignee: a rule, the flow, or an escalation."""
     whom = assignee_of(row)
     if row.assignee_type == "unrouted":
-        return f"nobody could be found for it{': ' + row.assignee_reason if row.assignee_reason else ''}"
+        return f"unassigned{': ' + row.assignee_reason if row.assignee_reason else ''}"
     if row.escalation_count:
         return f"escalated to {whom} ({row.escalation_count} times)"
     if row.epoch > 1:
-        return f"handed on to {whom}"
+        return f"reassigned to {whom}"
     if row.terms.routed_by:
-        return f"rule {row.terms.routed_by!r} sent it to {whom}"
+        return f"rule {row.terms.routed_by!r} assigned it to {whom}"
     return f"flow {row.flow} asks {whom}"
 
 
 def needs_of(row: HoldRow) -> str:
-    """How many people it takes; empty where one is enough."""
+    """The number of approvals; empty if one is enough."""
     approval = row.terms.approval
     if approval.mode == "any":
         return ""
     whom = ", ".join(approval.of) or assignee_of(row)
-    return f"{approval.need} of {whom}" if approval.mode == "quorum" else f"one after another: {whom}"
+    return f"{approval.need} of {whom}" if approval.mode == "quorum" else f"in order: {whom}"

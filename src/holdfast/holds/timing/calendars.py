@@ -1,7 +1,7 @@
-"""Business calendars: when people work, and open time counted along it.
+"""Business calendars: opening hours, and durations in open time.
 
-Pure. Instants are microseconds since the epoch; hours are read on the clocks of the calendar's zone, so that
-a change to or from daylight saving moves no closing time and loses no open minute.
+Pure. Instants are microseconds since the epoch; hours are local times of the calendar's zone, so that a
+change to or from daylight saving time moves no closing time and loses no open minute.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holdfast.types.clock import to_datetime, to_micros
 from holdfast.types.duration import BusinessDuration
 
 MAX_DAYS = 3_660
-"""How far ahead open time is looked for. A calendar with less of it is a slip, not a plan."""
+"""How far ahead open time is searched. A calendar with less open time is a mistake."""
 
 Spans = tuple[tuple[int, int], ...]
 """Parts of a day, as minutes since its midnight: (540, 1020) is nine to five."""
@@ -25,7 +25,7 @@ _DAY = timedelta(days=1)
 
 
 class Calendar(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose hours count. An exception wins over a holiday, a holiday over the week."""
+    """Opening hours. An exception takes precedence over a holiday, a holiday over the week."""
 
     name: str
     zone: str
@@ -33,12 +33,13 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True):
     holidays: frozenset[date] = frozenset()
     yearly: frozenset[tuple[int, int]] = frozenset()  # (month, day)
     exceptions: dict[date, Spans] = {}
-    quiet: Spans = ()  # when nobody is reminded; a span may go over midnight
+    quiet: Spans = ()  # without reminders; a span may cross midnight
     quiet_when_closed: bool = False
 
     def add(self, start: int, length: BusinessDuration) -> int:
-        """When so much open time has passed. Days come first: the same time of day, so many open days on, at
-        the latest when that day closes. Raises SettingsError where the calendar has too little open time."""
+        """The instant after this much open time. Days come first: the same time of day that many open days
+        later, at the latest when that day closes. Raises SettingsError if the calendar has too little open
+        time."""
         at = self._days_on(self.next_open(start), length.days) if length.days else start
         left = length.micros
         for begin, end in self._open_from(at) if left else ():
@@ -48,7 +49,7 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True):
         return at
 
     def between(self, start: int, end: int) -> int:
-        """How many microseconds of open time lie between; negative where the end comes first."""
+        """Microseconds of open time between two instants; negative if the end comes first."""
         if end < start:
             return -self.between(end, start)
         total, day, last = 0, self._local(start).date(), self._local(end).date()
@@ -61,11 +62,11 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True):
         return any(begin <= at < end for begin, end in self.open_on(self._local(at).date()))
 
     def next_open(self, at: int) -> int:
-        """The moment itself where it is open."""
+        """The next open instant; `at` itself if it is open."""
         return next(self._open_from(at))[0]
 
     def next_after_quiet(self, at: int) -> int:
-        """The first moment from then on that is not in quiet hours."""
+        """The first instant from `at` on outside of quiet hours."""
         if self.quiet_when_closed:
             return self.next_open(at)
         for _ in self.quiet:
@@ -73,7 +74,7 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True):
         return at
 
     def open_on(self, day: date) -> list[tuple[int, int]]:
-        """When it is open that day, as instants in order. What clocks skip is no time."""
+        """The open spans of that day as instants. Local times that are skipped do not count."""
         midnight = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - as the clocks there show it
         zone = zone_of(self.zone)
         found = [
@@ -90,15 +91,15 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True):
         return self.week[day.weekday()]
 
     def _open_from(self, at: int) -> Iterator[tuple[int, int]]:
-        """Open time from then on, without end."""
+        """Open spans from `at` on."""
         first = self._local(at).date()
         for ahead in range(MAX_DAYS):
             for begin, end in self.open_on(first + ahead * _DAY):
                 if end > at:
                     yield max(begin, at), end
         raise SettingsError(
-            f"calendar {self.name!r} has not enough open time in the ten years from {first}.",
-            hint="Give it weekly hours, or ask for less.",
+            f"calendar {self.name!r} has too little open time in the ten years from {first}.",
+            hint="Add weekly hours, or use a shorter duration.",
         )
 
     def _days_on(self, at: int, days: int) -> int:
@@ -126,30 +127,30 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True):
         return at
 
     def _local(self, at: int) -> datetime:
-        """What clocks show there, without their zone."""
+        """The local time there, as a naive datetime."""
         return _shown(at, zone_of(self.zone))
 
 
 def zone_of(name: str) -> tzinfo:
-    """Raises SettingsError for a name that this machine's zone data does not have."""
+    """Raises SettingsError for a name that is not in this machine's time zone data."""
     if name == "UTC":
         return UTC
-    # Loaded where there is a calendar: it costs every start of a program milliseconds.
+    # Imported here because it takes milliseconds, and most programs have no calendar.
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise SettingsError(
-            f"{name!r} is not a time zone that is known here.",
-            hint="Write it as Europe/Amsterdam. A machine without zone data gets it by: pip install tzdata.",
+            f"unknown time zone {name!r}.",
+            hint="Write it as Europe/Amsterdam. If the machine has no time zone data: pip install tzdata.",
         ) from error
 
 
 def instant(wall: datetime, zone: tzinfo) -> int:
-    """The first moment at which clocks there show this; where they skip it, the moment at which they do.
+    """The first instant with this local time; if that is skipped, the instant of the clock change.
 
-    Later walls never give earlier instants, so that spans of a day stay apart."""
+    Later local times never give earlier instants, so that the spans of a day do not overlap."""
     at = to_micros(wall.replace(tzinfo=zone, fold=0))
     if _shown(at, zone) == wall:
         return at

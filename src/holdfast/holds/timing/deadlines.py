@@ -1,4 +1,4 @@
-"""When a hold is due: worked out once into an instant, and again only when its calendar changes (EX-12)."""
+"""Deadlines of holds: computed once as an instant, and again only when the calendar changes (EX-12)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Length = timedelta | BusinessDuration
 
 
 class Deadlines:
-    """A step of the desk: ladders put in order, and business time turned into an instant."""
+    """A step of the hold preparation: completes the ladder, and converts business time to an instant."""
 
     def __init__(self, calendars: Calendars) -> None:
         self.calendars = calendars
@@ -27,7 +27,7 @@ class Deadlines:
         return bool(hold.terms.ladder or hold.terms.timeout)
 
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
-        """Raises DurationError for what is no length, SettingsError where the calendar is missing."""
+        """Raises DurationError for an invalid duration, SettingsError if the calendar is missing."""
         hold = with_ladder(hold)
         calendar = await self.calendar(hold, facts.tenant)
         for rung in range(len(hold.terms.ladder)):
@@ -35,7 +35,7 @@ class Deadlines:
         return armed(hold, calendar)
 
     async def calendar(self, hold: NewHold, tenant: str) -> Calendar | None:
-        """The one that the hold's lengths are counted by; none where all of them are plain time."""
+        """The calendar for the hold's durations; None if none of them is business time."""
         if not counts_business_time(hold):
             return None
         return await self.calendars.named(tenant, hold.terms.calendar)
@@ -50,7 +50,7 @@ def calendar_name(hold: NewHold) -> str:
 
 
 def with_ladder(hold: NewHold) -> NewHold:
-    """`escalation_target` is the rung that comes next. A target beside a ladder is its first rung."""
+    """`escalation_target` is the next rung. A target given besides a ladder is its first rung."""
     ladder, target = hold.terms.ladder, hold.escalation_target
     if not ladder:
         return hold
@@ -69,7 +69,7 @@ def rungs_of(hold: NewHold) -> tuple[Rung, ...]:
 
 
 def armed(hold: NewHold, calendar: Calendar | None) -> NewHold:
-    """With its first deadline; `original_timeout` is how long that is, where nothing says so yet."""
+    """With its first deadline; sets `original_timeout` if it is not set yet."""
     length = length_at(hold, 0)
     if length is None:
         return hold
@@ -79,14 +79,14 @@ def armed(hold: NewHold, calendar: Calendar | None) -> NewHold:
 
 
 def length_at(hold: NewHold, rung: int) -> Length | None:
-    """How long it may wait after so many escalations; none: for ever. Raises DurationError."""
+    """The timeout after that many escalations; None: no timeout. Raises DurationError."""
     ladder = hold.terms.ladder
     written = (ladder[rung].after if rung < len(ladder) else "") or hold.terms.timeout
     if written:
         return parse_length(written)
     if hold.original_timeout is not None:
         return timedelta(microseconds=hold.original_timeout)
-    # A ladder whose lengths stand on other rungs only: the nearest below, else the first there is.
+    # A rung without a duration uses that of the nearest rung below, else the first one.
     below = [each.after for each in ladder[:rung] if each.after]
     above = [each.after for each in ladder[rung:] if each.after]
     found = below[-1:] or above[:1]
@@ -94,11 +94,11 @@ def length_at(hold: NewHold, rung: int) -> Length | None:
 
 
 def after(start: int, length: Length, calendar: Calendar | None) -> int:
-    """Raises SettingsError where business time has no calendar."""
+    """Raises SettingsError if business time has no calendar."""
     if isinstance(length, timedelta):
         return start + micros(length)
     if calendar is None:
         raise SettingsError(
-            "business time needs a calendar.", hint=f"Write one: holdfast calendars set {DEFAULT} FILE."
+            "business time needs a calendar.", hint=f"Create one: holdfast calendars set {DEFAULT} FILE."
         )
     return calendar.add(start, length)

@@ -1,4 +1,4 @@
-"""What becomes of a hold whose deadline has come, as one change of its row. Pure (EX-1 to EX-9)."""
+"""The change of a hold whose deadline has passed. Pure (EX-1 to EX-9)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from holdfast.types.terms import Assignee, Rung
 
 SYSTEM: Final = "system:expiry"
 SWEEP_INTERVAL: Final = 5 * 60 * MICROS
-"""An escalation gives at least this long: no sweep finds its own work due again."""
+"""Minimum time after an escalation, so that a sweep does not find its own result due again."""
 
 
 class ExpiryFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What was looked up before the deciding. `vetoed`: why the default must not be taken."""
+    """Results of lookups. `vetoed`: why the default must not be used."""
 
     assignee: Assignee | None = None
     calendar: Calendar | None = None
@@ -34,14 +34,14 @@ class ExpiryFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_due(row: HoldRow, now: int) -> bool:
-    """Not while somebody was asked back, nor while a decision is placed: that one was made in time."""
+    """Not while a question asked back is open, nor during an undo window: that decision was made in time."""
     if row.status is not HoldStatus.pending or row.expires_at is None or row.expires_at > now:
         return False
     return row.paused_at is None and row.placed is None
 
 
 def next_rung(row: HoldRow) -> Rung | None:
-    """Whom the next expiry goes to; none where it ends the hold."""
+    """The next rung; None if the next expiry ends the hold."""
     rungs = deadlines.rungs_of(row)
     if row.expiry_action != "escalate" or row.escalation_count >= len(rungs):
         return None
@@ -49,12 +49,12 @@ def next_rung(row: HoldRow) -> Rung | None:
 
 
 def final_action(row: HoldRow) -> str | None:
-    """What ends the hold; none: it expires."""
+    """The action that ends the hold; None: it expires."""
     return row.terms.final_action if row.expiry_action == "escalate" else row.expiry_action
 
 
 def expire(row: HoldRow, now: int, ahead: ExpiryFacts) -> HoldChange | None:
-    """None where it is not due. `ahead.assignee` is whom `next_rung` leads to, where it leads to somebody."""
+    """None if it is not due. `ahead.assignee` is the resolved assignee of `next_rung`, if any."""
     if not is_due(row, now):
         return None
     rung = next_rung(row)
@@ -62,7 +62,7 @@ def expire(row: HoldRow, now: int, ahead: ExpiryFacts) -> HoldChange | None:
         return _escalated(row, rung, now, ahead)
     action = final_action(row)
     if action == "cancel":
-        return cancelled(row, by=SYSTEM, reason="nobody decided in time", at=now)
+        return cancelled(row, by=SYSTEM, reason="not decided in time", at=now)
     if action == "default_option" and ahead.vetoed is None:
         return resolved(row, _by_default(row), by=SYSTEM, at=now)
     return _expired(row, now, ahead)
@@ -85,8 +85,8 @@ def _by_default(row: HoldRow) -> dict[str, Any]:
 
 
 def _expired(row: HoldRow, now: int, ahead: ExpiryFacts) -> HoldChange:
-    """Nobody answered: the flow decides what that means, and it is never an approval (EX-8)."""
-    reason = f"the default was not taken: {ahead.vetoed}" if ahead.vetoed else "nobody decided in time"
+    """Expired: the flow decides what that means; it is never an approval (EX-8)."""
+    reason = f"the default was rejected: {ahead.vetoed}" if ahead.vetoed else "not decided in time"
     fields = {"status": HoldStatus.expired, "closed_by": SYSTEM, "closed_at": now, "closed_reason": reason}
     return HoldChange(
         hold=row.id,
@@ -101,8 +101,8 @@ def _expired(row: HoldRow, now: int, ahead: ExpiryFacts) -> HoldChange:
 
 
 def _escalated(row: HoldRow, rung: Rung, now: int, ahead: ExpiryFacts) -> HoldChange:
-    """Somebody else's turn, with a deadline ahead (EX-6). Older links die with the epoch."""
-    to = ahead.assignee or Assignee("unrouted", reason="nobody looked up whom it goes to")
+    """Assigned to the next rung, with a new deadline (EX-6). The new epoch makes older links void."""
+    to = ahead.assignee or Assignee("unrouted", reason="the escalation target was not looked up")
     used, epoch = row.escalation_count + 1, row.epoch + 1
     expires_at = _rearmed(row, used, now, ahead.calendar)
     said: dict[str, Any] = {
@@ -141,14 +141,14 @@ def _escalated(row: HoldRow, rung: Rung, now: int, ahead: ExpiryFacts) -> HoldCh
 def _rearmed(row: HoldRow, used: int, now: int, calendar: Calendar | None) -> int:
     length = deadlines.length_at(row, used)
     if length is None or (calendar is None and isinstance(length, BusinessDuration)):
-        # Its calendar is gone: as long as the first deadline was, which is still to be seen.
+        # Without its calendar the length of the first deadline is used, which is still known.
         first = row.original_timeout or (row.expires_at or now) - row.created_at
         return now + max(SWEEP_INTERVAL, first)
     return max(deadlines.after(now, length, calendar), now + SWEEP_INTERVAL)
 
 
 def _target_after(row: HoldRow, rungs: Sequence[Rung], used: int) -> str | None:
-    """The next rung's; behind the last it stays, for whoever asks later where it went."""
+    """The next rung's target; after the last one it stays, as a record of where the hold went."""
     return rungs[used].to if used < len(rungs) else row.escalation_target
 
 

@@ -1,4 +1,4 @@
-"""What is looked up before a sweep decides: whom a rung means, which calendar counts, who wants quiet."""
+"""Lookups before a sweep decides: the assignee of a rung, the calendar, snoozes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SweepLookups:
     ) -> None:
         self.store = store
         self.calendars = calendars
-        self.office = HoldContext(store, directory=directory)
+        self.ctx = HoldContext(store, directory=directory)
 
     async def ahead(self, row: HoldRow) -> ExpiryFacts:
         rung = next_rung(row)
@@ -35,30 +35,39 @@ class SweepLookups:
         )
 
     async def calendar(self, row: HoldRow) -> Calendar | None:
-        """A calendar that is gone holds nobody up: time is then counted plainly, and that is said."""
+        """If the calendar is missing, plain time is used and a warning is logged."""
         if not (counts_business_time(row) or row.reminder_interval is not None):
             return None
         found = await self.calendars.find(row.tenant, row.terms.calendar)
         if found is None and counts_business_time(row):
-            log.warning("hold %s counts by calendar %r, which is gone", row.id, calendar_name(row))
+            log.warning(
+                "hold %s uses calendar %r, which does not exist any more; using plain time",
+                row.id,
+                calendar_name(row),
+            )
         return found
 
     async def snoozes(self, row: HoldRow, now: int) -> list[Note]:
-        """Of the one person it waits for, under whichever of their names. In a group one's sleep is not the
-        others'."""
+        """Snoozes of the assignee, under any of their names. In a group a snooze of one member does not stop
+        reminders to the others."""
         if row.assignee_type != "user":
             return []
         notes = await self.store.hold_notes(row.id, kinds=("snooze",))
         lasting = [note for note in notes if (note.until or 0) > now]
         if not lasting:
             return []
-        known = await self.office.known(Assignee("user", row.assignee_value), row.tenant)
+        known = await self.ctx.known(Assignee("user", row.assignee_value), row.tenant)
         names = {row.assignee_value} if known is None else known.people
         return [note for note in lasting if note.slot in names]
 
     async def _route(self, row: HoldRow, raw: str) -> Assignee:
-        found = await self.office.route(raw, row)
+        found = await self.ctx.route(raw, row)
         if found.type == UNROUTED:
             about = {"hold": row.id, "run": row.run}
-            log.error("hold %s escalated to nobody: %s", row.id, found.reason or repr(raw), extra=about)
+            log.error(
+                "hold %s was escalated, but has no assignee: %s",
+                row.id,
+                found.reason or repr(raw),
+                extra=about,
+            )
         return found

@@ -1,4 +1,4 @@
-"""A calendar as people write it, in TOML or JSON: read whole, with every slip and its place."""
+"""Parses a calendar in TOML or JSON; reports every problem with its place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXAMPLE = 'Write: zone = "Europe/Amsterdam" and [hours] mon-fri = "09:00-17:00"
 
 
 def calendar_from(name: str, rules: Any) -> Calendar:
-    """What the rules say. Raises SettingsError that lists every problem with its place."""
+    """Raises SettingsError that lists every problem with its place."""
     reading = _Reading()
     found = reading.calendar(name, rules)
     if reading.problems:
@@ -36,7 +36,7 @@ def calendar_from(name: str, rules: Any) -> Calendar:
 
 
 def read_rules(text: bytes, *, name: str) -> Any:
-    """The rules in a file: JSON where it begins with a brace, else TOML. Raises SettingsError."""
+    """The content of a file: JSON if it begins with a brace, else TOML. Raises SettingsError."""
     import tomllib
 
     try:
@@ -48,7 +48,7 @@ def read_rules(text: bytes, *, name: str) -> Any:
 
 
 class _Reading:
-    """Goes on after a slip, so that all are told at once."""
+    """Continues after a problem, so that all are reported at once."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -70,69 +70,75 @@ class _Reading:
             quiet_when_closed=closed,
         )
 
-    def _say(self, problem: str) -> None:
+    def _add_problem(self, problem: str) -> None:
         self.problems.append(problem)
 
     def _table(self, value: Any, where: str) -> Mapping[str, Any]:
         if isinstance(value, Mapping):
             return cast("Mapping[str, Any]", value)
-        self._say(f"{where}: must be a table, not {_kind(value)}")
+        self._add_problem(f"{where}: must be a table, not {_kind(value)}")
         return {}
 
     def _unknown(self, given: Iterable[str], known: Iterable[str], where: str) -> None:
         for key in given:
             if key not in known:
-                self._say(f"{where}{key}: is not known; there are {', '.join(known)}")
+                self._add_problem(f"{where}{key}: unknown; known: {', '.join(known)}")
 
     def _zone(self, value: Any) -> str:
         if not isinstance(value, str):
-            self._say("zone: is missing" if value is None else f"zone: must be text, not {_kind(value)}")
+            self._add_problem(
+                "zone: is missing" if value is None else f"zone: must be text, not {_kind(value)}"
+            )
             return "UTC"
         try:
             zone_of(value)
         except SettingsError as error:
-            self._say(f"zone: {error}")
+            self._add_problem(f"zone: {error}")
         return value
 
     def _week(self, value: Any) -> tuple[Spans, ...]:
         if value is None:
-            self._say("hours: is missing")
+            self._add_problem("hours: is missing")
             return ((),) * 7
         week: list[Spans | None] = [None] * 7
         for key, spans in self._table(value, "hours").items():
             for day in self._days(key):
                 if week[day] is not None:
-                    self._say(f"hours.{key}: {DAYS[day]} has its hours already")
+                    self._add_problem(f"hours.{key}: {DAYS[day]} has hours already")
                 week[day] = self._spans(spans, f"hours.{key}")
         if not any(week) and not self.problems:
-            self._say("hours: no day is ever open")
+            self._add_problem("hours: no day is ever open")
         return tuple(spans or () for spans in week)
 
     def _days(self, key: str) -> range:
         first, dash, last = key.lower().partition("-")
         if first not in DAYS or (dash and last not in DAYS):
-            self._say(f"hours.{key}: is no day; write mon or mon-fri")
+            self._add_problem(f"hours.{key}: not a day; write mon or mon-fri")
             return range(0)
         begin = DAYS.index(first)
         end = DAYS.index(last) if dash else begin
         if end < begin:
-            self._say(f"hours.{key}: goes backwards; the week begins with mon")
+            self._add_problem(f"hours.{key}: goes backwards; the week starts with mon")
         return range(begin, end + 1)
 
     def _spans(self, value: Any, where: str, *, overnight: bool = False) -> Spans:
         found = sorted(self._span(each, where, overnight) for each in self._texts(value, where))
         for (_, end), (begin, _) in pairwise(found):
             if begin < end:
-                self._say(f"{where}: two spans overlap at {begin // 60:02}:{begin % 60:02}")
+                self._add_problem(f"{where}: two spans overlap at {begin // 60:02}:{begin % 60:02}")
         return tuple(found)
 
     def _span(self, text: str, where: str, overnight: bool) -> tuple[int, int]:
         match = _SPAN.fullmatch(text.strip())
         begin, end = (_minutes(match[1], match[2]), _minutes(match[3], match[4])) if match else (0, -1)
         if match is None or max(begin, end) > _END_OF_DAY:
-            self._say(f"{where}: {text!r} is no span of hours; write 09:00-17:00, at the latest 24:00")
+            self._add_problem(
+                f"{where}: {text!r} is not a span of hours; write 09:00-17:00, at the latest 24:00"
+            )
         elif begin == end or (end < begin and not overnight):
-            self._say(f"{where}: {text!r} ends before it begins; write 22:00-24:00 and the rest next day")
+            self._add_problem(
+                f"{where}: {text!r} ends before it starts; write 22:00-24:00, and the rest on the next day"
+            )
         return begin, end
 
     def _holidays(self, value: Any) -> tuple[frozenset[date], frozenset[tuple[int, int]]]:
@@ -157,18 +163,18 @@ class _Reading:
         try:
             return {date.fromisoformat(text)}
         except ValueError:
-            self._say(f"{where}: {text!r} is no date; write 2026-12-25, or 12-25 for every year")
+            self._add_problem(f"{where}: {text!r} is not a date; write 2026-12-25, or 12-25 for every year")
             return set()
 
     def _texts(self, value: Any, where: str) -> list[str]:
-        """One text, or a list of them; TOML has dates that are no texts."""
+        """One text, or a list of them; TOML dates are converted to text."""
         given: list[Any] = [value] if isinstance(value, (str, date)) else value
         if not isinstance(value, (str, date, list, tuple)):
-            self._say(f"{where}: must be text or a list of texts, not {_kind(value)}")
+            self._add_problem(f"{where}: must be text or a list of texts, not {_kind(value)}")
             return []
         wrong = [each for each in given if not isinstance(each, (str, date))]
         for each in wrong:
-            self._say(f"{where}: must be a list of texts, and has {_kind(each)}")
+            self._add_problem(f"{where}: must be a list of texts, and has {_kind(each)}")
         return [str(each) for each in given if each not in wrong]
 
 

@@ -1,7 +1,7 @@
-"""Reminders: who has waited long enough, and what a ping that was taken changes (RE-1 to RE-7). Pure.
+"""Reminders: when one is due, and the change after it was delivered (RE-1 to RE-7). Pure.
 
-A sweep only asks for a ping, under a key of its own. It counts when a channel has taken it: whoever delivers
-asks `is_wanted` before the sending and writes `accepted` after it. A ping that failed has changed nothing.
+A sweep only requests a reminder, with a unique key. It counts when a channel has accepted it: the deliverer
+calls `is_wanted` before sending and writes `accepted` after it. A failed reminder changes nothing.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from holdfast.types.hold import HoldChange, HoldRow, NewHold, Note
 from holdfast.types.status import HoldStatus
 
 LEAST_INTERVAL: Final = 15
-"""Minutes: reminders are looked for no more often (RE-1)."""
+"""Minimum number of minutes between reminders (RE-1)."""
 
 NOTICES: Final = (outbox.CREATED, outbox.ASSIGNED, outbox.ESCALATED, outbox.REMINDED)
-"""What tells people of a hold: while one of these is on its way, nobody is reminded of it."""
+"""Notices of a hold: while one of these is not delivered, no reminder is sent."""
 
 SYSTEM: Final = "system:reminders"
 _MINUTE = 60 * MICROS
 
 
 class Ping(msgspec.Struct, frozen=True):
-    """What the message of a reminder says: the hold's how many-th it is, under which assignment."""
+    """The content of a reminder message: its number, and the epoch of the assignment."""
 
     hold: str
     epoch: int
@@ -42,14 +42,14 @@ def ping_of(payload: bytes) -> Ping:
 
 
 def interval_of(row: NewHold) -> int | None:
-    """Microseconds; none: nobody is reminded."""
+    """Microseconds; None: no reminders."""
     if row.reminder_interval is None or row.type == BREAKPOINT:
         return None
     return max(row.reminder_interval, LEAST_INTERVAL) * _MINUTE
 
 
 def next_reminder(row: NewHold, at: int, calendar: Calendar | None = None) -> int | None:
-    """The first reminder after a notice at `at`, out of quiet hours."""
+    """The time of the next reminder after a notice at `at`, outside of quiet hours."""
     interval = interval_of(row)
     if interval is None:
         return None
@@ -57,14 +57,16 @@ def next_reminder(row: NewHold, at: int, calendar: Calendar | None = None) -> in
 
 
 def is_wanted(row: HoldRow, ping: Ping, now: int) -> bool:
-    """Whether this ping is still to be sent: the same assignment, and none of the same number was taken."""
+    """Whether this reminder is still to be sent: same assignment, and no reminder of this number was
+    accepted."""
     if row.epoch != ping.epoch or row.reminder_count + 1 != ping.reminder:
         return False
     return _stands_open(row, now)
 
 
 def accepted(row: HoldRow, ping: Ping, at: int, calendar: Calendar | None = None) -> HoldChange | None:
-    """What a ping changes that was taken (RE-2); None where the row has moved on, and it does not count."""
+    """The change after an accepted reminder (RE-2); None if the row has changed, so that it does not
+    count."""
     if row.status is not HoldStatus.pending or row.epoch != ping.epoch:
         return None
     if row.reminder_count + 1 != ping.reminder:
@@ -92,10 +94,10 @@ def remind(
     snoozed: Sequence[Note] = (),
     under_way: bool = False,
 ) -> HoldChange | None:
-    """What a sweep does about a row whose `remind_at` has come: ask for a ping, put it off, or give it up.
+    """The change of a row whose `remind_at` has passed: request a reminder, postpone it, or stop reminding.
 
-    `under_way`: a notice of this row is not delivered yet. However long nobody swept, it is one ping (RE-3),
-    and what falls into a snooze or quiet hours waits for their end (RE-4)."""
+    `under_way`: a notice of this row is not delivered yet. After a long pause of sweeps there is one reminder
+    (RE-3), and a reminder during a snooze or quiet hours waits for their end (RE-4)."""
     if row.status is not HoldStatus.pending or row.remind_at is None or row.remind_at > now:
         return None
     later = next_reminder(row, now, calendar)
@@ -115,7 +117,7 @@ def _had_all(row: HoldRow) -> bool:
 
 
 def _stands_open(row: HoldRow, now: int) -> bool:
-    """Whoever asked back waits themselves; past the deadline the next thing to come is its end."""
+    """No reminders while a question asked back is open, or after the deadline."""
     if row.status is not HoldStatus.pending or row.paused_at is not None:
         return False
     return row.expires_at is None or row.expires_at > now
@@ -134,6 +136,6 @@ def _put_off(row: HoldRow, now: int, until: int | None) -> HoldChange:
 
 def _asked(row: HoldRow, now: int, later: int) -> HoldChange:
     number = row.reminder_count + 1
-    # Two sweeps ask under one key; a ping that was given up does not stand in the way of the next.
+    # Two sweeps use the same key; a reminder that was given up does not block the next one.
     asked = message(row, outbox.REMINDED, number=f"{number}:{row.remind_at}", reminder=number)
     return HoldChange(hold=row.id, version=row.version, at=now, fields={"remind_at": later}, outbox=(asked,))

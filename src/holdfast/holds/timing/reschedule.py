@@ -1,7 +1,7 @@
-"""A calendar changes, and with it the deadlines that were counted by it (EX-12).
+"""Recomputes the deadlines of open holds when their calendar changes (EX-12).
 
-A deadline that somebody has moved by hand stays where they put it: only one that is still exactly what the
-old calendar made of it is counted again.
+A deadline that was extended by hand stays: only one that is still exactly what the old calendar gave is
+recomputed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ PAGE = 500
 async def change_calendar(
     store: Store, tenant: str, name: str, rules: Any, *, by: str
 ) -> tuple[Calendar, list[HoldRow]]:
-    """The calendar as it is now, and the open holds whose deadlines moved with it.
+    """The new calendar, and the open holds whose deadlines moved.
 
-    Raises SettingsError for rules that cannot be used, DocumentChangedError where somebody else was first."""
+    Raises SettingsError for an invalid calendar, DocumentChangedError if another writer was first."""
     calendars = Calendars(store)
     before = await calendars.find(tenant, name)
     now = await calendars.put(tenant, name, rules)
@@ -36,7 +36,7 @@ async def change_calendar(
 async def reschedule(
     store: Store, tenant: str, before: Calendar | None, now: Calendar, *, by: str
 ) -> list[HoldRow]:
-    """Count the deadlines of open holds again. May be called twice."""
+    """Recompute the deadlines of open holds. Idempotent."""
     moved: list[HoldRow] = []
     where, place = HoldFilter(tenant=tenant, status=(HoldStatus.pending,)), None
     while page := await store.list_holds(where, after=place, limit=PAGE):
@@ -85,7 +85,7 @@ def _moved(
 
 
 async def _begun_at(store: Store, row: HoldRow) -> int:
-    """When the present deadline began to run: at the opening, or with the last escalation."""
+    """The start of the present deadline: the opening, or the last escalation."""
     if row.escalation_count == 0:
         return row.created_at
     entries = await records_of(store, row.tenant, hold=row.id)

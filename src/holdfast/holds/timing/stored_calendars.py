@@ -1,4 +1,4 @@
-"""The calendars of a tenant, kept as documents of the store."""
+"""The calendars of a tenant, stored as documents."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ DEFAULT = "default"
 
 
 class Calendars:
-    """Looked up at each use: a change counts at once, in every process."""
+    """Read at each use, so that a change applies at once in every process."""
 
     def __init__(self, store: Documents) -> None:
         self.store = store
 
     async def find(self, tenant: str, name: str | None = None) -> Calendar | None:
-        """None where there is none. Raises SettingsError for one that cannot be used."""
+        """None if there is none. Raises SettingsError for an invalid one."""
         named = name or DEFAULT
         document = await self.store.document(tenant, KIND, named)
         return None if document is None else _calendar(document)
 
     async def named(self, tenant: str, name: str | None = None) -> Calendar:
-        """Raises SettingsError: a hold cannot be timed by a calendar that is not there."""
+        """Raises SettingsError if there is none."""
         found = await self.find(tenant, name)
         if found is None:
             raise SettingsError(
-                f"there is no calendar {name or DEFAULT!r} to count business time by.",
-                hint=f"Write one: holdfast calendars set {name or DEFAULT} FILE.",
+                f"there is no calendar {name or DEFAULT!r} for business time.",
+                hint=f"Create one: holdfast calendars set {name or DEFAULT} FILE.",
                 calendar=name or DEFAULT,
             )
         return found
@@ -53,9 +53,9 @@ class Calendars:
         return [_calendar(document) for document in await self.store.documents(tenant, KIND)]
 
     async def put(self, tenant: str, name: str, rules: Any) -> Calendar:
-        """Checked first. Open holds are left as they are: `deadlines.recompute` moves them.
+        """Validated first. Open holds do not change: `reschedule` moves their deadlines.
 
-        Raises SettingsError, DocumentChangedError where somebody else wrote it at the same moment."""
+        Raises SettingsError, DocumentChangedError if another writer was first."""
         found = calendar_from(name, rules)
         before = await self.store.document(tenant, KIND, name)
         body = msgspec.json.encode(rules)
@@ -65,7 +65,7 @@ class Calendars:
         )
         if written is None:
             raise DocumentChangedError(
-                f"somebody else changed calendar {name!r} just now.", hint="Try again."
+                f"calendar {name!r} was just changed by another writer.", hint="Try again."
             )
         return found
 

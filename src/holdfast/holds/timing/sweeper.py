@@ -1,7 +1,7 @@
-"""What time does to holds: any number of sweepers, one effect each (EX-1, RE-1, RM-5).
+"""Acts on deadlines and reminders of holds. Any number of sweepers may run (EX-1, RE-1, RM-5).
 
-A sweep reads what is due, has the pure modules decide, and writes by compare-and-set. Whoever comes second
-finds the row changed and leaves it alone.
+A sweep reads what is due, lets the pure modules decide, and writes by compare-and-set. A second sweeper
+finds the row changed and skips it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 BATCH: Final = 100
 MOST_OF_A_RUN: Final = 10_000
 PATIENCE: Final = 60 * MICROS
-"""How long a run may take to take a decision in before it is told again (RM-5)."""
+"""How long a run may take to receive a decision before the message is sent again (RM-5)."""
 
 Act = Callable[[HoldRow, int], Awaitable[HoldChange | None]]
 
 
 class SweepCounts(msgspec.Struct, kw_only=True):
-    """How many rows each kind of work has changed; `failed` could not be, and are tried again."""
+    """The number of rows that were changed, by kind of work; `failed` rows are retried."""
 
     placed: int = 0
     expired: int = 0
@@ -53,8 +53,8 @@ class SweepCounts(msgspec.Struct, kw_only=True):
 
 
 class HoldSweeper:
-    """Looks each `look` seconds whether something has fallen due, and sweeps then, or after `every` seconds.
-    That nobody is reminded more often than each quarter of an hour is the row's own business."""
+    """Checks every `look` seconds whether a row is due, and sweeps then, or after `every` seconds. The
+    minimum interval of reminders is in the row."""
 
     def __init__(
         self,
@@ -75,9 +75,10 @@ class HoldSweeper:
         self._complained: dict[HoldId, int] = {}
 
     async def sweep(self, run: RunId | None = None) -> SweepCounts:
-        """Everything that is due, or what is due of one run. A row that fails does not stop the others.
+        """Act on everything that is due, or on what is due of one run. A row that fails does not stop the
+        others.
 
-        Raises StoreError where the store cannot be reached."""
+        Raises StoreError if the store is unavailable."""
         swept = SweepCounts()
         swept.placed = await self._each(Due.placed, run, self._place, swept)
         swept.expired = await self._each(Due.expiry, run, self._expire, swept)
@@ -103,10 +104,10 @@ class HoldSweeper:
         return due is not None and due <= now
 
     async def _each(self, due: Due, run: RunId | None, act: Act, swept: SweepCounts) -> int:
-        """How many rows were changed. Those that stay due are looked at once."""
+        """Returns the number of changed rows. Rows that stay due are processed once."""
         changed, looked = 0, set[HoldId]()
         while True:
-            # Room for those that stay, and growing with them: what stays due must not hide the rest.
+            # The page grows with the rows that stay due, so that they do not hide the rest.
             found = await self._due(due, run, BATCH + 2 * len(looked))
             rows = [row for row in found if row.id not in looked]
             if not rows:
@@ -135,7 +136,7 @@ class HoldSweeper:
                 crashpoint("after_lapse")
             return changed
         except Exception as error:
-            # A store that is away is away for every row.
+            # If the store is unavailable, it is so for every row.
             if isinstance(error, StoreError) and error.retryable:
                 raise
             swept.failed += 1
@@ -143,7 +144,7 @@ class HoldSweeper:
             return False
 
     def _complain(self, row: HoldRow, error: Exception) -> None:
-        """Once for each version of a row: the same slip is found at every sweep."""
+        """Logged once for each version of a row, because the same error occurs at every sweep."""
         if self._complained.get(row.id) != row.version:
             self._complained[row.id] = row.version
             about = {"hold": row.id, "run": row.run, "flow": row.flow}
@@ -170,11 +171,11 @@ class HoldSweeper:
         )
 
     async def _wake_run(self, row: HoldRow, now: int) -> HoldChange | None:
-        """The run of a decided hold sleeps, and nothing waits for it: what should have woken it was lost."""
+        """The run of a decided hold is still parked and has no message: its wake-up was lost."""
         run = await self.store.get_run(row.run)
         if run is None or run.status not in PARKED or (await self.store.pending(row.run))[1]:
             return None
-        log.warning("run %s has not taken in what became of hold %s; it is told again", row.run, row.id)
+        log.warning("run %s has not received the outcome of hold %s; sending it again", row.run, row.id)
         kind = "answer" if row.status is HoldStatus.resolved else "lapse"
         return HoldChange(hold=row.id, version=row.version, at=now, mail=(kind, row.id.encode()))
 

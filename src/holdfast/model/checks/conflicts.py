@@ -8,7 +8,7 @@ from typing import Final
 from holdfast.model.checks.graph_view import ValidationView, bound_by
 from holdfast.model.graph import EdgeKind
 
-# A warning is not worth a slow compile: fields that very many nodes set are looked at in part.
+# A warning is not worth a slow compile: of a field that very many nodes set only some pairs are compared.
 _MOST_WRITERS: Final = 24
 
 
@@ -45,7 +45,7 @@ def _compare(view: ValidationView, field: str, writers: list[str]) -> None:
 
 
 def _ancestors(view: ValidationView, name: str) -> set[str]:
-    """Those before it, and itself."""
+    """The nodes before it, and itself."""
     seen, todo = {name}, [name]
     while todo:
         for edge in view.into[todo.pop()]:
@@ -56,7 +56,8 @@ def _ancestors(view: ValidationView, name: str) -> set[str]:
 
 
 def _fork_between(view: ValidationView, one: set[str], other: set[str]) -> bool:
-    """Some node leads to both for certain, by different edges: conditional arms exclude each other."""
+    """Whether a node leads to both unconditionally, by different edges: conditional arms exclude each
+    other."""
     starts = [name for name in view.spec.start if name in one or name in other]
     if any(a in one and b in other and a != b for a in starts for b in starts):
         return True

@@ -1,4 +1,4 @@
-"""Cycles go through declared loop edges, each with a cap."""
+"""Cycles must go through declared loop edges, each with a maximum number of turns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _undeclared(view: ValidationView) -> None:
             "cycle",
             f"a cycle without a declared loop: {' -> '.join([*cycle, cycle[0]])}",
             node=cycle[0],
-            fix=f"declare the way back: flow.loop({cycle[-1]}, {cycle[0]}, when=..., max=...)",
+            fix=f"declare the edge back as a loop: flow.loop({cycle[-1]}, {cycle[0]}, when=..., max=...)",
         )
 
 
@@ -43,23 +43,23 @@ def _loops(view: ValidationView) -> None:
         if not same or not _reaches(ahead, edge.target, edge.source, knot_of):
             view.error(
                 "loop-open",
-                f"it is declared as a loop, but no way leads from {edge.target!r} back to {edge.source!r}",
+                f"it is declared as a loop, but no path leads from {edge.target!r} to {edge.source!r}",
                 edge=edge.id,
-                fix="use flow.edge for a way forward",
+                fix="use flow.edge for an edge that is not part of a cycle",
             )
 
 
 def _cap(view: ValidationView, edge: Edge) -> None:
     if edge.loop is not None and edge.loop < 1:
-        view.error("loop-cap", f"max is {edge.loop}", edge=edge.id, fix="let the loop be taken at least once")
+        view.error("loop-cap", f"max is {edge.loop}", edge=edge.id, fix="use 1 or more")
     if edge.on_limit not in ("fail", "continue"):
         view.error("loop-limit", f"on_limit {edge.on_limit!r} is neither fail nor continue", edge=edge.id)
     elif edge.kind is EdgeKind.always and edge.on_limit == "fail":
         view.warn(
             "loop-endless",
-            f"it has no condition, so it is taken until its cap of {edge.loop} fails the run",
+            f"it has no condition, so the loop repeats until its maximum of {edge.loop} turns fails the run",
             edge=edge.id,
-            fix='give it when=..., or on_limit="continue" to go round a fixed number of times',
+            fix='give it when=..., or on_limit="continue" for a fixed number of turns',
         )
 
 
@@ -71,7 +71,7 @@ def _steps(view: ValidationView, edges: list[Edge]) -> Steps:
 
 
 def _reaches(steps: Steps, source: str, target: str, knot_of: dict[str, int]) -> bool:
-    """Only inside the knot: what is outside cannot lead back."""
+    """Only inside the component: nodes outside it cannot lead back."""
     seen, todo, knot = {source}, [source], knot_of[source]
     while todo:
         here = todo.pop()

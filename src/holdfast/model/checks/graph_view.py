@@ -1,4 +1,4 @@
-"""What the rules look at: a spec with the lookups that several of them need, each made once."""
+"""A spec as the rules see it, with the lookups that several of them need, each computed once."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ValidationView:
     def one_of(self, rule: str, value: str, allowed: tuple[str, ...], *, node: str | None = None) -> None:
         if value not in allowed:
             names = ", ".join(allowed)
-            self.error(rule, f"{value!r} is none of {names}", node=node, fix=f"use one of {names}")
+            self.error(rule, f"{value!r} is not one of {names}", node=node, fix=f"use one of {names}")
 
     def field_name(self, name: str, what: str, *, node: str) -> None:
         if not name.isidentifier():
@@ -88,13 +88,13 @@ class ValidationView:
 
     @cached_property
     def names(self) -> frozenset[str] | None:
-        """What a path may begin with; None where the state takes any key."""
+        """The names that a path may begin with; None if the state accepts any key."""
         if self.spec.fields is None:
             return None
         return _SPECIAL.union(self.spec.fields, bound_names(self.spec.nodes))
 
     def expression(self, text: str, what: str, *, node: str | None = None, edge: str | None = None) -> None:
-        """Report a text that is no expression, and names that the state does not have."""
+        """Report a text that is not an expression, and names that the state does not have."""
         if text not in self._expressions:
             try:
                 self._expressions[text] = compile_expr(text)

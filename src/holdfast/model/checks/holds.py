@@ -1,4 +1,4 @@
-"""Holds: whom they go to, what may be answered, what happens when nobody does."""
+"""Rules for holds: the assignee, the possible answers, and what happens at the timeout."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ def check_hold(view: ValidationView, node: Node, hold: HoldSpec) -> None:
         for text in _texts(value):
             view.template(text, f"its context {name!r}", node=node.id)
     if RESOLVED_SKILLS in hold.context:
-        said = f"its context has {RESOLVED_SKILLS!r}, which names the skills of the run and is replaced"
-        view.warn("hold-context", said, node=node.id, fix="call it something else")
+        problem = (
+            f"its context has the reserved key {RESOLVED_SKILLS!r}, which is replaced by the run's skills"
+        )
+        view.warn("hold-context", problem, node=node.id, fix="use another key")
     view.one_of("hold-priority", hold.priority, PRIORITIES, node=node.id)
     view.field_name(hold.bind, "bind", node=node.id)
     _options(view, node, hold)
@@ -56,7 +58,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _assignee(view: ValidationView, node: Node, text: Any, what: str) -> None:
     if not isinstance(text, str):
-        view.error("assignee", f"its {what} {clean_text(repr(text), 80)} is no text", node=node.id)
+        view.error("assignee", f"its {what} {clean_text(repr(text), 80)} is not text", node=node.id)
         return
     view.template(text, f"its {what}", node=node.id)
     fault = assignee_fault(text)
@@ -77,7 +79,7 @@ def _form(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     for warning in found.warnings:
         view.warn("hold-form", warning, node=node.id)
     if hold.schema is not None:
-        view.error("hold-form", "it has a form and a schema", node=node.id, fix="leave one of them out")
+        view.error("hold-form", "it has both a form and a schema", node=node.id, fix="remove one of them")
 
 
 def _options(view: ValidationView, node: Node, hold: HoldSpec) -> None:
@@ -94,7 +96,7 @@ def _options(view: ValidationView, node: Node, hold: HoldSpec) -> None:
             view.error("hold-options", f"{count} options have the id {name!r}", node=node.id)
     flagged = [option.id for option in hold.options if option.default is True]
     if len(flagged) > 1:
-        view.error("hold-options", f"{', '.join(flagged)} are all its default", node=node.id)
+        view.error("hold-options", f"{', '.join(flagged)} are all marked as the default", node=node.id)
     odd = [option.id for option in hold.options if not _sound_flags(option)]
     if odd:
         fix = "write default=True"
@@ -119,7 +121,7 @@ def _timeout(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     elif action not in ("cancel", "default", "default_option", "fail", "expired") or target:
         view.error(
             "on-timeout",
-            f"on_timeout {hold.on_timeout!r} is none of {_TIMEOUTS}",
+            f"on_timeout {hold.on_timeout!r} is not one of {_TIMEOUTS}",
             node=node.id,
             fix=f"use {_TIMEOUTS}",
         )
@@ -133,26 +135,33 @@ def _timeout(view: ValidationView, node: Node, hold: HoldSpec) -> None:
 def _escalation(view: ValidationView, node: Node, target: str) -> None:
     if not target.strip():
         view.error(
-            "escalate-target", "it escalates to nobody", node=node.id, fix='write "escalate:role:manager"'
+            "escalate-target",
+            "its escalation has no target",
+            node=node.id,
+            fix='write "escalate:role:manager"',
         )
     _assignee(view, node, target, "escalation")
 
 
 def _default(view: ValidationView, node: Node, hold: HoldSpec, terms: HoldTerms) -> None:
-    """Silence may mean something only where somebody wrote down what, and never an approval unseen (EX-5)."""
+    """A timeout may decide only as the author wrote it, and never approve without a warning (EX-5)."""
     found, ids = default_of(hold.options, terms), [option.id for option in hold.options or ()]
     if terms.default_option is not None and ids and terms.default_option not in ids:
         known = ", ".join(ids)
-        view.error("default-option", f"its default {found!r} is none of {known}", node=node.id)
+        view.error("default-option", f"its default {found!r} is not one of {known}", node=node.id)
     elif found not in ids and terms.default_option is None:
         view.warn(
             "default-option",
-            "its timeout takes the default option, and none is marked: the flow will see 'default'",
+            "on_timeout is default_option, but no option is marked as the default: the flow gets 'default'",
             node=node.id,
             fix='mark one: {"id": "reject", "default": True}, or write default_option="reject"',
         )
     if approves(found, hold.options):
-        view.warn("approving-default", f"silence means {found!r}: an approval by nobody", node=node.id)
+        view.warn(
+            "approving-default",
+            f"its timeout answers {found!r}: it is approved without a person",
+            node=node.id,
+        )
 
 
 def _never(view: ValidationView, node: Node, hold: HoldSpec, terms: HoldTerms) -> None:
@@ -160,13 +169,11 @@ def _never(view: ValidationView, node: Node, hold: HoldSpec, terms: HoldTerms) -
     if ends:
         return
     if terms.ladder:
-        view.error(
-            "no-timeout", "it has a ladder, and no length of time in it", node=node.id, fix="add timeout="
-        )
+        view.error("no-timeout", "its ladder has no duration", node=node.id, fix="add timeout=")
     elif hold.on_timeout is not None:
         view.warn(
             "no-timeout",
-            "it has on_timeout without a timeout: it never expires",
+            "it has on_timeout but no timeout: it never expires",
             node=node.id,
             fix="add timeout=",
         )

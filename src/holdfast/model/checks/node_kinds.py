@@ -1,4 +1,4 @@
-"""Timers, maps, sub-flows and guardrails; holds have a file of their own."""
+"""Rules for timers, maps, sub-flows and guardrails; those for holds are in `holds`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_conditions(view: ValidationView) -> None:
             view.expression(edge.when, "its condition", edge=edge.id)
         elif edge.kind is EdgeKind.when:
             view.error(
-                "no-condition", "it is conditional without a condition", edge=edge.id, fix="give it when=..."
+                "no-condition", "it is conditional but has no condition", edge=edge.id, fix="give it when=..."
             )
 
 
@@ -83,7 +83,7 @@ def _parallel(view: ValidationView, node: Node, spec: ParallelSpec) -> None:
         if child is not None and start not in known:
             view.error("branch-start", f"there is no node {start!r} in its branches", node=node.id)
     if view.spec.traversal != "walk" or (child is not None and child.traversal != "walk"):
-        view.error("parallel-walk", "branches are walked: both graphs must be walks", node=node.id)
+        view.error("parallel-walk", "parallel branches need the walk traversal in both graphs", node=node.id)
 
 
 def _body(view: ValidationView, node: Node, name: str) -> GraphSpec | None:
@@ -127,7 +127,12 @@ def _guard(view: ValidationView, node: Node, guard: GuardSpec) -> None:
     view.one_of("on-violation", guard.on_violation, ("block", "reroute", "warn", "sanitize"), node=node.id)
     if guard.on_violation == "reroute":
         if guard.reroute is None:
-            view.error("reroute", "it reroutes to nowhere", node=node.id, fix="give reroute=node")
+            view.error(
+                "reroute",
+                "on_violation is reroute, but there is no target",
+                node=node.id,
+                fix="give reroute=node",
+            )
         elif guard.reroute not in view.nodes:
             view.error("reroute", f"it reroutes to {guard.reroute!r}, which does not exist", node=node.id)
     elif guard.reroute is not None:

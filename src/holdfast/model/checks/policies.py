@@ -1,4 +1,4 @@
-"""What nodes declare: retries, joins, checkpoints, keys."""
+"""Rules for what nodes declare: retries, joins, checkpoints, keys."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def check_policies(view: ValidationView) -> None:
         if node.breakpoint and node.id + SUFFIX in view.nodes:
             view.error(
                 "breakpoint",
-                f"its breakpoint would be called {node.id + SUFFIX!r}, and a node is",
+                f"its breakpoint's name {node.id + SUFFIX!r} is the name of a node",
                 node=node.id,
                 fix="rename that node",
             )
@@ -77,7 +77,7 @@ def _retry(view: ValidationView, node: Node) -> None:
     if node.retry.attempts < 1:
         view.error(
             "retry-attempts",
-            f"it has {node.retry.attempts} attempts, and the first one counts",
+            f"it has {node.retry.attempts} attempts (the first one counts too)",
             node=node.id,
             fix="use at least 1",
         )
@@ -90,7 +90,7 @@ def _on_failure(view: ValidationView, node: Node) -> None:
         if node.on_failure not in ("abort", "skip"):
             view.error(
                 "on-failure",
-                f"on_failure {node.on_failure!r} is none of abort, skip, route:<node>",
+                f"on_failure {node.on_failure!r} is not one of abort, skip, route:<node>",
                 node=node.id,
                 fix='use for instance on_failure="route:repair"',
             )
@@ -110,10 +110,12 @@ def _join(view: ValidationView, node: Node) -> None:
             "quorum",
             f"it waits for {policy.count} of {arms} incoming edges",
             node=node.id,
-            fix=f"use a quorum between 1 and {arms}" if arms else "lead edges to it",
+            fix=f"use a quorum between 1 and {arms}" if arms else "add edges to it",
         )
     elif arms < 2:
-        view.warn("join-single", f"join {policy.kind} means nothing: {arms} edge leads to it", node=node.id)
+        view.warn(
+            "join-single", f"join {policy.kind} has no effect: only {arms} edge leads to it", node=node.id
+        )
 
 
 def _key(view: ValidationView, node: Node) -> None:
@@ -124,6 +126,6 @@ def _key(view: ValidationView, node: Node) -> None:
             "idempotency-key",
             f"its key {node.idempotency_key!r} is the same in every run",
             node=node.id,
-            fix="name what makes it one of a kind, such as {{order_id}}",
+            fix="include a value that is unique, such as {{order_id}}",
         )
     view.template(node.idempotency_key, "its idempotency key", node=node.id, strict=True)

@@ -1,4 +1,4 @@
-"""Nodes, edges and whether everything can be reached."""
+"""Rules for nodes and edges, and whether every node can be reached."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _endpoints(view: ValidationView) -> None:
                 "edge-source", f"there is no node {edge.source!r}", edge=edge.id, fix=_near(view, edge.source)
             )
         if edge.target == START:
-            view.error("edge-target", "nothing leads to the start", edge=edge.id)
+            view.error("edge-target", "an edge cannot lead to the start", edge=edge.id)
         elif edge.target != END and edge.target not in view.nodes:
             view.error(
                 "edge-target", f"there is no node {edge.target!r}", edge=edge.id, fix=_near(view, edge.target)
@@ -50,7 +50,7 @@ def _endpoints(view: ValidationView) -> None:
 def _near(view: ValidationView, name: str) -> str:
     from difflib import get_close_matches
 
-    # Looking for near names among thousands would take longer than all other rules together.
+    # Searching for similar names among thousands would take longer than all other rules together.
     near = get_close_matches(name, list(view.nodes)[:500], n=1)
     return f"did you mean {near[0]!r}?" if near else "declare the node, or remove the edge"
 
@@ -64,7 +64,9 @@ def _edge_ids(view: ValidationView) -> None:
 def _starts(view: ValidationView) -> None:
     if not view.spec.start and view.spec.nodes:
         view.error(
-            "no-start", "every node has an incoming edge, so nothing can start", fix="call flow.start(node)"
+            "no-start",
+            "every node has an incoming edge, so there is no first node",
+            fix="call flow.start(node)",
         )
     for name in view.spec.start:
         if name not in view.nodes:
@@ -91,7 +93,7 @@ def _unreachable(view: ValidationView) -> None:
         return
     for name in view.nodes:
         if name not in seen:
-            view.error("unreachable", "nothing leads to it", node=name, fix="add an edge to it, or remove it")
+            view.error("unreachable", "no edge leads to it", node=name, fix="add an edge to it, or remove it")
 
 
 def _jumps(view: ValidationView) -> list[str]:

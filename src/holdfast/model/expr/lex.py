@@ -36,7 +36,7 @@ _HINTS = {
     "=": "use == to compare",
     "&": "use && or the word and",
     "|": "use || or the word or",
-    "{": "names stand bare here, without braces",
+    "{": "write names without braces here",
     "'": "this string is never closed",
     '"': "this string is never closed",
     ".": "a path is names and indices joined by dots, such as items.0.price",

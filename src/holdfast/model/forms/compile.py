@@ -1,4 +1,4 @@
-"""A form as its author writes it becomes one that can be asked, or every problem is told with its path."""
+"""Compiles a form as its author writes it, or reports every problem with its path."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class _Compiler:
         elif kind == "decision":
             self._decision(section, where)
         else:
-            self._wrong(f"{where}.type", f"{_short(kind)} is none of {', '.join(field_kinds.SECTIONS)}")
+            self._wrong(f"{where}.type", f"{_short(kind)} is not one of {', '.join(field_kinds.SECTIONS)}")
         return section
 
     def _context(self, section: Section, where: str) -> None:
@@ -139,23 +139,23 @@ class _Compiler:
         if not isinstance(field, str) or _NAME.fullmatch(field) is None or field.startswith("__"):
             self._wrong(f"{where}.field", f"{_short(field)} is not a plain name")
         elif field in self.fields:
-            self._wrong(f"{where}.field", f"{field!r} is taken by {self.fields[field]}")
+            self._wrong(f"{where}.field", f"{field!r} is already used by {self.fields[field]}")
         elif field == "context" or (field == "decision" and section["type"] == "input"):
-            self._wrong(f"{where}.field", f"{field!r} is not free: conditions mean the hold's own by it")
+            self._wrong(f"{where}.field", f"{field!r} is reserved: in conditions it refers to the hold")
         else:
             self.fields[field] = where
             self.readable.add(field)
 
     def _options(self, given: Any, where: str) -> list[dict[str, str]]:
         if not isinstance(given, (list, tuple)) or not given:
-            self._wrong(where, "there is nothing to choose from; give at least one option")
+            self._wrong(where, "it has no options; give at least one")
             return []
         items = cast("list[Any]", given)
         found = [self._option(each, f"{where}[{index}]") for index, each in enumerate(items)]
         ids = [each["id"] for each in found]
         for index, each in enumerate(ids):
             if each in ids[:index]:
-                self._wrong(f"{where}[{index}].id", f"{each!r} is there already")
+                self._wrong(f"{where}[{index}].id", f"{each!r} is used twice")
         return found
 
     def _option(self, given: Any, where: str) -> dict[str, str]:
@@ -167,10 +167,10 @@ class _Compiler:
         id_, label = option.get("id"), option.get("label", option.get("id"))
         variant = option.get("variant", "secondary")
         if not all(isinstance(each, str) and each.strip() for each in (id_, label, variant)):
-            self._wrong(where, "id, label and variant of an option are texts that are not empty")
+            self._wrong(where, "id, label and variant of an option must be non-empty text")
             return {"id": where, "label": "", "variant": "secondary"}
         if self._templates and "{{" in str(id_):
-            self._wrong(f"{where}.id", "an id has no placeholders: edges and answers name it")
+            self._wrong(f"{where}.id", "an id must not have placeholders: edges and answers refer to it")
         self._template(label, f"{where}.label")
         return {"id": str(id_), "label": str(label), "variant": str(variant)}
 
@@ -209,7 +209,7 @@ class _Compiler:
             here = f"{where}.columns[{index}]"
             column = inner.section({"type": "input", **parts}, here)
             if column.get("kind") == "table" or any(name in column for name in field_kinds.CONDITIONS):
-                self._wrong(here, "a column is neither a table nor conditional")
+                self._wrong(here, "a column must not be a table or conditional")
             found.append(column)
         section["columns"] = found
         self.problems += inner.problems
@@ -229,7 +229,7 @@ class _Compiler:
         for low, high in (("min", "max"), ("min_length", "max_length")):
             least, most = section.get(low), section.get(high)
             if isinstance(least, (int, float)) and isinstance(most, (int, float)) and least > most:
-                self._wrong(f"{where}.{high}", f"nothing is at least {least} and at most {most}")
+                self._wrong(f"{where}.{high}", f"no value is at least {least} and at most {most}")
 
     def _pattern(self, pattern: Any, where: str) -> None:
         if not isinstance(pattern, str):
@@ -251,7 +251,7 @@ class _Compiler:
             self._wrong(f"{where}.{name}", str(error))
             return
         for root in sorted(roots - self.readable):
-            self._wrong(f"{where}.{name}", f"reads {root!r}, which is no field above it")
+            self._wrong(f"{where}.{name}", f"reads {root!r}, which is not a field above it")
 
     def _texts(self, section: Section, names: Iterable[str], where: str) -> None:
         for name in names:

@@ -1,4 +1,4 @@
-"""What a form may be made of."""
+"""The kinds of sections and fields, and the limits of a form."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ INPUT: Final = COMMON | {
 
 MAX_SECTIONS: Final = 200
 MAX_FORM: Final = 256 * 1024
-"""Bytes of a form as it is written."""
+"""Maximum size of a form in bytes, as written."""
 MAX_DEPTH: Final = 20

@@ -1,4 +1,4 @@
-"""Forms and JSON Schemas: a schema becomes a form, and a form says what it takes as a schema (2020-12)."""
+"""Converts a JSON Schema (2020-12) to a form, and a form to the schema of its answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 KEY: Final = "x-form"
-"""Under which a hold's schema carries the form itself."""
+"""The key under which a hold's schema contains the form itself."""
 
 _FORMATS: Final = {"date": "date", "date-time": "datetime", "time": "time", "duration": "duration"} | {
     "email": "email", "uri": "url",
@@ -35,7 +35,7 @@ _NAMES: Final = {kind: name for name, kind in _FORMATS.items()}
 def sections_of(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One input for each property. Raises ValueError for a schema of anything but an object."""
     if schema.get("type") != "object" or not isinstance(schema.get("properties"), Mapping):
-        raise ValueError("a form is made of an object with properties")
+        raise ValueError("the schema of a form must be an object with properties")
     required: Any = schema.get("required", [])
     properties = cast("Mapping[str, Any]", schema["properties"])
     return [_section(name, part, name in required) for name, part in properties.items()]
@@ -89,7 +89,8 @@ def _is_choice(values: Any) -> bool:
 
 
 def schema_of(form: Mapping[str, Any]) -> dict[str, Any]:
-    """For programs that answer. What depends on other fields is not in it: the form itself decides."""
+    """For programs that answer. Rules that depend on other fields are not in it: the form itself checks
+    them."""
     asked = [each for each in form["sections"] if each["type"] != "context"]
     first = next((each for each in asked if each["type"] == "decision"), None)
     inputs = [each for each in asked if each is not first]

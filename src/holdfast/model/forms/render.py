@@ -1,6 +1,6 @@
-"""A form's placeholders are filled once, when the hold opens. What they put in is never read again.
+"""Fills a form's placeholders once, when the hold opens. Inserted text is never expanded again.
 
-How sure the machine is of a value, as far as it can be read.
+Also reads the confidence that a machine gives for a value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.model.template import json_bytes
 
 
 def confidence_of(given: Any) -> float | None:
-    """0..1 from 0.87, 87, "87%" or "0.87"; None where it is nothing of the kind, and is not shown."""
+    """0..1 from 0.87, 87, "87%" or "0.87"; None for anything else, which is not shown."""
     percent = isinstance(given, str) and given.strip().endswith("%")
     text = given.strip().removesuffix("%") if isinstance(given, str) else given
     if isinstance(text, bool) or not isinstance(text, (str, int, float)) or len(str(text)) > 40:
@@ -31,7 +31,8 @@ def confidence_of(given: Any) -> float | None:
     return round(number, 6) if math.isfinite(number) and 0 <= number <= 1 else None
 
 
-# Ids, conditions and kinds are never templates. What people only read is unmasked; values stay exact.
+# Ids, conditions and kinds are never templates. In text that people only read, invisible characters are
+# spelled out; values stay exact.
 _READ: Final = ("title", "help", "label", "content")
 _VALUES: Final = ("default", "original", "extras")
 
@@ -41,7 +42,7 @@ def render_form(
 ) -> dict[str, Any]:
     """The snapshot that is stored with the hold. A literal form has no placeholders, only texts.
 
-    Raises UnshowableError for what is too large, and in a strict form for what has no value."""
+    Raises UnshowableError for a value that is too large, and in a strict form for one that is missing."""
     work = _Renderer(PlaceholderRenderer(None if form.get("literal") else resolve, strict=strict))
     sections = [work.section(each, f"sections[{i}]") for i, each in enumerate(form["sections"])]
     found = {**form, "sections": sections}
@@ -74,5 +75,5 @@ class _Renderer:
         return {**option, "label": text or option["id"]}
 
     def _value(self, value: Any, where: str, *, read: bool = True) -> Any:
-        """As JSON has it: the state may hold more."""
+        """As JSON: the state may contain other types."""
         return msgspec.json.decode(json_bytes(self.showing.value(value, where, read=read)))

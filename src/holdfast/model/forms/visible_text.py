@@ -1,5 +1,5 @@
-"""Characters that nobody sees, or that turn text around, are shown by their number: what a person reads must
-be what is there."""
+"""Shows invisible characters, and those that reverse text, by their number: an approver must see exactly what
+is there."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, cast
 
 _UNSEEN = re.compile(
     "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
-    # Joiners belong to some scripts and to emoji; between plain letters they only hide something.
+    # Joiners are part of some scripts and of emoji; between plain letters they can only hide something.
     "|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
 )
 
 
 def show_invisible(value: Any) -> Any:
-    """Texts wherever they stand in a JSON value; the rest is as it was."""
+    """Applied to every text in a JSON value; other values are unchanged."""
     if isinstance(value, str):
         return value if value.isascii() else _UNSEEN.sub(_number, value)
     if isinstance(value, Mapping):

@@ -147,7 +147,7 @@ class Runtime:
         self.preparer = Preparer(desk or default_preparation(store))
         self.sweeper = sweeper or HoldSweeper(store, self.clock)
         self.people = people or HoldService(store)
-        self.shelf = self.people.office.shelf = BlobAttachments(self.desk)
+        self.shelf = self.people.ctx.shelf = BlobAttachments(self.desk)
         self.arbiter = arbiter
         self.deliverer = deliverer
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"

@@ -222,6 +222,6 @@ def _startable_flow(flow: Program | FlowBuilder, plan: SchedulePlan, now: int) -
         program.schema.start(with_instant(plan, now))
     except InputError as error:
         raise InputError(
-            f"the input does not fit flow {program.graph.name!r}: {error.message}", hint=error.hint
+            f"cannot start flow {program.graph.name!r}: {error.message}", hint=error.hint
         ) from error
     return program.graph.name

@@ -70,7 +70,7 @@ async def votes_of(session: HoldSession, row: HoldRow) -> list[str]:
 
     if row.terms.approval.mode == "any":
         return []
-    return [f"{each.person}: {each.decision}" for each in await ballots_of(session.holds.office, row)]
+    return [f"{each.person}: {each.decision}" for each in await ballots_of(session.holds.ctx, row)]
 
 
 def facts_of(row: HoldRow, now: int) -> list[tuple[str, str]]:

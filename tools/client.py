@@ -79,7 +79,7 @@ def group(name: str, members: list[Operation]) -> str:
     text += "from typing import Any, Literal\n\nfrom msgspec import UNSET, UnsetType\n\n"
     text += "from holdfast.client import models\nfrom holdfast.client.aio.group import AsyncGroup, Listing\n"
     text += "from holdfast.client.aio.pages import AsyncPages\n"
-    text += "from holdfast.client.aio.streaming import AsyncEventStream\n"
+    text += "from holdfast.client.aio.streams import AsyncEventStream\n"
     text += "from holdfast.client.requests import Files, request_of\n\n\n"
     return text + f"class {class_of(name)}(AsyncGroup):\n" + "\n".join(each.text() for each in members)
 

@@ -33,10 +33,9 @@ GERUNDS_THAT_ARE_NOUNS = frozenset(
 )
 # Modules that are renamed or merged next; the list only gets shorter.
 PENDING_MODULES: tuple[str, ...] = (
-    "holdfast.client.*streaming",
-    "holdfast.client.retrying",
-    "holdfast.demo.serving",
-    "holdfast.model.hold_rendering",
+    "holdfast.client.retries",
+    "holdfast.demo.server",
+    "holdfast.model.hold_text",
     "holdfast.store.memory.*",
 )
 

@@ -10,22 +10,22 @@ import sys
 import tempfile
 from pathlib import Path
 
-from holdfast.demo import serving
+from holdfast.demo import server as demo_server
 from tests.services.browser import Tab, browsing
 
-FLOW = Path(serving.__file__).with_name("flow.py")
+FLOW = Path(demo_server.__file__).with_name("flow.py")
 MOST = 150_000
 
 
 def main(folder: Path) -> int:
     with tempfile.TemporaryDirectory(prefix="holdfast-pictures-") as place:
         env = os.environ | {"HOLDFAST_DEMO": place, "HOLDFAST_STORE": f"sqlite:{place}/demo.db"}
-        server = serving.DemoServer([str(FLOW), str(serving.EXAMPLE_FLOWS)], env, Path(place))
+        server = demo_server.DemoServer([str(FLOW), str(demo_server.EXAMPLE_FLOWS)], env, Path(place))
         try:
             assert server.ready(), server.why_not()
             given = {"order": "A18", "customer": "c-7", "amount": 50}
             server.api("POST", "/v1/runs", {"flow": "refund", "input": given})
-            serving.started_runs(server)
+            demo_server.started_runs(server)
             with browsing() as tab:
                 take(tab, server, folder)
         finally:
@@ -36,7 +36,7 @@ def main(folder: Path) -> int:
     return 0
 
 
-def take(tab: Tab, server: serving.DemoServer, folder: Path) -> None:
+def take(tab: Tab, server: demo_server.DemoServer, folder: Path) -> None:
     runs = {run["flow"]: run["id"] for run in server.api("GET", "/v1/runs")["items"]}
     holds = {hold["flow"]: hold["id"] for hold in server.api("GET", "/v1/holds?view=all")["items"]}
     address = server.told["address"]

@@ -19,7 +19,7 @@ import pytest
 from holdfast.client import AsyncClient, Client, models
 from holdfast.client.aio.group import AsyncGroup
 from holdfast.client.aio.pages import AsyncPages
-from holdfast.client.aio.streaming import AsyncEventStream
+from holdfast.client.aio.streams import AsyncEventStream
 from holdfast.client.model import Model
 from holdfast.client.options import StartOptions
 from holdfast.client.requests import Request

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from holdfast.client.aio.client import AsyncClient
     from holdfast.client.aio.pages import AsyncPages
     from holdfast.client.aio.run import AsyncRun
-    from holdfast.client.aio.streaming import AsyncEventStream
+    from holdfast.client.aio.streams import AsyncEventStream
     from holdfast.client.frames import StreamEvent
     from holdfast.client.page import Page
     from holdfast.client.problems import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.client.sync.client import Client
     from holdfast.client.sync.pages import Pages
     from holdfast.client.sync.run import Run
-    from holdfast.client.sync.streaming import EventStream
+    from holdfast.client.sync.streams import EventStream
 
 __all__ = [
     "AnswerUnreadableError",
@@ -53,7 +53,7 @@ _PLACES = {
     "aio.client": ("AsyncClient",),
     "aio.pages": ("AsyncPages",),
     "aio.run": ("AsyncRun",),
-    "aio.streaming": ("AsyncEventStream",),
+    "aio.streams": ("AsyncEventStream",),
     "frames": ("StreamEvent",),
     "page": ("Page",),
     "problems": tuple(name for name in __all__ if name.endswith("Error")),
@@ -62,7 +62,7 @@ _PLACES = {
     "sync.client": ("Client",),
     "sync.pages": ("Pages",),
     "sync.run": ("Run",),
-    "sync.streaming": ("EventStream",),
+    "sync.streams": ("EventStream",),
 }
 
 

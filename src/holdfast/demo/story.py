@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from holdfast.demo import serving
+from holdfast.demo import server
 from holdfast.demo.printout import Printout
 from holdfast.types.ids import new_run_id
 
@@ -71,7 +71,7 @@ class Demo:
         self.finishes(decision)
         self.keeps()
         took = time.monotonic() - started
-        serving.show(self.paper, self.flow, self.env, self.folder)
+        server.show(self.paper, self.flow, self.env, self.folder)
         self.paper.say(
             f"\nThe story took {took:.0f} seconds. The folder {self.folder} is gone now.",
             "dim",

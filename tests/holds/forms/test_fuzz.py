@@ -20,7 +20,7 @@ from holdfast.model.forms.compile import compile_form
 from holdfast.model.forms.field_kinds import KINDS
 from holdfast.model.forms.json_schema import KEY, schema_of, sections_of
 from holdfast.model.forms.render import render_form
-from holdfast.model.hold_rendering import MAX_RENDERED, MAX_SHOWN, PlaceholderRenderer, UnshowableError
+from holdfast.model.hold_text import MAX_RENDERED, MAX_SHOWN, PlaceholderRenderer, UnshowableError
 from holdfast.model.template import TemplateSyntaxError, as_text, compile_template, json_bytes
 from tests.holds.life.scene import DANA
 

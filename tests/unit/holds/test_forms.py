@@ -18,7 +18,7 @@ from holdfast.model.forms.field_kinds import KINDS
 from holdfast.model.forms.json_schema import KEY, schema_of, sections_of
 from holdfast.model.forms.render import confidence_of, render_form
 from holdfast.model.forms.visible_text import show_invisible
-from holdfast.model.hold_rendering import MAX_SHOWN, UnshowableError
+from holdfast.model.hold_text import MAX_SHOWN, UnshowableError
 
 CHOICE = {
     "type": "decision",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from holdfast.client.aio.pages import AsyncPages
-from holdfast.client.aio.streaming import AsyncEventStream
+from holdfast.client.aio.streams import AsyncEventStream
 from holdfast.client.aio.transport import AsyncTransport
 from holdfast.client.page import Page
 from holdfast.client.requests import Request, read

@@ -10,9 +10,9 @@ from anyio import sleep
 
 from holdfast.client import models
 from holdfast.client.aio.pages import AsyncPages
-from holdfast.client.aio.streaming import AsyncEventStream
+from holdfast.client.aio.streams import AsyncEventStream
 from holdfast.client.problems import StillRunningError
-from holdfast.client.retrying import is_transient
+from holdfast.client.retries import is_transient
 from holdfast.errors import HoldfastError
 from holdfast.types.status import ENDED
 

@@ -9,7 +9,7 @@ from anyio import sleep
 from holdfast.client.library import connection_owner, library, options, timeout_of, unreachable_error
 from holdfast.client.problems import problem_of
 from holdfast.client.requests import Reply, Request
-from holdfast.client.retrying import pause_before
+from holdfast.client.retries import pause_before
 from holdfast.client.settings import Settings, retry_after
 from holdfast.errors import HoldfastError
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from holdfast.client.page import Page
 from holdfast.client.requests import Request, read
 from holdfast.client.sync.pages import Pages
-from holdfast.client.sync.streaming import EventStream
+from holdfast.client.sync.streams import EventStream
 from holdfast.client.sync.transport import Transport
 
 T = TypeVar("T")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.client import models
 from holdfast.client.problems import StillRunningError
-from holdfast.client.retrying import is_transient
+from holdfast.client.retries import is_transient
 from holdfast.client.sync.pages import Pages
-from holdfast.client.sync.streaming import EventStream
+from holdfast.client.sync.streams import EventStream
 from holdfast.errors import HoldfastError
 from holdfast.types.status import ENDED
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.model.expr import Resolve
-from holdfast.model.hold_rendering import PlaceholderRenderer
+from holdfast.model.hold_text import PlaceholderRenderer
 from holdfast.model.template import json_bytes
 
 

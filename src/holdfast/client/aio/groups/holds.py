@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.client import models
 from holdfast.client.aio.group import AsyncGroup, Listing
 from holdfast.client.aio.pages import AsyncPages
-from holdfast.client.aio.streaming import AsyncEventStream
+from holdfast.client.aio.streams import AsyncEventStream
 from holdfast.client.requests import Files, request_of
 
 

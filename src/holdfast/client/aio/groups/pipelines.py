@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.client import models
 from holdfast.client.aio.group import AsyncGroup
-from holdfast.client.aio.streaming import AsyncEventStream
+from holdfast.client.aio.streams import AsyncEventStream
 from holdfast.client.requests import request_of
 
 

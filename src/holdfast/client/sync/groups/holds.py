@@ -13,7 +13,7 @@ from holdfast.client import models
 from holdfast.client.requests import Files, request_of
 from holdfast.client.sync.group import Group, Listing
 from holdfast.client.sync.pages import Pages
-from holdfast.client.sync.streaming import EventStream
+from holdfast.client.sync.streams import EventStream
 
 
 class Holds(Group):

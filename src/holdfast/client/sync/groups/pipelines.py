@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.client import models
 from holdfast.client.requests import request_of
 from holdfast.client.sync.group import Group
-from holdfast.client.sync.streaming import EventStream
+from holdfast.client.sync.streams import EventStream
 
 
 class Pipelines(Group):

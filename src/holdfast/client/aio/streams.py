@@ -13,7 +13,7 @@ from holdfast.client.aio.transport import AsyncTransport
 from holdfast.client.frames import EventParser, StreamEvent, resume_request
 from holdfast.client.library import library, unreachable_error
 from holdfast.client.requests import Request
-from holdfast.client.retrying import is_transient, requested_wait
+from holdfast.client.retries import is_transient, requested_wait
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Live events: a stream that comes back by itself, misses nothing and tells nothing twice."""
 
-# Written by tools/client.py from src/holdfast/client/aio/streaming.py. Do not change it here.
+# Written by tools/client.py from src/holdfast/client/aio/streams.py. Do not change it here.
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.client.frames import EventParser, StreamEvent, resume_request
 from holdfast.client.library import library, unreachable_error
 from holdfast.client.requests import Request
-from holdfast.client.retrying import is_transient, requested_wait
+from holdfast.client.retries import is_transient, requested_wait
 from holdfast.client.sync.transport import Transport
 from holdfast.errors import HoldfastError
 

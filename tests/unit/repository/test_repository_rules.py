@@ -1,4 +1,4 @@
-"""What the repository says about itself is so: rooms, licence, pages, targets."""
+"""What the repository says about itself is so: packages, licence, pages, targets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tool(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([BIN / words[0], *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=60)
 
 
-def rooms() -> set[str]:
+def packages() -> set[str]:
     names = {
         path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
     }
@@ -37,17 +37,17 @@ def rooms() -> set[str]:
 
 @own_environment
 @pytest.mark.covers("CORE-REPO-01")
-def test_rooms_import_only_downwards() -> None:
+def test_packages_import_only_lower_layers() -> None:
     done = tool("lint-imports", "--no-logo", "--no-cache")
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.covers("CORE-REPO-01")
-def test_every_room_has_its_layer() -> None:
+def test_every_package_has_its_layer() -> None:
     layers = re.findall(r"layers =\n((?:    .*\n)+)", (ROOT / ".importlinter").read_text())
     own, clients = (set(re.findall(r"\((\w+)\)", each)) for each in layers)
-    assert rooms() <= own | {"client"}
-    assert rooms() <= clients  # all above the client but what it stands on
+    assert packages() <= own | {"client"}
+    assert packages() <= clients  # all above the client but what it stands on
 
 
 @own_environment
@@ -79,11 +79,11 @@ def test_readme_says_what_it_is_and_starts_with_commands_that_exist() -> None:
 
 
 @pytest.mark.covers("CORE-REPO-07")
-def test_reading_order_leads_through_every_room() -> None:
-    order = (ROOT / "CONTRIBUTING.md").read_text().split("## Reading order", 1)[1].split("\n## ", 1)[0]
+def test_the_table_of_packages_has_every_package() -> None:
+    order = (ROOT / "CONTRIBUTING.md").read_text().split("## Packages", 1)[1].split("\n## ", 1)[0]
     rows = [line for line in order.splitlines() if line.startswith("|")]
     named = set(re.findall(r"`(\w+)(?:/|\.py|`)", " ".join(row.split("|")[2] for row in rows)))
-    assert rooms() - named == set()
+    assert packages() - named == set()
 
 
 @pytest.mark.covers("CORE-REPO-08")

@@ -32,12 +32,7 @@ GERUNDS_THAT_ARE_NOUNS = frozenset(
     {"encoding", "finding", "mapping", "ordering", "ring", "routing", "setting", "string", "wiring"}
 )
 # Modules that are renamed or merged next; the list only gets shorter.
-PENDING_MODULES: tuple[str, ...] = (
-    "holdfast.client.retries",
-    "holdfast.demo.server",
-    "holdfast.model.hold_text",
-    "holdfast.store.memory.*",
-)
+PENDING_MODULES: tuple[str, ...] = ()
 
 # ---- classes
 

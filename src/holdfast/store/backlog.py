@@ -37,13 +37,13 @@ class LimitBacklog(msgspec.Struct, frozen=True):
 
 
 def lane_figures(
-    lanes: Sequence[LaneBacklog], lined: Iterable[LimitBacklog], porter: Admission | None, now: int
+    lanes: Sequence[LaneBacklog], lined: Iterable[LimitBacklog], admission: Admission | None, now: int
 ) -> list[LaneFigures]:
-    """`porter` None: nobody stands at a gate."""
+    """`admission` None: no run has a limit."""
     passing: Counter[str] = Counter()
     oldest = {lane.name: lane.since for lane in lanes if lane.since is not None}
     for line in sorted(lined, key=_since):
-        room = line.count if porter is None else porter.admit(line.gate, line.count, starts=line.starts)
+        room = line.count if admission is None else admission.admit(line.gate, line.count, starts=line.starts)
         if room:
             passing[line.lane] += room
             oldest[line.lane] = min(oldest.get(line.lane, line.since), line.since)

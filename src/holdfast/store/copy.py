@@ -77,7 +77,7 @@ RULES: Final = (
     CopyRule("flows"),
     CopyRule("codes"),
     CopyRule("documents"),
-    # A condemned blob is named by nobody, and its bytes may be gone.
+    # No run references a condemned blob, and its bytes may be gone.
     CopyRule("blobs", where="NOT condemned"),
     CopyRule("runs"),
     CopyRule("journal"),
@@ -170,7 +170,7 @@ class MoveSource(MoveEndpoint, Protocol):
         ...
 
     async def seal(self, *, fence: bool) -> None:
-        """From now on nothing is written. `fence`: runs that somebody has are taken away under a new term."""
+        """From now on nothing is written. `fence`: runs that are leased are taken away under a new term."""
         ...
 
     async def settle(self) -> None:
@@ -192,7 +192,7 @@ class MoveTarget(MoveEndpoint, Protocol):
         ...
 
     async def begin(self, mark: MoveMark) -> None:
-        """From now on nobody else writes there."""
+        """From now on no other process writes there."""
         ...
 
     async def reached(self) -> dict[str, CopyProgress]: ...
@@ -200,7 +200,7 @@ class MoveTarget(MoveEndpoint, Protocol):
     async def put(
         self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress
     ) -> bool:
-        """The rows, and how far it came, in one transaction. False: somebody else was faster."""
+        """The rows, and how far it came, in one transaction. False: another process was faster."""
         ...
 
     async def open_for_work(self, counters: Counters) -> None:
@@ -266,7 +266,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def require_state(mark: MoveMark | None, *states: MovePhase | None) -> None:
-    """Asked in a transaction that changes a half. Raises StoreBusyError where somebody else changed it."""
+    """Asked in a transaction that changes a half. Raises StoreBusyError where another process changed it."""
     if (None if mark is None else mark.state) not in states:
         raise StoreBusyError(
             "Somebody else began, finished or took back a move of this store at the same moment.",
@@ -274,7 +274,7 @@ def require_state(mark: MoveMark | None, *states: MovePhase | None) -> None:
         )
 
 
-# What the triggers of a half say when somebody writes. A driver's error carries it as it is.
+# What the triggers of a half answer to a write. A driver's error carries it as it is.
 _BARRIER_PREFIX: Final = "holdfast-move"
 
 

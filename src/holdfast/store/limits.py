@@ -1,4 +1,4 @@
-"""Who passes which gate now. A store fills a porter with what it found under its lock, asks it while it
+"""Who passes which gate now. A store fills a admission with what it found under its lock, asks it while it
 chooses runs, and writes down the starts that it counted. No store decides about gates by itself."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CountedStart(msgspec.Struct, frozen=True):
 
 
 class ClaimResult(msgspec.Struct, frozen=True):
-    """What a claim took, and whom a gate kept out: then whoever waits hears of places that come free."""
+    """What a claim took, and whether a limit kept runs out: then places that become free wake the workers."""
 
     claims: list[Claim]
     kept_out: bool = False
@@ -45,7 +45,7 @@ class ClaimResult(msgspec.Struct, frozen=True):
 class Admission:
     def __init__(self, gates: Iterable[LimitRow], now: int) -> None:
         self.now = now
-        # When a rate lets somebody in again whom it kept out just now.
+        # When a rate admits again a run that it kept out just now.
         self.opens_at: int | None = None
         self._gates: dict[str, LimitRow] = {}
         for gate in gates:
@@ -126,7 +126,7 @@ class Admission:
         return sorted({root, *(name for name in self._gates if root_of(name) == root)} - {each.name})
 
     def shut(self, *, starts: bool) -> list[str]:
-        """Keys at which nobody passes now, though their flow's gate may be open."""
+        """Keys whose limit is reached now, though that of their flow may not be."""
         busy = [name for name in {**self._held, **self._started, **self._gates} if "/" in name]
         return sorted(name for name in busy if not self._open(name, starts))
 
@@ -143,7 +143,7 @@ class Admission:
 
     # ------------------------------------------------------------------ telling
     def admit(self, name: str, count: int, *, starts: bool) -> int:
-        """Of so many runs those that pass, as if they were taken. For whoever only counts."""
+        """Of so many runs those that pass, as if they were claimed. For statistics."""
         room = self.room(name, starts=starts)
         passing = count if room is None else min(count, room)
         self.holds(name, passing)
@@ -205,11 +205,11 @@ def limit_overview(
     limit: int,
 ) -> list[tuple[LimitRow, int, int]]:
     """`Gates.gates`, out of all gates and of how many runs stand at each."""
-    porter = Admission(gates, 0)
+    admission = Admission(gates, 0)
     inside, waiting = _summed(leased), _summed(ready)
-    names = {*porter.names(), *(name for name in (*leased, *ready) if "/" in name)}
+    names = {*admission.names(), *(name for name in (*leased, *ready) if "/" in name)}
     wanted = sorted(name for name in names if name.startswith(prefix) and name > after)
-    return [(porter.seen(name), inside[name], waiting[name]) for name in wanted[:limit]]
+    return [(admission.seen(name), inside[name], waiting[name]) for name in wanted[:limit]]
 
 
 def _summed(counts: Mapping[str, int]) -> Counter[str]:

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.errors import SettingsError
 from holdfast.store.copy import Movable
 from holdfast.store.protocols import Store
+from holdfast.store.settings import settings_error
 from holdfast.types.clock import Clock
 
 FORMS = """The forms of a store's address are:
@@ -62,11 +63,12 @@ def _sqlite_settings(path: str, given: dict[str, Any]) -> Any:
     if not path or path.startswith(":"):
         raise SettingsError(f"{path!r} is not the path of a database file.", hint=FORMS)
     if "path" in given:
-        raise SettingsError("The path stands in the address.", hint=FORMS)
+        raise SettingsError("The path is part of the address, not a setting.", hint=FORMS)
     try:
         return msgspec.convert({**given, "path": path}, SqliteSettings, strict=False)
     except msgspec.ValidationError as error:
-        raise SettingsError(f"A setting of {path} means nothing: {error}.", hint=FORMS) from error
+        known = [name for name in SqliteSettings.__struct_fields__ if name != "path"]
+        raise settings_error(error, path, known, FORMS) from error
 
 
 async def _open_postgres(address: str, given: dict[str, Any], clock: Clock | None) -> Store:

@@ -71,7 +71,7 @@ class LimitRows(Protocol):
 
     async def drop_limit(self, name: str, *, fixed: bool = True) -> bool:
         """What an operator fixed, so that what the flow declares holds again; not `fixed`: that, until
-        somebody declares it anew."""
+        it is declared again."""
         ...
 
 
@@ -249,7 +249,7 @@ class Capability(Flag):
 
     durable = auto()  # survives the end of the process
     shared = auto()  # several processes at once
-    inline = auto()  # settle_now: a commit without waiting for anybody
+    inline = auto()  # settle_now: a commit in place, without waiting
     notifies = auto()  # tells other processes at once, not by polling
 
 
@@ -274,7 +274,7 @@ class NewRun(msgspec.Struct, kw_only=True):
     created_at: int
     ready_at: int | None
     first: list[Record]
-    # Created and claimed in one transaction, by whoever is about to drive it: term 1, running.
+    # Created and claimed in one transaction, by the process that will run it: term 1, running.
     claimed_by: str | None = None
     lease_until: int | None = None
     # The gate that it stands at, '' for none; where that is shut the run is not claimed at once: it waits in
@@ -314,7 +314,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     recoveries: int
     error: str | None
     horizon: int  # records below it were pruned; 0 for a whole journal
-    # History that came from another store (D-36): read, listed and forked, never claimed or told anything.
+    # History from another store (D-36): read, listed and forked; never claimed, and takes no messages.
     read_only: bool = False
     started_by: str | None = None
     deployment: str | None = None
@@ -338,7 +338,7 @@ class RunHistory(msgspec.Struct, frozen=True, kw_only=True):
 class Claim(msgspec.Struct, frozen=True):
     lease: Lease
     run: RunRow
-    since: int | None = None  # when it became ready; None: it was not in line
+    since: int | None = None  # when it became ready; None: it was not queued
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -612,7 +612,7 @@ class Memories(Protocol):
 
 
 class Projections(Protocol):
-    """What checkpoints fold to, for whoever asks the database itself; the product never reads it back."""
+    """What checkpoints fold to, for programs that query the database; Holdfast never reads it back."""
 
     async def projected_to(self) -> int:
         """The position of the feed up to which it was written."""
@@ -662,17 +662,17 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoreFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """How a store is, for whoever looks after it."""
+    """The state of a store, for `holdfast doctor`."""
 
     schema: int  # the number of its newest migration
     size: int  # bytes on disk, as far as the store knows
     problems: list[str]  # what is broken in its own structure
-    lapsed: list[RunId]  # runs whose lease is over and that nobody has freed yet
+    lapsed: list[RunId]  # runs whose lease expired and that were not reclaimed yet
     blobs: int
     unreferenced: int  # blobs that no run names: garbage until a prune collects them
     condemned: int
     missing: list[bytes]  # blobs that runs name and that are not there: lost values
-    outside: list[bytes] = []  # `deep`: blobs whose bytes somebody else keeps
+    outside: list[bytes] = []  # `deep`: blobs whose bytes are kept elsewhere
     drift: list[Drift] = []
     unfinished: list[int] = []  # migrations whose second half is still to come
 

@@ -32,7 +32,7 @@ class UpgradeStep(msgspec.Struct, frozen=True):
 
 class Upgrade(msgspec.Struct, frozen=True):
     """`to_begin`: what opening the store with this version adds; `to_finish`: what was added and may be
-    closed once nobody of an older version is left (`older`)."""
+    finished once no process of an older version is left (`older`)."""
 
     shared: bool
     number: int
@@ -60,7 +60,7 @@ async def read_upgrade(address: str) -> Upgrade:
 
 
 async def begin_upgrade(address: str) -> Upgrade:
-    """Whoever opens a store adds what its version needs."""
+    """Opening a store adds what this version needs."""
     await (await open_store(address)).close()
     return await read_upgrade(address)
 

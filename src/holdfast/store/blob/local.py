@@ -1,4 +1,4 @@
-"""Blobs as files in a folder: named by their content, durable before anybody can name them."""
+"""Blobs as files in a folder: named by their content, durable before a record can name them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class LocalBlobs:
 
     def _is_there(self) -> bool:
         """A folder that is gone, or empty like the place of a disk that is not mounted, tells nothing of what
-        lies in it. Whoever asks for a blob has put one."""
+        lies in it. A caller that asks for a blob has put one."""
         try:
             return next(self._folder.iterdir(), None) is not None
         except OSError:

@@ -67,16 +67,16 @@ class MemoryLimits(MemoryTables):
         return new.gate or (own if (own, True) in self._gates else "")
 
     def _admission(self) -> Admission:
-        porter = Admission(self._gates.values(), self._now())
+        admission = Admission(self._gates.values(), self._now())
         for run in self._leased.values():
             if run.gate:
-                porter.holds(run.gate)
-        for window in porter.windows():
+                admission.holds(run.gate)
+        for window in admission.windows():
             for name, starts in self._gate_starts.items():
                 counted = [start.at for start in starts if start.at > window.since]
                 if window.low <= name <= window.high and counted:
-                    porter.started(window, name, len(counted), min(counted))
-        return porter
+                    admission.started(window, name, len(counted), min(counted))
+        return admission
 
     def _write_starts(self, starts: Iterable[CountedStart]) -> None:
         now = self._now()

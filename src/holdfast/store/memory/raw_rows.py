@@ -1,4 +1,4 @@
-"""Rows as they lie, for whoever encrypts them anew; changed only as they were read."""
+"""Rows as they are stored, to be encrypted with a new key; changed only if they are as they were read."""
 
 from __future__ import annotations
 

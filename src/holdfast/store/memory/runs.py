@@ -114,28 +114,28 @@ class MemoryRuns(MemorySettle, MemoryLimits):
         self._bell.mark_checked()
         with self._lock:
             now = self._now()
-            porter = self._admission() if self._gates else None
+            admission = self._admission() if self._gates else None
             claims: list[Claim] = []
             if want.run is not None:
                 run = self._claimable(want.run, want, now)
-                if run is not None and self._lets_pass(run, porter):
+                if run is not None and self._lets_pass(run, admission):
                     claims.append(self._claim(run, want, now))
             while want.run is None and len(claims) < want.limit:
-                run = self._queue.best(want, now, porter)
-                if run is None or not self._lets_pass(run, porter):
+                run = self._queue.best(want, now, admission)
+                if run is None or not self._lets_pass(run, admission):
                     break
                 claims.append(self._claim(run, want, now))
-            self._opens_at = None if porter is None else porter.opens_at
+            self._opens_at = None if admission is None else admission.opens_at
             return claims
 
-    def _lets_pass(self, run: MemoryRun, porter: Admission | None) -> bool:
+    def _lets_pass(self, run: MemoryRun, admission: Admission | None) -> bool:
         """Where the run's gate is open it counts from now on. One whose lease lapsed has its place."""
-        if porter is None or not run.gate or run.worker is not None:
+        if admission is None or not run.gate or run.worker is not None:
             return True
         starts = run.status is RunStatus.pending
-        if not porter.passes(run.gate, starts=starts):
+        if not admission.passes(run.gate, starts=starts):
             return False
-        self._write_starts(porter.enter(run.gate, starts=starts))
+        self._write_starts(admission.enter(run.gate, starts=starts))
         return True
 
     def _claimable(self, id: RunId, want: ClaimRequest, now: int) -> MemoryRun | None:  # noqa: A002
@@ -230,7 +230,7 @@ class MemoryRuns(MemorySettle, MemoryLimits):
         self._hold_links = {jti: hold for jti, hold in self._hold_links.items() if hold not in gone}
 
     def _drop_message(self, row: OutboxRow) -> None:
-        """What somebody is just telling is kept without content, to be finished by them."""
+        """A message that is just being sent is kept without content, for its dispatcher to finish."""
         if row.state is OutboxState.waiting and row.claimed_until is not None:
             emptied = {"run": None, "state": OutboxState.skipped, "payload": b"{}"}
             self._outbox[row.id] = msgspec.structs.replace(row, **emptied)
@@ -338,7 +338,7 @@ class MemoryLostHistory(MemoryTables):
             return run.row()
 
     async def durability(self) -> Durability:
-        return Durability()  # gone with its process: whoever uses it knows
+        return Durability()  # gone with its process, by design
 
     def _has(self, run: MemoryRun, known: AcknowledgedState) -> bool:
         """A record below or at the horizon was pruned or rewritten: nothing can be said of it."""

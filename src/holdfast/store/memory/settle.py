@@ -156,7 +156,7 @@ class MemorySettle(MemoryRunHolds):
         return SettleAnswer(lease.run, None, answered, self._park(lease, batch.park))
 
     def _park(self, lease: Lease, how: Park) -> bool:
-        """Let go of the run, unless somebody told it something meanwhile (D-29)."""
+        """Releases the run, unless a message arrived for it meanwhile (D-29)."""
         run = self._keys.get(lease.key)
         if run is None or not _owns(run, lease) or run.inbox_seq != how.inbox_seen:
             return False
@@ -242,7 +242,7 @@ class MemorySettle(MemoryRunHolds):
             self._announce(run, before)
 
     def _append_first(self, run: MemoryRun, records: list[Record]) -> None:
-        """The records a run is created with. There is no lease yet, and nobody to refuse."""
+        """The records a run is created with. There is no lease yet, so nothing is refused."""
         sides = [record.side for record in records if record.side is not None]
         self._need_blobs(run, sides)
         _check_statuses(run, sides)

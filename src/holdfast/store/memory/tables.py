@@ -135,7 +135,7 @@ class MemoryTables:
         self._set_status(run, RunStatus.resumable, now)
         run.ended_at = None
         run.error = None
-        # Somebody looked at it and asked to go on: the bound on recoveries counts anew.
+        # An operator asked for it to resume: the bound on recoveries counts from zero again.
         run.recoveries = 0
         run.dead = False
 
@@ -193,8 +193,8 @@ class ReadyQueue:
     def freed(self, tenant: str) -> None:
         self._running[tenant] -= 1
 
-    def best(self, want: ClaimRequest, now: int, porter: Admission | None = None) -> MemoryRun | None:
-        """`porter`: who stands at a shut gate is passed over."""
+    def best(self, want: ClaimRequest, now: int, admission: Admission | None = None) -> MemoryRun | None:
+        """`admission`: runs whose limit is reached are passed over."""
         chosen: MemoryRun | None = None
         least: tuple[int, int, int, int, int] | None = None
         for shelf in list(self._shelves):
@@ -205,7 +205,7 @@ class ReadyQueue:
             first = self._first(shelf)
             if first is None or first[0] > now:
                 continue
-            if porter is not None and shelf.gate and not porter.passes(shelf.gate, starts=shelf.starts):
+            if admission is not None and shelf.gate and not admission.passes(shelf.gate, starts=shelf.starts):
                 continue
             tenant = shelf.tenant
             rank = (-shelf.priority, self._running[tenant], self._served.get(tenant, 0), *first)

@@ -63,7 +63,7 @@ class MemoryChangeSignal:
             return self._changes != before
 
     async def _sleep(self, future: asyncio.Future[None], timeout: float) -> None:
-        """Until the bell, the timeout, or the same time on a clock that somebody moves by hand."""
+        """Until the bell, the timeout, or the same time on a clock that a test moves."""
         if isinstance(self._clock, SystemClock):
             await asyncio.wait({future}, timeout=timeout)
             return

@@ -11,7 +11,7 @@ from holdfast.types.audit import GENESIS, AuditRow, NewAudit, next_row
 _FIELDS = ("tenant", "seq", "at", "actor", "action", "hold", "run", "data", "prev", "hash")
 _COLUMNS = ", ".join(_FIELDS)
 _HEAD = "SELECT seq, hash FROM @audit_heads WHERE tenant = ?"
-# Until the commit nobody else appends to this chain.
+# Until the commit no other transaction appends to this chain.
 _LOCK = """
 INSERT INTO @audit_heads AS heads (tenant, seq, hash) VALUES (?, 0, ?)
 ON CONFLICT (tenant) DO UPDATE SET seq = heads.seq RETURNING seq, hash"""

@@ -34,13 +34,13 @@ class CandidateTenant(msgspec.Struct):
 
 
 class ClaimSelection:
-    """What is chosen, in its order. `porter` None: none of the runs stands at a gate."""
+    """What is chosen, in its order. `admission` None: none of the runs has a limit."""
 
-    def __init__(self, limit: int, porter: Admission | None = None) -> None:
+    def __init__(self, limit: int, admission: Admission | None = None) -> None:
         self.limit = limit
-        self.porter = porter
+        self.admission = admission
         self.keys: list[int] = []
-        self.refused = False  # somebody found a gate shut: others behind may pass
+        self.refused = False  # a limit was reached: runs behind it may still be admitted
         self.gates: dict[int, str] = {}
         self.starts: dict[int, list[CountedStart]] = {}
         self.since: dict[int, int] = {}  # when each became ready
@@ -66,12 +66,12 @@ class ClaimSelection:
                 standing.remove(served)
 
     def _take(self, run: ReadyRun) -> bool:
-        if run.gate and self.porter is not None:
-            if not self.porter.passes(run.gate, starts=run.starts):
+        if run.gate and self.admission is not None:
+            if not self.admission.passes(run.gate, starts=run.starts):
                 self.refused = True
                 return False
             self.gates[run.key] = run.gate
-            self.starts[run.key] = self.porter.enter(run.gate, starts=run.starts)
+            self.starts[run.key] = self.admission.enter(run.gate, starts=run.starts)
         self.keys.append(run.key)
         self.since[run.key] = run.ready_at
         return True
@@ -79,5 +79,5 @@ class ClaimSelection:
     def missed(self, taken: Iterable[int]) -> None:
         """Others were faster with all but these: their places are free again."""
         for key in set(self.keys).difference(taken):
-            if self.porter is not None and key in self.gates:
-                self.porter.leave(self.gates.pop(key), self.starts.pop(key))
+            if self.admission is not None and key in self.gates:
+                self.admission.leave(self.gates.pop(key), self.starts.pop(key))

@@ -1,4 +1,4 @@
-"""What checkpoints fold to, as rows for whoever asks in SQL."""
+"""What checkpoints fold to, as rows that other programs may query in SQL."""
 
 from __future__ import annotations
 

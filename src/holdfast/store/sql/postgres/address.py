@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import msgspec
 
 from holdfast.errors import SettingsError
+from holdfast.store.settings import settings_error
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}\Z")
 
@@ -23,7 +24,7 @@ class PostgresSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # seconds to connect, and to wait for a connection
     statement_timeout: Annotated[float, msgspec.Meta(gt=0)] = 60.0
     silence: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # seconds, in an open transaction: see `session`
-    poll: Annotated[float, msgspec.Meta(gt=0)] = 0.25  # seconds, where nobody can be told
+    poll: Annotated[float, msgspec.Meta(gt=0)] = 0.25  # seconds, where there are no notifications
     pooled: Literal["yes", "no"] | None = None
     look: Annotated[float, msgspec.Meta(gt=0)] = 5.0  # seconds between two looks at the other servers
     settling: Annotated[float, msgspec.Meta(ge=0)] = 3.0  # seconds without claims after a failover
@@ -31,10 +32,14 @@ class PostgresSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     @property
     def shown(self) -> str:
         """The address as messages have it: without the password."""
-        parts = urlsplit(self.dsn)
-        who, at, hosts = parts.netloc.rpartition("@")
-        user = who.partition(":")[0]
-        return urlunsplit((parts.scheme, f"{user}{at}{hosts}", parts.path, "", ""))
+        return _without_password(self.dsn)
+
+
+def _without_password(dsn: str) -> str:
+    parts = urlsplit(dsn)
+    who, at, hosts = parts.netloc.rpartition("@")
+    user = who.partition(":")[0]
+    return urlunsplit((parts.scheme, f"{user}{at}{hosts}", parts.path, "", ""))
 
 
 OWN_SETTINGS = frozenset(PostgresSettings.__struct_fields__) - {"dsn"}
@@ -55,7 +60,7 @@ def settings_for(address: str, given: dict[str, Any], forms: str) -> PostgresSet
     try:
         settings = msgspec.convert({**ours, "dsn": dsn}, PostgresSettings, strict=False)
     except msgspec.ValidationError as error:
-        raise SettingsError(f"A setting of {address!r} means nothing: {error}.", hint=forms) from error
+        raise settings_error(error, _without_password(dsn), sorted(OWN_SETTINGS), forms) from error
     if not _NAME.match(settings.schema):
         raise SettingsError(
             f"{settings.schema!r} cannot be the name of a schema here.",

@@ -145,7 +145,7 @@ async def claim_named(
 
 
 async def claim(conn: Conn, now: int | None, want: ClaimRequest) -> ClaimResult | QueuesToLock:
-    """Chosen without locks, then taken if nobody was faster; who comes too late looks at what is left."""
+    """Chosen without locks, then taken unless another worker was faster; then what is left is looked at."""
     claims: list[Claim] = []
     tried: list[int] = []
     admission: Admission | None = None
@@ -220,7 +220,8 @@ def _order(row: Row) -> tuple[int, int]:
 
 
 async def extend(conn: Conn, now: int | None, leases: Sequence[Lease], ttl: int) -> tuple[int, list[bool]]:
-    """(the server's time, which are ours still). Even after expiry, as long as nobody took the run (D-33)."""
+    """(the server's time, which are ours still). Even after expiry, as long as no other worker
+    claimed the run (D-33)."""
     columns = ([x.key for x in leases], [x.run for x in leases], [x.term for x in leases])
     found = await conn.row(_EXTEND, now, ttl, *columns, [x.worker for x in leases])
     assert found is not None

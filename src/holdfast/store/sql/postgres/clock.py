@@ -20,13 +20,13 @@ class ServerClock:
     def __init__(self, given: Clock | None) -> None:
         self._given = given
         self._offset = time.time_ns() // 1000 - _monotonic()
-        # How far it may be off, and since when that is so. At first nobody was asked.
+        # How far it may be off, and since when that is so. At first no server was asked.
         self._error = _UNKNOWN
         self._since = _monotonic()
 
     @property
     def given(self) -> int | None:
-        """What statements are told: the time of an injected clock, or None for the server's own."""
+        """The argument of `@now(?)`: the time of an injected clock, or None for the server's own."""
         return None if self._given is None else self._given.now()
 
     def now(self) -> int:

@@ -1,6 +1,6 @@
 """A schema of a PostgreSQL database as one half of a move.
 
-One connection for somebody who moves a schema: calls come one at a time, some with every table locked.
+One connection moves a schema: calls come one at a time, some with every table locked.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ class PostgresMoveEndpoint:
 
     async def open_for_work(self, counters: Counters) -> None:
         async def opened(conn: Conn) -> None:
-            # Once: whoever works there since has counted on.
+            # Once: workers there have counted on since.
             require_state(await write_barrier.read_mark(conn), "filling")
             for table, name in (await _sequences(conn)).items():
                 last = counters.get(table, 0)

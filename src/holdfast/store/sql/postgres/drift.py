@@ -139,15 +139,15 @@ def _table_of(kind: str, thing: str, how: str) -> str:
 
 def _missing(kind: str, thing: str, how: str, schema: str) -> Drift:
     if kind == "view":
-        todo = "make it again if somebody asks it in SQL: Holdfast does not"
+        todo = "create it again if other programs query it: Holdfast does not"
         return Drift(what=f"the view {thing} is missing", todo=todo, grave=False)
     return Drift(what=f"the {kind} {thing} is missing", todo=_remedy(kind, thing, how, schema), grave=True)
 
 
 def _added(kind: str, thing: str) -> Drift:
-    """Somebody's own: Holdfast neither reads nor writes it. A rule on one of our tables may refuse one."""
+    """Not made by Holdfast, which neither reads nor writes it. A rule on one of our tables may refuse one."""
     grave = kind in ("constraint", "trigger")
-    todo = "drop it if nobody needs it: it acts on what Holdfast writes" if grave else ""
+    todo = "drop it if it is not needed: it acts on what Holdfast writes" if grave else ""
     return Drift(what=f"the {kind} {thing} is not Holdfast's", todo=todo, grave=grave)
 
 

@@ -64,7 +64,7 @@ def translated(error: BaseException, where: str) -> HoldfastError:
 
 
 def _refused(error: BaseException, where: str) -> HoldfastError | None:
-    """What somebody has to mend."""
+    """What an operator has to fix."""
     if isinstance(error, asyncpg.CheckViolationError):
         return barrier_error_for(str(error), where)
     if isinstance(error, asyncpg.InvalidCatalogNameError):
@@ -119,7 +119,7 @@ def _unreachable(error: BaseException, where: str) -> HoldfastError:
 
 
 _GONE = re.compile(r"connection (is|was|has been) (closed|released|lost)|connection_lost\(\)")
-"""How the driver says that a connection which somebody still used is gone, with names of its own inside."""
+"""How the driver says that a connection that was still in use is gone, with names of its own inside."""
 
 
 def _reason(error: BaseException) -> str:

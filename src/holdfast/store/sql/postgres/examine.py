@@ -1,4 +1,4 @@
-"""How the database is: for whoever looks after it. Reads only."""
+"""The state of the database, for `holdfast doctor`. Reads only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waking up: told at once by NOTIFY, or by looking from time to time where nobody can be told (D-11).
+"""Waking up: at once by NOTIFY, or by polling where there are no notifications (D-11).
 
 LISTEN needs a session of its own, which a pooling proxy does not give. There, and while the connection is
 away, the store looks at a few numbers that grow with everything that could concern a worker.
@@ -108,7 +108,7 @@ class PostgresListener:
         )
 
     async def _answers(self) -> bool:
-        """Whoever only listens would never notice that nobody speaks any more."""
+        """A connection that only listens would never notice that its server is gone."""
         loop, connection = self._loop, self._connection
         if time.monotonic() - self._heard_at < self._settings.look:
             return True
@@ -146,7 +146,7 @@ class PostgresListener:
         connection.add_termination_listener(self._ended)
         self._connection, self._loop = connection, asyncio.get_running_loop()
         self._heard_at = time.monotonic()
-        # What came before nobody could tell us.
+        # Earlier notifications were not received.
         self._bell.ring()
 
     def _told(self, *_: Any) -> None:

@@ -46,7 +46,7 @@ __all__ = [
 OLDEST_SERVER = 150000
 
 LOCK_TIMEOUT = 1.0
-"""Seconds that a change waits for a table: whoever comes after it waits as long. Then it stands back."""
+"""Seconds that a change waits for a table: later statements wait as long. Then it gives up for a while."""
 MAX_WAIT = 60.0
 """Seconds over which it is tried again."""
 _QUIET = 2.0
@@ -76,7 +76,7 @@ _TAKE = "SELECT pg_try_advisory_xact_lock(?)"
 async def migration_state(conn: Conn, where: str) -> MigrationState:
     """How far the schema is; all zero for a new one.
 
-    Raises NotAStoreError for one with tables of somebody else, and SchemaTooNewError."""
+    Raises NotAStoreError for one with tables of another program, and SchemaTooNewError."""
     there = {name for (name,) in await conn.rows(_THERE, conn.schema)}
     if "migrations" not in there:
         if there:
@@ -97,7 +97,7 @@ async def migration_state(conn: Conn, where: str) -> MigrationState:
 
 
 async def bring_up(settings: PostgresSettings, conn: Conn) -> MigrationState:
-    """Create the schema, or add what this version needs; one process at a time, whoever comes second finds
+    """Create the schema, or add what this version needs; one process at a time, the second one finds
     everything done. Never waits for a table for longer than a moment, so that a fleet at work stands still
     for no longer; tried again for a minute, then StoreBusyError."""
     now = await migration_state(conn, settings.shown)
@@ -172,7 +172,7 @@ async def _one_at_a_time(settings: PostgresSettings, conn: Conn, step: _Step) ->
 
 
 async def _locked(settings: PostgresSettings, conn: Conn, step: _Step) -> bool | None:
-    """None: somebody else has the lock."""
+    """None: another process has the lock."""
     raw: Any = conn.raw
     async with raw.transaction():
         await raw.execute(f"SET LOCAL lock_timeout = '{int(LOCK_TIMEOUT * 1000)}ms'")
@@ -277,7 +277,7 @@ def _lock_number(schema: str) -> int:
 
 
 def _refuse_unfinished(now: MigrationState, settings: PostgresSettings) -> None:
-    """Code of the release before the last may be at work, and nobody tried it on what comes now."""
+    """Code of the release before the last may be at work, and it was not tested on what comes now."""
     left = [number for number in now.begun if number <= RELEASED]
     if left:
         raise StoreUnavailableError(

@@ -68,7 +68,7 @@ def concurrent_statements(sql: str) -> list[str]:
 
 
 def creation_sql(sql: str) -> str:
-    """All of it inside a transaction: for a schema that nobody uses yet."""
+    """All of it inside a transaction: for a schema that is not in use yet."""
     return _APART.sub(lambda found: found[0].replace(" CONCURRENTLY", "", 1), sql)
 
 

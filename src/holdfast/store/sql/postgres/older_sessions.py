@@ -29,7 +29,7 @@ def _own_name() -> str:
 
 
 def session_name(dsn: str) -> str:
-    """Whoever gave the address may have named its sessions already: both are kept."""
+    """The address may name its sessions already: both names are kept."""
     given = dict(parse_qsl(urlsplit(dsn).query)).get("application_name")
     return _own_name() if not given else f"{given[:20]} {_own_name()}"
 

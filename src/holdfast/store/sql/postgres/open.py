@@ -60,7 +60,7 @@ async def _prepare(settings: PostgresSettings, clock: ServerClock, raw: Any) -> 
             f"The server at {settings.shown} only reads: it is a replica, or its transactions are read-only.",
             hint="Give the address of the primary, or all servers of the cluster.",
         )
-    # A pooler makes up a process of its own for whoever connects.
+    # A pooler invents a process id for each connection.
     between = pid != raw.get_server_pid()
     if between:
         await _require_transactions(settings, raw)

@@ -91,7 +91,7 @@ class PostgresPools:
         return await self._finish(work, again=RETRYABLE_ERRORS)
 
     async def _finish(self, act: Work[T], again: tuple[type[BaseException], ...]) -> T:
-        """Whoever waits may be cancelled; what was sent is brought to its end, as in any other store. In an
+        """The caller may be cancelled; what was sent is brought to its end, as in any other store. In an
         empty context: timers and sockets keep the one that they were made in, and with it a whole run."""
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._translating(act, again), context=Context())
@@ -102,7 +102,7 @@ class PostgresPools:
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # somebody heard of it, or nobody waits any more
+            task.exception()  # the caller got it, or was cancelled
 
     async def _translating(self, act: Work[T], again: tuple[type[BaseException], ...]) -> T:
         tries = 0
@@ -120,7 +120,7 @@ class PostgresPools:
                     # The server became a replica, and has refused: each connection is made anew, and looks
                     # for the primary.
                     await self._expire()
-                # Who says nothing has been waited for already: once more, and then somebody is told.
+                # A silent server has been waited for already: once more, then the caller gets the error.
                 most = 2 if isinstance(error, TimeoutError) else _TRIES
                 if tries < most and isinstance(error, (*again, _READ_ONLY)):
                     await asyncio.sleep(0.01 * tries)
@@ -246,7 +246,7 @@ class PostgresPools:
 
 
 class _SilenceTimer:
-    """Somebody asks after the server when a statement has been silent for a while, and again after that."""
+    """Checks the server when a statement has been silent for a while, and again after that."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, patience: float, look: Callable[[], asyncio.Task[None]]

@@ -10,7 +10,7 @@ from holdfast.types.durability import Durability, Standby
 _SETTINGS = """
 SELECT name, setting FROM pg_settings
 WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names')"""
-# Whoever may not see them gets the rows with nothing in them.
+# A role without the right to see them gets rows with nothing in them.
 _STANDBYS = """
 SELECT coalesce(nullif(application_name, ''), host(client_addr), 'without a name'), state, sync_state,
        pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn)::bigint,

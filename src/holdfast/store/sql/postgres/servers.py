@@ -33,7 +33,7 @@ from holdfast.store.sql.postgres.session import (
 from holdfast.telemetry import log
 
 _AWHILE: Final = 2.0  # seconds that we wait for the word of the others when one takes writes
-_KNOCKS: Final = 2  # in vain, until a primary that nobody replaced is given up
+_KNOCKS: Final = 2  # in vain, until a primary that was not replaced is given up
 _AGAIN: Final = 0.2  # seconds until all are asked anew while none takes writes
 
 
@@ -141,11 +141,11 @@ class PostgresServers:
             self._leave(None)
 
     def is_current(self, session: Any) -> bool:
-        """Whether it leads to the newest primary that anybody here has seen."""
+        """Whether it leads to the newest primary that this process has seen."""
         return session.who.timeline == self.timeline
 
     def doubt(self) -> None:
-        """A connection was lost: whoever connects next asks all servers again."""
+        """A connection was lost: the next one asks all servers again."""
         self._sure = False
 
     def _tell_of_old(self, who: ServerIdentity, seen: int) -> None:
@@ -223,7 +223,7 @@ def _writers(asked: Iterable[asyncio.Task[Any]]) -> list[Any]:
 
 
 def _connect_error(asked: list[asyncio.Task[Any]]) -> BaseException:
-    """What somebody could mend comes before that a server does not answer."""
+    """An error that an operator can fix comes before a server that does not answer."""
     errors = [task.exception() for task in asked if task.done()]
     if any(error is None or isinstance(error, asyncpg.CannotConnectNowError) for error in errors):
         return no_primary_error()

@@ -27,7 +27,7 @@ _TYPES = (
 _PLACE = ("bigint", "bigint", "bigint")
 _RECORD = f"AS r (run_key, seq, told, {', '.join(JOURNAL)})"
 RECORDS = f"unnest({', '.join(f'?::{t}[]' for t in (*_PLACE, *_TYPES))}) {_RECORD}"
-"""`told`: how many events the range told before this record."""
+"""`told`: how many events the earlier records of the range have."""
 _ONE_RECORD = f"(VALUES ({', '.join(f'?::{t}' for t in (*_PLACE, *_TYPES))})) {_RECORD}"
 INTO_JOURNAL = f"INSERT INTO @journal (key, event_from, {', '.join(JOURNAL)})"
 

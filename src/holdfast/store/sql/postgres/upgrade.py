@@ -1,4 +1,4 @@
-"""An upgrade as whoever looks after the database sees it: what is to come, and who stands in its way."""
+"""An upgrade as an operator sees it: what is to come, and which sessions prevent it."""
 
 from __future__ import annotations
 

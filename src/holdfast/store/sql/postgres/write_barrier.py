@@ -1,6 +1,6 @@
-"""What keeps writers away from a schema that moves: triggers, for which nobody pays while there are none.
+"""What keeps writers away from a schema that moves: triggers, which cost nothing while there are none.
 
-Making one waits for the transactions that write to its table, and whoever writes after it meets it, in
+Making one waits for the transactions that write to its table, and every later writer meets it, in
 whatever session and from whatever version: what was acknowledged is there, and nothing comes after it.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from holdfast.store.copy import NOT_COPIED, MoveMark, MovePhase, require_state
 from holdfast.store.sql.postgres.connect import Conn, statement
 
-# `busy` is true only inside the transactions that fill the schema: nobody else ever sees it.
+# `busy` is true only inside the transactions that fill the schema: no other transaction ever sees it.
 _MAKE = (
     """
 CREATE TABLE IF NOT EXISTS @moved (

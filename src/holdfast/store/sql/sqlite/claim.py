@@ -169,7 +169,7 @@ def _choose(cur: Cursor, filters: Filters, limit: int, limited: _LazyAdmission) 
         level = filters | {"priority": below, "limit": limit - len(choice.keys)}
         tenants = _tenants(cur, level, limited)
         if any(run.gate for tenant in tenants for run in tenant.ready):
-            choice.porter = limited.admission
+            choice.admission = limited.admission
         choice.serve(tenants)
     limited.kept_out = limited.kept_out or choice.refused
     return choice

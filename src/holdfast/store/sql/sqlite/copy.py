@@ -185,7 +185,7 @@ class SqliteMoveEndpoint:
 
     async def open_for_work(self, counters: Counters) -> None:
         def opened(cur: Cursor) -> None:
-            # Once: whoever works there since has counted on.
+            # Once: workers there have counted on since.
             require_state(write_barrier.read_mark(cur), "filling")
             write_barrier.forget(cur)
             # Only runs have a counter here: the key of a deleted one is never given again.
@@ -221,7 +221,7 @@ class SqliteMoveEndpoint:
             if (shape.table, name) in JSON_LIST_COLUMNS:
                 found[name] = msgspec.json.encode(found[name]).decode() if found[name] else "[]"
         if shape.table == "blobs" and found["place"] == "row" and len(found["data"]) > IN_ROW:
-            # The file first: a file that nobody names is garbage, a row without its file is a loss.
+            # The file first: a file without a row is garbage, a row without its file is a loss.
             self._blobs.put_now(found["digest"], found["data"])
             found |= {"place": "file", "data": None}
         return tuple(found.values())

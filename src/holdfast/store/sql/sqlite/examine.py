@@ -1,4 +1,4 @@
-"""How the file is: for whoever looks after it. Reads only."""
+"""The state of the file, for `holdfast doctor`. Reads only."""
 
 from __future__ import annotations
 

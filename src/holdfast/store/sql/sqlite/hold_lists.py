@@ -128,7 +128,7 @@ def _source(where: HoldFilter, order: HoldOrder, of: Range) -> str:
 
 
 def _once(source: str) -> str:
-    """Somebody may have two ways to one hold."""
+    """The same hold may be found in two ways."""
     return "DISTINCT " if source is _SHARES else ""
 
 

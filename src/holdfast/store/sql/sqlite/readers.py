@@ -1,4 +1,4 @@
-"""Reading: a few connections that look at the newest commit and wait for nobody."""
+"""Reading: a few connections that see the newest commit and never wait."""
 
 from __future__ import annotations
 

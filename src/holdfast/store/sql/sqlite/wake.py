@@ -1,4 +1,4 @@
-"""Waking up: told at once by this process, noticed by polling when another one wrote (D-11)."""
+"""Waking up: at once after a write of this process, by polling after one of another (D-11)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What keeps writers away from a file that moves: triggers, for which nobody pays while there are none."""
+"""What keeps writers away from a file that moves: triggers, which cost nothing while there are none."""
 
 from __future__ import annotations
 
 from holdfast.store.copy import NOT_COPIED, MoveMark, MovePhase, barrier_message, require_state
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 
-# `busy` is 1 only inside the transactions that fill the file: nobody else ever sees it.
+# `busy` is 1 only inside the transactions that fill the file: no other transaction ever sees it.
 _MAKE = """
 CREATE TABLE IF NOT EXISTS moved (
     state TEXT NOT NULL,

@@ -1,4 +1,4 @@
-"""The one way to write: at once in the caller's thread when nobody else is writing, else through one thread.
+"""The one way to write: at once in the caller's thread when there is no other write, else through one thread.
 
 The thread takes everything that queued meanwhile into one transaction, so that many writers share one flush.
 """
@@ -28,7 +28,7 @@ rollback, so it keeps nothing of its own between calls."""
 
 
 class WriterBusy:
-    """The answer of `try_now` when somebody else is writing."""
+    """The answer of `try_now` while there is another write."""
 
 
 BUSY: Final = WriterBusy()
@@ -74,7 +74,7 @@ class SqliteWriter:
         self._conn = connect(settings)
         self._conn.set_busy_timeout(0)
         self._cur = self._conn.cursor()
-        self._in_use = threading.Lock()  # whoever has it has the connection
+        self._in_use = threading.Lock()  # its holder has the connection
         self._gate = threading.Lock()  # guards the start of the thread and the end of the queue
         self._queue: SimpleQueue[WriteJob | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -220,7 +220,7 @@ class SqliteWriter:
         for job in jobs:
             by_loop.setdefault(job.loop, []).append(job)
         for loop, of_loop in by_loop.items():
-            with contextlib.suppress(RuntimeError):  # that loop is closed: nobody waits for the answer
+            with contextlib.suppress(RuntimeError):  # that loop is closed: no caller waits for the answer
                 loop.call_soon_threadsafe(_resolve, of_loop)
 
 

@@ -133,15 +133,22 @@ class Page:
     def _named(self, command: str) -> str:
         if not re.search(r"\b(RUN|HOLD|CHECKPOINT)\b", command):
             return command
-        runs = msgspec.json.decode(self._shell("holdfast runs --json").stdout)
+        runs = _rows(self._shell("holdfast runs --json").stdout)
         words = {"RUN": runs[0]["id"][:8]}
         if re.search(r"\bHOLD\b", command):
             shown = msgspec.json.decode(self._shell(f"holdfast show {runs[0]['id']} --json").stdout)
             words["HOLD"] = next(hold["id"] for hold in shown["holds"] if hold["status"] == "pending")
         if "CHECKPOINT" in command:
-            listed = msgspec.json.decode(self._shell(f"holdfast checkpoints {runs[0]['id']} --json").stdout)
-            words["CHECKPOINT"] = (listed["checkpoints"] if isinstance(listed, dict) else listed)[0]["id"]
+            words["CHECKPOINT"] = _rows(self._shell(f"holdfast checkpoints {runs[0]['id']} --json").stdout)[
+                0
+            ]["id"]
         return re.sub(r"\b(RUN|HOLD|CHECKPOINT)\b", lambda found: words[found[1]], command)
+
+
+def _rows(text: str) -> list[dict[str, Any]]:
+    """The rows of a list, bare or as a page."""
+    found = msgspec.json.decode(text)
+    return found.get("items", found.get("checkpoints", [])) if isinstance(found, dict) else found
 
 
 def blocks(path: Path) -> Iterator[tuple[int, str, str]]:

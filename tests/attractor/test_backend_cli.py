@@ -82,7 +82,7 @@ def test_the_environment_names_the_backend_of_workers(cli: Cli, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("attrs", "told"),
     [
-        ("llm_provider=nobody, llm_model=m", "stage 'a' asks for the provider 'nobody'"),
+        ("llm_provider=nobody, llm_model=m", "stage 'a' uses the provider 'nobody'"),
         ("llm_model=gpt-x", "Set OPENAI_API_KEY"),
         ("prompt=x", "stage 'a' names no model"),
     ],

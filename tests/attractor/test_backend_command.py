@@ -70,7 +70,7 @@ async def test_nothing_in_a_document_becomes_an_option(hf: Holdfast, tmp_path: P
     assert said.succeeded
     refused = await run(hf, text, tmp_path / "y", backend=CommandBackend("printf {model} {prompt}"))
     assert refused.status == "fail"
-    assert "{model} would be '-rf', which reads as an option" in refused.outcome.failure_reason
+    assert "{model} would be '-rf', which looks like an option" in refused.outcome.failure_reason
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-08")

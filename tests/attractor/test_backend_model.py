@@ -125,12 +125,12 @@ async def test_a_dead_endpoint_is_one_clear_failure(hf: Holdfast, tmp_path: Path
 @pytest.mark.parametrize(
     ("attrs", "told", "hint"),
     [
-        ("llm_provider=nobody, llm_model=m", "asks for the provider 'nobody', which is not known", "far"),
-        ("llm_model=strange", "which provider has the model 'strange' is not known", "llm_provider"),
+        ("llm_provider=nobody, llm_model=m", "uses the provider 'nobody', which is not known", "far"),
+        ("llm_model=strange", "the provider of the model 'strange' is not known", "llm_provider"),
         ("", "names no model", "llm_model"),
         (
             "llm_model=claude-x",
-            "asks the provider 'anthropic', and its key is not there",
+            "uses the provider 'anthropic', whose key is not set",
             "ANTHROPIC_API_KEY",
         ),
     ],

@@ -33,7 +33,7 @@ def test_questions_are_put_to_whoever_sits_here(cli: Cli, file: str) -> None:
     )  # fmt: skip
     assert said.returncode == 0, said.stderr
     assert "[?] Ship?\n  [A] [A] Approve\n  [F] [F] Fix\nSelect: " in said.stderr
-    assert "'what?' is none of the answers." in said.stderr
+    assert "'what?' is not one of the answers." in said.stderr
     assert "✓ fix" in said.stdout
     assert "interviewer:console" in cli("audit", "list").out
 

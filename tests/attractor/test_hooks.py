@@ -50,7 +50,7 @@ async def test_a_model_has_no_tools_unless_they_are_allowed(
     provider.says(Answer("done"))
     await run(hf, line('a [tools="shell"];', "a"), tmp_path, backend=backend(provider))
     assert offered(provider) == []
-    with pytest.raises(InputError, match="there are no tools 'hammer'"):
+    with pytest.raises(InputError, match="unknown tools 'hammer'"):
         backend(provider, kits=["hammer"])
 
 

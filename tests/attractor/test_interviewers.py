@@ -80,8 +80,9 @@ def console(typed: str) -> tuple[ConsoleInterviewer, io.StringIO]:
         (WORDS, "because\n", Answer(value="because", text="because"), "[?] Why?\n> "),
         (PICK, "", Answer(value=AnswerValue.SKIPPED), "Select: "),
         (PICK, "x\nF\n", Answer(value="F", selected_option=CHOICES[1]),
-         "'x' is none of the answers.\nSelect: "),
-        (YES_NO, "perhaps\nn\n", Answer(value=AnswerValue.NO), "'perhaps' is none of the answers.\n[Y/N]: "),
+         "'x' is not one of the answers.\nSelect: "),
+        (YES_NO, "perhaps\nn\n", Answer(value=AnswerValue.NO),
+         "'perhaps' is not one of the answers.\n[Y/N]: "),
     ],
 )  # fmt: skip
 async def test_the_console_asks_in_the_form_of_the_specification(
@@ -206,7 +207,7 @@ async def test_an_unknown_answer_leaves_the_question_open_unless_the_letter_is_a
     who = RecordingInterviewer(QueueInterviewer(["perhaps"]))
     found = await interviewed(hf, tmp_path / "a", who)
     assert (found.status, [hold.status for hold in found.holds]) == ("waiting", [HoldStatus.pending])
-    assert who.informed == [("'perhaps' is none of the answers: the question stays open", "gate")]
+    assert who.informed == [("'perhaps' is not one of the answers: the question stays open", "gate")]
     await (await hf.service()).answer(found.holds[0].id, "F")
     ended = await Runner(hf, interviewer=who).resume(found.run_id)
     assert ended.completed_nodes == ("start", "gate", "fix", "done")

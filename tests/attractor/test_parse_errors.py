@@ -23,7 +23,7 @@ pytestmark = pytest.mark.covers("ATTRACTOR-LANG-02")
         ("digraph G { a", (1, 11), ["{ has no end", "}"]),
         ("digraph G {\n subgraph x { a\n}", (1, 11), ["{ has no end"]),
         ("digraph G {\n subgraph x { a\n", (2, 13), ["subgraph has no end"]),
-        ("digraph G { a } }", (1, 17), ["follows the end"]),
+        ("digraph G { a } }", (1, 17), ["after the end"]),
         ("digraph G {\n a [x=1\n", (2, 4), ["[ has no end", "]"]),
         ("digraph G {\n a [x=1\n b -> c }", (2, 4), ["[ has no end"]),
         ('digraph G {\n a [x="one\n two] }', (2, 7), ["string has no end", '"']),
@@ -99,10 +99,10 @@ def test_faults_without_end_are_cut_short():
 @pytest.mark.parametrize(
     ("data", "place", "message"),
     [
-        (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", (1, 1), "no UTF-8"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", (1, 1), "not UTF-8"),
         (b"\x7fELF\x02\x01\x01\x00\x00", (1, 8), "NUL"),
         (b'digraph G {\n a [label="caf\xe9"] }', (2, 15), "0xe9"),
-        ("digraph G { a }".encode("utf-16"), (1, 1), "no UTF-8"),
+        ("digraph G { a }".encode("utf-16"), (1, 1), "not UTF-8"),
         ("digraph G { a }".encode("utf-16-le"), (1, 2), "NUL"),
         (b"digraph G {\n a\x00 }", (2, 3), "NUL"),
     ],

@@ -48,7 +48,7 @@ def test_id_may_have_other_characters_or_be_quoted(written: str, name: str):
 @pytest.mark.covers("AT-A27")
 @pytest.mark.parametrize("word", ["node", "edge", "graph", "subgraph", "digraph", "strict", "Node"])
 def test_words_of_the_language_may_be_ids(word: str):
-    found = leniently(f"{word} -> b; {word};", word, "word of the language")
+    found = leniently(f"{word} -> b; {word};", word, "keyword")
     assert list(found.stages) == [word, "b"]
 
 
@@ -107,7 +107,7 @@ def test_other_runners_words_are_understood(alias: str, key: str):
 @pytest.mark.parametrize(
     ("body", "message", "value"),
     [
-        ('a [x="s/\\d+/"]', "no escape", "s/\\d+/"),
+        ('a [x="s/\\d+/"]', "not an escape", "s/\\d+/"),
         ('a [x="one\\\ntwo"]', "backslash at the end", "onetwo"),
         ('a [x="one " + "two" + "3"]', "joined with +", "one two3"),
         ("a [x=2026-03-17]", "neither a number", "2026-03-17"),

@@ -106,5 +106,5 @@ def test_class_attribute_is_split_and_trimmed(given: str, classes: tuple[str, ..
 
 
 def test_graph_attribute_in_a_subgraph_is_told_of():
-    found = leniently("subgraph { goal=x; a }", "goal", "means nothing in a subgraph")
+    found = leniently("subgraph { goal=x; a }", "goal", "has no effect in a subgraph")
     assert found.attrs == {}

@@ -122,13 +122,13 @@ def test_the_sheet_is_applied_before_validation_and_a_broken_one_is_an_error() -
 @pytest.mark.parametrize(
     ("sheet", "says"),
     [
-        ("{ llm_model: x }", "begins with"),
+        ("{ llm_model: x }", "starts with"),
         ("box llm_model: x }", "belongs {"),
         ("box { llm_model x }", "belongs :"),
         ("box { llm_model: ; }", "needs a value"),
-        ("box { llm_model: a llm_provider: b }", "belongs ;"),
-        ("a, b { llm_model: x }", "begins with"),
-        ("box { }", "says nothing"),
+        ("box { llm_model: a llm_provider: b }", "; is missing"),
+        ("a, b { llm_model: x }", "starts with"),
+        ("box { }", "is empty"),
         ('box { llm_model: "open }', "needs a value"),
     ],
 )

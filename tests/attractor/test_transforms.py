@@ -299,7 +299,7 @@ def test_includes_that_multiply_end_at_a_bound(tmp_path: Path) -> None:
     (tmp_path / "12.dot").write_text("digraph P { start -> exit; start; exit }")
     path = tmp_path / "0.dot"
     told = prepare(path.read_text(), path=str(path)).errors
-    assert len([each for each in told if "goes beyond" in each.message]) == 1
+    assert len([each for each in told if "exceeds the limit" in each.message]) == 1
 
 
 @pytest.mark.covers("AT-219")

@@ -16,7 +16,7 @@ GOOD = "digraph G { start [shape=Mdiamond] exit [shape=Msquare] a [prompt=%s] st
 @pytest.mark.parametrize(
     ("data", "place", "parts"),
     [
-        (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "1:1", ["no UTF-8 text", "0x89"]),
+        (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "1:1", ["not UTF-8 text", "0x89"]),
         (b"\x7fELF\x02\x01\x01\x00\x00", "1:8", ["NUL"]),
         (b'digraph G {\n a [label="caf\xe9"] }', "2:15", ["0xe9", "UTF-8"]),
         (b"", "1:1", ["no pipeline", "digraph NAME"]),

@@ -149,7 +149,7 @@ def test_demo_shows_a_retry_an_approval_and_both_arms_of_its_branch(
 def test_demo_is_killed_and_nothing_settled_runs_again(alone: list[Told]) -> None:
     story = alone[0].story
     assert re.search(r"kill -9 \d+", story)
-    (again,) = re.findall(r"Handlers that ran now: (.*)\. What was recorded was not run again", story)
+    (again,) = re.findall(r"Handlers that ran now: (.*)\. Recorded steps did not run again", story)
     assert again == "read_letters"
     assert "Each effect happened exactly once" in story
 
@@ -179,9 +179,9 @@ def test_demo_needs_no_network_and_no_display(alone: list[Told]) -> None:
 @pytest.mark.covers("SERVER-PAGE-06")
 def test_demo_ends_at_the_server_with_living_examples(alone: list[Told], answered: Told) -> None:
     story = alone[0].story
-    assert "7. The server, with a few living examples" in story
+    assert "7. The server, with a few example runs" in story
     assert "Book invoice R-2026-118 of Nordwerk GmbH?" in story
-    for words in ("waits for a person", "failed, and can go on", "the one that was killed and finished"):
+    for words in ("waits for a person", "failed; it can be resumed", "the one that was killed and finished"):
         assert words in story.partition("7. The server")[2]
     assert "Open this in a browser" in answered.story
     assert "<h1>Waiting for you</h1>" in answered.story

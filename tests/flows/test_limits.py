@@ -199,4 +199,4 @@ def test_limits_of_a_part_are_said_to_count_nothing() -> None:
     part.node(id="work", effect="pure")(dict)
     flow = Flow("whole", effect="pure")
     flow.subflow("part", part)
-    assert ["count nothing here" in problem.message for problem in flow.problems()] == [True]
+    assert ["have no effect here" in problem.message for problem in flow.problems()] == [True]

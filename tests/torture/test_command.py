@@ -42,7 +42,7 @@ def test_torture_gives_json_and_answers_as_it_is_told(cli):
     ("words", "told"),
     [
         (["--decide", "approve"], "is not NODE=DECISION"),
-        (["--points", "nowhere"], "no boundary is called"),
+        (["--points", "nowhere"], "unknown boundary"),
         (["--in-doubt", "maybe"], "none of truth"),
         (["--time", "soon"], "is not a duration"),
         (["--copy", "absent.json"], "there is no file or folder absent.json"),

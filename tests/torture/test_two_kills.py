@@ -32,7 +32,7 @@ def test_a_safe_flow_is_safe_when_it_is_killed_twice() -> None:
     pairs = [verdict for verdict in report.verdicts if verdict.again is not None]
     assert len(pairs) == 30
     assert all(verdict.reached for verdict in pairs)
-    assert "and 30 times once more while it recovered" in report.story()
+    assert "and 30 times again during recovery" in report.story()
     with pytest.raises(InputError, match="neither 1 nor 2"):
         torture(flows.asking, kills=3)
 

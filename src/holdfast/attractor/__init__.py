@@ -1,4 +1,4 @@
-"""Attractor pipelines, run: handlers, backends, interviewers, the run directory."""
+"""Running Attractor pipelines: handlers, backends, interviewers, the run directory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Named outputs that are too large for the context (section 5.5), in memory or in files of the run directory.
 
 Inside a run (`await ArtifactStore.of(visit)`) what is stored becomes part of the stage's record: it is there
-for later stages and after a crash, and the files can be made anew from the journal.
+for later stages and after a crash, and the files can be restored from the journal.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ArtifactStore:
 
     @classmethod
     async def of(cls, visit: StageVisit) -> ArtifactStore:
-        """With what the stages before have stored. What this one stores is visible when it has ended."""
+        """With the artifacts of earlier stages. Those of this stage are visible after it has ended."""
         store = cls(visit.logs)
         for name, value in (await visit.ctx.made()).items():
             kept = artifact_record(value)
@@ -60,7 +60,7 @@ class ArtifactStore:
         return store
 
     def store(self, artifact_id: str, name: str, data: Any) -> ArtifactInfo:
-        """Raises ValueNotStorableError for what is no JSON."""
+        """Raises ValueNotStorableError if the data is not JSON."""
         plain = storable(artifact_id, data)
         info = self._take(artifact_id, name, plain, datetime.now(UTC))
         if self._ctx is not None:
@@ -86,7 +86,7 @@ class ArtifactStore:
         with self._lock:
             if artifact_id not in self._found:
                 raise NotFoundError(
-                    f"Artifact not found: {artifact_id!r}.", hint="`list()` has those there are."
+                    f"Artifact not found: {artifact_id!r}.", hint="`list()` returns the existing ones."
                 )
             info, data = self._found[artifact_id]
             if not info.is_file_backed:
@@ -102,7 +102,7 @@ class ArtifactStore:
             return [info for info, _ in self._found.values()]
 
     def remove(self, artifact_id: str) -> None:
-        """What is not there needs no removing."""
+        """Removing an artifact that does not exist does nothing."""
         with self._lock:
             found = self._found.pop(artifact_id, None)
             if found is None:

@@ -1,4 +1,4 @@
-"""A pipeline that another one has started: a run of its own, advanced here while nobody else does."""
+"""A pipeline that another one has started: a separate run, advanced here while no other worker does."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ class Child:
 
     @staticmethod
     async def named(visit: StageVisit, run: str) -> str:
-        """A run that somebody has started; of another tenant nothing is seen. Raises RunNotFoundError."""
+        """An existing run of the same tenant. Raises RunNotFoundError."""
         return (await service_here().get(run, tenant=visit.ctx.tenant)).id if run else ""
 
     async def look(self) -> dict[str, Any]:
-        """How it stands; where nobody advances it, that is begun here."""
+        """Its present state; if no worker advances it, this process starts to."""
         now = self._visit.ctx.now() / 1e6
         if not self._run:
             return msgspec.to_builtins(ChildState(at=now))
@@ -125,7 +125,7 @@ class Child:
             await asyncio.wait({self._driving}, timeout=seconds)
 
     async def leave(self, *, cancelled: bool = False) -> None:
-        """It goes on where a worker takes it up; a manager that was cancelled takes its child along."""
+        """A worker resumes it later; if the manager was cancelled, the child is cancelled too."""
         if cancelled and self._run:
             await cancel_child(service_here(), self._run)
         if self._driving is None or self._driving.done():
@@ -168,6 +168,6 @@ def service_here() -> RunService:
 
 
 async def cancel_child(service: RunService, run: str) -> None:
-    """Of a manager that was cancelled: it is taken along. One that has ended stays as it is."""
+    """Cancel the child of a cancelled manager. An ended child does not change."""
     with suppress(HoldfastError):
         await service.cancel(run, reason="its manager was cancelled")

@@ -1,4 +1,4 @@
-"""Conversations that several stages go on with, kept in the context under their thread's key.
+"""Conversations that several stages share, stored in the context under their thread's key.
 
 They are part of the run's state: a crash, another worker or a week of waiting loses nothing of them. A branch
 of a parallel stage begins with what the thread was, and what it adds stays its own.

@@ -1,7 +1,7 @@
-"""Beside each run that a worker advances: its directory follows what the journal has committed.
+"""Keeps the directory of each run that a worker advances in step with its journal.
 
-A file never shows what is not durable. Several steps that are committed at once are written once, and who
-advances the run waits for none of it; when the run is let go, its directory is as its journal.
+A file never shows what is not durable. Several steps that are committed at once are written once, and the run
+does not wait for it; when the run is released, its directory equals its journal.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class DirectorySync:
 
     @property
     def ended(self) -> bool:
-        """Nobody comes back to this run, unless to one that failed."""
+        """Whether the run has ended; only a failed one can be resumed."""
         directory = self.scribe.directory
         return directory is None or directory.pos.status != "running"
 
@@ -135,7 +135,7 @@ class DirectorySync:
             await asyncio.sleep(PAUSE)
 
     async def write(self) -> None:
-        """The directory as the journal is now. What goes wrong is told, and the run goes on."""
+        """Write the directory as the journal is now. Errors are logged, and the run continues."""
         async with self._lock:
             if self._broken:
                 return
@@ -147,7 +147,7 @@ class DirectorySync:
                 self._fresh = False
             except Exception as error:
                 self._broken = True
-                log.warning("the directory of run %s is not kept up: %s", self.scribe.row.id, error)
+                log.warning("the directory of run %s could not be updated: %s", self.scribe.row.id, error)
         async with self._reached:
             self._written = self.scribe.told
             self._reached.notify_all()
@@ -201,7 +201,7 @@ class DirectorySyncs:
         try:
             yield
         except BaseException:
-            # Somebody else may have the run by now: what is to be shown of it is theirs to show.
+            # Another worker may have the run by now, and writes its directory.
             self._kept.pop(run, None)
             raise
         else:
@@ -213,7 +213,7 @@ class DirectorySyncs:
             await attendant.leave()
             if attendant.ended:
                 self._kept.pop(run, None)
-                # Of a worker that died: who ends the run does not come by every stage that it was at.
+                # Left by a worker that died: the worker that ends the run does not enter all those stages.
                 if claim.lease.term > 1 and attendant.scribe.directory is not None:
                     await asyncio.to_thread(kill_all, attendant.scribe.root)
                     for child in attendant.scribe.children.values():

@@ -17,7 +17,7 @@ class PipelineEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"
     """Microseconds since the epoch."""
     number: int
     part: int = 0
-    _told: ClassVar[str] = ""
+    _text: ClassVar[str] = ""
 
     @property
     def place(self) -> str:
@@ -32,24 +32,24 @@ class PipelineEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"
     @property
     def description(self) -> str:
         """One line for a log."""
-        return self._told.format(**self.fields)
+        return self._text.format(**self.fields)
 
 
 class PipelineStarted(PipelineEvent, kw_only=True, frozen=True):
-    _told = "pipeline {name} started as {id}"
+    _text = "pipeline {name} started as {id}"
     name: str
     id: str
     """The run's."""
 
 
 class PipelineCompleted(PipelineEvent, kw_only=True, frozen=True):
-    _told = "pipeline completed after {duration:.3f} s with {artifact_count} artifacts"
+    _text = "pipeline completed after {duration:.3f} s with {artifact_count} artifacts"
     duration: float
     artifact_count: int = 0
 
 
 class PipelineFailed(PipelineEvent, kw_only=True, frozen=True):
-    _told = "pipeline failed after {duration:.3f} s: {error}"
+    _text = "pipeline failed after {duration:.3f} s: {error}"
     error: str
     duration: float
 
@@ -63,36 +63,36 @@ class _OfStage(PipelineEvent, kw_only=True, frozen=True):
 
 
 class StageStarted(_OfStage, kw_only=True, frozen=True):
-    _told = "stage {name} started"
+    _text = "stage {name} started"
     attempt: int = 1
 
 
 class StageCompleted(_OfStage, kw_only=True, frozen=True):
-    _told = "stage {name} came to {outcome} after {duration:.3f} s"
+    _text = "stage {name} ended with {outcome} after {duration:.3f} s"
     duration: float
     outcome: str = ""
 
 
 class StageFailed(_OfStage, kw_only=True, frozen=True):
-    _told = "stage {name} failed: {error}"
+    _text = "stage {name} failed: {error}"
     error: str
     will_retry: bool
 
 
 class StageRetrying(_OfStage, kw_only=True, frozen=True):
-    _told = "stage {name} is tried again in {delay:.3f} s, attempt {attempt}"
+    _text = "stage {name} is retried in {delay:.3f} s, attempt {attempt}"
     attempt: int
     delay: float
 
 
 class ParallelStarted(PipelineEvent, kw_only=True, frozen=True):
-    _told = "stage {stage} goes {branch_count} ways"
+    _text = "stage {stage} started {branch_count} branches"
     branch_count: int
     stage: str = ""
 
 
 class ParallelBranchStarted(PipelineEvent, kw_only=True, frozen=True):
-    _told = "branch {branch} of {stage} started"
+    _text = "branch {branch} of {stage} started"
     branch: str
     """Its first stage."""
     index: int
@@ -100,7 +100,7 @@ class ParallelBranchStarted(PipelineEvent, kw_only=True, frozen=True):
 
 
 class ParallelBranchCompleted(PipelineEvent, kw_only=True, frozen=True):
-    _told = "branch {branch} of {stage} ended after {duration:.3f} s"
+    _text = "branch {branch} of {stage} ended after {duration:.3f} s"
     branch: str
     index: int
     duration: float
@@ -109,7 +109,7 @@ class ParallelBranchCompleted(PipelineEvent, kw_only=True, frozen=True):
 
 
 class ParallelCompleted(PipelineEvent, kw_only=True, frozen=True):
-    _told = "the branches of {stage} ended: {success_count} well, {failure_count} not"
+    _text = "the branches of {stage} ended: {success_count} succeeded, {failure_count} failed"
     duration: float
     success_count: int
     failure_count: int
@@ -117,14 +117,14 @@ class ParallelCompleted(PipelineEvent, kw_only=True, frozen=True):
 
 
 class InterviewStarted(PipelineEvent, kw_only=True, frozen=True):
-    _told = "stage {stage} asks: {question}"
+    _text = "stage {stage} asks: {question}"
     question: str
     stage: str
     hold: str = ""
 
 
 class InterviewCompleted(PipelineEvent, kw_only=True, frozen=True):
-    _told = "{question} {answer}"
+    _text = "{question} {answer}"
     question: str
     answer: str
     duration: float
@@ -133,7 +133,7 @@ class InterviewCompleted(PipelineEvent, kw_only=True, frozen=True):
 
 
 class InterviewTimeout(PipelineEvent, kw_only=True, frozen=True):
-    _told = "nobody answered within {duration:.3f} s: {question}"
+    _text = "no answer within {duration:.3f} s: {question}"
     question: str
     stage: str
     duration: float
@@ -143,5 +143,5 @@ class InterviewTimeout(PipelineEvent, kw_only=True, frozen=True):
 class CheckpointSaved(PipelineEvent, kw_only=True, frozen=True):
     """`node_id` is "" for the one that is written before the first stage."""
 
-    _told = "checkpoint saved after {node_id}"
+    _text = "checkpoint saved after {node_id}"
     node_id: str

@@ -1,4 +1,4 @@
-"""An interviewer's answer becomes the decision of a hold, as anybody's does: once, and in the audit."""
+"""An interviewer's answer decides a hold like any other answer: once, and audited."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _POLL_SECONDS = 0.01
 async def interview(
     visit: StageVisit, gate: Gate, interviewer: Interviewer | None, asking: asyncio.Future[Any]
 ) -> dict[str, Any]:
-    """What it said; nothing where somebody else was first."""
+    """The interviewer's answer; empty if another answer was first."""
     if interviewer is None:
         return msgspec.to_builtins(Answer())
     hold = await _opened(visit, asking)
@@ -48,7 +48,7 @@ async def interview(
         )
         await decide(service_here().people, gate, hold, interviewer, answer)
     except Exception as error:
-        # Whoever asks in its place is not the pipeline's business: people can still answer.
+        # A failing interviewer must not fail the pipeline: people can still answer.
         said = "the interviewer %s failed (%s: %s): the question stays open"
         log.warning(said, name_of(interviewer), type(error).__name__, error, extra={"run": visit.ctx.run_id})
         return msgspec.to_builtins(Answer())
@@ -69,7 +69,7 @@ async def _opened(visit: StageVisit, asking: asyncio.Future[Any]) -> HoldRow | N
 async def decide(
     people: HoldService, gate: Gate, hold: HoldRow, interviewer: Interviewer, answer: Answer
 ) -> bool:
-    """Whether the hold is decided or withdrawn by that. An answer that is none leaves it open, for people."""
+    """Whether the answer decides or cancels the hold. An invalid answer leaves it open for people."""
     actor = operator(f"interviewer:{name_of(interviewer)}", tenant=hold.tenant, channel=CHANNEL)
     try:
         if answer.value in (AnswerValue.TIMEOUT, AnswerValue.SKIPPED):
@@ -78,18 +78,18 @@ async def decide(
         decision = gate.decision(answer)
         if decision is None:
             said = answer.value or answer.text
-            inform(interviewer, f"{said!r} is none of the answers: the question stays open", gate.stage)
+            inform(interviewer, f"{said!r} is not one of the answers: the question stays open", gate.stage)
             return False
         await people.resolve(actor, hold.id, decision=decision)
     except HoldDecidedError:
-        inform(interviewer, "somebody else has decided", gate.stage)
+        inform(interviewer, "the question was decided elsewhere", gate.stage)
     return True
 
 
 async def interview_open(
     service: RunService, run: RunId, pipeline: Pipeline, interviewer: Interviewer
 ) -> None:
-    """The gates at which a run stands, asked one after the other: nobody entered them with an interviewer."""
+    """Ask the open gates of a run one after the other, which were entered without an interviewer."""
     for hold in await service.holds(run):
         stage = pipeline.stages.get(hold.node)
         if stage is None or kind_of(stage) != KIND:

@@ -1,6 +1,6 @@
-"""Whoever answers a pipeline's questions in its own process: the interviewers of section 6.
+"""Interviewers, which answer a pipeline's questions in its process (section 6).
 
-Questions are holds all the same: whatever an interviewer says is one more way to decide them, once.
+Questions are holds: an interviewer is one more way to decide them, once.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Interviewer(Protocol):
-    """Sync or async. A sync `ask` runs in a thread of its own."""
+    """Sync or async. A sync `ask` runs in a separate thread."""
 
     def ask(self, question: Question) -> Answer | Awaitable[Answer]: ...
 
@@ -80,7 +80,7 @@ class InterviewerBase:
 
 
 class AutoApproveInterviewer(InterviewerBase):
-    """Yes, or the first option. Only ever where somebody asked for it."""
+    """Answers yes, or the first option. Never used by default."""
 
     name = "auto-approve"
 
@@ -146,7 +146,8 @@ class RecordingInterviewer(InterviewerBase):
 
 
 class ConsoleInterviewer(InterviewerBase):
-    """A person at this terminal. What is no answer is asked again; an end of the input skips the question."""
+    """A person at this terminal. After an invalid answer it asks again; the end of the input skips the
+    question."""
 
     name = "console"
 
@@ -159,7 +160,8 @@ class ConsoleInterviewer(InterviewerBase):
         try:
             return await asyncio.to_thread(self._ask, question, over)
         finally:
-            # A thread cannot be stopped, but it looks: nobody types into a question that is over.
+            # A thread cannot be stopped, but it checks this event, so that it does not read input for a
+            # closed question.
             over.set()
 
     def inform(self, message: str, stage: str = "") -> None:
@@ -178,7 +180,7 @@ class ConsoleInterviewer(InterviewerBase):
             found = parse_answer(question, said.strip())
             if found is not None:
                 return found
-            self._print(f"{clean_text(repr(said.strip()), 80)} is none of the answers.")
+            self._print(f"{clean_text(repr(said.strip()), 80)} is not one of the answers.")
 
     def _read(self, prompt: str, until: float | None, over: Event) -> str | AnswerValue:
         self._print(prompt, end="")
@@ -235,7 +237,7 @@ _YES, _NO = frozenset({"y", "yes"}), frozenset({"n", "no"})
 
 
 def parse_answer(question: Question, said: str) -> Answer | None:
-    """What somebody typed, as an answer; None where it is none."""
+    """The typed text as an answer; None if it is not valid."""
     if question.type is QuestionType.FREEFORM:
         return Answer(value=said, text=said) if said else None
     word = said.casefold()
@@ -266,7 +268,7 @@ async def ask_without_timeout(interviewer: Any, question: Question) -> Answer:
 
 
 async def ask_with_timeout(interviewer: Any, question: Question) -> Answer:
-    """Where nobody answers in time: the question's default, else TIMEOUT."""
+    """At the timeout: the question's default, else TIMEOUT."""
     try:
         answer = await asyncio.wait_for(ask_without_timeout(interviewer, question), question.timeout_seconds)
     except TimeoutError:

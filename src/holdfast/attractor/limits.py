@@ -1,6 +1,6 @@
-"""What keeps a pipeline from going on for ever: the same failure again and again, and budgets.
+"""Limits that stop a pipeline: repeated identical failures, and budgets.
 
-What they count stands in the context and in the run's totals, so that it survives a resume.
+The counts are in the context and in the run's totals, so that they survive a resume.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def signature(reason: str) -> str:
 
 
 def count_failure(visit: StageVisit, outcome: StageOutcome) -> str:
-    """Note how the stage ended. Answers why the run stops, where it has failed in this way too often."""
+    """Count the stage's failure. Returns why the run stops, if it failed in this way too often."""
     key = _SAME_KEY + visit.stage.id
     found: Any = visit.context.get(key)
     known = cast("dict[str, Any]", found) if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""What a stage came to, in the words of the specification."""
+"""The outcome of a stage, in the words of the specification."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ class StageOutcome(msgspec.Struct, frozen=True, kw_only=True):
     notes: str = ""
     failure_reason: str = ""
     terminal: bool = False
-    """A failure that trying again cannot mend: never retried (AT-A3)."""
+    """A failure that a retry cannot fix: never retried (AT-A3)."""

@@ -21,7 +21,7 @@ _FIRST: Final = (
 
 
 def picture_of_run(pipeline: Pipeline, visits: Visits, *, interrupted: bool = False) -> Picture:
-    """`interrupted`: nobody has the run, so what was running is only ready to go on."""
+    """`interrupted`: no worker has the run, so running stages are shown as interrupted."""
     told: dict[str, NodeOverlay] = {}
     for path, about in overlays_by_path(visits, interrupted=interrupted).items():
         stage = path.rpartition("/")[2]

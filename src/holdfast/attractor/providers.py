@@ -3,7 +3,7 @@ by the keys in the environment.
 
     model = "MODEL"                       # where a stage names none
     provider = "local"                    # where nothing leads to one
-    tools = ["shell", "files"]            # what models may use; nothing, unless it stands here
+    tools = ["shell", "files"]            # tools that models may use (default: none)
 
     [providers.local]
     base_url = "http://localhost:11434/v1"
@@ -191,18 +191,18 @@ class Providers:
             )
         if not choice.provider:
             raise SettingsError(
-                f"{where}: which provider has the model {choice.model!r} is not known.",
+                f"{where}: the provider of the model {choice.model!r} is not known.",
                 hint=f"Set llm_provider, or `provider` in {VARIABLE}. Known here: {', '.join(self.known)}.",
             )
         spec = self.spec(choice.provider)
         if spec is None:
             raise SettingsError(
-                f"{where} asks for the provider {choice.provider!r}, which is not known here.",
+                f"{where} uses the provider {choice.provider!r}, which is not known here.",
                 hint=f"Known: {', '.join(self.known)}. Declare it in the file that {VARIABLE} names.",
             )
         if spec.key and not self._environment.get(spec.key):
             raise SettingsError(
-                f"{where} asks the provider {choice.provider!r}, and its key is not there.",
+                f"{where} uses the provider {choice.provider!r}, whose key is not set.",
                 hint=f"Set {spec.key}, or run without any model: --simulate.",
             )
         return spec
@@ -231,7 +231,7 @@ class Providers:
 
 
 def _effort(spec: ProviderSpec, model: str, effort: str, *, said: bool) -> dict[str, Any]:
-    """In the provider's own field. What nobody asked for is sent only to models that surely know it."""
+    """In the provider's field. The default effort is sent only to models that certainly support it."""
     if not spec.effort:
         return {}
     if spec.protocol == "anthropic":

@@ -22,7 +22,7 @@ class HandlerRegistry:
         self.default_handler: AnyHandler | None = None
 
     def register(self, type_string: str, handler: AnyHandler) -> None:
-        """Raises InputError for what is no handler."""
+        """Raises InputError if it is not a handler."""
         if not type_string:
             raise InputError(
                 "a handler is registered without a type.", hint='registry.register("my_type", ...)'
@@ -55,7 +55,7 @@ class HandlerRegistry:
         return kind_of(stage, self.types)
 
     def resolve(self, stage: Stage) -> AnyHandler:
-        """Type, then shape, then the default; a type that nobody registered falls through to the shape."""
+        """By type, then shape, then the default; an unregistered type falls back to the shape."""
         for kind in (stage.type, self.kind_of(stage), SHAPES.get(stage.shape, "")):
             found = self._handlers.get(kind)
             if found is not None:

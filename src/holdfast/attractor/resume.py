@@ -1,4 +1,4 @@
-"""Going on from a run directory: with its run where this store knows it, else with a new one in its place.
+"""Resumes from a run directory: its run if this store has it, else a new one in its place.
 
 What differs between two versions of a pipeline, for people.
 """
@@ -30,9 +30,9 @@ MOST = 12
 
 
 def differences(old: Pipeline, new: Pipeline) -> list[str]:
-    """One line each; empty where nothing differs that a run goes by."""
+    """One line each; empty if nothing differs that matters for a run."""
     found = [*_attributes("the graph's", old.attrs, new.attrs)]
-    found += [f"stage {name} is gone" for name in old.stages if name not in new.stages]
+    found += [f"stage {name} was removed" for name in old.stages if name not in new.stages]
     found += [f"stage {name} is new" for name in new.stages if name not in old.stages]
     for name, stage in old.stages.items():
         if name in new.stages:
@@ -46,7 +46,7 @@ def shortened_lines(lines: list[str]) -> str:
 
 
 def _links(old: Mapping[str, Link], new: Mapping[str, Link]) -> list[str]:
-    found = [f"edge {name} is gone" for name in old if name not in new]
+    found = [f"edge {name} was removed" for name in old if name not in new]
     found += [f"edge {name} is new" for name in new if name not in old]
     for name, link in old.items():
         if name in new:
@@ -74,7 +74,7 @@ class ResumeResult(msgspec.Struct, frozen=True):
 
 
 class ResumeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to go on. `fidelity`: what stands for `full` at the first stage: summary:high (the specification),
+    """How to resume. `fidelity`: what replaces `full` at the first stage: summary:high (the specification),
     compact (the older texts), any mode, or `keep`."""
 
     source: PipelineSource | None = None
@@ -91,15 +91,15 @@ async def resume_directory(
     given: Callable[[PreparedPipeline, Path], dict[str, Any]],
     asked: ResumeOptions,
 ) -> ResumeResult:
-    """Raises InputError for what is no run directory, VersionMismatchError where the pipeline is another one
-    than the run's and nobody said `force`."""
+    """Raises InputError if it is not a run directory, VersionMismatchError if the pipeline differs from the
+    run's and `force` is not set."""
     saved = read_directory(folder)
     row = await service.store.get_run(RunId(saved.run)) if is_id(saved.run) else None
     ready = None if asked.source is None else prepare(asked.source)
     if row is not None and (ready is None or ready.program.version == row.version):
-        _refuse_options(asked.options, "this store has its run, which goes on as it was started")
+        _refuse_options(asked.options, "this store has the run, which resumes as it was started")
         return ResumeResult(saved, row, ready)
-    _refuse_options(set(asked.options) - _OF_NEW, "a run that goes on from a directory does not take them")
+    _refuse_options(set(asked.options) - _OF_NEW, "not allowed for a run that resumes from a directory")
     if ready is None:
         ready = prepare(_own_source(saved))
     _require_same(saved, ready, force=asked.force)
@@ -112,10 +112,10 @@ async def resume_directory(
 
 
 def _refuse_options(names: Collection[str], why: str) -> None:
-    """An option that does nothing is a slip."""
+    """An option without effect is a mistake of the caller."""
     if names:
         shown = ", ".join(name.replace("_", "-") for name in sorted(names))
-        raise InputError(f"{shown}: {why}.", hint="Leave them out.")
+        raise InputError(f"{shown}: {why}.", hint="Remove them.")
 
 
 async def _begin(
@@ -138,7 +138,7 @@ async def _begin(
 
 
 def is_finished(saved: SavedCheckpoint, graph: Graph) -> bool:
-    """It ended well, or stands at the exit with nothing left to be met."""
+    """Whether it completed, or is at the exit with all gates satisfied."""
     if saved.status in _ENDED:
         return True
     node = graph.nodes[graph.index[saved.current]] if saved.current else None
@@ -151,20 +151,20 @@ def _own_source(saved: SavedCheckpoint) -> str:
     if found is None:
         raise InputError(
             f"{saved.folder} does not have its pipeline, and this store does not know its run.",
-            hint="Name the pipeline's file: holdfast run FILE.dot --resume DIR.",
+            hint="Give the pipeline's file: holdfast run FILE.dot --resume DIR.",
         )
     return found
 
 
 def _require_same(saved: SavedCheckpoint, ready: PreparedPipeline, *, force: bool) -> None:
-    """Of another runner's directory nobody knows; that its stages are there is looked at in any case."""
+    """A directory of another runner cannot be compared; that its stages exist is checked in any case."""
     if force or not saved.version or saved.version == ready.program.version:
         return
     source = saved.source
     lines = [] if source is None else differences(parse(source).pipeline, ready.pipeline)
     what = f": {shortened_lines(lines)}" if lines else ""
     raise VersionMismatchError(
-        f"the pipeline is not the one that the run in {saved.folder} went by{what}.",
-        hint="Go on with the one in its pipeline.dot, or say --force to go on with this one.",
+        f"the pipeline differs from the one of the run in {saved.folder}{what}.",
+        hint="Resume with its pipeline.dot, or use --force to resume with this one.",
         version=saved.version,
     )

@@ -1,4 +1,4 @@
-"""A new run that begins where a run directory ends: its history, counters and gates come along."""
+"""A new run that starts where a run directory ends, with its history, counters and gates."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def require_stages(graph: Graph, saved: SavedCheckpoint) -> None:
     missing = [name for name in wanted if name not in graph.index]
     if missing:
         raise InputError(
-            f"the checkpoint in {saved.folder} stands at {missing[0]!r}, and the pipeline has no such stage "
+            f"the checkpoint in {saved.folder} is at {missing[0]!r}, but the pipeline has no such stage "
             "outside of branches.",
-            hint="Name the pipeline that the directory was made with.",
+            hint="Give the pipeline that the directory was made with.",
         )

@@ -1,4 +1,4 @@
-"""Flows that the demo's server shows: one asks with a form, one asks whether to be careful, one fails."""
+"""Example flows of the demo's server: one with a form, one with a comment, one that fails."""
 
 from __future__ import annotations
 

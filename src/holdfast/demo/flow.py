@@ -1,7 +1,7 @@
-"""The flow of the demo: a refund with a retry, a branch, an approval and two effects on the outside.
+"""The flow of the demo: a refund with a retry, a branch, an approval and two outside effects.
 
-The outside is a folder: `bank.log` is the bank's own ledger, `calls.log` notes each time a handler is
-entered. Neither is written by Holdfast, so they show what really happened.
+The outside world is a folder: `bank.log` is the bank's ledger, `calls.log` records each call of a handler.
+Neither is written by Holdfast, so they show what really happened.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _note(file: str, line: str) -> None:
 
 
 def _entered(name: str) -> int:
-    """Notes the call, and answers how many there were."""
+    """Records the call, and returns how many there were."""
     _note("calls.log", name)
     return (OUTSIDE / "calls.log").read_text().split().count(name)
 

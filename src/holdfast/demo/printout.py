@@ -1,4 +1,4 @@
-"""What the demo prints on: a terminal with colours, or a plain pipe."""
+"""The demo's output: a terminal with colours, or a plain pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The last act: a server with a few living examples, for a browser or, where nobody is, for the demo."""
+"""The last part: a server with a few example runs, for a browser or, without a terminal, for the demo
+itself."""
 
 from __future__ import annotations
 
@@ -29,13 +30,13 @@ EXAMPLES: tuple[tuple[str, dict[str, Any], str], ...] = (
 )
 MEANINGS = {
     "pending_input": "waits for a person",
-    "failed": "failed, and can go on once it is mended",
+    "failed": "failed; it can be resumed once the cause is fixed",
     "completed": "the one that was killed and finished",
 }
 
 
 class DemoServer:
-    """A process of its own, as `holdfast serve` starts it."""
+    """A separate process, started with `holdfast serve`."""
 
     def __init__(self, flows: Sequence[str], env: dict[str, str], folder: Path) -> None:
         command = [sys.executable, "-m", "holdfast", "serve", *flows, "--port", "0", "--json"]
@@ -48,7 +49,7 @@ class DemoServer:
         self._web = build_opener(ProxyHandler({}), HTTPCookieProcessor(CookieJar()))
 
     def ready(self) -> bool:
-        """Whether it listens; where nothing may, it says so and ends."""
+        """Whether it listens; if it cannot, it prints the reason and ends."""
         assert self.child.stdout is not None
         if select.select([self.child.stdout], [], [], PATIENCE)[0]:
             line = self.child.stdout.readline()
@@ -57,7 +58,7 @@ class DemoServer:
 
     def why_not(self) -> str:
         lines = self._errors.read_text().strip().splitlines()
-        return lines[-1] if lines else "it did not say why"
+        return lines[-1] if lines else "no reason given"
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
         headers = {"Authorization": f"Bearer {self.told['token']}", "Content-Type": "application/json"}
@@ -85,12 +86,14 @@ class DemoServer:
 
 
 def show(paper: Printout, flow: str, env: dict[str, str], folder: Path) -> None:
-    paper.title("7. The server, with a few living examples")
+    paper.title("7. The server, with a few example runs")
     paper.typed("holdfast serve demo/flow.py demo/living.py")
     server = DemoServer([flow, str(EXAMPLE_FLOWS)], env, folder)
     try:
         if not server.ready():
-            paper.say(f"Nothing can listen on this machine, so this act is left out: {server.why_not()}")
+            paper.say(
+                f"The server cannot listen on this machine, so this part is skipped: {server.why_not()}"
+            )
             return
         _print_runs(paper, started_runs(server))
         if sys.stdin.isatty() and not os.environ.get("CI"):
@@ -113,21 +116,19 @@ def started_runs(server: DemoServer) -> list[dict[str, Any]]:
         if all(standing.get(flow) == status for flow, status in wanted.items()):
             return runs
         if time.monotonic() > deadline:
-            raise SystemExit(f"The examples did not get as far as they should: {standing}")
+            raise SystemExit(f"The example runs did not reach the expected state: {standing}")
         time.sleep(0.1)
 
 
 def _print_runs(paper: Printout, runs: list[dict[str, Any]]) -> None:
     rows = [(str(run["id"])[:8], str(run["flow"]), MEANINGS.get(run["status"], "")) for run in runs]
-    paper.table(("run", "flow", "where it stands"), rows)
+    paper.table(("run", "flow", "state"), rows)
 
 
 def _wait(paper: Printout, server: DemoServer) -> None:
     paper.say("Open this in a browser. It signs you in, once and within ten minutes:")
     paper.framed(server.told["sign_in"], "your inbox")
-    paper.say(
-        f"After that it is {server.told['address']}. Decide what waits for you, and watch the run go on."
-    )
+    paper.say(f"After that it is {server.told['address']}. Answer the questions, and watch the run continue.")
     paper.say("Ctrl-C ends the server and the demo.", "dim")
     try:
         server.child.wait()
@@ -136,15 +137,17 @@ def _wait(paper: Printout, server: DemoServer) -> None:
 
 
 def _show_page(paper: Printout, server: DemoServer) -> None:
-    """Nobody is there: that the page answers is shown, and the server ends."""
-    paper.say("A person would open the address that it prints. Nobody is there: the demo looks itself.")
+    """Without a terminal: checks that the page answers, and stops the server."""
+    paper.say(
+        "A person would open the printed address. There is no terminal here, so the demo opens it itself."
+    )
     try:
         page = server.page()
     except HTTPError as error:
         raise SystemExit(f"The page answers {error.code}. This is a bug: please report it.") from error
     asked = [unescape(each) for each in re.findall(r'<p class="title"><a [^>]*>([^<]+)</a>', page)]
     if len(asked) < 2:
-        raise SystemExit("The page does not show what waits. This is a bug: please report it.")
+        raise SystemExit("The page does not show the open questions. This is a bug: please report it.")
     paper.say(f"{server.told['address']}/ answers, and asks:")
     for each in asked:
         paper.say(f"  {each}")

@@ -1,4 +1,4 @@
-"""The demo, act by act. Each act uses the same commands that a person has."""
+"""The demo, part by part. Each part uses the same commands as a user."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FLOW_INPUT = {"order": "A17", "customer": "c-9", "amount": 250}
 PATIENCE = 20.0
 CHOICES = ("approve", "reject")
 MEANINGS = {
-    "created": "the run exists, with its input",
-    "attempt": "another attempt begins",
-    "intent": "about to touch the outside",
-    "step": "done; never run again",
+    "created": "the run is created with its input",
+    "attempt": "another attempt starts",
+    "intent": "an outside effect is about to happen",
+    "step": "done; never runs again",
     "asked": "waits for a person",
     "end": "the run has ended",
 }
@@ -51,7 +51,7 @@ class Demo:
         self.short = self.run[:8]
         self.store = f"sqlite:{folder / 'demo.db'}"
         self.flow = str(Path(__file__).with_name("flow.py"))
-        # A short lease, so that nobody has to wait for a dead process.
+        # A short lease, so that the demo does not wait long for the dead process.
         self.env = os.environ | {
             "HOLDFAST_DEMO": str(folder), "HOLDFAST_STORE": self.store, "HOLDFAST_LEASE": "2s"
         }  # fmt: skip
@@ -73,14 +73,14 @@ class Demo:
         took = time.monotonic() - started
         server.show(self.paper, self.flow, self.env, self.folder)
         self.paper.say(
-            f"\nThe story took {took:.0f} seconds. The folder {self.folder} is gone now.",
+            f"\nThe demo took {took:.0f} seconds. Its folder {self.folder} was deleted.",
             "dim",
         )
         return 0
 
     # ------------------------------------------------------------------ the acts
     def starts(self) -> None:
-        self.paper.title("1. A refund starts, in a process of its own")
+        self.paper.title("1. A refund starts in a separate process")
         self.paper.say(
             "check_order fails once and is retried; reserve moves money at the bank; read_letters takes long."
         )
@@ -90,36 +90,36 @@ class Demo:
     def dies(self) -> None:
         self.paper.title("2. The process is killed in the middle")
         self.paper.say(f"  kill -9 {self.child.pid}     no warning, no clean-up", "bold red")
-        self.paper.say("This is what the journal has, on disk:")
+        self.paper.say("The journal on disk has these records:")
         self.journal()
 
     def resumes(self) -> None:
-        self.paper.title("3. Another process goes on")
+        self.paper.title("3. Another process resumes the run")
         self.paper.typed(f"holdfast resume {self.short}")
         self.paper.say(
-            "It waits until the dead process's lease has lapsed (two seconds here), then loads the journal.",
+            "It waits until the dead process's lease has expired (two seconds here), then loads the journal.",
             "dim",
         )
         before = self.calls()
         self.command("resume", self.run, self.flow, "--json", expect=3)
         again = [name for name in self.calls() if self.calls()[name] > before[name]]
-        self.paper.say(f"Handlers that ran now: {', '.join(again)}. What was recorded was not run again.")
+        self.paper.say(f"Handlers that ran now: {', '.join(again)}. Recorded steps did not run again.")
 
     def asks(self) -> str:
-        self.paper.title("4. A person is asked, and no process waits for them")
+        self.paper.title("4. A person is asked, and no process has to wait")
         hold = self.shown()["holds"][0]
         self.paper.framed(hold["prompt"], "approve or reject")
         if sys.stdin.isatty():
             return self.ask_here()
         self.paper.say("A person would type:")
         self.paper.typed(f"holdfast answer {self.short} approve")
-        self.paper.say("Nobody is at this terminal: the demo answers by itself in two seconds.")
+        self.paper.say("There is no terminal here: the demo answers by itself in two seconds.")
         time.sleep(2)
         self.command("answer", self.run, "approve", "--by", "user:demo")
         return "approve"
 
     def ask_here(self) -> str:
-        """Here, or by the command in another terminal: whoever is first."""
+        """Here, or by the command in another terminal: the first answer counts."""
         self.paper.say("Answer here, or in another terminal, by a command or in the inbox:")
         self.paper.typed(f"holdfast answer {self.short} approve --store {self.store}")
         self.paper.typed(f"holdfast inbox --store {self.store}")
@@ -166,13 +166,13 @@ class Demo:
                     "read_letters",
                     "read",
                     str(calls["read_letters"]),
-                    "was under way when killed, safe to repeat",
+                    "was running when killed, safe to repeat",
                 ),
                 *[(n, "external", str(calls[n]), "after the answer") for n in ("pay", "release") if calls[n]],
             ],
         )
         ledger = (self.folder / "bank.log").read_text().splitlines()
-        self.paper.say("The bank's own ledger, which Holdfast does not write:")
+        self.paper.say("The bank's ledger, which Holdfast does not write:")
         for line in ledger:
             self.paper.say(f"  {line}")
         if len(ledger) != len(set(ledger)) or len(ledger) != 2:
@@ -205,7 +205,7 @@ class Demo:
         while not met():
             if self.child.poll() is not None or time.monotonic() > deadline:
                 self.child.kill()
-                raise SystemExit(f"The run did not get as far as it should:\n{self.child.communicate()}")
+                raise SystemExit(f"The run did not reach the expected state:\n{self.child.communicate()}")
             time.sleep(0.05)
 
     def calls(self) -> Counter[str]:
@@ -223,4 +223,4 @@ class Demo:
 
 
 def _meaning(record: dict[str, Any]) -> str:
-    return "failed; to be tried again" if record["outcome"] == "retry" else MEANINGS.get(record["kind"], "")
+    return "failed; will be retried" if record["outcome"] == "retry" else MEANINGS.get(record["kind"], "")

@@ -1,3 +1,4 @@
-"""Proving a flow safe: killed at every boundary, resumed, compared with a run that nothing disturbed."""
+"""Tests that a flow is crash-safe: kills it at every boundary, resumes it, and compares with an undisturbed
+run."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is answered in a trial: questions as the user said, doubts by what really happened."""
+"""Answers in a trial: questions as the user configured, unknown outcomes by what really happened."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TrialAnswer(msgspec.Struct, frozen=True):
 
 
 Answers = dict[str, list[TrialAnswer | None]]
-"""By node: the first time it asks, the second, ...; the last one stands for all further. None: it expires."""
+"""By node: the first answer, the second, ...; the last one is repeated. None: the hold expires."""
 
 
 def read_answers(given: Mapping[str, Any]) -> Answers:
@@ -51,13 +51,13 @@ def _reply(node: str, said: Any) -> TrialAnswer | None:
 
 def _wrong(node: str, why: str) -> InputError:
     return InputError(
-        f"the answer to {node!r} cannot be read: {why}.",
+        f"the answer to {node!r} is not valid: {why}.",
         hint='Write {"node": "approve"} or {"node": {"decision": "approve", "data": {}, "comment": ""}}.',
     )
 
 
 def reply_to(hold: HoldRow, answers: Answers, before: int) -> TrialAnswer | Literal["nobody"] | None:
-    """`before`: how many questions of this node came earlier. "nobody": the user said nothing about it."""
+    """`before`: how many questions of this node came earlier. "nobody": the user gave no answer for it."""
     replies = answers.get(hold.node) or answers.get("*")
     if not replies:
         return "nobody"
@@ -79,7 +79,7 @@ def _is_same_call(call: CallId, hold: HoldRow, name: str) -> bool:
 
 
 def resolve_doubt(call: CallId, notes: Sequence[Note], policy: Policy) -> TrialAnswer:
-    """By `truth` an effect whose call ended has happened, with what it returned; else it has not."""
+    """With `truth`, an effect whose call ended has happened, with its return value; else it has not."""
     ended = [n for n in notes if isinstance(n, CallEnded) and n.call == call and n.done]
     if policy == "fail":
         return TrialAnswer("fail")

@@ -1,7 +1,7 @@
-"""The boundaries of a run: where a process can die so that something else has become durable before.
+"""The boundaries of a run: points between which a different state is durable when the process dies.
 
-Beside the crash points of the mechanism (`telemetry.CRASH_POINTS`) there are two for each call of the user's
-own code: just before it, and after it returned and before anything of it is recorded.
+Besides the crash points of Holdfast (`telemetry.CRASH_POINTS`) there are two for each call of user code: just
+before it, and after it returned and before its result is recorded.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from holdfast.telemetry import CRASH_POINTS, arm_each
 
 BEFORE: Final = "before_call"
 AFTER: Final = "after_call"
-# The same places as the two above, under their names in the mechanism's own tests.
+# The same places as the two above, under the names that Holdfast's own tests use.
 _TWINS: Final = frozenset({"lease_lost_mid_handler", "after_handler"})
 NAMES: Final = (BEFORE, AFTER, *(name for name in CRASH_POINTS if name not in _TWINS))
 
 MEANING: Final = {
     BEFORE: "just before the call",
-    AFTER: "after the call, before anything of it is recorded",
+    AFTER: "after the call, before its result is recorded",
     "after_claim": "the run was claimed",
-    "after_intent": "the intent is durable, the effect has not begun",
+    "after_intent": "the intent is durable, the effect has not started",
     "after_substep": "a sub-step is recorded, perhaps not durable",
-    "after_blob_put": "a large value was put aside, nothing refers to it yet",
+    "after_blob_put": "a large value is stored, but not referenced yet",
     "inside_settle": "in the middle of a commit",
     "after_settle": "right after a commit",
     "before_park": "the run is about to wait",
-    "after_park": "the run waits, nobody has it",
-    "after_answer": "an answer was given, the run does not know it yet",
-    "after_timer_fired": "a timer fired, the run does not know it yet",
-    "after_lapse": "a hold has lapsed, the run does not know it yet",
-    "after_publish": "what was committed is visible to others",
-    "during_backoff": "in the pause before another attempt",
+    "after_park": "the run waits, and no worker has it",
+    "after_answer": "an answer was given, the run has not received it yet",
+    "after_timer_fired": "a timer fired, the run has not received it yet",
+    "after_lapse": "a hold has expired, the run has not received it yet",
+    "after_publish": "the commit is visible to others",
+    "during_backoff": "during the wait before a retry",
     "inside_snapshot": "in the middle of a snapshot",
-    "lease_lost_before_commit": "records are ready, the commit has not begun",
+    "lease_lost_before_commit": "records are ready, the commit has not started",
 }
 
 
@@ -64,7 +64,7 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class RecordingWatcher:
-    """Counts all boundaries as they are reached, and tells each."""
+    """Counts all boundaries as they are reached, and reports each."""
 
     def __init__(self, tell: Callable[[Point], None]) -> None:
         self._tell = tell
@@ -84,7 +84,7 @@ class RecordingWatcher:
 
 
 class KillingWatcher:
-    """Ends the process at one point, at once and with no clean-up."""
+    """Ends the process at one point, at once and without clean-up."""
 
     def __init__(self, point: Point) -> None:
         self._point = point
@@ -100,7 +100,7 @@ class KillingWatcher:
 
 
 class NullWatcher:
-    """A life that nobody watches."""
+    """For a process whose boundaries are not recorded."""
 
     def __init__(self) -> None:
         self.where = ""

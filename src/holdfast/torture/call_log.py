@@ -1,4 +1,4 @@
-"""Noting each call of the user's own code: handlers of nodes, and functions of sub-steps."""
+"""Records each call of user code: handlers of nodes, and functions of sub-steps."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Calls:
 
 
 class _Call:
-    """One call: noted before it begins and after it ended, each with a boundary beside it."""
+    """One call: recorded before it starts and after it ended, each with a boundary."""
 
     def __init__(self, notebook: TrialLog, watcher: Watcher, begun: CallBegun) -> None:
         self._notebook = notebook
@@ -117,7 +117,7 @@ class _Call:
 
 
 def _plain(value: Any) -> Any:
-    """As it is, where JSON can hold it: whoever says later that it happened gives it back."""
+    """The value, if it fits into JSON: the answer to an unknown outcome returns it."""
     try:
         return msgspec.to_builtins(value, str_keys=True)
     except (TypeError, ValueError, RecursionError):
@@ -125,7 +125,7 @@ def _plain(value: Any) -> Any:
 
 
 def _data(args: tuple[Any, ...]) -> list[Any]:
-    """What the call is about; the context is only the way to the world."""
+    """The arguments of the call, without the context."""
     return [one for one in args if not isinstance(one, Context)]
 
 

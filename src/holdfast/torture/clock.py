@@ -1,4 +1,4 @@
-"""Time in a trial: it passes as always while code works, and jumps over waits when nothing does."""
+"""Time in a trial: it passes normally while code runs, and jumps over waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _TURNS = 3
 
 
 class TrialClock:
-    """`jumped` outlives the process: the next life goes on from where this one was killed."""
+    """`jumped` outlives the process: the next process continues from the time at which this one was
+    killed."""
 
     def __init__(self, start: int, began: float, file: Path) -> None:
         self._start = start

@@ -1,4 +1,4 @@
-"""What differs between a run that was killed and one that nothing disturbed."""
+"""Compares a run that was killed with an undisturbed one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS: Final = ("stuck", "twice", "extra", "missing", "arguments", "asked", "sta
 
 
 class TrialDifference(msgspec.Struct, frozen=True):
-    """`kind` is one of KINDS, the gravest first."""
+    """`kind` is one of KINDS, the most severe first."""
 
     kind: str
     what: str
@@ -87,7 +87,7 @@ def differences(
 
 def _all(calm: TrialResult, seen: TrialResult, steady: Baseline) -> Iterator[TrialDifference]:
     if seen.ending is None or calm.ending is None:
-        yield TrialDifference("stuck", "run", f"the run could not go on: {seen.trouble or calm.trouble}")
+        yield TrialDifference("stuck", "run", f"the run could not continue: {seen.trouble or calm.trouble}")
         return
     yield from _effect_differences(calm, seen)
     yield from _outside(steady.fold(calm.outside), steady.fold(seen.outside))
@@ -122,7 +122,7 @@ def _effect_differences(calm: TrialResult, seen: TrialResult) -> Iterator[TrialD
             text = f"{call} happened {_times(after)}, and {_times(before)} without the crash"
             yield TrialDifference("missing", str(call), text)
         elif before == 0:
-            yield TrialDifference("extra", str(call), f"{call} was done, and without the crash it is not")
+            yield TrialDifference("extra", str(call), f"{call} was done, but without the crash it is not")
         elif after > before and call not in asked:
             yield from _repeated(call, after, now)
 
@@ -130,7 +130,7 @@ def _effect_differences(calm: TrialResult, seen: TrialResult) -> Iterator[TrialD
 def _repeated(call: CallId, times: int, now: EffectCounts) -> Iterator[TrialDifference]:
     keys = now.keys[call]
     if None in keys:
-        text = f"{call} was done {_times(times)}, in silence: it has no idempotency key, and nobody was asked"
+        text = f"{call} was silently done {_times(times)}: it has no idempotency key, and no person was asked"
         yield TrialDifference("twice", str(call), text)
     elif len(keys) > 1:
         yield TrialDifference("twice", str(call), f"{call} was done {_times(times)} under different keys")
@@ -170,7 +170,7 @@ def _values(where: str, was: Any, now: Any) -> Iterator[TrialDifference]:
 
 
 def _times_in(value: dict[str, Any]) -> set[str]:
-    """When a person decided: a run that was killed was decided later."""
+    """Times of decisions: a run that was killed was decided later."""
     return {"resolved_at"} if {"decision", "resolved_by"} <= value.keys() else set()
 
 

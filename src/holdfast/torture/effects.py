@@ -1,9 +1,9 @@
-"""What handlers tell of what they did outside, for the judge of a trial.
+"""Effects that handlers report, for the comparison of trials.
 
-A double of the outside world (a fake bank, a fake mailer) says `record("paid 250 to c-9", key=key)`. Without
-a key each line is an effect of its own; with one, the same key twice is one effect, as it is for a service
-that knows keys. Outside a trial nothing is written. Programs in other languages append lines to the file that
-`HOLDFAST_TORTURE_LOG` names.
+A fake of the outside world (a fake bank, a fake mailer) calls `record("paid 250 to c-9", key=key)`. Without a
+key each line is a separate effect; with one, the same key twice is one effect, as for a service with
+idempotency keys. Outside a trial nothing is written. Programs in other languages append lines to the file
+that `HOLDFAST_TORTURE_LOG` names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class EffectLine(msgspec.Struct, frozen=True):
 
 
 def record(what: str, *, key: str | None = None) -> None:
-    """This has happened outside."""
+    """Report an effect."""
     place = os.environ.get(ENVIRONMENT)
     if place:
         file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -35,7 +35,7 @@ def record(what: str, *, key: str | None = None) -> None:
 
 
 def read(files: Iterable[Path]) -> Counter[str]:
-    """How often each thing happened. What has a key counts once."""
+    """How often each effect happened. The same key counts once."""
     seen: Counter[str] = Counter()
     keyed: set[tuple[str, str]] = set()
     for text in (line for file in files for line in _lines(file)):

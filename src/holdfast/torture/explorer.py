@@ -27,7 +27,7 @@ from holdfast.types.clock import SystemClock
 
 Progress = Callable[[int, int], None]
 Kills = tuple[Point, ...]
-"""Where a trial is killed: the first process, then the one that recovers."""
+"""Where the processes of a trial are killed: the first one, then the one that recovers."""
 _DECLARED = {
     "pure": "is declared pure",
     "read": "is declared read",
@@ -36,8 +36,8 @@ _DECLARED = {
 
 
 class ExplorerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """`points`: names or patterns (`after_*`, `after_settle:3`); `most`: at most so many, spread evenly.
-    `kills`: 2 to kill the process that recovers, too; that is tried besides, at as many boundaries."""
+    """`points`: names or patterns (`after_*`, `after_settle:3`); `most`: maximum number of boundaries, spread
+    evenly. `kills`: 2 to also kill the process that recovers, at as many boundaries again."""
 
     points: Sequence[str] = ()
     kills: int = 1
@@ -60,11 +60,11 @@ def torture(
     progress: Progress | None = None,
     **wishes: Any,
 ) -> Report:
-    """Kill a run of this flow at every boundary, resume it, and compare with the run that nothing disturbed.
+    """Kill a run of this flow at every boundary, resume it, and compare with an undisturbed run.
 
-    The flow's handlers run for real, on stores and in working folders of the explorer's own. `answers`: by
-    node, what its holds are answered. The other options are those of `Wishes`. Raises InputError where the
-    undisturbed run itself cannot be made.
+    The flow's handlers really run, with separate stores and working folders. `answers`: by node, the answers
+    to its holds. The other options are those of `ExplorerOptions`. Raises InputError if the undisturbed run
+    does not end.
     """
     wanted = _options(wishes)
     task = Task(
@@ -92,19 +92,19 @@ def torture(
 def _options(given: dict[str, Any]) -> ExplorerOptions:
     wishes = ExplorerOptions(**given)
     if wishes.in_doubt not in POLICIES:
-        raise InputError(f"in_doubt {wishes.in_doubt!r} is none of {', '.join(POLICIES)}.")
+        raise InputError(f"in_doubt {wishes.in_doubt!r} is not one of {', '.join(POLICIES)}.")
     if wishes.kills not in (1, 2):
         raise InputError(f"kills {wishes.kills!r} is neither 1 nor 2.")
     for pattern in wishes.points:
         if not any(fnmatch(name, pattern.partition(":")[0]) for name in NAMES):
-            raise InputError(f"no boundary is called {pattern!r}.", hint=f"They are: {', '.join(NAMES)}.")
+            raise InputError(f"unknown boundary {pattern!r}.", hint=f"Known: {', '.join(NAMES)}.")
     return wishes
 
 
 def _existing(name: str) -> Path:
     path = Path(name).resolve()
     if not path.exists():
-        raise InputError(f"there is no file or folder {name} to copy.")
+        raise InputError(f"the file or folder {name} to copy does not exist.")
     return path
 
 
@@ -151,8 +151,8 @@ class _Exploration:
         for seen in found:
             if seen.ending is None:
                 raise InputError(
-                    f"the run that nothing disturbs does not come to an end: {seen.trouble}",
-                    hint=f"Let `holdfast run` succeed first; --decide answers its holds.{_threads()}",
+                    f"the undisturbed run does not end: {seen.trouble}",
+                    hint=f"Make `holdfast run` succeed first; --decide answers its holds.{_threads()}",
                 )
         return calm, again
 
@@ -179,7 +179,7 @@ class _Exploration:
                 shutil.rmtree(seen.folder, ignore_errors=True)
 
     def _trials(self, tries: list[Kills]) -> Iterator[ChildSequence[TrialResult]]:
-        """No more are begun when the time is over; the report says how many were tried."""
+        """No more are started after the time limit; the report says how many were tried."""
         for kills in tries:
             if self._now() - self._began > self._wishes.total_limit:
                 return
@@ -204,7 +204,7 @@ def _threads() -> str:
     others = threading.active_count() - 1
     if not others:
         return ""
-    return f" {others} other threads ran here when it began: in its processes they do not exist."
+    return f" {others} other threads were running when it started; they do not exist in its processes."
 
 
 def _names(kills: Kills) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""Child processes by fork: the flow is loaded once, and each life starts from there in milliseconds.
+"""Child processes by fork: the flow is loaded once, and each process starts from there in milliseconds.
 
-A child ends by `os._exit`, whatever happens in it: nothing of its parent's is cleaned up, flushed or run
-twice. It leads a group of its own, and is ended together with the processes that the user's code started.
+A child always ends with `os._exit`, so that nothing of its parent is cleaned up, flushed or run twice. It has
+its own process group, and is ended together with the processes that user code started.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _run_child(work: Callable[[], None]) -> None:
 
 
 def silence(file: Path) -> None:
-    """From now on what this process prints goes to that file."""
+    """Redirect the output of this process to that file."""
     _flush()
     out = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(out, 1)
@@ -75,7 +75,7 @@ class _Child:
     def ended(self) -> int | None:
         found, status = os.waitpid(self.pid, os.WNOHANG)
         if found:
-            # What the user's code started does not outlive it, as when a machine dies.
+            # Processes that user code started must not outlive it, as when a machine dies.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
             self.let_go()

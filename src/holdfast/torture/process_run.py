@@ -1,4 +1,4 @@
-"""One life of a run: in a process of its own, from where the last one ended until nothing is left to do."""
+"""One process of a trial: continues the run from where the last one ended until nothing is left to do."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class TrialProcess:
 
     async def _live(self) -> None:
         if self._number > 1:
-            # Whoever died had the run; nobody else may take it before that lease has lapsed.
+            # The killed process had the run; no other may claim it before that lease has expired.
             self._clock.jump(int((LEASE + 1) * 1e6))
         settings = RunSettings(lease_ttl=LEASE, poll=0.5)
         async with Holdfast(address_of(self._stage.store), clock=self._clock, settings=settings) as hf:
@@ -136,13 +136,13 @@ class TrialProcess:
             if not result.waiting or not await self._move(service, result):
                 return result
             result = await advance(service, self._program, RUN)
-        raise InputError("the run asks and waits without end.", hint="Answer so that it comes to an end.")
+        raise InputError("the run asks and waits endlessly.", hint="Give answers with which it ends.")
 
     async def _move(self, service: RunService, result: Result) -> bool:
-        """Let time pass, or answer what is asked. False where only somebody else could go on."""
+        """Advance the clock, or answer a hold. False if the run cannot continue without others."""
         row = await service.get(RUN)
         if row.ready_at is not None:
-            return True  # somebody told it something that it has not heard yet
+            return True  # it has a message that it has not received yet
         if result.status is RunStatus.waiting:
             return await self._pass_time(service)
         replied = [await self._reply(service, hold) for hold in await service.holds(RUN)]
@@ -194,7 +194,7 @@ class TrialProcess:
 
 
 def address_of(store: Path) -> str:
-    """A killed process loses nothing that it gave to the system: no need to wait for the disk."""
+    """A killed process loses nothing that it wrote to the system: no need to wait for the disk."""
     return f"sqlite:{store}?sync=normal"
 
 

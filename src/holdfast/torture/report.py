@@ -1,4 +1,4 @@
-"""What was found: for people, for machines, and for a test that has to fail."""
+"""The result of an exploration: as text, as JSON, and as an assertion."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PointVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """What is killed once comes before what is killed twice, and both in the order of the run."""
+        """Trials with one kill come before those with two, both in the order of the run."""
         return (0, self.point.index, 0) if self.again is None else (1, self.point.index, self.again.index)
 
     @property
@@ -62,7 +62,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def smallest(self) -> PointVerdict | None:
-        """The first boundary at which a crash is not made good."""
+        """The first boundary at which a crash changes the result."""
         return next(iter(self.unsafe), None)
 
     @property
@@ -71,13 +71,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> bool:
-        """The run fails even where nothing disturbs it: then little is proven."""
+        """The undisturbed run fails, so that little is proven."""
         return self.status == "failed"
 
     def assert_safe(self, *, may_fail: bool = False) -> None:
         """Raises AssertionError that shows the smallest point and what differs there.
 
-        `may_fail`: that the run fails, always alike, is as it should be.
+        `may_fail`: accept a run that always fails in the same way.
         """
         if not self.safe or (self.failed and not may_fail):
             raise AssertionError(self.story())
@@ -85,17 +85,17 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def story(self) -> str:
         found = self.smallest
         if found is None and self.failed:
-            return f"Flow {self.flow!r} fails even where nothing disturbs it: {self.error}"
+            return f"Flow {self.flow!r} fails even without a crash: {self.error}"
         if found is None:
             once = sum(1 for verdict in self.verdicts if verdict.again is None)
             twice = len(self.verdicts) - once
-            more = f", and {twice} times once more while it recovered" if twice else ""
+            more = f", and {twice} times again during recovery" if twice else ""
             tried = f"{once} of {self.points} boundaries{more}"
-            return f"Flow {self.flow!r} is safe: killed at {tried}, it came to the same end."
+            return f"Flow {self.flow!r} is safe: killed at {tried}, it ended the same way each time."
         more = f"\n  and at {len(self.unsafe) - 1} further boundaries" if len(self.unsafe) > 1 else ""
         lines = "".join(f"\n  - {difference.text}" for difference in found.differences)
         return (
-            f"Flow {self.flow!r} is not safe. The smallest point is {found.told}. "
+            f"Flow {self.flow!r} is not safe. The first unsafe boundary is {found.told}. "
             f"Killed there and resumed:{lines}{more}"
         )
 

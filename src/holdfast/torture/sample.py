@@ -1,4 +1,4 @@
-"""Which boundaries are tried where there are more than anybody wants to wait for.
+"""Chooses boundaries if there are too many to try all.
 
 Every kind of boundary gets its share, every place of a kind one of its own, and what is left goes to
 repetitions: each tenth boundary of a run that repeats itself after ten would always be one and the same.

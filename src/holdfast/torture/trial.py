@@ -1,4 +1,4 @@
-"""One trial: a run on a store of its own, in as many lives as it takes."""
+"""One trial: a run on a separate store, in as many processes as it takes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LOADED_LATE = (
 
 
 class TrialResult(msgspec.Struct, kw_only=True):
-    """What one trial left behind. `ending` is None where it came to no end; `trouble` then says why."""
+    """The result of one trial. `ending` is None if it did not end; `trouble` is the reason."""
 
     kills: Sequence[Point]
     folder: Path
@@ -141,6 +141,6 @@ def _failure_text(broken: TrialError | None, code: int | None, stage: TrialSetup
     if broken is not None:
         return broken.text
     if code is None:
-        return "it did not come to an end in time"
+        return "it did not end in time"
     said = (stage.folder / "output.txt").read_text(errors="replace").strip().splitlines()
     return f"its process ended with {code}{f': {said[-1]}' if said else ''}"

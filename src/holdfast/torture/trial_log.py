@@ -1,4 +1,4 @@
-"""What the lives of one trial leave behind for whoever judges it: lines appended to a file, as they happen.
+"""The log of one trial, written by its processes and read by the comparison: one line per event.
 
 A line is one write: a process that is killed leaves whole lines, and nothing has to be flushed.
 """
@@ -59,7 +59,7 @@ class Doubt(msgspec.Struct, frozen=True, tag="doubt"):
 
 
 class UndeclaredEffect(msgspec.Struct, frozen=True, tag="suspect"):
-    """Code that is declared to touch nothing, and was seen to do this."""
+    """An effect of code that is declared to have none."""
 
     call: CallId
     effect: str
@@ -78,7 +78,7 @@ class Ending(msgspec.Struct, frozen=True, tag="ending"):
 
 
 class TrialError(msgspec.Struct, frozen=True, tag="broken"):
-    """The life could not go on; `given`: because of what the user said, not of what the flow did."""
+    """The process could not continue; `given`: because of the user's options, not because of the flow."""
 
     text: str
     given: bool = False

@@ -1,6 +1,6 @@
-"""Code that is declared `pure` or `read`, and yet writes: seen by Python's own audit of what a process does.
+"""Finds code that is declared `pure` or `read` but writes, with Python's audit events.
 
-It is a hint and no proof: code in C need not tell.
+It is a hint and not a proof: C code need not raise audit events.
 """
 
 from __future__ import annotations

@@ -39,8 +39,11 @@ def test_a_label_that_is_no_word_is_refused(label: str) -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"from_": ""}, "a migration from nothing"),
-        ({"from_": "1", "rename": {"a": "nowhere"}}, "renames 'a' to 'nowhere', and there is no such node"),
+        ({"from_": ""}, "the migration has no source"),
+        (
+            {"from_": "1", "rename": {"a": "nowhere"}},
+            "renames 'a' to 'nowhere', but that node does not exist",
+        ),
         ({"from_": "1", "rename": {"a": "gate", "b": "gate"}}, "two nodes are renamed to one"),
         ({"from_": "1", "state": 5}, "neither a function nor a mapping"),
     ],

@@ -1,1 +1,1 @@
-"""Who answers the prompts of codergen stages."""
+"""Backends that answer the prompts of codergen stages."""

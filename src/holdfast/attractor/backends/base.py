@@ -1,4 +1,4 @@
-"""What a codergen stage needs of whoever answers its prompts."""
+"""The backend protocols of codergen stages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BackendAnswer = str | StageOutcome
 
 
 class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One prompt, with what the stage's fidelity carries over: a preamble, or the turns of a conversation."""
+    """One prompt, with what the stage's fidelity adds: a preamble, or the turns of a conversation."""
 
     visit: StageVisit
     prompt: str
@@ -61,13 +61,13 @@ class CodergenBackend(Protocol):
 
 
 class DurableBackend(Protocol):
-    """One that records what it does by `visit.ctx`: after a crash it goes on where it was."""
+    """A backend that records its work with `visit.ctx`: after a crash it resumes where it was."""
 
     async def answer(self, visit: StageVisit, prompt: str) -> BackendAnswer: ...
 
 
 class ConversingBackend(DurableBackend, Protocol):
-    """One that also takes part in conversations, and tells what was said in them."""
+    """A backend that also takes part in conversations, and returns their messages."""
 
     async def converse(self, asking: PromptRequest) -> BackendReply | StageOutcome: ...
 

@@ -96,12 +96,16 @@ class CommandBackend:
         try:
             self._words = shlex.split(template)
         except ValueError as error:
-            raise InputError(f"the command {template!r} cannot be read: {error}.") from None
+            raise InputError(f"the command {template!r} cannot be parsed: {error}.") from None
         named = {field for word in self._words for field in _FIELD.findall(word)} - {""}
         unknown = sorted(named - FIELDS)
         if unknown or not self._words:
-            what = f"{{{unknown[0]}}} in the command of a backend means nothing" if unknown else "it is empty"
-            raise InputError(f"{what}.", hint=f"There are: {', '.join(sorted(FIELDS))}. {{{{ is a brace.")
+            what = (
+                f"unknown field {{{unknown[0]}}} in a backend's command"
+                if unknown
+                else "a backend's command is empty"
+            )
+            raise InputError(f"{what}.", hint=f"Known: {', '.join(sorted(FIELDS))}. {{{{ is a brace.")
         self._named = named
         self._tool = ToolHandler()
 
@@ -162,7 +166,9 @@ def _word(word: str, fields: Mapping[str, str]) -> str:
         return made
     if word.startswith("{prompt}"):
         return f" {made}"
-    raise InputError(f"{word} would be {made[:40]!r}, which reads as an option.", hint="Change the pipeline.")
+    raise InputError(
+        f"{word} would be {made[:40]!r}, which looks like an option.", hint="Change the pipeline."
+    )
 
 
 def _filled(found: re.Match[str], fields: Mapping[str, str]) -> str:
@@ -189,7 +195,7 @@ def _reply_for(
     if told is not None and told.failed:
         run_files.write(visit.folder / "response.md", text)
         return StageOutcome(
-            status=StageStatus.FAIL, failure_reason=f"the agent says that it failed: {text[:_LAST]}"
+            status=StageStatus.FAIL, failure_reason=f"the agent reported a failure: {text[:_LAST]}"
         )
     return BackendReply(
         text=text,

@@ -91,7 +91,7 @@ class ModelBackend:
         return [hooks.around(each) for each in found]
 
     def problems(self, pipeline: Pipeline, stages: Iterable[Stage]) -> Mapping[str, HoldfastError]:
-        """Which stages nobody here could answer, and why: said before anything runs."""
+        """The stages that no provider here can answer, and why: checked before anything runs."""
         if self._model is not None:
             return {}
         found: dict[str, HoldfastError] = {}

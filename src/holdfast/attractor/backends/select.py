@@ -1,4 +1,4 @@
-"""Which backend answers the prompts of a run: the one that it was started with, else the worker's own.
+"""Selects the backend of a run: the one that it was started with, else the worker's.
 
 No model at all: each stage is answered by a fixed sentence.
 """
@@ -31,7 +31,7 @@ class SimulationBackend:
 
 
 KEY: Final = "internal.backend"
-"""In the run's input, so that whoever goes on with it asks the same one."""
+"""The key in the run's input, so that every worker that resumes the run uses the same backend."""
 SIMULATION: Final = "simulation"
 VARIABLE: Final = "HOLDFAST_BACKEND"
 WAYS_OUT: Final = (

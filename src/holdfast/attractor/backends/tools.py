@@ -105,7 +105,7 @@ KITS: Final[Mapping[str, Callable[[StageVisit], list[Tool]]]] = {"shell": shell_
 def check_kits(names: tuple[str, ...]) -> None:
     unknown = [name for name in names if name not in KITS]
     if unknown:
-        raise InputError(f"there are no tools {unknown[0]!r}.", hint=f"There are: {', '.join(KITS)}.")
+        raise InputError(f"unknown tools {unknown[0]!r}.", hint=f"Known: {', '.join(KITS)}.")
 
 
 def wanted_kits(visit: StageVisit, allowed: tuple[str, ...]) -> list[str]:

@@ -1,7 +1,7 @@
-"""A command of the outside world: run once, whatever happens to the engine meanwhile.
+"""A shell command: run once, whatever happens to the worker in the meantime.
 
-Its folder and its start are recorded before it runs. Who comes back after a crash waits for it, or takes what
-it left; only where neither can be told is the stage in doubt, and its policy decides.
+Its folder and its start are recorded before it runs. After a crash the next worker waits for it, or takes its
+result; only if neither is possible is the outcome unknown, and the stage's policy decides.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 class ToolHandler:
     def __init__(self, *, allowed: Callable[[StageVisit], str] | None = None) -> None:
-        """`allowed`: says why a command may not run here, or nothing."""
+        """`allowed`: returns why a command may not run here, or an empty text."""
         self._allowed = allowed
 
     async def perform(self, visit: StageVisit) -> StageOutcome:
@@ -51,7 +51,7 @@ class ToolHandler:
         return _outcome(visit, command, ended)
 
     async def once(self, visit: StageVisit, command: str) -> dict[str, Any]:
-        """Tried again only where somebody, or the stage's policy, says that it may be."""
+        """Run the command once; again only if a person, or the stage's policy, allows it."""
         number = 1
         while True:
             ended = await self._try(visit, command, number)
@@ -75,12 +75,12 @@ class ToolHandler:
         work = CommandRun(
             visit, command, Path(where["folder"]), same_machine=made or where["machine"] == machine()
         )
-        # The callee deduplicates: it starts what has not begun, and otherwise waits for it.
+        # CommandRun deduplicates: it starts the command only once, and otherwise waits for it.
         return await visit.ctx.step("run", work.run, effect="external", idempotent=True)
 
 
 class CommandRun:
-    """One try at the command, in a folder of its own."""
+    """One attempt of the command, in a separate folder."""
 
     def __init__(self, visit: StageVisit, command: str, folder: Path, *, same_machine: object) -> None:
         self.visit = visit
@@ -89,16 +89,16 @@ class CommandRun:
         self.same_machine = bool(same_machine)
 
     async def run(self) -> dict[str, Any]:
-        """Begin it unless it has begun, and wait for it."""
+        """Start it unless it has started, and wait for it."""
         if not self.same_machine or not (self.folder / processes.LOCK).exists():
-            # Its files may be on a disk that machines share; else nobody here can tell.
+            # On another machine its result is known only if its files are on a shared disk.
             return await self._record(await processes.wait_for_exit(self.folder, timeout=None))
         beginning = asyncio.ensure_future(asyncio.to_thread(self._begin))
         try:
             await asyncio.shield(beginning)
             return await self._record(await self._end())
         except asyncio.CancelledError:
-            # A worker that only stops leaves it to whoever takes the run over.
+            # A worker that shuts down leaves the command to the worker that takes over the run.
             if self.visit.ctx.dropped:
                 await asyncio.wait({beginning})
                 processes.kill_now(self.folder)
@@ -116,14 +116,19 @@ class CommandRun:
         shell = stage.text("tool.shell") or "/bin/sh"
         found = shutil.which(shell)
         if found is None:
-            raise InputError(f"stage {stage.id!r}: there is no shell {shell!r} here.", hint="Set tool.shell.")
+            raise InputError(
+                f"stage {stage.id!r}: the shell {shell!r} does not exist here.", hint="Set tool.shell."
+            )
         if cwd and not Path(cwd).is_dir():
-            raise InputError(f"stage {stage.id!r}: there is no folder {cwd!r}.", hint="Set cwd to one.")
+            raise InputError(
+                f"stage {stage.id!r}: the folder {cwd!r} does not exist.",
+                hint="Set cwd to an existing folder.",
+            )
         env = environment(self.visit)
         processes.begin(self.folder, self.command, shell=found, cwd=Path(cwd) if cwd else None, env=env)
 
     async def _record(self, ended: processes.ProcessExit) -> dict[str, Any]:
-        """What the journal keeps of it: the files are a convenience from here on."""
+        """The result for the journal: after this the files are only for convenience."""
         folder = self.folder
         found: dict[str, Any] = {
             "code": ended.code,

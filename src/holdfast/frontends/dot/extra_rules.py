@@ -1,4 +1,4 @@
-"""Rules of our own: what the specification lets pass, and what then goes another way than it looks."""
+"""Additional rules: pipelines that the specification allows, but that behave differently than they look."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.model.pipeline_conditions import Clause, ParsedCondition
 
 WARNING, INFO = DiagnosticSeverity.warning, DiagnosticSeverity.info
 _LONG_NAME, _MANY_NAMES = 40, 300
-"""Names are compared with all others: what looks like no slip of the pen is not."""
+"""Names longer than this are not compared with others, because the comparison is quadratic."""
 
 
 def gate_conditions(view: RuleContext) -> Iterator[Diagnostic]:
@@ -36,8 +36,8 @@ def gate_conditions(view: RuleContext) -> Iterator[Diagnostic]:
         for link in view.leaving(stage):
             if link.condition:
                 edge = f"{link.source} -> {link.target}"
-                message = f"the edge {edge} leaves a gate with a condition: no answer chooses it"
-                fix = "take the condition off, or decide in a diamond after the gate"
+                message = f"the edge {edge} leaves a gate and has a condition, so no answer can choose it"
+                fix = "remove the condition, or decide in a diamond after the gate"
                 yield view.at("gate_conditions", WARNING, link, message, key="condition", fix=fix)
 
 
@@ -45,18 +45,18 @@ def gate_choices(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.of_kind("wait.human"):
         links = view.leaving(stage)
         if not links:
-            message = f"gate {stage.id} has no outgoing edges, so nothing to choose: it always fails"
+            message = f"gate {stage.id} has no outgoing edges, so it has no choices and always fails"
             yield view.at("gate_choices", WARNING, stage, message, fix="add an edge for each choice")
         yield from _same_keys(view, stage, links)
         chosen = stage.text("human.default_choice")
         if chosen and links and not any(_names(link, chosen) for link in links):
-            message = f"human.default_choice {chosen} is no choice of gate {stage.id}"
+            message = f"human.default_choice {chosen} is not a choice of gate {stage.id}"
             fix = f"one of {name_list(link.target for link in links)}"
             yield view.at("gate_choices", WARNING, stage, message, key="human.default_choice", fix=fix)
 
 
 def _same_keys(view: RuleContext, stage: Stage, links: Iterable[Link]) -> Iterator[Diagnostic]:
-    """Only written ones: a first letter that two choices share is no promise."""
+    """Only explicit keys: two choices may begin with the same letter."""
     seen: dict[str, Link] = {}
     for link in links:
         key = split_label(link.label)[0].lower()
@@ -73,16 +73,16 @@ def _names(link: Link, chosen: str) -> bool:
 
 
 def dead_end(view: RuleContext) -> Iterator[Diagnostic]:
-    """A run that stops here has succeeded (AT-A24): goal gates are not asked."""
+    """A run that ends here has succeeded (AT-A24): goal gates are not checked."""
     exits = {stage.id for stage in view.exits}
     for stage in view.pipeline.stages.values():
         if stage.id not in exits and not view.leaving(stage) and view.kinds[stage.id] != "wait.human":
-            message = f"no edge leaves {stage.id}: a run that gets here ends, as a success, without the exit"
-            yield view.at("dead_end", WARNING, stage, message, fix="lead an edge to the exit")
+            message = f"no edge leaves {stage.id}: a run that reaches it ends as a success without the exit"
+            yield view.at("dead_end", WARNING, stage, message, fix="add an edge to the exit")
 
 
 def no_way_out(view: RuleContext) -> Iterator[Diagnostic]:
-    """Stages that lead neither to the exit nor to any other end: once there, a run goes round."""
+    """Stages from which no path leads to the exit or another end: a run loops there."""
     stages = view.pipeline.stages
     ends = [stage.id for stage in stages.values() if not view.leaving(stage)]
     ends += [stage.id for stage in view.exits]
@@ -95,7 +95,7 @@ def no_way_out(view: RuleContext) -> Iterator[Diagnostic]:
     lost = [stage for stage in stages.values() if stage.id not in saved]
     if lost:
         message = (
-            f"no way leads from {name_list(stage.id for stage in lost)} to the exit: the run goes round there"
+            f"no path leads from {name_list(stage.id for stage in lost)} to the exit: the run loops there"
         )
         yield view.at("no_way_out", WARNING, lost[0], message, fix="add an edge that leaves the loop")
 
@@ -109,12 +109,12 @@ def all_conditional(view: RuleContext) -> Iterator[Diagnostic]:
         stage = view.pipeline.stages.get(name)
         if stage is None or len(links) < len(view.leaving(stage)) or _complete(view, links):
             continue
-        message = f"every edge that leaves {name} has a condition: where none holds, the run ends there"
+        message = f"every edge that leaves {name} has a condition: if none holds, the run ends there"
         yield view.at("all_conditional", INFO, stage, message, fix="add an edge without a condition")
 
 
 def _complete(view: RuleContext, links: Iterable[Link]) -> bool:
-    """Whether two of them are each other's opposite, or success and failure are both looked after."""
+    """Whether two of them are opposites, or success and failure are both covered."""
     single: set[Clause] = set()
     for link in links:
         alternatives = view.reading(link.condition).alternatives
@@ -142,12 +142,12 @@ def _bare_keys(reading: ParsedCondition) -> list[str]:
 
 
 def values_fit(view: RuleContext) -> Iterator[Diagnostic]:
-    """What does not read as its type counts as not written."""
+    """A value that cannot be read as its type is ignored."""
     for key, (fits, meant, fix) in _FITS.items():
         for what in view.uses.get(key, ()):
             value = what.attrs[key]
             if value != "" and not fits(value):
-                message = f"{key} is {meant}, not {as_text(value)[:60]}: it counts as not written"
+                message = f"{key} must be {meant}, not {as_text(value)[:60]}: the value is ignored"
                 yield view.at("values_fit", WARNING, what, message, key=key, fix=fix)
 
 
@@ -182,7 +182,7 @@ def goal_missing(view: RuleContext) -> Iterator[Diagnostic]:
         return
     for stage in view.stages_with("prompt"):
         if "$goal" in stage.prompt:
-            message = f"the prompt of {stage.id} names $goal, and the graph has none"
+            message = f"the prompt of {stage.id} uses $goal, but the graph has no goal"
             fix = 'add graph [goal="..."]'
             yield view.at("goal_missing", WARNING, stage, message, key="prompt", fix=fix)
 
@@ -193,14 +193,14 @@ def provider_known(view: RuleContext) -> Iterator[Diagnostic]:
         provider = stage.text("llm_provider")
         asks = view.kinds[stage.id] in ("codergen", "parallel.fan_in")
         if asks and provider and provider not in PROVIDERS:
-            message = f"no provider {provider} is known here"
+            message = f"the provider {provider} is not known here"
             yield view.at("provider_known", WARNING, stage, message, key="llm_provider", fix=fix)
 
 
 def child_dotfile(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.of_kind("stack.manager_loop"):
         if not (view.pipeline.text("stack.child_dotfile") or stage.text("stack.child_dotfile")):
-            message = f"manager {stage.id} has no child to look after"
+            message = f"manager {stage.id} has no child pipeline"
             fix = 'add graph [stack.child_dotfile="child.dot"]'
             yield view.at("child_dotfile", WARNING, stage, message, fix=fix)
         condition = stage.text("manager.stop_condition")
@@ -212,7 +212,7 @@ def child_dotfile(view: RuleContext) -> Iterator[Diagnostic]:
 
 
 def attribute_known(view: RuleContext) -> Iterator[Diagnostic]:
-    """Only what is nearly the name of an attribute: others may mean something to somebody else."""
+    """Only names that are similar to a known attribute: other tools may use other attributes."""
     odd = [key for key in view.uses if key not in KNOWN and len(key) < _LONG_NAME]
     for key in odd[:_MANY_NAMES]:
         meant: dict[str, str] = {}
@@ -221,7 +221,7 @@ def attribute_known(view: RuleContext) -> Iterator[Diagnostic]:
             if kind not in meant:
                 meant[kind] = next(iter(get_close_matches(key, _ATTRIBUTES[kind], 1, 0.85)), "")
             if meant[kind]:
-                message = f"nothing reads {key}; {meant[kind]} is an attribute"
+                message = f"unknown attribute {key}; did you mean {meant[kind]}?"
                 yield view.at("attribute_known", INFO, what, message, key=key)
 
 

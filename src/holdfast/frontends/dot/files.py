@@ -20,25 +20,27 @@ class FileRefusedError(Exception):
 
 
 class FileAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """`base` is where a name is looked for. `confined`: nothing outside of `base` is read, also not by links
-    of the file system; for documents that somebody else handed in."""
+    """`base` is the folder for relative names. `confined`: nothing outside of `base` is read, also not
+    through symbolic links; for documents from untrusted clients."""
 
     base: Path
     confined: bool = True
 
     def find(self, name: str, beside: Path | None = None) -> Path:
-        """The file of that name, seen from the folder `beside`. Raises FileRefusedError."""
+        """The file of that name, relative to the folder `beside`. Raises FileRefusedError."""
         try:
             found = ((beside or self.base) / name).resolve()
             inside = found.is_relative_to(self.base.resolve())
             if self.confined and not inside:
                 raise FileRefusedError(
-                    f"{name} lies outside of the pipeline's folder", fix="copy it into the folder"
+                    f"{name} is outside of the pipeline's folder", fix="copy it into the folder"
                 )
             if not found.exists():
-                raise FileRefusedError(f"{name} is not there", fix="names are seen from the file's folder")
+                raise FileRefusedError(
+                    f"{name} does not exist", fix="names are relative to the file's folder"
+                )
             if not found.is_file():
-                raise FileRefusedError(f"{name} is no file", fix="name a file of text")
+                raise FileRefusedError(f"{name} is not a file", fix="name a text file")
         except (OSError, ValueError, RuntimeError) as error:
             raise FileRefusedError(f"{name[:80]!r} cannot be a file: {error}") from None
         return found
@@ -52,7 +54,7 @@ class FileAccess(msgspec.Struct, frozen=True, kw_only=True):
                 )
             return path.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise FileRefusedError(f"{name} is no UTF-8 text", fix="save it as UTF-8") from None
+            raise FileRefusedError(f"{name} is not UTF-8 text", fix="save it as UTF-8") from None
         except OSError as error:
             raise FileRefusedError(f"{name} cannot be read: {error.strerror}") from None
 

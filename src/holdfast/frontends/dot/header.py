@@ -1,4 +1,4 @@
-"""What stands around the statements of a pipeline: its first line, and nothing behind its end."""
+"""Parses the first line of a pipeline, and checks that nothing follows its end."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class HeaderReader(AttributeReader):
         self.path = path
 
     def header(self) -> tuple[str, int]:
-        """`digraph NAME {`: the name, and where the brace stands."""
+        """`digraph NAME {`: the name, and the position of the brace."""
         self.refill()
         if self.kinds[0] == END:
-            self.fail("there is no pipeline in this text", self.starts[0], "write digraph NAME { ... }")
+            self.fail("the text has no pipeline", self.starts[0], "write digraph NAME { ... }")
         if self.said("strict"):
-            self.faults.error("a pipeline is never strict", self.starts[self.at], fix="leave strict out")
+            self.faults.error("a pipeline cannot be strict", self.starts[self.at], fix="remove strict")
             self.at += 1
         if self.said("graph"):
             self.faults.error("edges of a pipeline are directed", self.starts[self.at], fix="write digraph")
@@ -33,7 +33,7 @@ class HeaderReader(AttributeReader):
             self.faults.forget()
             self.fail("a pipeline begins with digraph", self.starts[self.at], "write digraph NAME { ... }")
         elif self.texts[self.at] != "digraph":
-            self.faults.lenient("digraph is written small", self.starts[self.at], fix="write digraph")
+            self.faults.lenient("digraph must be lower case", self.starts[self.at], fix="write digraph")
         self.at += 1
         name = self._graph_name()
         if self.kinds[self.at] != "{":
@@ -55,7 +55,7 @@ class HeaderReader(AttributeReader):
         self.at += 0 if kind == STRING else 1
         if kind == STRING or not IDENTIFIER.fullmatch(name):
             fix = "use letters, digits and _, without quotes, and put the text in a label"
-            self.faults.lenient(f"the name {name!r} is no plain name", start, fix=fix)
+            self.faults.lenient(f"the name {name!r} is not a plain name", start, fix=fix)
         return name
 
     def require_end(self) -> None:
@@ -66,5 +66,5 @@ class HeaderReader(AttributeReader):
             return
         start = self.starts[self.at]
         if any(map(self.said, ("digraph", "graph", "strict"))):
-            self.fail("a second graph in one file", start, "give each pipeline a file of its own")
-        self.fail("something follows the end of the pipeline", start, "remove it, or a } before it")
+            self.fail("a second graph in one file", start, "put each pipeline into its own file")
+        self.fail("unexpected text after the end of the pipeline", start, "remove it, or a } before it")

@@ -52,8 +52,8 @@ class Inclusion:
         try:
             return embed(into, stage.id, child)
         except InputError as error:
-            message = f"{stage.text(INCLUDE)} cannot stand for stage {stage.id}: {error.message.rstrip('.')}"
-            self._tell(into, stage, "include", message, fix=error.hint or "")
+            message = f"{stage.text(INCLUDE)} cannot replace stage {stage.id}: {error.message.rstrip('.')}"
+            self._add_diagnostic(into, stage, "include", message, fix=error.hint or "")
             return into
 
     def _child(
@@ -68,12 +68,12 @@ class Inclusion:
             self._included += 1
             if len(trail) > DEEPEST or self._included == MOST:
                 limit = f"{DEEPEST} files deep or {MOST} in all"
-                raise FileRefusedError(f"including {name} goes beyond {limit}", "include less")
+                raise FileRefusedError(f"including {name} exceeds the limit of {limit}", "include less")
             assert self._files is not None
             shown = str(Path(pipeline.path).parent / name) if pipeline.path else name
             parsed = parse(self._files.read(path, name), path=shown, strict=self._strict)
         except FileRefusedError as error:
-            self._tell(pipeline, stage, "include", error.message, fix=error.fix)
+            self._add_diagnostic(pipeline, stage, "include", error.message, fix=error.fix)
         except PipelineSyntaxError as error:
             self.diagnostics += cast("tuple[Diagnostic, ...]", error.facts["diagnostics"])
         else:
@@ -112,7 +112,9 @@ class Inclusion:
             return self._files.read(path, name)
         except FileRefusedError as error:
             fix = error.fix + f"; a text that begins with @ is written @@{name[:40]}"
-            self._tell(pipeline, what, "file_reference", f"{key}: {error.message}", key=key, fix=fix)
+            self._add_diagnostic(
+                pipeline, what, "file_reference", f"{key}: {error.message}", key=key, fix=fix
+            )
             return None
 
     def _find(self, name: str, folder: Path | None) -> Path:
@@ -120,7 +122,7 @@ class Inclusion:
             raise FileRefusedError(f"{name}: {_REFUSED}", _FIX_REFUSED)
         return self._files.find(name, folder)
 
-    def _tell(
+    def _add_diagnostic(
         self,
         pipeline: Pipeline,
         what: Pipeline | Stage,

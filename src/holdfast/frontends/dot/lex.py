@@ -1,4 +1,5 @@
-"""A pipeline's text as tokens. One pattern finds them all; what fits nothing is told of, and is `bad`."""
+"""Splits a pipeline's text into tokens with one pattern; text that does not match is reported and is
+`bad`."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ class TokenBuffer:
             end = found.end()
             start = end - len(text)
             if kind == BAD and text == "#" and (not start or self._source[start - 1].isspace()):
-                self._faults.lenient("# does not begin a comment", start, fix="write // instead")
+                self._faults.lenient("# does not start a comment", start, fix="write // instead")
                 return _end_of_line(self._source, start)
             kinds.append(text if kind == "sign" else kind)
             texts.append(text)
@@ -93,15 +94,15 @@ def _skip(source: str, start: int, faults: Faults) -> int:
         faults.error("this comment has no end", start, fix="close it with */")
         return len(source)
     if first == "<":
-        faults.error("an HTML label is no value of a pipeline", start, fix='write a text in "quotes"')
+        faults.error("an HTML label cannot be a value in a pipeline", start, fix='write a text in "quotes"')
         return _end_of_html(source, start)
     if first in _CLOSING:
-        faults.error(f"{first} does not begin a string", start, fix='put texts in "double quotes"')
+        faults.error(f"{first} does not start a string", start, fix='put texts in "double quotes"')
         return _end_of_quoted(source, start)
     run = _RUN.match(source, start)
     end = start + 1 if run is None else run.end()
     shown = source[start : min(end, start + 20)]
-    faults.error(f"{shown!r} cannot stand here", start, fix='put texts in "double quotes"')
+    faults.error(f"{shown!r} is not allowed here", start, fix='put texts in "double quotes"')
     return end
 
 

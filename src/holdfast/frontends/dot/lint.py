@@ -1,4 +1,4 @@
-"""Whether a pipeline can run, and what in it is odd: every rule is asked, every answer is told."""
+"""Validates a pipeline: runs every rule and returns all diagnostics."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from holdfast.frontends.dot.rule_context import BEGINNING, RuleContext
 from holdfast.frontends.dot.rules import RULES
 
 _SHOWN: Final = 50
-"""Errors that one message lists."""
+"""Maximum number of errors that one message lists."""
 
 
 class LintRule(Protocol):
-    """A rule of somebody's own; `name` is for messages about the rule itself."""
+    """A custom rule; `name` is for messages about the rule itself."""
 
     @property
     def name(self) -> str: ...
@@ -33,7 +33,7 @@ def validate(
     known_types: Collection[str] = BUILT_IN,
     strict: bool = False,
 ) -> list[Diagnostic]:
-    """Everything there is to say: the specification's rules, ours, then `extra_rules` in their order."""
+    """All diagnostics: the specification's rules, ours, then `extra_rules` in their order."""
     view = RuleContext(pipeline, known=known_types, strict=strict)
     found = [each for rule in (*RULES, *ADVICE) for each in rule(view)]
     for extra in extra_rules or ():
@@ -48,7 +48,7 @@ def validate_or_raise(
     known_types: Collection[str] = BUILT_IN,
     strict: bool = False,
 ) -> list[Diagnostic]:
-    """The same; raises PipelineInvalidError that lists every error where there is one."""
+    """The same; raises PipelineInvalidError that lists every error, if there is one."""
     found = validate(pipeline, extra_rules, known_types=known_types, strict=strict)
     require_valid(pipeline.name, found)
     return found
@@ -70,7 +70,7 @@ def require_valid(name: str, diagnostics: Sequence[Diagnostic]) -> None:
 
 
 def _apply_rule(rule: LintRule, pipeline: Pipeline) -> list[Diagnostic]:
-    """A rule that breaks is an error of its own, and does not hide what the others say."""
+    """A rule that raises gives an error diagnostic, and does not hide those of other rules."""
     try:
         return list(rule.apply(pipeline))
     except Exception as error:
@@ -79,7 +79,7 @@ def _apply_rule(rule: LintRule, pipeline: Pipeline) -> list[Diagnostic]:
                 rule=rule.name,
                 severity=DiagnosticSeverity.error,
                 message=f"the rule itself failed: {type(error).__name__}: {error}",
-                fix="mend the rule, or leave it out",
+                fix="correct the rule, or remove it",
                 place=BEGINNING,
                 path=pipeline.path,
             )

@@ -37,12 +37,13 @@ def value_of(kind: str, text: str, start: int, faults: Faults) -> Value:
     if text == "false":
         return False
     if not text.isascii():
-        faults.lenient(f"the bare value {text} has characters of no bare value", start, fix=_QUOTE)
+        faults.lenient(f"the bare value {text} has characters that need quotes", start, fix=_QUOTE)
     return text
 
 
 def unescaped(text: str, start: int, faults: Faults) -> str:
-    """A string's content. An escape that is none stays as it was written: shells and patterns need that."""
+    """A string's content. An unknown escape stays as written, because shell commands and patterns need
+    that."""
 
     def one(found: re.Match[str]) -> str:
         known = _ESCAPES.get(found[1])
@@ -50,9 +51,9 @@ def unescaped(text: str, start: int, faults: Faults) -> str:
             return known
         at = start + 1 + found.start()
         if found[1] == "\n":
-            faults.lenient("a backslash at the end of a line", at, fix="leave it out: strings span lines")
+            faults.lenient("a backslash at the end of a line", at, fix="remove it: strings may span lines")
             return ""
-        faults.lenient(f"\\{found[1]} is no escape and was kept as it is", at, fix=f"write \\\\{found[1]}")
+        faults.lenient(f"\\{found[1]} is not an escape and was kept", at, fix=f"write \\\\{found[1]}")
         return found[0]
 
     return _ESCAPE.sub(one, text[1:-1])
@@ -60,7 +61,7 @@ def unescaped(text: str, start: int, faults: Faults) -> str:
 
 def _number(text: str, start: int, faults: Faults) -> Value:
     if len(text) > LONGEST_NUMBER:
-        faults.error(f"a number of {len(text)} characters", start, fix=_QUOTE)
+        faults.error(f"the number has {len(text)} characters", start, fix=_QUOTE)
         return text
     if _INTEGER.fullmatch(text):
         return int(text)
@@ -80,36 +81,38 @@ def _finite(text: str) -> float | str:
 
 def check_key(kind: str, key: str, start: int, faults: Faults) -> None:
     if key.endswith(":"):
-        faults.error(f"{key} is no attribute", start, fix=f"write {key[:-1]}=...")
+        faults.error(f"{key} is not an attribute", start, fix=f"write {key[:-1]}=...")
     elif not key:
-        faults.error("an attribute without a name", start, fix="write key=value")
+        faults.error("the attribute has no name", start, fix="write key=value")
     elif kind == STRING and KEY.fullmatch(key):
         faults.lenient(f"the attribute {key} is quoted", start, fix="write it without quotes")
     elif not KEY.fullmatch(key):
         fix = "use letters, digits, _ and dots between"
-        faults.lenient(f"the attribute {key} has other characters than names have", start, fix=fix)
+        faults.lenient(f"the attribute {key} has characters that are not allowed in names", start, fix=fix)
 
 
 def id_of(kind: str, text: str, start: int, faults: Faults, fail: Callable[[str, int, str], None]) -> str:
-    """The id that a token stands for. `fail` is told of what cannot be one, and does not return."""
+    """The id of a token. `fail` is called for an invalid one, and does not return."""
     name = text if kind != STRING else (text[1:-1] if "\\" not in text else unescaped(text, start, faults))
     if kind != STRING:
         name = _bare_id(name, start, faults, fail)
     if not name:
-        fail("an empty id", start, "give the stage a name")
+        fail("the id is empty", start, "give the stage a name")
     if len(name) > LONGEST_ID:
-        fail(f"an id of {len(name)} characters; {LONGEST_ID} are the most", start, "put the text in a label")
-    if _NO_ID.search(name):
         fail(
-            f"{name!r} cannot be an id", start, "a stage's files are in a folder of that name: choose letters"
+            f"the id has {len(name)} characters; the maximum is {LONGEST_ID}",
+            start,
+            "put the text in a label",
         )
+    if _NO_ID.search(name):
+        fail(f"{name!r} cannot be an id", start, "it is the name of the stage's folder: use letters")
     if IDENTIFIER.fullmatch(name) and kind == STRING:
         faults.lenient(f"the id {name} is quoted", start, fix="write it without quotes")
     elif not IDENTIFIER.fullmatch(name):
         fix = "use letters, digits and _, and put the text in a label"
-        faults.lenient(f"the id {name} has other characters than ids have", start, fix=fix)
+        faults.lenient(f"the id {name} has characters that are not allowed in ids", start, fix=fix)
     elif name.lower() in RESERVED:
-        faults.lenient(f"the id {name} is a word of the language", start, fix="choose another id")
+        faults.lenient(f"the id {name} is a keyword", start, fix="choose another id")
     return name
 
 
@@ -117,8 +120,8 @@ def _bare_id(text: str, start: int, faults: Faults, fail: Callable[[str, int, st
     if "--" in text:
         fail("edges of a pipeline are directed", start + text.index("--"), "write -> for --")
     if text.endswith("-"):
-        fail(f"{text} is no id", start, "write -> between stages")
+        fail(f"{text} is not an id", start, "write -> between stages")
     name, colon, _ = text.partition(":")
     if colon:
-        faults.lenient(f"the port of {name} was left out", start + len(name), fix=f"write {name} alone")
+        faults.lenient(f"the port of {name} was ignored", start + len(name), fix=f"write {name} alone")
     return name

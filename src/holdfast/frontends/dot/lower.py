@@ -122,8 +122,8 @@ class _Lowering:
         self.made += 1
         if self.made > _REPEATED * len(self.pipeline.stages) + _SOME:
             raise PipelineInvalidError(
-                f"the fan-outs of {self.pipeline.name!r} lead into one another too often, at {name!r}.",
-                hint="Lead the branches of each fan-out to a fan-in of its own.",
+                f"the fan-outs of {self.pipeline.name!r} are nested too deeply, at {name!r}.",
+                hint="Let the branches of each fan-out end at their own fan-in.",
             )
 
     def jumped_to(self, nodes: dict[str, Node]) -> list[str]:

@@ -67,7 +67,7 @@ def embed(into: Pipeline, at: str, other: Pipeline) -> Pipeline:
     placed[way_out] = _passage(stage, way_out, f"{stage.label}: done", _AT_THE_END)
     others = {name: each for name, each in into.stages.items() if name != at}
     if taken := sorted(others.keys() & placed.keys()):
-        raise InputError(f"stage {taken[0]} is there already.", hint="Give one of the two another id.")
+        raise InputError(f"stage {taken[0]} exists already.", hint="Give one of the two another id.")
     links = [replace(link, source=way_out) if link.source == at else link for link in into.links]
     inside = [replace(link, place=_of(stage), places={}) for link in inner.links]
     return replace(into, stages=_in_order(into, at, placed), links=(*links, *inside))

@@ -16,8 +16,8 @@ JOIN_POLICIES: Final = ("wait_all", "first_success", "k_of_n", "quorum")
 ERROR_POLICIES: Final = ("fail_fast", "continue", "ignore")
 _CHOICES: Final = {"join_policy": JOIN_POLICIES, "error_policy": ERROR_POLICIES}
 _INSTEAD: Final = {
-    "join_policy": "branches are waited for, and it succeeds",
-    "error_policy": "branches go on when others fail",
+    "join_policy": "all branches are awaited, and it succeeds",
+    "error_policy": "branches continue when others fail",
 }
 # To find what a branch is takes a look at the whole pipeline.
 _LOOKED_AT: Final = 20
@@ -28,7 +28,7 @@ def parallel_policies(view: RuleContext) -> Iterator[Diagnostic]:
         for key, words in _CHOICES.items():
             chosen = stage.text(key)
             if chosen and chosen not in words:
-                message = f"{chosen} is no {key} of {stage.id}: {_INSTEAD[key]}"
+                message = f"{chosen} is not a valid {key} for {stage.id}: {_INSTEAD[key]}"
                 fix = f"one of {', '.join(words)}"
                 yield view.at("parallel_policies", WARNING, stage, message, key=key, fix=fix)
 
@@ -48,7 +48,7 @@ def _beginnings_and_ends(view: RuleContext) -> Iterator[Diagnostic]:
             yield view.at("parallel_branches", INFO, stage, message, fix="add an edge for each branch")
         for link in links:
             if link.condition:
-                message = f"the branch {link.source} -> {link.target} has a condition, which is not asked"
+                message = f"the branch {link.source} -> {link.target} has a condition, which is ignored"
                 yield view.at(
                     "parallel_branches", WARNING, link, message, key="condition", fix="decide in the branch"
                 )
@@ -82,16 +82,15 @@ def _leaving(view: RuleContext, stage: Stage, ends: dict[str, set[str]]) -> Iter
     joined = any(met - exits for met in ends.values())
     for first, met in ends.items():
         if joined and met & exits:
-            message = (
-                f"the branch of {stage.id} that begins with {first} can leave for the exit without joining"
-            )
+            message = f"the branch of {stage.id} that starts with {first} can reach the exit without joining"
             yield view.at(
-                "parallel_branches", WARNING, stage, message, fix="lead every way of it to the fan-in"
+                "parallel_branches", WARNING, stage, message, fix="let all its paths end at the fan-in"
             )
 
 
 def _ways_out(view: RuleContext) -> Iterator[Diagnostic]:
-    """Where a branch is left by other ways than its join: it ends there, and nobody goes on from there."""
+    """Edges and jumps that leave a branch other than at its join: the branch ends there, and the run does
+    not continue there."""
     regions = Regions(view.pipeline, view.kinds)
     exits = {each.id for each in view.exits}
     for stage in islice(view.of_kind("parallel"), _LOOKED_AT):
@@ -106,8 +105,10 @@ def _ways_out(view: RuleContext) -> Iterator[Diagnostic]:
 def _edges_out(view: RuleContext, stage: Stage, name: str, out: Collection[str]) -> Iterator[Diagnostic]:
     for link in view.pipeline.outgoing.get(name, ()):
         if link.target in out:
-            message = f"the edge {name} -> {link.target} ends its branch of {stage.id} and leads no further"
-            fix = "lead it to the join, and decide behind it"
+            message = (
+                f"the edge {name} -> {link.target} leaves its branch of {stage.id}: the branch ends there"
+            )
+            fix = "let it end at the join, and decide after it"
             yield view.at("parallel_branches", WARNING, link, message, fix=fix)
 
 
@@ -118,7 +119,9 @@ def _jumps_out(
     for key in () if inner.flag("goal_gate") else ("retry_target", "fallback_retry_target"):
         target = inner.text(key)
         if target and target in view.pipeline.stages and target not in inside:
-            message = f"{key} of {inner.id} is not in its branch of {stage.id}: no failure leads to {target}"
+            message = (
+                f"{key} of {inner.id} is not in its branch of {stage.id}: a failure does not jump to {target}"
+            )
             fix = "name a stage of the branch"
             yield view.at("parallel_branches", WARNING, inner, message, key=key, fix=fix)
 

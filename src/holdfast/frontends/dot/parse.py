@@ -1,4 +1,4 @@
-"""Reads a pipeline. Lenient, with a warning at each leniency; `strict` takes the grammar at its word."""
+"""Parses a pipeline. Small deviations from the grammar give a warning; with `strict` they are errors."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class _Reader(HeaderReader):
     def _stage(self, name: str, draft: StageDraft, shared: SharedAttributes) -> Stage:
         found = draft.stage(name, shared)
         if len(draft.base.attrs) > MOST_DEFAULTS or len(found.derived) > DEEPEST:
-            message = f"{name} is in more subgraphs, or has more defaults, than it can be"
+            message = f"{name} is in too many subgraphs, or has too many defaults"
             self.faults.error(message, found.place, fix="name it in fewer")
         return found
 
@@ -122,7 +122,7 @@ class _Reader(HeaderReader):
             return self._close()
         elif kind == "{":
             self.faults.lenient(
-                "a group without the word subgraph", self.starts[self.at], fix="write subgraph { ... }"
+                "the group has no keyword subgraph", self.starts[self.at], fix="write subgraph { ... }"
             )
             self._open(None)
         elif kind in NAMES:
@@ -131,7 +131,9 @@ class _Reader(HeaderReader):
             self._left_open()
             return True
         else:
-            self.fail(f"no statement begins with {self.texts[self.at]}", self.starts[self.at], "remove it")
+            self.fail(
+                f"a statement cannot start with {self.texts[self.at]}", self.starts[self.at], "remove it"
+            )
         return False
 
     def _left_open(self) -> None:
@@ -148,7 +150,11 @@ class _Reader(HeaderReader):
         elif word == "subgraph" and following not in (ARROW, "[", ";", "}", END):
             self._open(None)
         elif word in ("digraph", "graph", "strict") and following in (WORD, STRING, "{"):
-            self.fail("a graph inside the pipeline", self.starts[self.at], "write subgraph, or a second file")
+            self.fail(
+                "a graph cannot be inside the pipeline",
+                self.starts[self.at],
+                "write subgraph, or a second file",
+            )
         else:
             self._named()
 
@@ -157,7 +163,9 @@ class _Reader(HeaderReader):
         start = self.starts[self.at]
         if "." in self.texts[self.at]:
             fix = "write graph [key=value]"
-            self.faults.lenient(f"the dotted {self.texts[self.at]} outside of brackets", start, fix=fix)
+            self.faults.lenient(
+                f"the dotted attribute {self.texts[self.at]} is outside of brackets", start, fix=fix
+            )
         block = Block()
         self.attribute(block)
         self._set_graph(block, start)
@@ -170,7 +178,7 @@ class _Reader(HeaderReader):
             self._scope.label = as_text(block.attrs["label"])
         for key in sorted(_OF_GRAPHS & block.attrs.keys()):
             fix = "write it outside of the subgraph"
-            self.faults.lenient(f"{key} means nothing in a subgraph and was left out", start, fix=fix)
+            self.faults.lenient(f"{key} has no effect in a subgraph and was ignored", start, fix=fix)
 
     def _defaults(self, word: str) -> None:
         start = self.starts[self.at]
@@ -184,12 +192,14 @@ class _Reader(HeaderReader):
         else:
             self._scope.default_edges(block)
         if max(len(self._scope.nodes.attrs), len(self._scope.edges.attrs)) > MOST_DEFAULTS:
-            self.faults.error(f"more than {MOST_DEFAULTS} defaults", start, fix="give them to the stages")
+            self.faults.error(
+                f"there are more than {MOST_DEFAULTS} defaults", start, fix="give them to the stages"
+            )
             raise TooManyError
 
     def _small(self, word: str) -> None:
         if self.texts[self.at] != word:
-            self.faults.lenient(f"{word} is written small", self.starts[self.at], fix=f"write {word}")
+            self.faults.lenient(f"{word} must be lower case", self.starts[self.at], fix=f"write {word}")
 
     def _named(self) -> None:
         """A stage, or the first of an edge."""
@@ -209,7 +219,7 @@ class _Reader(HeaderReader):
 
     def _bare(self, name: str, start: int, following: str) -> None:
         if following == ",":
-            self.fail("a comma between stages", self.starts[self.at], "write a statement for each")
+            self.fail("unexpected comma between stages", self.starts[self.at], "write a statement for each")
         if self._scope.chain is not None:
             self._mention(name, start)
         else:
@@ -219,7 +229,7 @@ class _Reader(HeaderReader):
         """The id here, with what it may have of a port. Each way to write it is told of once."""
         kind, text, start = self.kinds[self.at], self.texts[self.at], self.starts[self.at]
         if kind not in NAMES:
-            self.fail("an id is missing here", start, "name a stage")
+            self.fail("an id is missing", start, "name a stage")
         if kind == BAD:
             raise SkipError
         name = self._ids.get(text)
@@ -304,7 +314,7 @@ class _Reader(HeaderReader):
     def _link(self, chain: Chain) -> None:
         block = self.attributes(of_stage=False) if self.kinds[self.at] == "[" else Block()
         if self.kinds[self.at] in (UNDIRECTED, ","):
-            self.fail("an edge goes on with ->", self.starts[self.at], "write -> or a new statement")
+            self.fail("an edge continues with ->", self.starts[self.at], "write -> or a new statement")
         block = self._scope.edges.under(block)
         place = self.faults.place(chain.start)
         places = SourceLocations(block.places, self.faults.lines)
@@ -321,7 +331,7 @@ class _Reader(HeaderReader):
         self._expanded += links if links != 1 else 0
         if self._expanded > MOST_EXPANDED:
             self.faults.error(
-                f"groups come to more than {MOST_EXPANDED:,} edges", start, fix="write them out"
+                f"groups expand to more than {MOST_EXPANDED:,} edges", start, fix="write them out"
             )
             raise TooManyError
 

@@ -45,7 +45,7 @@ def reachability(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.pipeline.stages.values():
         if stage.id not in seen:
             message = f"stage {stage.id} is unreachable from the start"
-            fix = f"lead an edge to {stage.id}, or take it out"
+            fix = f"add an edge to {stage.id}, or remove it"
             yield view.at("reachability", ERROR, stage, message, fix=fix)
 
 
@@ -77,13 +77,13 @@ def edge_target_exists(view: RuleContext) -> Iterator[Diagnostic]:
     for link in view.pipeline.links:
         for end in (link.source, link.target):
             if end not in stages:
-                message = f"the edge {link.source} -> {link.target} names {end}, which is no stage"
+                message = f"the edge {link.source} -> {link.target} names {end}, which is not a stage"
                 yield view.at("edge_target_exists", ERROR, link, message, fix=f"declare {end}")
     for stage in stages.values():
         if not stage.declared:
-            message = f"stage {stage.id} is named by an edge and declared nowhere: it is taken as a box"
+            message = f"stage {stage.id} is used by an edge but not declared: it is treated as a box"
             if view.strict:
-                message = f"stage {stage.id} is named by an edge and declared nowhere"
+                message = f"stage {stage.id} is used by an edge but not declared"
             yield view.at(
                 "edge_target_exists",
                 ERROR if view.strict else WARNING,
@@ -97,7 +97,7 @@ def start_no_incoming(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.starts:
         for link in view.pipeline.incoming.get(stage.id, ()):
             message = f"the start has an incoming edge, from {link.source}"
-            fix = f"lead the edge to the stage after {stage.id}"
+            fix = f"let the edge end at the stage after {stage.id}"
             yield view.at("start_no_incoming", ERROR, link, message, fix=fix)
 
 
@@ -105,7 +105,9 @@ def exit_no_outgoing(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.exits:
         for link in view.leaving(stage):
             message = f"the exit has an outgoing edge, to {link.target}"
-            yield view.at("exit_no_outgoing", ERROR, link, message, fix="let the edge leave an earlier stage")
+            yield view.at(
+                "exit_no_outgoing", ERROR, link, message, fix="let the edge start at an earlier stage"
+            )
 
 
 def condition_syntax(view: RuleContext) -> Iterator[Diagnostic]:
@@ -148,7 +150,7 @@ def fidelity_valid(view: RuleContext) -> Iterator[Diagnostic]:
         for what in view.uses.get(key, ()):
             mode = what.text(key)
             if mode and mode not in FIDELITIES and (key == "fidelity") == (what is not view.pipeline):
-                yield view.at("fidelity_valid", WARNING, what, f"{mode} is no fidelity", key=key, fix=fix)
+                yield view.at("fidelity_valid", WARNING, what, f"{mode} is not a fidelity", key=key, fix=fix)
 
 
 def retry_target_exists(view: RuleContext) -> Iterator[Diagnostic]:
@@ -157,7 +159,7 @@ def retry_target_exists(view: RuleContext) -> Iterator[Diagnostic]:
         for what in view.uses.get(key, ()):
             target = what.text(key)
             if target and target not in stages and not isinstance(what, Link):
-                message = f"{key} names {target}, which is no stage"
+                message = f"{key} names {target}, which is not a stage"
                 fix = "name a stage of this pipeline"
                 yield view.at("retry_target_exists", WARNING, what, message, key=key, fix=fix)
 
@@ -168,7 +170,7 @@ def goal_gate_has_retry(view: RuleContext) -> Iterator[Diagnostic]:
         return
     for stage in view.stages_with("goal_gate"):
         if stage.flag("goal_gate") and not any(stage.text(key) for key in RETRY_TARGETS):
-            message = f"goal gate {stage.id} has no retry target: the run fails where it is not met"
+            message = f"goal gate {stage.id} has no retry target: the run fails if the goal is not met"
             yield view.at(
                 "goal_gate_has_retry", WARNING, stage, message, key="goal_gate", fix="add retry_target=STAGE"
             )
@@ -177,7 +179,7 @@ def goal_gate_has_retry(view: RuleContext) -> Iterator[Diagnostic]:
 def prompt_on_llm_nodes(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.of_kind("codergen"):
         if not stage.prompt and not stage.text("label") and stage.declared:
-            message = f"stage {stage.id} has neither prompt nor label: its id is all that the model gets"
+            message = f"stage {stage.id} has neither prompt nor label: the model gets only its id"
             yield view.at("prompt_on_llm_nodes", WARNING, stage, message, fix='add prompt="..."')
 
 

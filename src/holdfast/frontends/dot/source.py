@@ -20,7 +20,7 @@ def text_of(source: str | bytes, path: str) -> str:
     at = text.find("\0")
     if at >= 0:
         raise unreadable_error(
-            "this is no text: it has a NUL character", path, fix=_GIVE_TEXT, place=_place(text, at)
+            "this is not text: it has a NUL character", path, fix=_GIVE_TEXT, place=_place(text, at)
         )
     return text.removeprefix("\ufeff")
 
@@ -37,15 +37,15 @@ def _decoded(data: bytes, path: str) -> str:
         before = data[: error.start].decode(errors="replace")
         byte = f"byte {data[error.start]:#04x}"
         raise unreadable_error(
-            f"this is no UTF-8 text: {byte} cannot stand here", path, fix=_GIVE_TEXT, place=_place(before)
+            f"this is not UTF-8 text: invalid byte {byte}", path, fix=_GIVE_TEXT, place=_place(before)
         ) from None
 
 
 def _too_large(path: str) -> PipelineSyntaxError:
     return unreadable_error(
-        f"this is longer than {LARGEST:,} characters, the most that a pipeline may have",
+        f"the pipeline is longer than the maximum of {LARGEST:,} characters",
         path,
-        fix="keep large texts in files of their own and name them as @file",
+        fix="put large texts into separate files and use @file",
         place=SourceLocation(1, 1),
     )
 

@@ -158,7 +158,7 @@ class _Parser:
     def _rule(self) -> StyleRule | None:
         selector = self._take()
         if selector.kind != "word" or not _SELECTOR.fullmatch(selector.text):
-            self._wrong("a rule begins with *, a shape, .class or #id", selector)
+            self._wrong("a rule starts with *, a shape, .class or #id", selector)
             return None
         if self._next.text != "{":
             self._wrong(f"after {selector.text} belongs {{", self._next)
@@ -174,12 +174,12 @@ class _Parser:
             if self._next.text == ";":
                 self._take()
             elif self._next.text != "}":
-                self._wrong("between declarations belongs ;", self._next)
+                self._wrong("; is missing between declarations", self._next)
                 return None
         self._take()
         if not found:
             self._faults.append(
-                StylesheetProblem(f"the rule for {selector} says nothing", self._tokens[self._at - 1].offset)
+                StylesheetProblem(f"the rule for {selector} is empty", self._tokens[self._at - 1].offset)
             )
         return StyleRule(selector, found)
 

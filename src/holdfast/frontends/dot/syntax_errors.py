@@ -16,12 +16,12 @@ MOST_ERRORS: Final = 20
 
 
 class TooManyError(Exception):
-    """More would not help: whoever reads stops here."""
+    """There are too many errors: the parser stops here."""
 
 
 class Faults:
-    """One error a line, since the rest of a broken line says nothing new, and at most twenty in all. The same
-    leniency is told once a line."""
+    """One error per line, because the rest of a broken line gives no new information, and at most twenty in
+    all. The same warning is reported once per line."""
 
     def __init__(self, source: str, path: str, *, strict: bool) -> None:
         self.lines = _lines_of(source)
@@ -83,7 +83,7 @@ class Faults:
 def syntax_error_for(found: Sequence[Diagnostic]) -> PipelineSyntaxError:
     """Lists the errors among what was found."""
     errors = [str(one) for one in found if one.severity is DiagnosticSeverity.error]
-    more = ["Only the first of its faults are listed."] if len(errors) >= MOST_ERRORS else []
+    more = ["Only the first errors are listed."] if len(errors) >= MOST_ERRORS else []
     return PipelineSyntaxError("\n".join(errors + more), diagnostics=tuple(found))
 
 

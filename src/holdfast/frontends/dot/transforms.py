@@ -67,7 +67,7 @@ def prepare(
 
 
 def _transformed(pipeline: Pipeline, transform: AnyTransform, found: list[Diagnostic]) -> Pipeline:
-    """A transform that fails is left out and told of: what else is wrong is found all the same."""
+    """A transform that fails is skipped and reported, so that other problems are found too."""
     name = getattr(transform, "__name__", type(transform).__name__)
     try:
         apply: Any = getattr(transform, "apply", transform)
@@ -77,11 +77,11 @@ def _transformed(pipeline: Pipeline, transform: AnyTransform, found: list[Diagno
     else:
         if isinstance(made, Pipeline):
             return made
-        problem = f"it answered {type(made).__qualname__}, not a pipeline"
+        problem = f"it returned {type(made).__qualname__}, not a pipeline"
     message = f"the transform {name} failed: {problem}"
     found.append(
         RuleContext(pipeline).at(
-            "transform", DiagnosticSeverity.error, pipeline, message, fix="mend the transform"
+            "transform", DiagnosticSeverity.error, pipeline, message, fix="correct the transform"
         )
     )
     return pipeline

@@ -1,7 +1,7 @@
-"""Flows as ordinary Python: functions become nodes, and edges are said one by one.
+"""Flows in Python: functions become nodes, and edges are declared one by one.
 
-A builder only collects. What is wrong is kept and reported together by `problems()` and `compile()`, so
-that a flow with five mistakes shows five.
+A builder only collects. All problems are reported together by `problems()` and `compile()`, so that a flow
+with five mistakes shows five.
 """
 
 # ruff: noqa: A002  (`id` is what users call it)
@@ -25,7 +25,7 @@ from holdfast.types.status import Effect
 
 
 class FlowBuilder(Nodes, Edges, Migrations):
-    """Builds a graph; running it is the business of `holdfast.Flow`."""
+    """Builds a graph; `holdfast.Flow` runs it."""
 
     _compiled: tuple[int, Program] | None = None
 
@@ -49,7 +49,7 @@ class FlowBuilder(Nodes, Edges, Migrations):
         """Run `body` for each item of the list at `over`, at most `concurrency` at once (0: all).
 
         A function gets the item first (`fn(item)`, `fn(item, ctx)`), and what it returns is the item's
-        result; the results, in the order of the items, are put into the field `into`. Further options
+        result; the results, in the order of the items, are written to the field `into`. Further options
         (`retry`, `timeout`, `idempotency_key`, ...) are those of the item's node; `guard` and
         `breakpoint` are the map's.
         """
@@ -108,11 +108,11 @@ class FlowBuilder(Nodes, Edges, Migrations):
                 "subflow-name",
                 f"two different sub-flows are called {child.name!r}",
                 node=id,
-                fix="give each flow a name of its own",
+                fix="give each flow a different name",
             )
 
     def problems(self) -> list[GraphProblem]:
-        """Everything that validation says, warnings and hints included."""
+        """All results of validation, including warnings and hints."""
         return lower(self).problems
 
     def compile(self) -> Program:

@@ -1,4 +1,4 @@
-"""What a function's source tells: its fingerprint (D-34), its sub-steps (D-20), the fields that it sets."""
+"""Analyses a function's source: its fingerprint (D-34), its sub-steps (D-20), the fields that it sets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def code_fingerprint(fn: Callable[..., Any], version: str | None = None) -> str:
 
 
 Compatible = str | Callable[..., Any] | Iterable[str | Callable[..., Any]]
-"""Code whose visits other code may go on with: the function itself, its declared version, or its mark."""
+"""Code whose visits other code may continue: the function itself, its declared version, or its mark."""
 
 
 def compatible_marks(given: Compatible | None) -> frozenset[str]:

@@ -80,7 +80,7 @@ def guard_edge(flow: Collector, edge: str, source: str, guard: Any) -> None:
         return
     if guard.input or guard.output:
         flow.wrong("guard", f"the guard of edge {edge!r} has input or output checks", node=source,
-                   fix="an edge carries one state: write Guard(check, ...)")  # fmt: skip
+                   fix="an edge has one state: write Guard(check, ...)")  # fmt: skip
     elif not guard.checks:
         flow.wrong("guard", f"the guard of edge {edge!r} has no checks", node=source,
                    fix="write Guard(check, ...)")  # fmt: skip
@@ -180,7 +180,7 @@ def _verdict(found: list[Any], on_violation: str) -> Any:
         return Violation("; ".join(_reason(one) for one in found))
     if on_violation == "sanitize" and not getattr(found[0], "replace", None):
         # Going on would let pass exactly what was objected to.
-        raise GuardrailError(f"{_reason(found[0])}; the check puts nothing in its place")
+        raise GuardrailError(f"{_reason(found[0])}; the check gives no replacement")
     return found[0]
 
 

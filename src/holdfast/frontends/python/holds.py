@@ -122,7 +122,7 @@ def _options(read: DeclarationReader, given: Any) -> tuple[Option, ...] | None:
     if given is None:
         return None
     if isinstance(given, str) or not isinstance(given, Iterable):
-        read.wrong("hold-options", f"options={given!r} is no list", 'write options=["approve", "reject"]')
+        read.wrong("hold-options", f"options={given!r} is not a list", 'write options=["approve", "reject"]')
         return None
     return tuple(_option(read, each) for each in cast("Iterable[Any]", given))
 
@@ -138,14 +138,16 @@ def _option(read: DeclarationReader, given: Any) -> Option:
 def _text(read: DeclarationReader, what: str, given: Any) -> str:
     if isinstance(given, str):
         return given
-    read.wrong(f"hold-{what}", f"{what}={given!r} is no text")
+    read.wrong(f"hold-{what}", f"{what}={given!r} is not text")
     return ""
 
 
 def _context(read: DeclarationReader, given: Any) -> dict[str, Any]:
     if given is None or isinstance(given, Mapping):
         return dict(cast("Mapping[str, Any]", given or {}))
-    read.wrong("hold-context", f"context={given!r} is no mapping", 'write context={"amount": "{{amount}}"}')
+    read.wrong(
+        "hold-context", f"context={given!r} is not a mapping", 'write context={"amount": "{{amount}}"}'
+    )
     return {}
 
 

@@ -25,7 +25,7 @@ def limit_problems(
         return [_wrong(f"limits={limits!r} is not Limits", _EXAMPLE)]
     found: list[GraphProblem] = []
     if child:
-        message = "its limits count nothing here: a sub-flow is a part of its parent's run"
+        message = "its limits have no effect here: a sub-flow is part of its parent's run"
         found.append(GraphProblem(rule="limits", severity=Severity.warning, message=message))
     if limits.key is None:
         return found

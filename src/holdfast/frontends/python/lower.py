@@ -195,7 +195,7 @@ def _migration_problems(builder: Collector, spec: GraphSpec) -> list[GraphProble
     return [
         GraphProblem(
             rule="migration",
-            message=f"a migration renames {old!r} to {new!r}, and there is no such node",
+            message=f"a migration renames {old!r} to {new!r}, but that node does not exist",
             fix="name a node of this version",
         )
         for migration in final

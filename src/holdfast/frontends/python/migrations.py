@@ -32,9 +32,11 @@ class Migrations(Collector):
         names = {node_id(old): node_id(new) for old, new in (rename or {}).items()}
         source = from_ if isinstance(from_, str) else ""
         if isinstance(from_, str) and not from_:
-            self.wrong("migration", "a migration from nothing", fix="name a flow, a label or a fingerprint")
+            self.wrong(
+                "migration", "the migration has no source", fix="name a flow, a label or a fingerprint"
+            )
         if len(set(names.values())) != len(names):
-            self.wrong("migration", "two nodes are renamed to one", fix="a run stands at one of them")
+            self.wrong("migration", "two nodes are renamed to one", fix="rename each node to a different one")
         dropped = (drop,) if isinstance(drop, str) else tuple(drop)
         fields: dict[str, Any] = {}
         if isinstance(state, Mapping):

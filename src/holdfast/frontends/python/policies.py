@@ -92,7 +92,9 @@ class DeclarationReader:
             return kind(value)
         except ValueError:
             names = ", ".join(kind)
-            self.wrong(what.replace(" ", "-"), f"{what} {value!r} is none of {names}", f"use one of {names}")
+            self.wrong(
+                what.replace(" ", "-"), f"{what} {value!r} is not one of {names}", f"use one of {names}"
+            )
             return default
 
     def retry(self, given: Retry | int | None) -> RetryPolicy:

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.covers("ATTRACTOR-LANG-02")
         ("digraph G { a [x=\u201cone two\u201d] }", (1, 18), ["double quotes"]),
         ("digraph G { a [x=#fff] }", (1, 18), ["double quotes"]),
         ('digraph G { a [x="1" + 2] }', (1, 24), ["behind +"]),
-        ('digraph G { "" -> a }', (1, 13), ["empty id"]),
+        ('digraph G { "" -> a }', (1, 13), ["id is empty"]),
         ('digraph G { "../up" -> a }', (1, 13), ["cannot be an id", "folder"]),
         (f"digraph G {{ {'x' * 201} }}", (1, 13), ["201", "200"]),
         (f"digraph G {{ a [x={'9' * 401}] }}", (1, 18), ["401", "quotes"]),
@@ -51,7 +51,7 @@ pytestmark = pytest.mark.covers("ATTRACTOR-LANG-02")
         ("digraph G { subgraph x; }", (1, 23), ["{ is missing"]),
         ('digraph G { a [x="say "yes" now", y=1] }', (1, 23), ["text ends at this quote", 'write \\"']),
         ("hello $there\n<b>", (1, 1), ["begins with digraph"]),
-        ("digraph G { ] }", (1, 13), ["begins with ]"]),
+        ("digraph G { ] }", (1, 13), ["start with ]"]),
     ],
 )
 def test_fault_is_told_with_place_and_repair(source: str, place: tuple[int, int], parts: list[str]):

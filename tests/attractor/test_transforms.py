@@ -136,17 +136,17 @@ def test_what_only_looks_like_a_file_is_text(folder: Path) -> None:
 def test_a_prompt_file_that_is_missing_is_one_diagnostic_with_its_place(folder: Path) -> None:
     (told,) = prepare(with_prompt("@prompts/gone.md"), path=at(folder)).diagnostics
     assert told.rule == "file_reference"
-    assert "prompts/gone.md is not there" in told.message
+    assert "prompts/gone.md does not exist" in told.message
     assert "@@prompts/gone.md" in told.fix
     assert (told.node_id, told.place.line, told.path) == ("work", 4, at(folder))
-    with pytest.raises(PipelineInvalidError, match="is not there"):
+    with pytest.raises(PipelineInvalidError, match="does not exist"):
         prepare(with_prompt("@prompts/gone.md"), path=at(folder)).require_valid()
 
 
 @pytest.mark.covers("ATTRACTOR-BAD-04")
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("prompts", "no file"), ("raw.bin", "UTF-8"), ("x" * 5000, "cannot be a file"), ("big.md", "larger")],
+    [("prompts", "not a file"), ("raw.bin", "UTF-8"), ("x" * 5000, "cannot be a file"), ("big.md", "larger")],
 )
 def test_what_cannot_be_a_prompt_is_one_diagnostic(folder: Path, name: str, says: str) -> None:
     (folder / "raw.bin").write_bytes(b"\xff\x00\xfe")

@@ -318,9 +318,11 @@ def _apply_unanswered(
 
 
 def _error(decision: Decision, execution: Exec, waiting: OpenHold, message: HoldUnanswered) -> ErrorInfo:
+    # These texts are in stored records: a replay reads the reason from them and compares them
+    # (`history.causes`).
     asked = waiting.key or repr(node_of(decision.graph, decision.pos, execution).id)
     if message.withdrawn:
         return ErrorInfo(
-            HoldCancelledError.code, HoldCancelledError.__name__, f"{asked} was cancelled: {message.reason}"
+            HoldCancelledError.code, HoldCancelledError.__name__, f"{asked} was withdrawn: {message.reason}"
         )
-    return ErrorInfo(HoldExpiredError.code, HoldExpiredError.__name__, f"{asked} was not answered in time")
+    return ErrorInfo(HoldExpiredError.code, HoldExpiredError.__name__, f"nobody answered {asked} in time")

@@ -120,7 +120,7 @@ def test_postmortem_is_written_in_the_form_that_its_file_is_called(
     said = cli("postmortem", run[:8])
     assert said.code == 0
     assert "at assess: ValueError: a refund is positive." in said.out
-    assert "nothing coped with it: the run failed" in said.out
+    assert "not handled: the run failed" in said.out
     assert cli("postmortem", run, "--out", "r.html").out == ""
     assert (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
     cli("postmortem", run, "--out", "r.md")

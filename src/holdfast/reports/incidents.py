@@ -43,7 +43,7 @@ def _of_visit(visit: Visit) -> Iterator[Incident]:
         if question.why in ("doubt", "doubt_step"):
             yield _incident(visit, question.asked_at, question.seq, question.prompt, _of_doubt(question))
         elif question.status == "expired":
-            told = f"nobody answered {question.prompt!r} in time"
+            told = f"{question.prompt!r} was not answered in time"
             yield _incident(visit, question.ended_at or question.asked_at, question.seq, told, _after(visit))
     if visit.error is not None or visit.state == "unknown":
         yield _incident(
@@ -70,7 +70,7 @@ def _of_attempt(visit: Visit, trial: AttemptDetail) -> tuple[str, str] | None:
         pause = f" after {human_duration(trial.wake_at - trial.at)}" if trial.wake_at else ""
         return error_text(trial.error), f"tried again{pause}, as attempt {trial.attempt}"
     if trial.reason == "restarted":
-        return "its worker was gone while it was under way", f"recovered: {again}"
+        return "its worker died while it was running", f"recovered: {again}"
     if trial.reason == "in_doubt":
         return "whether it had taken effect was not known", again
     if trial.reason == "resumed":
@@ -87,19 +87,19 @@ def _of_doubt(question: QuestionDetail) -> str:
 
 
 def _after(visit: Visit) -> str:
-    return visit.followed or ("it failed" if visit.error else f"it went on with {visit.outcome!r}")
+    return visit.followed or ("it failed" if visit.error else f"it continued with {visit.outcome!r}")
 
 
 def _of_end(visit: Visit) -> str:
     if visit.state == "unknown":
         return "the run was cancelled; whether this took effect is not known"
     if visit.outcome == "skipped":
-        return f"given up and passed by{_then(visit)}"
+        return f"given up and skipped{_then(visit)}"
     if not visit.halts:
         return f"given up; its failure was routed{_then(visit)}"
     if visit.handed_to:
-        return f"given up; {visit.handed_to} around it coped with that"
-    return "nothing coped with it: the run failed"
+        return f"given up; {visit.handed_to} around it handled that"
+    return "not handled: the run failed"
 
 
 def _then(visit: Visit) -> str:
@@ -118,8 +118,8 @@ def _of_guardrail(visit: Visit) -> tuple[str, str]:
 
 def _of_remark(remark: StoryRemark) -> Incident:
     handled = {
-        "fell_back": "it went on from there",
-        "uncheckpointed": "it went on, without effects, until the store was back",
+        "fell_back": "it continued from there",
+        "uncheckpointed": "it continued, without effects, until the store was back",
     }.get(remark.kind, "the run failed")
     return Incident(
         at=remark.at,

@@ -20,7 +20,7 @@ Row = tuple[str, str]
 
 _ATTEMPTS = {
     "retry": "tried again",
-    "restarted": "run again, because its worker was gone",
+    "restarted": "run again, because its worker died",
     "in_doubt": "run again, although it may have taken effect before",
     "resumed": "run again, because the failed run was resumed",
 }
@@ -191,11 +191,11 @@ def answer_text(question: QuestionDetail) -> str:
     spent = human_duration(question.ended_at - question.asked_at) if question.ended_at else ""
     after = f" after {spent}" if spent else ""
     if question.status == "expired":
-        return f"Nobody answered in time{after}."
+        return f"Not answered in time{after}."
     if question.decision is None:
         return f"Closed{after}: {question.closed or question.status}."
     comment = f" ({question.comment})" if question.comment else ""
-    return f"{question.by or 'somebody'} decided {question.decision!r}{after}{comment}."
+    return f"{question.by or 'a person'} decided {question.decision!r}{after}{comment}."
 
 
 DRAWN = 400

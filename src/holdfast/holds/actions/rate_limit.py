@@ -9,9 +9,9 @@ from typing import Final
 
 from holdfast.errors import InputError, RateLimitedError
 from holdfast.types.clock import MICROS
+from holdfast.types.rate_limit import KeyedRateLimit
 from holdfast.types.terms import Actor
 
-MAX_KEYS: Final = 50_000
 _WORDS: Final = {"actor": "by one actor", "hold": "on one hold", "link": "by one link"}
 
 Key = tuple[str, ...]
@@ -35,8 +35,7 @@ class Pace:
             raise InputError(
                 "a pace must allow at least 1 action, in more than 0 seconds.", hint="Pace(actor=120)"
             )
-        # For each key the time at which the next action would be due if they came evenly (GCRA).
-        self._due: dict[Key, int] = {}
+        self._limit = KeyedRateLimit()
 
     def take(self, actor: Actor, hold: str, now: int, *, link: str | None = None) -> None:
         """Count an action. Raises RateLimitedError with the time to wait; a refused action does not count."""
@@ -45,20 +44,18 @@ class Pace:
         # By tenant: attempts of another tenant do not count.
         keys: list[Key] = [("actor", actor.tenant, actor.id), ("hold", actor.tenant, hold)]
         keys += [("link", link)] if link is not None else []
-        due = {key: self._next(key, most, now) for key in keys if (most := self._most[key[0]]) is not None}
-        self._due.update(due)
-        if len(self._due) > MAX_KEYS:
-            self._due = {key: at for key, at in self._due.items() if at > now}
+        limited = [(key, most) for key in keys if (most := self._most[key[0]]) is not None]
+        for key, most in limited:
+            self._require_room(key, most, now)
+        self._limit.count([(key, self._window // most) for key, most in limited], now)
 
-    def _next(self, key: Key, most: int, now: int) -> int:
-        due = max(self._due.get(key, 0), now) + self._window // most
-        wait = due - now - self._window
+    def _require_room(self, key: Key, most: int, now: int) -> None:
+        wait = self._limit.wait(key, now, self._window // most, self._window)
         if wait > 0:
-            seconds = -(-wait // MICROS)
+            seconds = int(-(-wait // MICROS))
             raise RateLimitedError(
                 f"more than {most} actions in {self._window / MICROS:g} seconds {_WORDS[key[0]]}.",
                 hint=f"Try again in {seconds} s.",
                 retry_after=seconds,
                 limit=key[0],
             )
-        return due

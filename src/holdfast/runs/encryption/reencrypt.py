@@ -1,9 +1,9 @@
-"""Everything under the key that is current: what was written under older keys, or before there were any.
+"""Re-encryption: everything under the current key, whether written under older keys or before there were any.
 
-Rows are taken table by table in small transactions, each only if it is still as it was read, so that runs go
-on meanwhile and a pass that was cut off is simply begun again: what is done is passed over. Records keep
-their meaning: the same payload and the same digest, under another key (D-4). The audit is left alone: its
-chain is over the bytes that were written, so that it is read with the keys of its time.
+Rows are rewritten table by table in small transactions, each only if it is still as it was read. Runs continue
+meanwhile, and an interrupted pass is started again: rows under the current key are skipped. Records keep their
+meaning: the same payload and the same digest, under another key (D-4). The audit is not rewritten: its chain is
+over the stored bytes, so it is read with the keys of its time.
 """
 
 from __future__ import annotations

@@ -1,0 +1,34 @@
+"""Rate limits by key, counted in this process: the generic cell rate algorithm (GCRA).
+
+One number per key is enough: when its next event would be due if all had come evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Final
+
+MAX_KEYS: Final = 50_000
+
+
+class KeyedRateLimit:
+    """Events of a key come every `gap` on average; those of a span `burst` may come at once. The unit of time
+    is the caller's. An event that has to wait is not counted."""
+
+    def __init__(self) -> None:
+        self._due: dict[Hashable, float] = {}
+
+    def wait(self, key: Hashable, now: float, gap: float, burst: float) -> float:
+        """How long an event of this key would have to wait; not above 0: it may come now."""
+        return self._next(key, now, gap) - now - max(burst, gap)
+
+    def count(self, events: Iterable[tuple[Hashable, float]], now: float) -> None:
+        """An event for each (key, gap)."""
+        for key, gap in events:
+            self._due[key] = self._next(key, now, gap)
+        if len(self._due) > MAX_KEYS:
+            # A key whose time has come is as good as new.
+            self._due = {key: at for key, at in self._due.items() if at > now}
+
+    def _next(self, key: Hashable, now: float, gap: float) -> float:
+        return max(self._due.get(key, 0), now) + gap

@@ -1,9 +1,9 @@
 """Re-encryption: everything under the current key, whether written under older keys or before there were any.
 
-Rows are rewritten table by table in small transactions, each only if it is still as it was read. Runs continue
-meanwhile, and an interrupted pass is started again: rows under the current key are skipped. Records keep their
-meaning: the same payload and the same digest, under another key (D-4). The audit is not rewritten: its chain is
-over the stored bytes, so it is read with the keys of its time.
+Rows are rewritten table by table in small transactions, each only if it is still as it was read. Runs
+continue meanwhile, and an interrupted pass is started again: rows under the current key are skipped. Records
+keep their meaning: the same payload and the same digest, under another key (D-4). The audit is not rewritten:
+its chain is over the stored bytes, so it is read with the keys of its time.
 """
 
 from __future__ import annotations

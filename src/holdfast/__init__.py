@@ -121,7 +121,7 @@ if TYPE_CHECKING:
     from holdfast.reports.postmortem import Postmortem
     from holdfast.runs.context.context import Context
     from holdfast.runs.context.questions import Reply
-    from holdfast.runs.driver.runtime import RunSettings
+    from holdfast.runs.driver.settings import RunSettings
     from holdfast.runs.history.replay import Replay
     from holdfast.runs.memory import InProcessMemory
     from holdfast.types.deployment import Deployment
@@ -248,7 +248,7 @@ _HOMES = {
     "holdfast.runs.context.context": ("Context",),
     "holdfast.runs.memory": ("InProcessMemory",),
     "holdfast.runs.context.questions": ("Reply",),
-    "holdfast.runs.driver.runtime": ("RunSettings",),
+    "holdfast.runs.driver.settings": ("RunSettings",),
     "holdfast.types.deployment": ("Deployment",),
     "holdfast.types.event": ("Event",),
     "holdfast.types.limits": ("Limits",),

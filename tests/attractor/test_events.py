@@ -264,7 +264,7 @@ async def test_an_attempt_whose_worker_was_lost_is_one_bracket_whoever_ends_it(
     await begun.wait()
     service = await hf.service()
     (driver,) = service.runtime.drivers.values()
-    await service.runtime.recorder.committed(driver.queue, driver.pos.head)
+    await service.runtime.recorder.committed(driver.session.queue, driver.session.pos.head)
     driver.lost()
     goes_on.set()
     with pytest.raises(LeaseLostError):

@@ -64,7 +64,7 @@ async def test_caller_is_not_cancelled_when_the_heartbeat_speaks_after_the_run_h
         await asyncio.sleep(0)
         await asyncio.sleep(0)
     assert result.completed
-    assert not driver.is_lost
+    assert not driver.session.lost
 
 
 @pytest.mark.covers("D-7")

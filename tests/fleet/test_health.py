@@ -107,7 +107,7 @@ async def test_blocked_loop_does_not_answer(tmp_path: Path, address: str) -> Non
 async def test_worker_without_its_heartbeat_is_not_well(address: str) -> None:
     async with Holdfast(address) as hf, Worker(on=hf, probe=(health := Health("0"))) as worker:
         assert worker._worker is not None
-        heart = worker._worker.runtime._heart = threading.Thread(target=bool)
+        heart = worker._worker.runtime.leases._heartbeat = threading.Thread(target=bool)
         heart.start()
         heart.join()
         code, said = await fetch(health.port, "/healthz")

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import KeyMissingError
-from holdfast.runs.driver.park import ReleaseAfterOutage
+from holdfast.runs.driver.release import ReleaseAfterOutage, release_unserved
 from holdfast.types.ids import RunId
 from tests.fleet.crew import until
 
@@ -54,7 +54,7 @@ async def test_lease_counts_from_when_it_was_asked_for(
             return answer
 
         monkeypatch.setattr(store, "extend", late)
-        assert await runtime.safe_margin(lease) is not taken
+        assert await runtime.leases.ensure_margin(lease) is not taken
         assert len(asked) == 2
         assert taken or time.monotonic() - asked[-1] < LEASE - MARGIN
 
@@ -82,7 +82,7 @@ async def test_heart_goes_on_after_an_error_that_nobody_foresaw(
             await began.wait()
             await until(lambda: len(beats) > 2, "it beats again")
             assert worker._worker is not None
-            assert worker._worker.runtime.is_heartbeating
+            assert worker._worker.runtime.leases.is_heartbeating
             may_end.set()
         after = await (await hf.service()).get(row.id)
     assert beats[:3] == [False, True, True]
@@ -97,7 +97,7 @@ async def test_what_is_known_of_other_runs_is_told_when_one_cannot_be(
     made = flow(asyncio.Event(), asyncio.Event())
     async with Holdfast(address) as hf:
         service = await hf.service()
-        store, testimonies = service.store, service.runtime.evidence_outbox
+        store, outbox = service.store, service.runtime.evidence_outbox
         first, second = [(await service.create(made.program(), {}))[0].id for _ in range(2)]
         report_late = store.report_late
 
@@ -107,12 +107,12 @@ async def test_what_is_known_of_other_runs_is_told_when_one_cannot_be(
             await report_late(run, *given)
 
         monkeypatch.setattr(store, "report_late", without_its_key)
-        testimonies.keep(first, [(1, b"{}")])
-        testimonies.keep(second, [(1, b"{}")])
+        outbox.keep(first, [(1, b"{}")])
+        outbox.keep(second, [(1, b"{}")])
         async with asyncio.timeout(10):
             while not await store.late_reports(second):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
-    assert f"run {first}: how its effects ended could not be told" in caplog.text
+    assert f"run {first}: could not report how its effects ended" in caplog.text
 
 
 @pytest.mark.covers("D-29", "FLEET-DEGR-01")
@@ -148,7 +148,9 @@ async def test_run_is_given_back_when_mail_comes_at_that_moment(
                 await asyncio.gather(driving, return_exceptions=True)
             else:
                 await (
-                    ReleaseAfterOutage(runtime).back(claim) if who == "stopped" else runtime._give_back(claim)
+                    ReleaseAfterOutage(runtime).release(claim)
+                    if who == "stopped"
+                    else release_unserved(store, claim.lease, 0)
                 )
         after = await get_run(row.id)
     assert after is not None

@@ -166,7 +166,7 @@ async def test_worker_that_nobody_measures_has_nothing_of_it(address: str) -> No
     async with Holdfast(address) as hf, Worker(on=hf) as worker:
         assert worker._worker is not None
         runtime: Runtime = worker._worker.runtime
-        assert runtime.watch is None
+        assert runtime.observer is None
         assert type(worker._worker.store).__name__ == "PostgresStore"
         assert runtime.recorder.store is runtime.store is worker._worker.store
 

@@ -87,18 +87,18 @@ async def assert_replays(hf: Holdfast, run: RunId, live: Position) -> None:
     program = runtime.program_for(row.version, row.flow)
     sealer = runtime.codec_for(program)
     records = await service.store.read(run, first=0, last=live.head)
-    first = await runtime.desk.fill_body(sealer.open(records[0]), sealer.registry)
+    first = await runtime.blobs.fill_body(sealer.open(records[0]), sealer.registry)
     folded = start_from(program.graph, sealer, run, records[0], body=first)
     for record in records[1:]:
-        await fetch_and_apply(program.graph, folded, record, sealer.open(record), runtime.desk, sealer)
-    await runtime.desk.materialise(folded, sealer.registry)
+        await fetch_and_apply(program.graph, folded, record, sealer.open(record), runtime.blobs, sealer)
+    await runtime.blobs.materialise(folded, sealer.registry)
     expected = dump_position(live)
     assert dump_position(folded) == expected
     if live.head < SHORT:
         again = await service.replay(run, upto=live.head)
         assert again.same, again.difference
-    short = await load(service.store, sealer, program.graph, run, desk=runtime.desk, upto=live.head)
-    await runtime.desk.materialise(short.pos, sealer.registry)
+    short = await load(service.store, sealer, program.graph, run, blobs=runtime.blobs, upto=live.head)
+    await runtime.blobs.materialise(short.pos, sealer.registry)
     assert dump_position(short.pos) == expected
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Holdfast, Result
 from holdfast.engine.decision import Decision
-from holdfast.runs.driver.writer import JournalWriter
+from holdfast.runs.driver.writer import RecordWriter
 from holdfast.runs.recorder.recorder import Recorder, RunQueue
 from holdfast.store.protocols import NewRun
 from holdfast.testing.conformance.flows import FLOWS, FlowCase
@@ -76,18 +76,18 @@ def keep_records(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Record], list[in
     where a commit may end: the records of one decision are written together."""
     kept: list[Record] = []
     boundaries: list[int] = [0]
-    append, append_all = Recorder.append, JournalWriter.append_all
+    append, append_all = Recorder.append, RecordWriter.append_all
 
     def keep(self: Recorder, queue: RunQueue, record: Record, *more: Any) -> Any:
         kept.append(copied(record))
         return append(self, queue, record, *more)
 
-    def mark(self: JournalWriter, decision: Decision) -> None:
+    def mark(self: RecordWriter, decision: Decision) -> None:
         append_all(self, decision)
         boundaries.append(len(kept))
 
     monkeypatch.setattr(Recorder, "append", keep)
-    monkeypatch.setattr(JournalWriter, "append_all", mark)
+    monkeypatch.setattr(RecordWriter, "append_all", mark)
     return kept, boundaries
 
 

@@ -98,11 +98,11 @@ async def test_checkpoint_names_every_artifact_and_where_the_large_ones_lie(hf: 
     assert picture.artifact_refs["note"] == ArtifactRef()
     film = picture.artifact_refs["film"]
     assert film.digest is not None
-    stored = await service.runtime.desk.content(bytes.fromhex(film.digest))
+    stored = await service.runtime.blobs.content(bytes.fromhex(film.digest))
     assert stored is not None
     assert film.size == len(stored)
     ref = BlobRef(bytes.fromhex(film.digest), film.size)
-    assert await service.runtime.desk.fetch(ref, EMPTY) == LARGE
+    assert await service.runtime.blobs.fetch(ref, EMPTY) == LARGE
 
 
 @pytest.mark.covers("CORE-CKPT-15")

@@ -132,7 +132,7 @@ async def test_waiting_run_keeps_its_status_when_its_worker_dies_and_counts_no_r
     async with driven(flow, hf) as task:
         await until(hf, RunStatus.pending_input)
         driver = (await hf.service()).runtime.drivers[RunId(RUN)]
-        driver.driver_park.release = _nothing  # it dies: nobody gives the run back
+        driver.parking.release = _nothing  # it dies: nobody gives the run back
         place.lapse()
         store = await hf.open()
         (row,) = await Reaper(store, place.clock, max_recoveries=0).sweep()

@@ -277,7 +277,7 @@ async def until_told_to_stop(worker: Worker, run: str) -> None:
     made = worker._worker
     assert made is not None
     async with asyncio.timeout(20):
-        while not made.runtime.drivers[RunId(run)].draining:  # noqa: ASYNC110
+        while not made.runtime.drivers[RunId(run)].session.draining:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 

@@ -144,7 +144,7 @@ async def test_store_from_before_there_were_keys_is_encrypted_by_reencrypting(
         assert done.blobs == 2
         assert await service.collect_blobs(grace=-1) == 2, "the plain ones are garbage now"
         assert await picture(hf, run) == before
-        raw = await service.runtime.desk.encrypted.inner.history(run)  # type: ignore[union-attr]
+        raw = await service.runtime.blobs.encrypted.inner.history(run)  # type: ignore[union-attr]
         texts = repr(raw)
         assert CANARY not in texts
         assert (await reencrypt(service)).rows == 0
@@ -155,7 +155,7 @@ async def test_tenants_share_no_blob_and_no_key(address: str) -> None:
     async with Holdfast(address, keys=ring("acme", "*")) as hf:
         runs = [await tell(hf, tenant=tenant) for tenant in ("acme", "acme", "other", "third")]
         service = await hf.service()
-        store = service.runtime.desk.encrypted.inner  # type: ignore[union-attr]
+        store = service.runtime.blobs.encrypted.inner  # type: ignore[union-attr]
         blobs = [frozenset(await store.blobs_of(run)) for run in runs]
         assert blobs[0] == blobs[1], "within a tenant a blob is stored once"
         assert not blobs[0] & blobs[2]
@@ -273,7 +273,7 @@ async def test_ciphertext_that_was_moved_to_another_place_does_not_open(address:
     async with Holdfast(address, keys=ring()) as hf:
         one, two = [await tell(hf) for _ in range(2)]
         service = await hf.service()
-        inner = service.runtime.desk.encrypted.inner  # type: ignore[union-attr]
+        inner = service.runtime.blobs.encrypted.inner  # type: ignore[union-attr]
         rows = await inner.kept("journal", after=-1, limit=1000)
         (mine, yours) = [next(r for r in rows if r.run == run and r.place == (3,)) for run in (one, two)]
         assert await inner.rewrite("journal", [(mine, yours.values)]) == 1
@@ -317,8 +317,8 @@ async def test_encrypted_file_is_the_same_run_under_another_key_of_the_ring(tmp_
         first = await service.import_run(data)
         assert await service.import_run(data) == await service.import_run(clear) == first
         assert await picture(hf, run) == before
-        assert service.runtime.desk.encrypted is not None
-        raw = await service.runtime.desk.encrypted.inner.history(first.id)
+        assert service.runtime.blobs.encrypted is not None
+        raw = await service.runtime.blobs.encrypted.inner.history(first.id)
         assert CANARY not in repr(raw)
     async with Holdfast("memory:") as hf:
         service = await hf.service()
@@ -332,12 +332,12 @@ async def test_damaged_blob_is_told_as_such(address: str) -> None:
     async with Holdfast(address, keys=ring()) as hf:
         run = await tell(hf)
         service = await hf.service()
-        assert service.runtime.desk.encrypted is not None
-        inner = service.runtime.desk.encrypted.inner
+        assert service.runtime.blobs.encrypted is not None
+        inner = service.runtime.blobs.encrypted.inner
         for digest in await inner.blobs_of(run):
-            data = await service.runtime.desk.raw(digest)
+            data = await service.runtime.blobs.raw(digest)
             assert data is not None
-            await service.runtime.desk.replace(digest, data[:-1] + bytes([data[-1] ^ 1]))
+            await service.runtime.blobs.replace(digest, data[:-1] + bytes([data[-1] ^ 1]))
         with pytest.raises(BlobMissingError, match="damaged"):
             await service.latest(run)
 

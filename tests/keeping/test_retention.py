@@ -10,7 +10,7 @@ import pytest
 from holdfast import Flow, Holdfast, Worker, append
 from holdfast.errors import RunBusyError, SettingsError
 from holdfast.runs import retention as pruning
-from holdfast.runs.driver.runtime import RunSettings
+from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.retention import RetentionSweep
 from holdfast.store.open import open_store
 from holdfast.testing.clock import FakeClock

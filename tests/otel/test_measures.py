@@ -225,7 +225,7 @@ def test_flows_run_and_the_extra_is_named_when_it_is_not_installed(tmp_path):
 async def test_runtime_writes_to_the_store_itself_when_it_is_not_instrumented():
     async with Holdfast("memory:") as hf:
         service = await hf.service()
-        assert service.runtime.watch is None
+        assert service.runtime.observer is None
         assert service.runtime.recorder.store is service.store
 
 

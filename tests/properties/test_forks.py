@@ -62,7 +62,7 @@ async def check(shape: Shape, place: float, *, patched: bool) -> None:
         row = await service.fork(source.run_id, seq, patch=patch)
         assert await everything(hf, source.run_id) == before
         program = flow.program()
-        sealer, desk = service.runtime.codec_for(program), service.runtime.desk
+        sealer, desk = service.runtime.codec_for(program), service.runtime.blobs
         forked = await load(service.store, sealer, program.graph, row.id, desk=desk)
         again = await load(service.store, sealer, program.graph, row.id, desk=desk)
         assert dump_position(forked.pos) == dump_position(again.pos)

@@ -216,7 +216,7 @@ async def test_the_settings_of_a_run_survive_its_resume(
     drive = Driver.drive
 
     async def look(self: Driver) -> RunStatus:
-        found.append("strict" if self.writer.strict else "exit" if self.queue.lazy else "barrier")
+        found.append("strict" if self.writer.strict else "exit" if self.session.queue.lazy else "barrier")
         return await drive(self)
 
     monkeypatch.setattr(Driver, "drive", look)

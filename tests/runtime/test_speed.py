@@ -56,7 +56,7 @@ async def test_small_checkpoints_are_saved_listed_and_restored_within_the_table(
         whole_run = await best(lambda: flow.run({"text": "x" * 1000}, on=hf))
         listing = await best(lambda: service.checkpoints(result.run_id, limit=10))
         restore = await best(
-            lambda: load(service.store, sealer, program.graph, result.run_id, desk=service.runtime.desk)
+            lambda: load(service.store, sealer, program.graph, result.run_id, blobs=service.runtime.blobs)
         )
         encoding = await best(encode)
     assert whole_run / 12 < saves, "a commit for each of ten strict steps, one for the start, one for the end"

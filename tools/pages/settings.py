@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast import Flow, Holdfast
 from holdfast.config import ENVIRONMENT
-from holdfast.runs.driver.runtime import RunSettings
+from holdfast.runs.driver.settings import RunSettings
 from tools.pages import ROOT
 
 TOP = """# Settings

@@ -285,8 +285,8 @@ async def result_of(service: RunService, program: Program, run: RunId) -> Result
         # An older version of the same flow: its state is shown as its own code declares it.
         program = await service.runtime.find_program(row.version, row.flow)
     sealer = service.runtime.codec_for(program)
-    loaded = await load(service.store, sealer, program.graph, row.id, desk=service.runtime.desk)
-    await service.runtime.desk.materialise(loaded.pos, sealer.registry)
+    loaded = await load(service.store, sealer, program.graph, row.id, blobs=service.runtime.blobs)
+    await service.runtime.blobs.materialise(loaded.pos, sealer.registry)
     return await make_result(service, program, row.id, row.status, loaded.pos)
 
 

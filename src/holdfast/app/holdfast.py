@@ -21,7 +21,8 @@ from holdfast.checkpoint.keys import KeyRing, keys_from_environment
 from holdfast.errors import StoreUnavailableError
 from holdfast.model.program import Program
 from holdfast.runs.blobs import Objects
-from holdfast.runs.driver.runtime import RunSettings, Runtime
+from holdfast.runs.driver.runtime import Runtime
+from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.encryption.store import holds_ciphertext, with_encryption
 from holdfast.runs.service import RunService
@@ -189,7 +190,7 @@ class Holdfast(StoreServices):
         # Loaded where there is a house: a program that only declares flows needs none of it.
         from holdfast.app.wiring import make_wiring
 
-        self._furniture = make_wiring(
+        self._wiring = make_wiring(
             directory=directory, policies=policies, judges=judges, guardrails=guardrails, notify=notify,
             channels=channels, scan=scan, pace=pace,
         )  # fmt: skip
@@ -261,15 +262,10 @@ class Holdfast(StoreServices):
     async def new_service(self) -> RunService:
         """One with a runtime of its own, for a worker: whoever asks for it closes that runtime."""
         store = await self.open()
-        settings = msgspec.structs.replace(self._settings) if self._settings else None
-        runtime = Runtime(
-            store,
-            objects=self._objects,
-            clock=self._clock,
-            settings=settings,
-            memory=self._memory,
-            **self._furniture.parts(store, self._clock),
-        )
+        options = self._wiring.parts(store, self._clock)
+        options["objects"], options["clock"], options["memory"] = self._objects, self._clock, self._memory
+        options["settings"] = msgspec.structs.replace(self._settings) if self._settings else None
+        runtime = Runtime(store, **options)
         runtime.dialects = self.dialects
         for program in self.programs.values():
             runtime.register(program)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
@@ -19,6 +19,7 @@ from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.settings import NotifySettings, read_settings, settings_from_environment
 from holdfast.holds.service import HoldService
 from holdfast.holds.timing.sweeper import HoldSweeper
+from holdfast.runs.driver.services import ServiceOptions
 from holdfast.store.protocols import Store
 from holdfast.types.clock import Clock, SystemClock
 
@@ -45,7 +46,7 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
     scan: Scan | None = None
     pace: Pace | None = None
 
-    def parts(self, store: Store, clock: Clock | None) -> dict[str, Any]:
+    def parts(self, store: Store, clock: Clock | None) -> ServiceOptions:
         """What a `Runtime` takes."""
         time, directory = clock or SystemClock(), self._directory(store)
         ruling = None if self.rules is None else self.rules.for_store(store, self.guardrails)
@@ -53,7 +54,7 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
         people = HoldService(store, directory=directory, guardrails=rails, scan=self.scan, pace=self.pace)
         channels = Channels(store, time, settings=self.notify, directory=directory, given=self.channels)
         return {
-            "desk": default_preparation(store, directory=directory, policies=ruling and ruling.step),
+            "preparation": default_preparation(store, directory=directory, policies=ruling and ruling.step),
             "sweeper": HoldSweeper(store, time, directory=directory, guardrails=rails),
             "people": people,
             "arbiter": None if ruling is None else ruling.arbiter(people.ctx),

@@ -228,7 +228,7 @@ class DirectorySyncs:
             self._kept.move_to_end(row.id)
             return found
         program = runtime.programs[row.version]
-        found = JournalFollower(runtime.store, runtime.desk, runtime.codec_for(program), program.graph, row)
+        found = JournalFollower(runtime.store, runtime.blobs, runtime.codec_for(program), program.graph, row)
         self._kept[row.id] = found
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)

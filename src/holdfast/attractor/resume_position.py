@@ -212,7 +212,7 @@ async def _encoded_records(
     for record, body in decision.records:
         blobs = sealer.seal(record, body, 0)
         if blobs:
-            await service.runtime.desk.of(tenant).put(blobs)
+            await service.runtime.blobs.of(tenant).put(blobs)
         records.append(record)
     return records
 

@@ -83,13 +83,13 @@ async def _advance(
 def _interrupt(service: RunService, work: asyncio.Future[Any]) -> None:
     """The first time handlers may finish, for a while; the second time the run is released at once."""
     drivers = list(service.runtime.drivers.values())
-    if not drivers or any(driver.draining for driver in drivers):
+    if not drivers or any(driver.session.draining for driver in drivers):
         work.cancel()
         return
     print_note("Stopping; the step that runs may finish. Press Ctrl-C again to stop at once.")
     for driver in drivers:
         driver.drain()
-    asyncio.get_running_loop().call_later(service.runtime.grace, work.cancel)
+    asyncio.get_running_loop().call_later(service.runtime.settings.grace, work.cancel)
 
 
 class Signals:

@@ -75,8 +75,8 @@ async def _under_way(service: RunAccess, row: RunRow, head: int) -> tuple[tuple[
         return (), "its records are pruned"
     try:
         reader = (await readers_of(service, row)).at(head)
-        desk = service.runtime.desk
-        loaded = await load(service.store, reader.sealer, reader.graph, row.id, desk=desk, upto=head)
+        blobs = service.runtime.blobs
+        loaded = await load(service.store, reader.sealer, reader.graph, row.id, blobs=blobs, upto=head)
     except HoldfastError as error:
         return (), error.message
     return tuple(sorted(_names(loaded.pos, reader.graph))), ""

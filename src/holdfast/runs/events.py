@@ -47,7 +47,7 @@ async def hide_secrets(service: RunAccess, row: RunRow, told: list[Event]) -> li
     if row.id not in service.caches.known_secrets:
         # The values as they stand; the records just read have told theirs.
         service.caches.known_secrets.add(row.id)
-        await load(service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk)
+        await load(service.store, reader.sealer, reader.graph, row.id, blobs=service.runtime.blobs)
     secrets = reader.graph.secrets
     return [
         msgspec.structs.replace(event, data=redact_known_secrets(masked(event.data, secrets)))

@@ -7,17 +7,14 @@ settled: with the store's own memory they are put in the transaction of that set
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
 from holdfast.model.record_bodies import SubstepBody
 from holdfast.store.protocols import Memories
 from holdfast.types.ids import derived_id
 from holdfast.types.memory import Memory, words
 from holdfast.types.value import FrozenDict, FrozenList
-
-if TYPE_CHECKING:
-    from holdfast.runs.context.context import Context
-    from holdfast.runs.context.threads import ThreadContext
 
 READ, WRITE = "memory.read", "memory.write"
 RECORDED = frozenset({"snapshot", "journaled"})
@@ -61,13 +58,36 @@ class StoredMemory:
         await self.store.put_memory(memory)
 
 
+class MemoryContext(Protocol):
+    """What a node's memory needs of the context of its handler."""
+
+    @property
+    def tenant(self) -> str: ...
+
+    def memory_scope(self, scope: str) -> str: ...
+
+    def take_recorded(self, name: str) -> tuple[str, Any]: ...
+
+    async def record(self, body: SubstepBody) -> Any: ...
+
+    def remember_later(self, memory: Memory) -> None: ...
+
+    def trace_id(self, ordinal: str) -> str: ...
+
+    def now(self) -> int: ...
+
+
+class ThreadCalls(Protocol):
+    def from_thread(self, work: Coroutine[Any, Any, Any]) -> Any: ...
+
+
 class NodeMemory:
     """What `ctx.memory` is: the memory as this node may use it.
 
     `scope`: "global", "run" (this run only), "thread" (related runs), or a name of your own.
     """
 
-    def __init__(self, memory: MemoryBackend, ctx: Context, consistency: str) -> None:
+    def __init__(self, memory: MemoryBackend, ctx: MemoryContext, consistency: str) -> None:
         self._memory = memory
         self._ctx = ctx
         self.consistency = consistency
@@ -134,7 +154,7 @@ def _shown(memory: Memory) -> FrozenDict:
 class ThreadMemory:
     """The same for a sync handler, called from its thread."""
 
-    def __init__(self, inner: NodeMemory, ctx: ThreadContext) -> None:
+    def __init__(self, inner: NodeMemory, ctx: ThreadCalls) -> None:
         self._inner = inner
         self._ctx = ctx
 

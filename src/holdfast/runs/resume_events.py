@@ -64,10 +64,10 @@ async def _fill_end(service: RunAccess, row: RunRow, readers: RunReaders, event:
             reader.sealer,
             reader.graph,
             row.id,
-            desk=service.runtime.desk,
+            blobs=service.runtime.blobs,
             upto=event.data["seq"],
         )
-        await service.runtime.desk.materialise(loaded.pos, reader.sealer.registry)
+        await service.runtime.blobs.materialise(loaded.pos, reader.sealer.registry)
     except StoreError as error:
         # The end itself is known; only what it came to cannot be read.
         event.data["output_unreadable"] = str(error)

@@ -315,7 +315,7 @@ async def collect_blobs(service: RunAccess, *, grace: float = GRACE) -> int:
 
     await release_unused_files(service.store)
     older_than = service.store.now() - int(grace * 1e6)
-    objects = service.runtime.desk.objects
+    objects = service.runtime.blobs.objects
     collected = 0
     while digests := await service.store.condemn_blobs(older_than=older_than, limit=BATCH):
         if objects is not None:

@@ -14,7 +14,8 @@ from holdfast.app.result import Result
 from holdfast.checkpoint.json_view import jsonable
 from holdfast.errors import AnswerInvalidError, HoldfastError, InputError
 from holdfast.model.graph import Node
-from holdfast.runs.driver.runtime import RunSettings
+from holdfast.runs.driver.keys import idempotency_key
+from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.service import RunService
 from holdfast.torture import undeclared_effects
 from holdfast.torture.answers import (
@@ -200,14 +201,15 @@ def address_of(store: Path) -> str:
 
 def _works(service: RunService) -> bool:
     drivers: Sequence[Any] = list(service.runtime.drivers.values())
-    return any(driver.inline or driver.handler_tasks.is_working() for driver in drivers)
+    return any(driver.session.inline or driver.handlers.is_working() for driver in drivers)
 
 
 def _key(service: RunService, call: CallId, node: Node) -> str | None:
-    driver = service.runtime.drivers[RUN]
-    for execution in driver.pos.execs.values():
-        if execution.scope == call.scope and execution.visit == call.visit and driver.node(execution) is node:
-            return driver.context_calls.idempotency_key(execution, node)
+    session = service.runtime.drivers[RUN].session
+    for execution in session.pos.execs.values():
+        here = execution.scope == call.scope and execution.visit == call.visit
+        if here and session.node(execution) is node:
+            return idempotency_key(session.pos, execution, node)
     return None
 
 

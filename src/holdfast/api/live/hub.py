@@ -154,7 +154,7 @@ class Hub:
 
     # ------------------------------------------------------------------ runs of this process
     def _attend(self, service: RunService) -> None:
-        service.runtime.watch = combine_observers(service.runtime.watch, _CommitWatch(self))
+        service.runtime.observer = combine_observers(service.runtime.observer, _CommitWatch(self))
 
     def committed(self, run: RunId) -> None:
         if run in self._channels:

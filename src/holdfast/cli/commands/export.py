@@ -55,7 +55,7 @@ async def export_attractor(
     async with open_store_for_command(store, must_exist=True) as hf:
         service = await hf.service()
         row = await service.get(run)
-        if service.runtime.desk.of(row.tenant).encrypted is not None and not decrypt:
+        if service.runtime.blobs.of(row.tenant).encrypted is not None and not decrypt:
             raise InputError(
                 "this store is encrypted, and a run directory is not.",
                 hint="Say that the content may be written in the clear: --decrypt.",

@@ -326,7 +326,7 @@ async def _values(service: RunService, row: RunRow, line: Timeline) -> tuple[Any
     if line.pos is None:
         return {}, {}, line.damage
     try:
-        await service.runtime.desk.of(row.tenant).materialise(line.pos, line.reader.sealer.registry)
+        await service.runtime.blobs.of(row.tenant).materialise(line.pos, line.reader.sealer.registry)
     except StoreError as error:
         return {}, {}, error.message
     values = line.pos.scopes[""].tree.merged()

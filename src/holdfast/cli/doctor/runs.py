@@ -69,7 +69,7 @@ async def _damage(service: RunService, row: RunRow, *, deep: bool) -> str:
         if deep:
             await _read_all(service, row)
         reader = readers.at(row.head)
-        await load(service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk)
+        await load(service.store, reader.sealer, reader.graph, row.id, blobs=service.runtime.blobs)
     except KeyMissingError:
         return ""  # told with the keys: nothing is damaged
     except HoldfastError as error:

@@ -261,7 +261,7 @@ async def _blobs(service: RunService, facts: StoreFacts, *, deep: bool) -> Findi
 
 async def _lost_outside(service: RunService, facts: StoreFacts) -> list[str]:
     """Raises StoreError where nobody can be asked: that says nothing of what lies there."""
-    objects = service.runtime.desk.objects
+    objects = service.runtime.blobs.objects
     lost: list[str] = []
     for digest in facts.outside:
         try:

@@ -17,7 +17,7 @@ from holdfast.types.retention import parse_retention
 if TYPE_CHECKING:
     from holdfast.app.holdfast import Holdfast
     from holdfast.checkpoint.keys import KeyRing
-    from holdfast.runs.driver.runtime import RunSettings
+    from holdfast.runs.driver.settings import RunSettings
 
 DEFAULT_LEASE = 10.0
 _BEFORE_HOST = re.compile(r"(://[^:/?#@]*):[^/?#]*@")
@@ -67,7 +67,7 @@ def store_exists(store: str | None) -> bool:
 
 def _settings(lease: float, wanted: float | None) -> RunSettings:
     """A short lease: after a crash, the next `holdfast resume` has to wait until it lapses."""
-    from holdfast.runs.driver.runtime import RunSettings
+    from holdfast.runs.driver.settings import RunSettings
 
     seconds = _seconds("HOLDFAST_LEASE", lease) if wanted is None else wanted
     rule = os.environ.get("HOLDFAST_RETENTION")

@@ -74,10 +74,10 @@ class OtelExporter:
 
     # ------------------------------------------------------------------ from the runtime
     def began(self, driver: Driver) -> None:
-        driver.handler_call = TracedHandlerCall(driver, self._spans)
-        row, clock = driver.row, driver.runtime.clock
-        term = driver.lease.term
-        self._note(_Began(row, term, driver.pos.head, driver.graph, driver.sealer, clock.now()))
+        driver.handlers.call = TracedHandlerCall(driver.handlers.call, self._spans)
+        session = driver.session
+        row, term = session.row, session.lease.term
+        self._note(_Began(row, term, session.pos.head, session.graph, session.codec, session.clock.now()))
         flow = {"holdfast.flow": row.flow}
         self._measures.active.add(1, flow)
         (self._measures.started if term == 1 else self._measures.resumed).add(1, flow)
@@ -90,14 +90,15 @@ class OtelExporter:
         self._note(((lease.run, lease.term), records))
 
     def left(self, driver: Driver, status: RunStatus | None, error: BaseException | None) -> None:
-        self._measures.active.add(-1, {"holdfast.flow": driver.row.flow})
+        flow = {"holdfast.flow": driver.session.row.flow}
+        self._measures.active.add(-1, flow)
         if isinstance(error, LeaseLostError):
-            self._measures.lost.add(1, {"holdfast.flow": driver.row.flow})
+            self._measures.lost.add(1, flow)
         how = (
             str(status) if status is not None else "lost" if isinstance(error, LeaseLostError) else "stopped"
         )
         place = (driver.run, driver.lease.term)
-        self._note(_Left(place, how, driver.runtime.clock.now()))
+        self._note(_Left(place, how, driver.session.clock.now()))
 
     async def close(self) -> None:
         while self._work is not None and not self._work.done():
@@ -161,8 +162,8 @@ class OtelExporter:
 class TracedHandlerCall(HandlerCall):
     """Handlers run in the place of their step's span, so that what they trace belongs to it."""
 
-    def __init__(self, driver: Driver, spans: Spans) -> None:
-        super().__init__(driver)
+    def __init__(self, call: HandlerCall, spans: Spans) -> None:
+        super().__init__(call.session, call.writer, call.calls)
         self._spans = spans
 
     async def run(self, execution: Exec) -> HandlerFinished | SubstepDoubted | None:
@@ -171,9 +172,9 @@ class TracedHandlerCall(HandlerCall):
 
     @contextmanager
     def _inside(self, execution: Exec) -> Generator[None]:
-        driver = self.driver
-        key = (execution.scope, driver.node(execution).id, execution.visit)
-        token = attach(self._spans.around(driver.run, key))
+        session = self.session
+        key = (execution.scope, session.node(execution).id, execution.visit)
+        token = attach(self._spans.around(session.run, key))
         try:
             yield
         finally:

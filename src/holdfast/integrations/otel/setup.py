@@ -50,7 +50,9 @@ def instrument(
 
     def watch(service: RunService) -> None:
         runtime = service.runtime
-        runtime.watch = combine_observers(runtime.watch, OtelExporter(service.store, spans, measures, finish))
+        runtime.observer = combine_observers(
+            runtime.observer, OtelExporter(service.store, spans, measures, finish)
+        )
         timed: Any = TimedStore(runtime.recorder.store, measures.committed)
         runtime.recorder.store = timed
 

@@ -60,7 +60,7 @@ class Metrics(Health):
 
     def _watch(self, worker: RunWorker) -> None:
         runtime = worker.runtime
-        runtime.watch = combine_observers(runtime.watch, RunMetricsWatch(self._measures))
+        runtime.observer = combine_observers(runtime.observer, RunMetricsWatch(self._measures))
         seen: Any = MeteredStore(worker.store, self._measures)
         worker.store = worker.reaper.store = worker.timers.store = runtime.store = seen
         recorded: Any = MeteredStore(runtime.recorder.store, self._measures)

@@ -70,7 +70,7 @@ async def fork(
     folded = await fold_to(service, source, at, reader)
     if changes:
         # A patch is laid over values, so they have to be here.
-        await service.runtime.desk.materialise(folded.pos, folded.reader.sealer.registry)
+        await service.runtime.blobs.materialise(folded.pos, folded.reader.sealer.registry)
     run = RunId(run_id) if run_id else new_run_id()
     _require_plain(reader, source)
     sealer = reader.sealer
@@ -79,8 +79,8 @@ async def fork(
     blobs = apply_patch(program, folded, changes, sealer) if changes else []
     now = service.store.now()
     records, more = _records(program, folded, run, now, sealer, supersede=supersede, changes=changes)
-    await service.runtime.desk.of(source.tenant).put(blobs + more)
-    _add_blobs(records[0], await inherited_files(service.runtime.desk, source))
+    await service.runtime.blobs.of(source.tenant).put(blobs + more)
+    _add_blobs(records[0], await inherited_files(service.runtime.blobs, source))
     crashpoint("inside_fork")
     new = _new_run(program, source, at, run, records, now, supersede)
     new.started_by = started_by or source.started_by

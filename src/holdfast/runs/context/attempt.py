@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from holdfast.errors import OutcomeUnknownError
 from holdfast.model.graph import Node
 from holdfast.model.position import Exec
 from holdfast.model.record_bodies import ErrorInfo
-
-if TYPE_CHECKING:
-    from holdfast.runs.driver.driver import Driver
+from holdfast.runs.driver.context_calls import ContextCalls
 
 
 class Attempt:
     """Open until it is closed, and until one of its sub-steps is in doubt."""
 
-    __slots__ = ("closed", "doubt", "driver", "execution", "node")
+    __slots__ = ("calls", "closed", "doubt", "execution", "node", "session")
 
-    def __init__(self, driver: Driver, execution: Exec, node: Node) -> None:
-        self.driver = driver
+    def __init__(self, calls: ContextCalls, execution: Exec, node: Node) -> None:
+        self.calls = calls
+        self.session = calls.session
         self.execution = execution
         self.node = node
         # Why it is closed.

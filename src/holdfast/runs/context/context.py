@@ -28,7 +28,6 @@ from holdfast.runs.context.questions import (
 )
 from holdfast.runs.context.substeps import (
     Numbers,
-    SubstepCall,
     Substeps,
     effect_of,
     require_callable,
@@ -37,7 +36,8 @@ from holdfast.runs.context.substeps import (
     spending,
     total,
 )
-from holdfast.runs.memory import RECORDED, trace_id
+from holdfast.runs.driver.context_calls import ContextCalls, SubstepCall
+from holdfast.runs.memory import RECORDED, NodeMemory, trace_id
 from holdfast.telemetry import NodeLog
 from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future as ThreadFuture
 
     from holdfast.runs.context.skills import RunSkills
-    from holdfast.runs.driver.driver import Driver
-    from holdfast.runs.memory import NodeMemory
 
 
 class PausedTimeout:
@@ -82,17 +80,21 @@ _LONGEST: Final = 1e11
 class Context:
     """Handed to handlers that ask for it. Valid only while its attempt runs (D-16)."""
 
-    def __init__(self, driver: Driver, execution: Exec, node: Node) -> None:
-        self._driver = driver
+    # Whether its handler runs in a thread, which is not kept over a wait.
+    _in_thread = False
+
+    def __init__(self, calls: ContextCalls, execution: Exec, node: Node) -> None:
+        self._calls = calls
+        self._session = calls.session
         self._exec = execution
         self._node = node
-        self._at = Attempt(driver, execution, node)
+        self._at = Attempt(calls, execution, node)
         self._numbers = Numbers(self._at)
         self._substeps = Substeps(self._at)
         self._emitter = Emitter(self._at)
         self._artifacts: list[Op] = []
         self._spent: list[Usage] = []
-        self._calls: set[ThreadFuture[Any]] = set()
+        self._thread_calls: set[ThreadFuture[Any]] = set()
         self.patience = PausedTimeout()
         # Writes to the memory that wait until the node has settled.
         self.memories: list[Memory] = []
@@ -101,7 +103,7 @@ class Context:
     # Who and where.
     @property
     def run_id(self) -> RunId:
-        return self._driver.run
+        return self._session.run
 
     @property
     def node(self) -> str:
@@ -123,20 +125,20 @@ class Context:
     @property
     def came_by(self) -> str:
         """Of a walk: the id of the edge that led here; empty at its start and behind a jump."""
-        return str(self._driver.pos.scopes[self._exec.scope].walk.get("came_by", ""))
+        return str(self._session.pos.scopes[self._exec.scope].walk.get("came_by", ""))
 
     @property
     def restarts(self) -> int:
         """How often the run's walk has begun anew."""
-        return int(self._driver.pos.scopes[""].walk.get("restarts", 0))
+        return int(self._session.pos.scopes[""].walk.get("restarts", 0))
 
     @property
     def tenant(self) -> str:
-        return self._driver.row.tenant
+        return self._session.row.tenant
 
     @property
     def input(self) -> Any:
-        return self._driver.pos.scopes[self._exec.scope].tree.see(0, "input")
+        return self._session.pos.scopes[self._exec.scope].tree.see(0, "input")
 
     @property
     def scope(self) -> str:
@@ -146,12 +148,12 @@ class Context:
     @property
     def run_input(self) -> Any:
         """What the run as a whole was given, wherever this node stands."""
-        return self._driver.pos.scopes[""].tree.see(0, "input")
+        return self._session.pos.scopes[""].tree.see(0, "input")
 
     @property
     def totals(self) -> Mapping[str, float]:
         """Of all settled steps of the run so far: steps, duration (microseconds), tokens, cost."""
-        return dict(self._driver.pos.totals)
+        return dict(self._session.pos.totals)
 
     @property
     def last_try(self) -> bool:
@@ -161,23 +163,23 @@ class Context:
     @property
     def dropped(self) -> bool:
         """Whether nobody comes back to this execution: the run is cancelled, or its branch is."""
-        pos = self._driver.pos
+        pos = self._session.pos
         return pos.cancelling is not None or (self._exec.scope, self._exec.node) not in pos.execs
 
     @property
     def idempotency_key(self) -> str:
         """Stable over attempts, new after a fork (D-18); the declared template where there is one."""
-        return self._driver.context_calls.idempotency_key(self._exec, self._node)
+        return self._calls.idempotency_key(self._exec, self._node)
 
     def render(self, text: str) -> str:
         """A template such as `Refund {{order_id}}`, filled from the state that the node sees."""
-        return self._driver.context_calls.render(self._exec, text)
+        return self._calls.render(self._exec, text)
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
         extra = {
             "run": self.run_id,
-            "flow": self._driver.row.flow,
+            "flow": self._session.row.flow,
             "scope": self._exec.scope,
             "node": self.node,
             "visit": self.visit,
@@ -190,34 +192,33 @@ class Context:
     def memory(self) -> NodeMemory:
         """What flows remember beyond one run, as consistent as the node or flow asks for (D-22)."""
         self._at.check_open()
-        return self._driver.context_calls.memory_of(self, self._exec, self._node)
+        consistency = self._calls.consistency(self._exec, self._node)
+        return NodeMemory(self._session.services.memory, self, consistency)
 
     @property
     def skills(self) -> RunSkills:
         """Those that the run's deployment binds, in the versions that the run is pinned to: the same from its
         start to its end, wherever it goes on."""
-        return self._driver.context_calls.skills
+        return self._calls.skills
 
     # Results.
     def artifact(self, name: str, value: Any) -> None:
         """Something for the caller of the run; becomes visible when the node settles."""
         self._at.check_open()
         require_text(name, f"the name of an artifact of node {self.node!r}")
-        frozen = freeze(value, self._driver.program.adopt, f"artifact {name!r}")
-        self._artifacts.append(
-            ("artifacts", name, self._driver.context_calls.artifact_op(self._exec, name), frozen)
-        )
+        frozen = freeze(value, self._session.program.adopt, f"artifact {name!r}")
+        self._artifacts.append(("artifacts", name, self._calls.artifact_op(self._exec, name), frozen))
 
     async def made(self) -> Mapping[str, Any]:
         """The artifacts of the run as they stand, without those of nodes that have not settled."""
         self._at.check_open()
-        driver = self._driver
-        tree = driver.pos.scopes[""].tree
+        session = self._session
+        tree = session.pos.scopes[""].tree
         for partition, key in list(tree.lazy):
             if partition == "artifacts":
                 tree.fill(partition, key)
-        desk = driver.runtime.desk.of(driver.row.tenant)
-        return await desk.whole(FrozenDict(tree.see(0, "artifacts")), driver.sealer.registry)
+        blobs = session.services.blobs.of(session.row.tenant)
+        return await blobs.whole(FrozenDict(tree.see(0, "artifacts")), session.codec.registry)
 
     def artifact_ops(self) -> list[Op]:
         return self._artifacts
@@ -226,7 +227,7 @@ class Context:
         """The content of a file that somebody attached to a question of this run; `reference` is what its
         field has. Raises NotFoundError for a file of another run."""
         self._at.check_open()
-        return await self._driver.context_calls.file(reference)
+        return await self._calls.file(reference)
 
     def spent(self, *, tokens: int = 0, cost: float = 0.0) -> None:
         """What this node's work cost; summed into the run's diagnostics. Inside a sub-step it is recorded
@@ -296,14 +297,14 @@ class Context:
         if self._numbers.recorded(ordinal, name) is not None:
             return
         self.flush_chunks()
-        kept = freeze(value, self._driver.program.adopt, name)
-        body = SubstepBody(ordinal, name, kept, code=self._driver.context_calls.code_of(self._exec))
-        await self._driver.context_calls.note_substep(
+        kept = freeze(value, self._session.program.adopt, name)
+        body = SubstepBody(ordinal, name, kept, code=self._calls.code_of(self._exec))
+        await self._calls.note_substep(
             self._exec,
             self._node,
             body,
             outcome=f"{TURN}{number}",
-            listed=listed and self._driver.context_calls.lists_turns(self._exec, self._node),
+            listed=listed and self._calls.lists_turns(self._exec, self._node),
         )
 
     @overload
@@ -344,7 +345,7 @@ class Context:
         known = self._numbers.recorded(ordinal, prompt)
         if known is not None and known.done:
             return reply_of(known, form, bare=options is None)
-        if known is None or known.hold not in self._driver.pos.holds:
+        if known is None or known.hold not in self._session.pos.holds:
             # What was said before the question is told before it.
             self.flush_chunks()
             spec = question(
@@ -356,7 +357,7 @@ class Context:
                 manner=manner,
             )
             more = storable(self._at, "context", context_of(manner, self._node.id))
-            self._driver.context_calls.ask_inside(self._exec, ordinal, self._numbers.taken, spec, more)
+            self._calls.ask_inside(self._exec, ordinal, self._numbers.taken, spec, more)
         return reply_of(await self._answer(ordinal), form, bare=options is None)
 
     async def sleep(self, seconds: float, *, key: str | None = None) -> None:
@@ -372,20 +373,20 @@ class Context:
         known = self._numbers.recorded(ordinal, NAP)
         if known is not None and known.done:
             return
-        if known is None or known.hold not in self._driver.pos.timers:
+        if known is None or known.hold not in self._session.pos.timers:
             self.flush_chunks()
-            self._driver.context_calls.sleep_inside(self._exec, self._node, ordinal, seconds)
+            self._calls.sleep_inside(self._exec, self._node, ordinal, seconds)
         await self._answer(ordinal)
 
     async def _answer(self, ordinal: str) -> Sub:
         with self.patience:
-            return await self._driver.context_calls.wait_answer(self, self._exec, ordinal)
+            return await self._calls.wait_answer(self._exec, ordinal, in_thread=self._in_thread)
 
     # For `ctx.memory`.
     def take_recorded(self, name: str) -> tuple[str, Any]:
         """The number of this call, and what was recorded for it."""
         self._at.check_open()
-        if self._driver.context_calls.consistency(self._exec, self._node) not in RECORDED:
+        if self._calls.consistency(self._exec, self._node) not in RECORDED:
             self._lives += 1
             return f"live{self._lives}", None
         ordinal = self._numbers.take(name, None)
@@ -393,8 +394,8 @@ class Context:
         return ordinal, None if known is None else known.value
 
     async def record(self, body: SubstepBody) -> Any:
-        body.code = self._driver.context_calls.code_of(self._exec)
-        await self._driver.context_calls.note_substep(self._exec, self._node, body, effect="memory")
+        body.code = self._calls.code_of(self._exec)
+        await self._calls.note_substep(self._exec, self._node, body, effect="memory")
         return body.value
 
     def remember_later(self, memory: Memory) -> None:
@@ -403,14 +404,14 @@ class Context:
     def memory_scope(self, scope: str) -> str:
         if scope == "run":
             return f"run:{self.run_id}"
-        return f"thread:{self._driver.row.thread}" if scope == "thread" else scope
+        return f"thread:{self._session.row.thread}" if scope == "thread" else scope
 
     def trace_id(self, ordinal: str) -> str:
         return trace_id(self.run_id, self._exec.scope, self.node, self.visit, ordinal)
 
     def now(self) -> int:
         """The time on the runtime's clock, in microseconds."""
-        return self._driver.runtime.clock.now()
+        return self._session.clock.now()
 
     # For who performs the node.
     @property
@@ -434,5 +435,5 @@ class Context:
         if not self._at.closed:
             self.flush_chunks()
             self._at.closed = why
-            for call in list(self._calls):
+            for call in list(self._thread_calls):
                 call.cancel()

@@ -30,14 +30,14 @@ class Emitter:
         self._emitted_before = attempt.execution.chunks
 
     def emittable(self, data: Any, kind: str) -> tuple[Any, str, int]:
-        """Checked before it waits in the batch: nobody could be told later."""
+        """Checked before it waits in the batch: later the handler could no longer be given the error."""
         where = f"what node {self._attempt.node.id!r} emits"
         require_text(kind, f"the kind of {where}")
         if type(data) is str and len(data) < CHUNK_BYTES and data.isascii():
             return data, kind, len(data)
-        driver = self._attempt.driver
-        frozen = freeze(data, driver.program.adopt, where)
-        size = len(encode_packed(pack(frozen, driver.sealer.registry, where)))
+        session = self._attempt.session
+        frozen = freeze(data, session.program.adopt, where)
+        size = len(encode_packed(pack(frozen, session.codec.registry, where)))
         if size > MAX_EMITTED:
             raise ValueTooLargeError(
                 f"{where} has {size:,} encoded bytes, over the limit of {MAX_EMITTED:,}.",
@@ -74,4 +74,4 @@ class Emitter:
         at = self._attempt
         if self._chunks and not at.closed:
             items, self._chunks, self._bytes = self._chunks, [], 0
-            at.driver.context_calls.note_chunks(at.execution, at.node, items, inside=self._inside)
+            at.calls.note_chunks(at.execution, at.node, items, inside=self._inside)

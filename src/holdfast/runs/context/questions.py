@@ -215,10 +215,10 @@ def _schema(attempt: Attempt, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def storable(attempt: Attempt, what: str, value: dict[str, Any]) -> dict[str, Any]:
-    """Checked while the handler can be told."""
+    """Checked here, so that the handler gets the error."""
     where = f"{what} of ctx.ask in node {attempt.node.id!r}"
-    frozen = freeze(value, attempt.driver.program.adopt, where)
-    pack(frozen, attempt.driver.sealer.registry, where)
+    frozen = freeze(value, attempt.session.program.adopt, where)
+    pack(frozen, attempt.session.codec.registry, where)
     return frozen
 
 

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.errors import (
     InputError,
@@ -19,6 +19,7 @@ from holdfast.errors import (
 from holdfast.model.position import Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.driver.context_calls import SubstepCall
 from holdfast.runs.driver.handler_result import describe
 from holdfast.telemetry import on_substep
 from holdfast.types.status import REPEATABLE, Effect
@@ -27,13 +28,6 @@ from holdfast.types.value import freeze
 
 inside_step: ContextVar[bool] = ContextVar("inside a sub-step", default=False)
 spending: ContextVar[list[Usage] | None] = ContextVar("what the sub-step costs", default=None)
-
-
-class SubstepCall(NamedTuple):
-    ordinal: str
-    name: str
-    effect: Effect
-    idempotent: bool
 
 
 class Numbers:
@@ -92,7 +86,7 @@ class Substeps:
     async def run(self, step: SubstepCall, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         at = self._attempt
         if step.idempotent and "idempotency_key" in inspect.signature(fn).parameters:
-            kwargs["idempotency_key"] = at.driver.context_calls.step_key(at.execution, at.node, step.ordinal)
+            kwargs["idempotency_key"] = at.calls.substep_key(at.execution, at.node, step.ordinal)
         for watch in on_substep:
             fn = watch(fn, step, kwargs.get("idempotency_key"))
         done = asyncio.get_running_loop().create_future()
@@ -102,15 +96,15 @@ class Substeps:
         finally:
             self.running.discard(done)
             done.set_result(None)
-            at.driver.context_calls.step_ended()
+            at.calls.step_ended()
 
     async def _perform(
         self, step: SubstepCall, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]
     ) -> Any:
-        at, clerk = self._attempt, self._attempt.driver.context_calls
+        at, calls = self._attempt, self._attempt.calls
         repeatable = step.effect in REPEATABLE
         if not repeatable:
-            await clerk.intend_step(at.execution, at.node, step)
+            await calls.intend_step(at.execution, at.node, step)
         value, error, usage = await _called(fn, args, kwargs)
         at.check_open()
         if error is not None and not (repeatable or step.idempotent or error.code == NotDone.code):
@@ -119,21 +113,21 @@ class Substeps:
         if error is None:
             value = self._kept(step, value, sure=repeatable or step.idempotent)
         body = SubstepBody(
-            step.ordinal, step.name, value, error, code=clerk.code_of(at.execution), usage=usage
+            step.ordinal, step.name, value, error, code=calls.code_of(at.execution), usage=usage
         )
-        await clerk.note_substep(at.execution, at.node, body, effect=step.effect)
+        await calls.note_substep(at.execution, at.node, body, effect=step.effect)
         if error is not None:
             raise _failed(error)
         return value
 
     def _kept(self, step: SubstepCall, value: Any, *, sure: bool) -> Any:
         """The result as it is recorded. An effect whose result cannot be kept is in doubt: it happened, and
-        nobody could say later what came of it."""
+        what came of it could not be read later."""
         at = self._attempt
         where = f"the result of step {step.name!r} of {at.node.id!r}"
         try:
-            frozen = freeze(value, at.driver.program.adopt, where)
-            at.driver.sealer.prepare([], frozen, where)
+            frozen = freeze(value, at.session.program.adopt, where)
+            at.session.codec.prepare([], frozen, where)
         except InputError as error:
             if not sure:
                 at.doubt = at.doubt or (step.ordinal, describe(error))

@@ -12,12 +12,10 @@ from holdfast.runs.context.context import Context
 from holdfast.runs.memory import ThreadMemory
 
 
-class Suspended(BaseException):
-    """Unwinds a handler in a thread that waits for a person. Not an Exception: handlers must not catch it."""
-
-
 class ThreadContext(Context):
     """The same calls, made from its thread."""
+
+    _in_thread = True
 
     def step(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         return self.from_thread(Context.step(self, *args, **kwargs))
@@ -39,15 +37,15 @@ class ThreadContext(Context):
         if self._at.closed:
             work.close()
         self._at.check_open()
-        call = asyncio.run_coroutine_threadsafe(work, self._driver.loop)
-        self._calls.add(call)
+        call = asyncio.run_coroutine_threadsafe(work, self._session.loop)
+        self._thread_calls.add(call)
         try:
             return call.result()
         finally:
-            self._calls.discard(call)
+            self._thread_calls.discard(call)
 
     def emit(self, data: Any, kind: str = "text") -> None:
         self._at.check_open()
         inside = copy_context()
         tell = partial(inside.run, self._emitter.emit_if_open, *self._emitter.emittable(data, kind))
-        self._driver.loop.call_soon_threadsafe(tell)
+        self._session.loop.call_soon_threadsafe(tell)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdfast.engine.messages import HandlerFinished, SubstepDoubted
 from holdfast.errors import HoldfastError, InputError, LeaseLostError, NodeTimeoutError, StoreError
@@ -15,15 +15,15 @@ from holdfast.model.position import SETTLED, Exec, Scope
 from holdfast.model.program import NodeHandler, Program
 from holdfast.model.record_bodies import Usage
 from holdfast.runs.context.context import Context
-from holdfast.runs.context.threads import Suspended, ThreadContext
+from holdfast.runs.context.threads import ThreadContext
 from holdfast.runs.driver import handler_result
+from holdfast.runs.driver.context_calls import ContextCalls, Suspended
+from holdfast.runs.driver.session import RunSession
+from holdfast.runs.driver.writer import RecordWriter
 from holdfast.telemetry import crashpoint
 from holdfast.types.outcome import Outcome
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE
-
-if TYPE_CHECKING:
-    from holdfast.runs.driver.driver import Driver
 
 SLOW = 50_000  # microseconds: work that took longer is flushed at once (D-9)
 
@@ -31,23 +31,23 @@ SLOW = 50_000  # microseconds: work that took longer is flushed at once (D-9)
 class HandlerCall:
     """What it answers is a message to the engine; nothing here moves the position."""
 
-    def __init__(self, driver: Driver) -> None:
-        self.driver = driver
+    def __init__(self, session: RunSession, writer: RecordWriter, calls: ContextCalls) -> None:
+        self.session = session
+        self.writer = writer
+        self.calls = calls
 
     async def run(self, execution: Exec) -> HandlerFinished | SubstepDoubted | None:
         """Call a node's handler and report how it ended."""
-        driver = self.driver
-        scope = driver.pos.scopes[execution.scope]
-        program = driver.program if scope.graph == "" else driver.program.at(scope.graph)
+        session = self.session
+        scope = session.pos.scopes[execution.scope]
+        program = session.program if scope.graph == "" else session.program.at(scope.graph)
         node = program.graph.nodes[execution.node]
         handler = program.handlers.get(node.id)
         if execution.subs and SETTLED in execution.subs:
             return await self._choose(program, node, execution)
         if execution.intent >= 0:
-            await driver.recorder.committed(driver.queue, execution.intent)
-            crashpoint("after_intent")
-            await driver.lease_margin()
-            driver.writer.uncalled.discard((execution.scope, execution.node))
+            await self.writer.commit_intent(execution.intent)
+            self.writer.uncalled.discard((execution.scope, execution.node))
         started = time.perf_counter_ns()
         ctx: Context | None = None
         scratch = scope.tree.see(execution.frame, "scratch", lazily=True)
@@ -84,7 +84,7 @@ class HandlerCall:
             _raise_if_stopped()
             return handler_result.failure(node, handler, execution, error, _since(started))
         except Exception as error:
-            if isinstance(error, (LeaseLostError, StoreError)) and driver.queue.poison is not None:
+            if isinstance(error, (LeaseLostError, StoreError)) and session.queue.poison is not None:
                 raise
             if ctx is not None:
                 await ctx.rest()
@@ -94,22 +94,22 @@ class HandlerCall:
         finally:
             if ctx is not None:
                 ctx.close("its attempt has ended")
-                driver.handler_tasks.contexts.pop((execution.scope, execution.node), None)
+                session.contexts.pop((execution.scope, execution.node), None)
 
     def _no_code(self, node: Node) -> HoldfastError:
         return HoldfastError(
-            f"no code for node {node.id!r} of flow {self.driver.graph.name!r} is loaded here",
-            hint="Start a worker that carries this version of the flow.",
+            f"no code for node {node.id!r} of flow {self.session.graph.name!r} is loaded here",
+            hint="Start a worker that serves this version of the flow.",
         )
 
     def _context(self, execution: Exec, node: Node, handler: NodeHandler) -> Context:
-        ctx = (Context if handler.is_async else ThreadContext)(self.driver, execution, node)
-        self.driver.handler_tasks.contexts[(execution.scope, execution.node)] = ctx
+        ctx = (Context if handler.is_async else ThreadContext)(self.calls, execution, node)
+        self.session.contexts[(execution.scope, execution.node)] = ctx
         return ctx
 
     def _item(self, scope: Scope) -> Any:
         """What the map hands to this child."""
-        owner = self.driver.pos.execs.get(scope.owner) if scope.owner is not None else None
+        owner = self.session.pos.execs.get(scope.owner) if scope.owner is not None else None
         return owner.items[scope.index] if owner is not None and owner.items is not None else None
 
     async def _call(self, node: Node, handler: NodeHandler, ctx: Context, state: Any, item: Any) -> Any:
@@ -146,7 +146,7 @@ class HandlerCall:
         if ctx is not None:
             finished.usage = ctx.usage()
             if ctx.memories:
-                self.driver.context_calls.remember_at_settle(finished, ctx.memories)
+                self.calls.remember_at_settle(finished, ctx.memories)
         if node.guard is not None:
             handler_result.judge_guardrail(program, node, result, finished, scratch)
             return finished
@@ -155,17 +155,20 @@ class HandlerCall:
             if finished.error is not None and not program.graph.walk:
                 return finished
             finished.reported = finished.error is not None
-        finished.ops, finished.output = handler_result.interpret_result(program, node, result, scratch, ctx)
+        artifacts = [] if ctx is None else ctx.artifact_ops()
+        finished.ops, finished.output = handler_result.interpret_result(
+            program, node, result, scratch, artifacts
+        )
         if finished.duration > SLOW or finished.usage is not None:
-            self.driver.writer.hurry = True
+            self.writer.hurry = True
         return finished
 
     async def _route(
         self, program: Program, node: Node, execution: Exec, ops: list[Op], ctx: Context | None
     ) -> list[int]:
-        tree = self.driver.pos.scopes[execution.scope].tree
+        tree = self.session.pos.scopes[execution.scope].tree
         after = program.schema.build(handler_result.preview(tree, execution.frame, ops))
-        ctx = ctx or Context(self.driver, execution, node)
+        ctx = ctx or Context(self.calls, execution, node)
         return await handler_result.route(program, node, program.routers.get(node.id, []), after, ctx)
 
     async def _choose(self, program: Program, node: Node, execution: Exec) -> HandlerFinished:
@@ -191,13 +194,12 @@ class HandlerCall:
 
     async def probe(self, execution: Exec) -> HandlerFinished | None:
         """Find out whether an effect happened, by the node's own probe."""
-        driver = self.driver
-        scope = driver.pos.scopes[execution.scope]
-        program = driver.program.at(scope.graph)
+        scope = self.session.pos.scopes[execution.scope]
+        program = self.session.program.at(scope.graph)
         node = program.graph.nodes[execution.node]
         handler = program.handlers[node.id]
         scratch = scope.tree.see(execution.frame, "scratch")
-        ctx = Context(driver, execution, node)
+        ctx = Context(self.calls, execution, node)
         state = program.schema.build(scratch)
         assert handler.probe is not None
         finished = HandlerFinished(scope=execution.scope, node=execution.node, visit=execution.visit)
@@ -218,21 +220,21 @@ class HandlerCall:
             finished.probe = "happened"
             if found is not True:
                 finished.ops, finished.output = handler_result.interpret_result(
-                    program, node, found, scratch, ctx
+                    program, node, found, scratch, ctx.artifact_ops()
                 )
         return finished
 
     def storable(self, message: HandlerFinished, execution: Exec) -> HandlerFinished:
         """What a record cannot hold is a failure of its node, found before the engine counts on it."""
-        driver = self.driver
+        session = self.session
         try:
             for op in message.ops:
                 if op[2] != "set":
-                    check_ops(driver.pos.scopes[execution.scope].tree, execution.frame, message.ops)
+                    check_ops(session.pos.scopes[execution.scope].tree, execution.frame, message.ops)
                     break
-            driver.sealer.prepare(message.ops, message.output)
+            session.codec.prepare(message.ops, message.output)
         except InputError as error:
-            program = driver.program.at(driver.pos.scopes[execution.scope].graph)
+            program = session.program_of(execution)
             node = program.graph.nodes[execution.node]
             failed = handler_result.failure(
                 node, program.handlers.get(node.id), execution, error, message.duration

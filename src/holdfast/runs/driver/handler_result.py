@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from holdfast.engine.messages import HandlerFinished
 from holdfast.errors import (
@@ -31,9 +31,6 @@ from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE
 from holdfast.types.text import clean_text, require_text
 from holdfast.types.value import FrozenDict, freeze
-
-if TYPE_CHECKING:
-    from holdfast.runs.context.context import Context
 
 MAX_DETAIL = 4000
 CLASS = "class:"  # in a policy's `retry_on`: an error class, which the handler knows
@@ -65,10 +62,11 @@ async def call(handler: NodeHandler | Router, given: dict[str, Any]) -> Any:
 
 
 def interpret_result(
-    program: Program, node: Node, result: Any, scratch: dict[str, Any], ctx: Context | None
+    program: Program, node: Node, result: Any, scratch: dict[str, Any], artifacts: list[Op]
 ) -> tuple[list[Op], Any]:
-    """What a handler returned: (changes of the state, output). A dict is an update; all else is output."""
-    ops: list[Op] = ctx.artifact_ops() if ctx is not None else []
+    """What a handler returned: (changes of the state, output). A dict is an update; all else is output.
+    `artifacts`: what it has put out by `ctx.artifact`."""
+    ops = artifacts
     if result is None:
         return ops, None
     if program.is_item and node.output_as is None:

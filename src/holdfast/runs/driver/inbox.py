@@ -1,6 +1,7 @@
 """The driver's side of the inbox: rows become messages to the engine, each once.
 
-Whether changed code matters to a run: only that of nodes which it may still come to (D-34).
+When a run is loaded, this also finds out whether the code has changed since: that matters only for nodes
+which the run may still reach (D-34).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -29,8 +30,12 @@ from holdfast.errors import VersionMismatchError
 from holdfast.model.graph import Graph
 from holdfast.model.hold_rules import decision_for_flow
 from holdfast.model.position import Position, Scope
-from holdfast.runs.driver import late_evidence
+from holdfast.model.program import Program
+from holdfast.runs.driver.evidence_outbox import decode_evidence
+from holdfast.runs.driver.session import RunSession
+from holdfast.runs.driver.writer import RecordWriter
 from holdfast.runs.history.graph_match import ahead
+from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
@@ -38,19 +43,13 @@ from holdfast.types.record import InboxRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.value import freeze
 
-if TYPE_CHECKING:
-    from holdfast.model.program import Program
-    from holdfast.runs.driver.driver import Driver
-    from holdfast.store.protocols import Store
-
-
 _BESIDE: Final = re.compile(r":(probe|router\d+)$")
 _REDUCER: Final = "reducer:"
 
 
 async def changed_ahead(store: Store, program: Program, pos: Position, old: str) -> list[str] | None:
-    """The nodes ahead whose code is not what it was under the digest `old`; reducers are told by their field.
-    None where nobody knows any more what that code consisted of."""
+    """The nodes ahead whose code is not what it was under the digest `old`; reducers go by their field.
+    None where the store no longer has what that code consisted of."""
     kept = await store.code(old)
     if kept is None:
         return None
@@ -90,126 +89,142 @@ def _named(program: Program, nodes: Iterable[int], path: str) -> Iterator[str]:
             yield from _named(child, range(len(child.graph.nodes)), before + body)
 
 
-class DriverInbox:
-    """`seen` is the inbox counter at the last look: parking is refused if it has grown since (D-29)."""
+def require_same_substeps(session: RunSession) -> None:
+    """Changed code may not continue amid a visit: the recorded sub-steps are those of the old code (D-34)."""
+    for execution in session.pos.execs.values():
+        program = session.program_of(execution)
+        node = program.graph.nodes[execution.node].id
+        if execution.code and not program.accepts_code(node, execution.code):
+            raise VersionMismatchError(
+                f"the code of node {node!r} has changed, and visit {execution.visit} of it has "
+                "recorded sub-steps or answers that the old code made.",
+                hint="Load the old code; or, if the new code takes the same steps, say so on the node: "
+                f"compatible_with={execution.code!r}.",
+                flow=session.graph.name,
+                node=node,
+            )
 
-    def __init__(self, driver: Driver) -> None:
-        self.driver = driver
-        self.seen = 0
+
+class DriverInbox:
+    def __init__(self, session: RunSession, writer: RecordWriter) -> None:
+        self.session = session
+        self.writer = writer
         self.urgent = False
-        # Whether there may be mail, up to `seen`, that was not read.
+        # Whether there may be rows, up to `session.inbox_seen`, that were not read.
         self.unread = True
         self._taken: set[int] = set()
         self._late: EvidenceBySeq = {}
 
     async def first(self, inbox_seq: int) -> list[Message]:
-        """On loading a run: is it our code, what was under way, then the mail."""
+        """On loading a run: is it our code, what was under way, then the inbox."""
         messages = await self._first(inbox_seq)
-        if self.driver.row.term > 1:
-            self.driver.writer.announce(self._still_asked(messages))
+        if self.session.row.term > 1:
+            self.writer.announce(self._still_asked(messages))
         return messages
 
     def announce_resume(self, messages: list[Message]) -> None:
-        """Whoever resumes a run that waits in memory is asked again as by one that had parked (R-17)."""
+        """A run that waits in memory and is resumed asks again, as one that had parked does (R-17)."""
         asked = self._still_asked(messages)
         if asked and any(isinstance(message, ResumeRequested) for message in messages):
-            self.driver.writer.announce(asked)
+            self.writer.announce(asked)
 
     def _still_asked(self, messages: list[Message]) -> list[str]:
-        """The open questions that the mail does not answer. One that is cancelled asks nobody anything."""
+        """The open questions that these messages do not answer; none of a run that is cancelled."""
         if any(isinstance(message, CancelRequested) for message in messages):
             return []
         answered = {
             message.hold for message in messages if isinstance(message, HoldAnswered | HoldUnanswered)
         }
-        return [hold for hold in self.driver.pos.holds if hold not in answered]
+        return [hold for hold in self.session.pos.holds if hold not in answered]
 
     async def _first(self, inbox_seq: int) -> list[Message]:
-        self.seen = inbox_seq
-        driver = self.driver
+        session = self.session
+        session.inbox_seen = inbox_seq
         self.unread = inbox_seq > 0
-        if driver.row.term <= 1 and driver.pos.head <= 1 and not inbox_seq:
+        if session.row.term <= 1 and session.pos.head <= 1 and not inbox_seq:
             return [RunRecovered()]
         changed = await self._code_changed()
-        if driver.pos.timers and await driver.runtime.store.fire_timers(limit=100, run=driver.run):
+        if session.pos.timers and await session.store.fire_timers(limit=100, run=session.run):
             inbox_seq += 1
-        if changed is not None and driver.graph.spec.code_change == "ask":
+        if changed is not None and session.graph.spec.code_change == "ask":
             await self._sweep([])
             return [changed]
-        if any(e.intent >= 0 or e.step_intents for e in driver.pos.execs.values()):
+        if any(e.intent >= 0 or e.step_intents for e in session.pos.execs.values()):
             self._late = await self._late_reports()
         messages: list[Message] = [] if changed is None else [changed]
         if not self._asks_about_code():
             messages.append(RunRecovered(late=self._late))
-        mail = await self.take() if inbox_seq else []
-        if await self._sweep(mail):
-            mail += await self.take()
-        return [*_breaks_in(mail), *messages, *mail]
+        read = await self.take() if inbox_seq else []
+        if await self._sweep(read):
+            read += await self.take()
+        return [*_breaks_in(read), *messages, *read]
 
-    async def _sweep(self, mail: list[Message]) -> bool:
-        """Whether time has done something to the questions that are open still."""
-        return bool(self._still_asked(mail)) and await self.driver.runtime.sweep_holds(self.driver.run)
+    async def _sweep(self, read: list[Message]) -> bool:
+        """Whether a deadline has passed of the questions that are still open."""
+        session = self.session
+        return bool(self._still_asked(read)) and await session.services.sweep_holds(session.run)
 
     async def _code_changed(self) -> CodeChanged | None:
         """Other code than the last that advanced this run, if it matters to what is ahead of it. Raises
         VersionMismatchError where it may not."""
-        driver = self.driver
-        old, new = driver.pos.code or driver.row.code, driver.program.code_digest
+        session = self.session
+        old, new = session.pos.code or session.row.code, session.program.code_digest
         if old == new:
             return None
-        driver.context_calls.check_reentry()
-        store, program = driver.runtime.store, driver.program
-        nodes = await changed_ahead(store, program, driver.pos, old)
+        require_same_substeps(session)
+        store, program = session.store, session.program
+        nodes = await changed_ahead(store, program, session.pos, old)
         if nodes == []:
             return None
-        if driver.graph.spec.code_change == "refuse":
+        if session.graph.spec.code_change == "refuse":
             of = f" (of {', '.join(nodes)})" if nodes else ""
             raise VersionMismatchError(
-                f"the code of flow {driver.graph.name!r}{of} has changed since run {driver.run} was last "
+                f"the code of flow {session.graph.name!r}{of} has changed since run {session.run} was last "
                 "advanced, and the flow refuses changed code.",
                 hint="Load the old code; the run keeps its place meanwhile.",
-                flow=driver.graph.name,
+                flow=session.graph.name,
             )
-        waiting = [hold for hold in driver.pos.holds.values() if hold.why == "code" and hold.key == new]
+        waiting = [hold for hold in session.pos.holds.values() if hold.why == "code" and hold.key == new]
         if waiting:
             return None
-        # Before the record that names it, so that the next change can be told apart from this one.
+        # Before the record that names it, so that the next change can be compared with this one.
         await store.put_code(new, program.code_marks)
         return CodeChanged(old=old, new=new, nodes=nodes or [])
 
     def _asks_about_code(self) -> bool:
-        return any(hold.why == "code" for hold in self.driver.pos.holds.values())
+        return any(hold.why == "code" for hold in self.session.pos.holds.values())
 
     async def _late_reports(self) -> EvidenceBySeq:
         """What a fenced worker reported about effects that were under way (D-17)."""
-        driver = self.driver
-        reports = await driver.runtime.store.late_reports(driver.run)
-        return {seq: late_evidence.decode(raw, driver.sealer.registry) for seq, raw in reports}
+        session = self.session
+        reports = await session.store.late_reports(session.run)
+        return {seq: decode_evidence(raw, session.codec.registry) for seq, raw in reports}
 
     async def take(self) -> list[Message]:
         self.urgent = False
-        store, run = self.driver.runtime.store, self.driver.run
-        self.seen, rows = await self.driver.retry_while_unavailable(partial(store.pending, run))
+        session = self.session
+        pending = partial(session.store.pending, session.run)
+        session.inbox_seen, rows = await retry_while_unavailable(pending, session.queue)
         fresh = [row for row in rows if row.id not in self._taken]
         self.unread = self._asks_about_code()
         if self.unread:
-            # Nothing goes on before a person has agreed to the changed code; the rest of the mail waits.
+            # Nothing continues before a person has agreed to the changed code; the other rows wait.
             fresh = [row for row in fresh if row.kind == "cancel" or self._is_about_code(row)]
         self._taken.update(row.id for row in fresh)
-        # Who answered is not too late because a time limit beside the question has been noticed since.
+        # An answer is not too late because a time limit beside the question was noticed after it.
         fresh.sort(key=lambda row: row.kind == "timer")
         return [message for row in fresh if (message := await self._read(row)) is not None]
 
     def _is_about_code(self, row: InboxRow) -> bool:
-        told = row.kind in ("answer", "lapse")
-        hold = self.driver.pos.holds.get(row.payload.decode()) if told else None
+        about_hold = row.kind in ("answer", "lapse")
+        hold = self.session.pos.holds.get(row.payload.decode()) if about_hold else None
         return hold is not None and hold.why == "code"
 
     async def _read(self, row: InboxRow) -> Message | None:
         if row.kind == "late":
             intent = int(row.payload)
             return EvidenceArrived(intent=intent, told=(await self._late_reports()).get(intent), inbox=row.id)
-        return await message_of(self.driver.runtime.store, row, self._late)
+        return await message_of(self.session.store, row, self._late)
 
 
 async def message_of(store: Store, row: InboxRow, late: EvidenceBySeq | None = None) -> Message | None:
@@ -220,15 +235,15 @@ async def message_of(store: Store, row: InboxRow, late: EvidenceBySeq | None = N
         kept: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
         return ResumeRequested(inbox=row.id, late=late or {}, **kept)
     if row.kind == "cancel":
-        said: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
+        request: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
         return CancelRequested(
-            reason=said.get("reason") or "cancelled", by=said.get("by") or "", inbox=row.id
+            reason=request.get("reason") or "cancelled", by=request.get("by") or "", inbox=row.id
         )
     return await _outcome(store, row) if row.kind in ("answer", "lapse") else None
 
 
 async def _outcome(store: Store, row: InboxRow) -> Message | None:
-    """What became of a hold, as its row says: that is decided once, whatever mail brought us here."""
+    """What became of a hold, as its row says: that is decided once, whichever inbox row brought us here."""
     hold = await store.hold(HoldId(row.payload.decode()))
     if hold is None or hold.status is HoldStatus.pending:
         return None
@@ -257,7 +272,7 @@ def _undecided_message(hold: HoldRow, row: InboxRow) -> HoldUnanswered:
     )
 
 
-def _breaks_in(mail: list[Message]) -> list[Message]:
-    """Where the run is to stop comes first: what was under way would else go on before it is known."""
-    asked = [message for message in mail if isinstance(message, ResumeRequested)]
+def _breaks_in(read: list[Message]) -> list[Message]:
+    """Breakpoints come first: what was under way would else continue before they are known."""
+    asked = [message for message in read if isinstance(message, ResumeRequested)]
     return [BreakpointsSet(breaks=each.breaks, off=each.off) for each in asked if each.breaks or each.off]

@@ -38,17 +38,17 @@ class LoadedRun:
 
 async def load(
     store: Store,
-    sealer: RecordCodec,
+    codec: RecordCodec,
     graph: Graph,
     run: RunId,
     *,
-    desk: BlobStore,
+    blobs: BlobStore,
     upto: int | None = None,
     row: RunRow | None = None,
 ) -> LoadedRun:
     """Where the run stands after record `upto` (default: its last). No user code runs. `row`: if known.
 
-    Large values stay references, but for those that a map or a sub-flow started from: `desk` has them."""
+    Large values stay references, but for those that a map or a sub-flow started from: `blobs` has them."""
     if upto is None and row is not None and row.head - row.horizon < SHORT:
         records = _from_snapshot(await store.read(run, first=row.horizon))
     else:
@@ -57,25 +57,25 @@ async def load(
         records = [] if first is None else await store.read(run, first=first, last=upto)
     if not records:
         raise CheckpointNotFoundError(f"run {run} has no checkpoint at or before {upto}")
-    desk = await desk.of_run(run)
-    pos = await begin(graph, sealer, run, records[0], store, desk)
+    blobs = await blobs.of_run(run)
+    pos = await begin(graph, codec, run, records[0], store, blobs)
     for record in records[1:]:
-        await fetch_and_apply(graph, pos, record, decode_body(sealer, run, record), desk, sealer)
+        await fetch_and_apply(graph, pos, record, decode_body(codec, run, record), blobs, codec)
     if upto is not None and pos.head != upto:
         raise CheckpointNotFoundError(f"run {run} has no record {upto}; its last is {pos.head}")
     return LoadedRun(pos, len(records) - 1)
 
 
 async def begin(
-    graph: Graph, sealer: RecordCodec, run: RunId, record: Record, store: Store, desk: BlobStore
+    graph: Graph, codec: RecordCodec, run: RunId, record: Record, store: Store, blobs: BlobStore
 ) -> Position:
     """`start_from`, with the large values at hand that maps and sub-flows read or reducers add to."""
-    body = decode_body(sealer, run, record)
+    body = decode_body(codec, run, record)
     if isinstance(body, CreatedBody) and body.base is None and _has_parents(graph):
-        await desk.fill_body(body, sealer.registry)
-    pos = start_from(graph, sealer, run, record, await segment_loader(store, sealer, run, body), body)
+        await blobs.fill_body(body, codec.registry)
+    pos = start_from(graph, codec, run, record, await segment_loader(store, codec, run, body), body)
     if _reduces(graph):
-        await desk.fill_state(pos, sealer.registry)
+        await blobs.fill_state(pos, codec.registry)
     return pos
 
 
@@ -84,12 +84,12 @@ def _reduces(graph: Graph) -> bool:
 
 
 async def fetch_and_apply(
-    graph: Graph, pos: Position, record: Record, body: Any, desk: BlobStore, sealer: RecordCodec
+    graph: Graph, pos: Position, record: Record, body: Any, blobs: BlobStore, codec: RecordCodec
 ) -> None:
     """Apply a record. Where it starts a map, a sub-flow or a branch, what those read is fetched before."""
     if _starts_parent(graph, pos, getattr(body, "moves", None) or ()):
-        await desk.fill_state(pos, sealer.registry)
-        await desk.fill_body(body, sealer.registry)
+        await blobs.fill_state(pos, codec.registry)
+        await blobs.fill_body(body, codec.registry)
     apply_record(graph, pos, record, body)
 
 
@@ -117,23 +117,23 @@ def _from_snapshot(records: list[Record]) -> list[Record]:
     return records[first:]
 
 
-def decode_body(sealer: RecordCodec, run: RunId, record: Record) -> Any:
+def decode_body(codec: RecordCodec, run: RunId, record: Record) -> Any:
     try:
-        return sealer.open(record)
+        return codec.open(record)
     except CheckpointCorruptError as error:
         raise CheckpointCorruptError(f"run {run}: {error.message}", hint=error.hint, **error.facts) from error
 
 
-async def segment_loader(store: Store, sealer: RecordCodec, run: RunId, *bodies: Any) -> Loader:
+async def segment_loader(store: Store, codec: RecordCodec, run: RunId, *bodies: Any) -> Loader:
     """Finds what records added to a list that a snapshot among `bodies` names: when somebody reads it, not
     when the run is loaded. A store that reads nothing in place is asked for these records now."""
     between = partial(store.read_now, run)
     if Capability.inline not in store.capabilities:
         between = await _read_ahead(store, run, bodies)
-    return items_between(sealer, run, between)
+    return items_between(codec, run, between)
 
 
-def items_between(sealer: RecordCodec, run: RunId, between: Callable[..., list[Record]]) -> Loader:
+def items_between(codec: RecordCodec, run: RunId, between: Callable[..., list[Record]]) -> Loader:
     """The same over whatever hands out the records from `first` to `last`."""
 
     def load_items(scope: str, partition: str, key: str, segment: Segment) -> list[Any]:
@@ -141,7 +141,7 @@ def items_between(sealer: RecordCodec, run: RunId, between: Callable[..., list[R
         for record in (r for a, b in segment.runs for r in between(first=a, last=b)):
             if record.kind != Kind.step or record.scope != scope:
                 continue
-            for p, k, op, operand in decode_body(sealer, run, record).ops:
+            for p, k, op, operand in decode_body(codec, run, record).ops:
                 if p == partition and k == key and op in GROWS:
                     found += operand if isinstance(operand, (list, tuple)) else (operand,)
         return found
@@ -162,14 +162,14 @@ async def _read_ahead(store: Store, run: RunId, bodies: Iterable[Any]) -> Callab
 
 def start_from(
     graph: Graph,
-    sealer: RecordCodec,
+    codec: RecordCodec,
     run: RunId,
     record: Record,
     load: Loader | None = None,
     body: Any = None,
 ) -> Position:
     """The position that a created or snapshot record stands for. `body`: if it was opened already."""
-    body = decode_body(sealer, run, record) if body is None else body
+    body = decode_body(codec, run, record) if body is None else body
     if isinstance(body, SnapshotBody):
         pos = load_position(body.position, load=load)
         pos.head, pos.at = record.seq, max(pos.at, record.at)

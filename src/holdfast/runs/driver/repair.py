@@ -23,7 +23,7 @@ from holdfast.types.status import REPEATABLE, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.model.program import Program
-    from holdfast.runs.driver.runtime import Runtime
+    from holdfast.runs.driver.services import RunServices
     from holdfast.store.protocols import Claim
 
 FELL_BACK = "fell_back"
@@ -32,98 +32,98 @@ STATE_MISSING = "state_missing"
 _DOES = frozenset({Kind.step, Kind.intent, Kind.substep, Kind.asked})
 
 
-async def load_or_repair(runtime: Runtime, claim: Claim, program: Program) -> LoadedRun:
+async def load_or_repair(services: RunServices, claim: Claim, program: Program) -> LoadedRun:
     """The run as it stands, or as it stood before the damage. Raises CheckpointCorruptError or
     BlobMissingError after the run was stopped with that error."""
-    sealer = runtime.codec_for(program)
+    codec = services.codec_for(program)
     try:
-        loaded = await _load(runtime, claim, program, sealer)
-        await runtime.desk.materialise(loaded.pos, sealer.registry)
+        loaded = await _load(services, claim, program, codec)
+        await services.blobs.materialise(loaded.pos, codec.registry)
     except (CheckpointCorruptError, BlobMissingError) as error:
-        await _stop(runtime, claim, sealer, error)
+        await _stop(services, claim, codec, error)
         raise
     return loaded
 
 
-async def _load(runtime: Runtime, claim: Claim, program: Program, sealer: RecordCodec) -> LoadedRun:
+async def _load(services: RunServices, claim: Claim, program: Program, codec: RecordCodec) -> LoadedRun:
     try:
         return await load(
-            runtime.store, sealer, program.graph, claim.run.id, desk=runtime.desk, row=claim.run
+            services.store, codec, program.graph, claim.run.id, blobs=services.blobs, row=claim.run
         )
     except CheckpointCorruptError as error:
         first = error
     try:
-        return await _past_snapshots(runtime, claim, program.graph, sealer, first)
+        return await _past_snapshots(services, claim, program.graph, codec, first)
     except CheckpointCorruptError as error:
-        return await _fall_back(runtime, claim, program.graph, sealer, error)
+        return await _fall_back(services, claim, program.graph, codec, error)
 
 
 async def _past_snapshots(
-    runtime: Runtime, claim: Claim, graph: Graph, sealer: RecordCodec, error: CheckpointCorruptError
+    services: RunServices, claim: Claim, graph: Graph, codec: RecordCodec, error: CheckpointCorruptError
 ) -> LoadedRun:
     """A damaged snapshot loses nothing: the records that it stood for are still there."""
     bad = error.facts.get("seq")
     run = claim.run.id
     if not isinstance(bad, int):
         raise error
-    record = (await runtime.store.read(run, first=bad, last=bad, payloads=False))[0]
+    record = (await services.store.read(run, first=bad, last=bad, payloads=False))[0]
     if record.kind != Kind.snapshot or record.outcome == MIGRATED:
         # What a migration made of the run is in that record alone.
         raise error
-    pos = await _replay(runtime, claim, graph, sealer, bad, claim.run.head)
-    said = "run %s: its snapshot at record %d is damaged; loaded from the records before it"
-    log.warning(said, run, bad, extra={"run": run, "seq": bad})
+    pos = await _replay(services, claim, graph, codec, bad, claim.run.head)
+    message = "run %s: its snapshot at record %d is damaged; loaded from the records before it"
+    log.warning(message, run, bad, extra={"run": run, "seq": bad})
     return LoadedRun(pos, claim.run.head - bad)
 
 
 async def _replay(
-    runtime: Runtime, claim: Claim, graph: Graph, sealer: RecordCodec, bad: int, upto: int
+    services: RunServices, claim: Claim, graph: Graph, codec: RecordCodec, bad: int, upto: int
 ) -> Position:
     """From the newest snapshot before `bad`, reading no other snapshot on the way."""
     run = claim.run.id
-    first = await runtime.store.last_snapshot(run, bad - 1)
+    first = await services.store.last_snapshot(run, bad - 1)
     if first is None:
         raise CheckpointCorruptError(f"run {run} has no good record before record {bad}", seq=bad)
-    records = await runtime.store.read(run, first=first, last=upto)
+    records = await services.store.read(run, first=first, last=upto)
     if any(record.outcome == MIGRATED for record in records[1:]):
         raise CheckpointCorruptError(f"run {run} has no good record after its migration", seq=bad)
-    desk = await runtime.desk.of_run(run)
+    blobs = await services.blobs.of_run(run)
     try:
-        pos = await begin(graph, sealer, run, records[0], runtime.store, desk)
+        pos = await begin(graph, codec, run, records[0], services.store, blobs)
     except CheckpointCorruptError:
-        return await _replay(runtime, claim, graph, sealer, first, upto)
+        return await _replay(services, claim, graph, codec, first, upto)
     for record in records[1:]:
         if record.kind == Kind.snapshot:
             pos.head = record.seq
         else:
-            await fetch_and_apply(graph, pos, record, decode_body(sealer, run, record), desk, sealer)
+            await fetch_and_apply(graph, pos, record, decode_body(codec, run, record), blobs, codec)
     return pos
 
 
 async def _fall_back(
-    runtime: Runtime, claim: Claim, graph: Graph, sealer: RecordCodec, error: CheckpointCorruptError
+    services: RunServices, claim: Claim, graph: Graph, codec: RecordCodec, error: CheckpointCorruptError
 ) -> LoadedRun:
     bad = error.facts.get("seq")
     row = claim.run
     if not isinstance(bad, int) or bad <= row.horizon:
         raise error
-    lost = await runtime.store.read(row.id, first=bad, payloads=False)
+    lost = await services.store.read(row.id, first=bad, payloads=False)
     effects = [r for r in lost if r.kind in _DOES and r.effect and r.effect not in REPEATABLE]
     if effects:
         raise _typed(error, lost, "and steps that touched the outside lie after it") from error
     if any(r.outcome == MIGRATED for r in lost):
         raise _typed(error, lost, "and it was migrated after it: its version cannot be taken back") from error
-    pos = await _replay(runtime, claim, graph, sealer, bad, bad - 1)
+    pos = await _replay(services, claim, graph, codec, bad, bad - 1)
     for scope in pos.scopes.values():
         # From here on the journal holds records that do not count: lists must not be found by ranges of it.
         scope.tree.fill_all()
         scope.tree.grown.clear()
     pos.head = row.head
-    info = _info(_typed(error, lost, f"the run went on from record {bad - 1}"))
-    told = _record(pos, claim, AttemptBody(FELL_BACK, info, token=str(bad)), Kind.attempt, FELL_BACK, None)
+    info = _info(_typed(error, lost, f"the run resumed from record {bad - 1}"))
+    noted = _record(pos, claim, AttemptBody(FELL_BACK, info, token=str(bad)), Kind.attempt, FELL_BACK, None)
     body = SnapshotBody(dump_position(pos, whole=True, by_ref=True))
     snapshot = _record(pos, claim, body, Kind.snapshot, "", Side(timers=_timers(pos)))
-    await _settle(runtime, claim, sealer, [told, snapshot])
+    await _settle(services, claim, codec, [noted, snapshot])
     log.warning("run %s: %s", row.id, info.message, extra={"run": row.id, "flow": row.flow})
     return LoadedRun(pos, 0)
 
@@ -148,17 +148,17 @@ def _info(error: HoldfastError) -> ErrorInfo:
     return ErrorInfo(error.code, type(error).__name__, error.message)
 
 
-async def _stop(runtime: Runtime, claim: Claim, sealer: RecordCodec, error: HoldfastError) -> None:
-    """The run fails as it stands: its holds stay as they are, open or decided, and when the damage is mended
-    it may be resumed (RM-3)."""
+async def _stop(services: RunServices, claim: Claim, codec: RecordCodec, error: HoldfastError) -> None:
+    """The run fails as it stands: its holds stay as they are, open or decided, and when the damage is
+    repaired it may be resumed (RM-3)."""
     pos = Position(claim.run.id)
     pos.head, pos.at = claim.run.head, claim.run.updated_at
     info = ErrorInfo(STATE_MISSING, type(error).__name__, error.message)
     side = Side(status=RunStatus.failed, error=f"{info.type}: {info.message} [{info.code}]")
-    told = _record(pos, claim, AttemptBody(DAMAGED, info), Kind.attempt, DAMAGED, side)
+    noted = _record(pos, claim, AttemptBody(DAMAGED, info), Kind.attempt, DAMAGED, side)
     about = {"run": claim.run.id, "flow": claim.run.flow, "seq": pos.head}
     log.error("run %s failed: its state cannot be read: %s", claim.run.id, error.message, extra=about)
-    await _settle(runtime, claim, sealer, [told])
+    await _settle(services, claim, codec, [noted])
 
 
 def _record(
@@ -172,12 +172,12 @@ def _record(
 
 
 async def _settle(
-    runtime: Runtime, claim: Claim, sealer: RecordCodec, drafts: list[tuple[Record, Any]]
+    services: RunServices, claim: Claim, codec: RecordCodec, drafts: list[tuple[Record, Any]]
 ) -> None:
     records: list[Record] = []
     for record, body in drafts:
-        await runtime.desk.of(claim.run.tenant).put(sealer.seal(record, body, claim.lease.term))
+        await services.blobs.of(claim.run.tenant).put(codec.seal(record, body, claim.lease.term))
         records.append(record)
-    (answer,) = await runtime.store.settle([RunBatch(claim.lease, records)])
+    (answer,) = await services.store.settle([RunBatch(claim.lease, records)])
     if answer.refusal is not None:
-        raise LeaseLostError(f"run {claim.run.id} is not ours any more", run=claim.run.id)
+        raise LeaseLostError(f"lost the lease on run {claim.run.id} to another worker", run=claim.run.id)

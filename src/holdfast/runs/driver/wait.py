@@ -1,35 +1,33 @@
-"""What a driver waits for when nothing can start: a handler that ends, mail, a timer, rest.
-
-Waits of a declared length, measured on a clock that nobody sets while this process has the run.
-"""
+"""What a driver waits for when nothing can start: a handler that ends, the inbox, a timer, a park."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from holdfast.engine.messages import HandlerFinished, HandlersStopped, Message, TimerFired
-from holdfast.model.position import NAP
+from holdfast.model.position import NAP, Exec, Position
+from holdfast.runs.driver.handler_tasks import HandlerTasks
+from holdfast.runs.driver.inbox import DriverInbox
+from holdfast.runs.driver.park import DriverPark
+from holdfast.runs.driver.session import Place, RunSession
+from holdfast.runs.driver.settings import RunSettings
+from holdfast.runs.driver.writer import RecordWriter
+from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.telemetry import crashpoint
 from holdfast.types.status import RunStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from holdfast.model.position import Exec
-    from holdfast.runs.driver.driver import Driver
 
 
 class MonotonicTimers:
     """A clock that is set back makes no back-off, sleep or time limit longer than it was declared.
 
-    The wake time that is stored stays what it is: whoever loads the run later goes by that. A node that waits
-    until a moment goes by the wall clock alone, because that moment is what was asked for.
+    The wake time that is stored stays what it is: a worker that loads the run later goes by that. A node that
+    waits until a moment goes by the wall clock alone, because that moment is what was asked for.
     """
 
-    def __init__(self, driver: Driver) -> None:
-        self.driver = driver
+    def __init__(self, session: RunSession) -> None:
+        self.session = session
         # token -> when it is over, in seconds of the monotonic clock
         self._over: dict[str, float] = {}
 
@@ -40,14 +38,14 @@ class MonotonicTimers:
         return min((self._left(token, wake) for token, wake in wakes.items()), default=None)
 
     def over(self) -> list[TimerFired]:
-        """Waits that have lasted as long as declared and that the store, by its clock, lets wait on."""
-        now = self.driver.runtime.clock.now()
+        """Waits that have lasted as long as declared, though by the store's clock they are not over."""
+        now = self.session.clock.now()
         wakes = dict(self._wakes())
         late = [token for token, wake in wakes.items() if wake > now and self._left(token, wake) <= 0]
         return [TimerFired(token=token, inbox=0) for token in late]
 
     def _left(self, token: str, wake: int) -> float:
-        clock = self.driver.runtime.clock
+        clock = self.session.clock
         by_wall = max(0.0, (wake - clock.now()) / 1e6)
         if not self._has_length(token):
             return by_wall
@@ -55,7 +53,7 @@ class MonotonicTimers:
         return max(0.0, min(by_wall, self._over.setdefault(token, since + by_wall) - since))
 
     def _wakes(self) -> Iterator[tuple[str, int]]:
-        pos = self.driver.pos
+        pos = self.session.pos
         for execution in pos.execs.values():
             if execution.wake_at is not None and execution.phase in ("delay", "children"):
                 yield execution.token, execution.wake_at
@@ -65,139 +63,157 @@ class MonotonicTimers:
         yield from pos.join_wakes.items()
 
     def _has_length(self, token: str) -> bool:
-        key = self.driver.pos.timers.get(token)
-        execution = self.driver.pos.execs.get(key) if key is not None else None
+        key = self.session.pos.timers.get(token)
+        execution = self.session.pos.execs.get(key) if key is not None else None
         return execution is None or not token.startswith("sleep:") or self._sleeps_so_long(execution)
 
     def _sleeps_so_long(self, execution: Exec) -> bool:
-        spec = self.driver.node(execution).timer
+        spec = self.session.node(execution).timer
         return spec is not None and spec.duration is not None
 
 
+def memory_wait(settings: RunSettings, pos: Position, next_wake: float | None, waited: float) -> float:
+    """How long a run with nothing to do stays in memory, in seconds; 0: it parks."""
+    if next_wake is not None and next_wake <= settings.hot_timer:
+        return max(next_wake, 0.0005)
+    if pos.holds and settings.hot_hold:
+        return max(0.0, settings.hot_hold - waited)
+    return 0.0
+
+
 class DriverWait:
-    def __init__(self, driver: Driver) -> None:
-        self.driver = driver
-        self._elapsing = MonotonicTimers(driver)
+    def __init__(
+        self,
+        session: RunSession,
+        writer: RecordWriter,
+        tasks: HandlerTasks,
+        inbox: DriverInbox,
+        park: DriverPark,
+    ) -> None:
+        self.session = session
+        self.writer = writer
+        self.tasks = tasks
+        self.inbox = inbox
+        self.park = park
+        self._timers = MonotonicTimers(session)
         self._judged: set[str] = set()
 
     async def next(self) -> list[Message] | RunStatus:
-        """What comes next: a handler that ended, mail, a timer. Or nothing for long: then the run parks."""
-        driver, underway, box = self.driver, self.driver.handler_tasks, self.driver.box
-        hot_since = driver.runtime.clock.monotonic()
-        driver.cooled = False
+        """What comes next: a handler that ended, the inbox, a timer. Or nothing for long: the run parks."""
+        session, inbox = self.session, self.inbox
+        idle_since = session.clock.monotonic()
+        session.evicted = False
         while True:
-            driver.check_lease()
-            if underway.done:
-                return underway.take_done()
-            if box.urgent or self._should_check_inbox(hot_since):
-                messages = await box.take()
+            session.check()
+            if session.finished:
+                return session.take_finished()
+            if inbox.urgent or self._should_check_inbox(idle_since):
+                messages = await inbox.take()
                 if messages:
-                    box.announce_resume(messages)
+                    inbox.announce_resume(messages)
                     return messages
-            over = self._elapsing.over()
+            over = self._timers.over()
             if over:
                 return [*over]
-            driver.awake.clear()
-            if underway.is_working():
-                await self._wait(self._elapsing.left())
+            session.wake.clear()
+            if self.tasks.is_working():
+                await self._wait(self._timers.left())
                 continue
-            if underway.done or await self._judge():
+            if session.finished or await self._judge():
                 continue
-            if driver.draining:
-                return await driver.driver_park.leave()
-            pause = self._memory_wait(hot_since)
+            if session.draining:
+                return await self.park.leave()
+            pause = self._memory_wait(idle_since)
             if pause > 0:
                 await self._stay(pause)
                 continue
-            parked = await driver.driver_park.park()
+            parked = await self.park.park()
             if parked is not None:
                 return parked
-            box.urgent = True
+            inbox.urgent = True
 
     async def _judge(self) -> bool:
-        """A policy may decide what was asked just now, before anybody is waited for."""
-        driver, arbiter = self.driver, self.driver.runtime.arbiter
-        fresh = [hold for hold in driver.pos.holds if hold not in self._judged]
+        """A policy may decide what was asked just now, before the run waits for a person."""
+        session, arbiter = self.session, self.session.services.arbiter
+        fresh = [hold for hold in session.pos.holds if hold not in self._judged]
         if arbiter is None or not fresh:
             return False
         self._judged.update(fresh)
-        await driver.recorder.committed(driver.queue, driver.pos.head)
+        await session.recorder.committed(session.queue, session.pos.head)
         decided = [await arbiter.judge_here(hold) for hold in fresh]
-        driver.box.urgent = True
+        self.inbox.urgent = True
         return any(decided)
 
-    def _should_check_inbox(self, hot_since: float) -> bool:
-        """Nothing is under way, and it will not park: parking is refused where mail came (D-29)."""
-        driver = self.driver
-        if driver.handler_tasks.is_working() or driver.awake.is_set():
+    def _should_check_inbox(self, idle_since: float) -> bool:
+        """Nothing is under way, and it will not park: a park checks the inbox itself (D-29)."""
+        session = self.session
+        if self.tasks.is_working() or session.wake.is_set():
             return False
-        if driver.box.unread or not (driver.pos.holds or driver.pos.timers):
+        if self.inbox.unread or not (session.pos.holds or session.pos.timers):
             return True
-        return self._memory_wait(hot_since) > 0
+        return self._memory_wait(idle_since) > 0
 
-    def _memory_wait(self, since: float) -> float:
-        """How long to stay in memory with nothing to do, in seconds; 0: park."""
-        driver = self.driver
-        since = float("-inf") if driver.cooled else since
-        return driver.runtime.memory_wait(driver.pos, self._elapsing.left(), since)
+    def _memory_wait(self, idle_since: float) -> float:
+        session = self.session
+        waited = float("inf") if session.evicted else session.clock.monotonic() - idle_since
+        return memory_wait(session.services.settings, session.pos, self._timers.left(), waited)
 
     async def _stay(self, pause: float) -> None:
         """Kept in memory: what comes soon is not worth a park."""
-        driver = self.driver
+        session = self.session
         # A timer is the store's: until its record is committed nothing could fire.
-        await driver.recorder.committed(driver.queue, driver.pos.head)
-        if driver.writer.resting is None and self._waits_only_for_person():
-            await driver.writer.rest(RunStatus.pending_input)
-        wake = self._elapsing.left()
+        await session.recorder.committed(session.queue, session.pos.head)
+        if self.writer.resting is None and self._waits_only_for_person():
+            await self.writer.rest(RunStatus.pending_input)
+        wake = self._timers.left()
         await self._wait(pause if wake is None else min(pause, max(wake, 0.0005)))
         await self._fire()
-        driver.box.urgent = True
+        self.inbox.urgent = True
 
     async def _fire(self) -> int:
-        """Timers of this run that are due become mail to it."""
-        driver = self.driver
-        return await driver.retry_while_unavailable(
-            partial(driver.runtime.store.fire_timers, limit=100, run=driver.run)
-        )
+        """Timers of this run that are due become rows of its inbox."""
+        session = self.session
+        fire = partial(session.store.fire_timers, limit=100, run=session.run)
+        return await retry_while_unavailable(fire, session.queue)
 
     def _waits_only_for_person(self) -> bool:
-        """As when it parks: a question is open, and no time that is near goes on by itself (D-31).
+        """As when it parks: a question is open, and no timer is due soon (D-31).
 
-        That a question expires is told to the run by mail.
+        That a question expires comes to the run by its inbox.
         """
-        wake = self._elapsing.left()
-        return bool(self.driver.pos.holds) and (wake is None or wake > self.driver.runtime.settings.hot_timer)
+        wake, session = self._timers.left(), self.session
+        return bool(session.pos.holds) and (wake is None or wake > session.services.settings.hot_timer)
 
     async def _wait(self, seconds: float | None) -> None:
         """Until something happens, or the time is over (on the runtime's clock)."""
-        driver = self.driver
+        session = self.session
         if seconds is None:
-            await driver.awake.wait()
+            await session.wake.wait()
             return
-        waiting = driver.loop.create_task(driver.awake.wait())
-        sleeping = driver.loop.create_task(driver.runtime.clock.sleep(seconds))
+        waiting = session.loop.create_task(session.wake.wait())
+        sleeping = session.loop.create_task(session.clock.sleep(seconds))
         done, pending = await asyncio.wait({waiting, sleeping}, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
             task.cancel()
         if sleeping in done:
             crashpoint("during_backoff")
             if await self._fire():
-                driver.box.urgent = True
+                self.inbox.urgent = True
 
     async def finish_running(self) -> list[Message]:
         """Nothing new starts. On a cancel everything stops; on a failure effects under way may finish."""
-        driver, underway = self.driver, self.driver.handler_tasks
-        if driver.pos.cancelling is not None:
-            await underway.stop(set())
+        session = self.session
+        if session.pos.cancelling is not None:
+            await self.tasks.stop(set())
         else:
-            repeatable = underway.repeatable() if underway.tasks else set[tuple[str, int]]()
+            repeatable = self.tasks.repeatable() if session.tasks else set[Place]()
             if repeatable:
-                await underway.stop(repeatable)
-            while underway.tasks and not underway.done:
-                driver.awake.clear()
-                await driver.awake.wait()
-        messages = underway.take_done()
-        if messages and driver.pos.cancelling is None:
+                await self.tasks.stop(repeatable)
+            while session.tasks and not session.finished:
+                session.wake.clear()
+                await session.wake.wait()
+        messages = session.take_finished()
+        if messages and session.pos.cancelling is None:
             return messages
         return [
             *[m for m in messages if isinstance(m, HandlerFinished) and m.error is None],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from holdfast.checkpoint import Blob
 from holdfast.engine.decision import Decision, side_of
@@ -15,24 +14,24 @@ from holdfast.model.position import SETTLED, Exec
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, IntentBody, SnapshotBody
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.driver import handler_result
+from holdfast.runs.driver.keys import idempotency_key
+from holdfast.runs.driver.session import RunSession
+from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.record import Body, Kind, Record, Side
 from holdfast.types.status import RunStatus
 
-if TYPE_CHECKING:
-    from holdfast.runs.driver.driver import Driver
-
 SNAPSHOT_RECORDS = 200
 
 
-class JournalWriter:
-    """Seals and orders the records of one run; the recorder commits them."""
+class RecordWriter:
+    """Encodes and orders the records of one run; the recorder commits them."""
 
-    def __init__(self, driver: Driver, since_snapshot: int) -> None:
-        self.driver = driver
-        self.sealer = driver.sealer
-        self.recorder = driver.recorder
-        self.queue = driver.queue
+    def __init__(self, session: RunSession, since_snapshot: int) -> None:
+        self.session = session
+        self.codec = session.codec
+        self.recorder = session.recorder
+        self.queue = session.queue
         self.since_snapshot = since_snapshot
         self.bytes_since = 0
         self.snapshot_size = 0
@@ -47,14 +46,11 @@ class JournalWriter:
 
     def write(self, decision: Decision) -> bool:
         """Order what was decided. Answers whether it has to be durable before anything else happens."""
-        driver = self.driver
+        pos = self.session.pos
         if decision.records:
             self.append_all(decision)
-        if decision.starts and driver.pos.failing is None and driver.pos.cancelling is None:
+        if decision.starts and pos.failing is None and pos.cancelling is None:
             self._intend(decision.starts)
-        if decision.probes:
-            for execution in decision.probes:
-                driver.handler_tasks.spawn(execution, probe=True)
         if self.hurry and not self.strict:
             self.hurry = False
             self.recorder.hurry()
@@ -63,22 +59,31 @@ class JournalWriter:
         return self.strict and bool(decision.records)
 
     def append_all(self, decision: Decision) -> None:
-        """Seal the drafts and order them, all at once: records of one decision are written together."""
-        sealer, term = self.sealer, self.driver.lease.term
+        """Encode the drafts and order them, all at once: records of one decision are written together."""
+        codec, term = self.codec, self.session.lease.term
         for record, body in decision.records:
-            self._append(record, sealer.seal(record, body, term))
-        sealer.clear()
-        if sealer.spilled:
+            self._append(record, codec.seal(record, body, term))
+        codec.clear()
+        if codec.spilled:
             self._note_spilled()
 
     async def rest(self, status: RunStatus) -> None:
-        """The run only waits from here on, and everybody may see that; its next record says otherwise."""
+        """Show the run as waiting while it stays in memory; its next record shows it as running again."""
         self.resting = status
-        driver = self.driver
-        if not await driver.retry_while_unavailable(
-            partial(driver.runtime.store.rest, driver.lease, status=status)
-        ):
-            self.driver.lost()
+        session = self.session
+        rest = partial(session.store.rest, session.lease, status=status)
+        if not await retry_while_unavailable(rest, self.queue):
+            raise session.lease_lost_error()
+
+    async def commit_intent(self, seq: int) -> None:
+        """Until an intent is durable, and the lease lasts long enough to begin the effect (D-17)."""
+        session = self.session
+        await self.recorder.committed(self.queue, seq)
+        crashpoint("after_intent")
+        margin = partial(session.services.leases.ensure_margin, session.lease)
+        if not await retry_while_unavailable(margin, self.queue):
+            self.queue.on_lost()
+            raise session.lease_lost_error()
 
     def _append(self, record: Record, blobs: list[Blob]) -> None:
         if self.resting is not None:
@@ -91,16 +96,16 @@ class JournalWriter:
         self.bytes_since += len(record.payload)
 
     def _route(self, side: Side) -> None:
-        if not self.driver.runtime.preparer.prepare_now(side, self.driver.facts):
+        if not self.session.services.preparer.prepare_now(side, self.session.facts):
             self.queue.unrouted.append(side)
 
     def _note_spilled(self) -> None:
         """Where large values lie, so that a snapshot can name them instead of copying them."""
-        for path, partition, key, operand, ref in self.sealer.spilled:
-            scope = self.driver.pos.scopes.get(path)
+        for path, partition, key, operand, ref in self.codec.spilled:
+            scope = self.session.pos.scopes.get(path)
             if scope is not None and scope.tree.frames[0].over.get(partition, {}).get(key) is operand:
                 scope.tree.refs[(partition, key)] = ref
-        self.sealer.spilled.clear()
+        self.codec.spilled.clear()
 
     def note(
         self,
@@ -114,44 +119,45 @@ class JournalWriter:
         listed: bool = False,
     ) -> int:
         """A record that the handler's context writes while it runs."""
-        driver = self.driver
-        decision = driver.decision()
+        session = self.session
+        decision = session.decision()
         effect = effect or node.effect
         record = decision.draft(
             kind, body, node=node.id, execution=execution, effect=effect, outcome=outcome, listed=listed
         )
-        # Sealed first: what cannot be stored must not move the position.
-        blobs = self.sealer.seal(record, body, driver.lease.term)
-        self.sealer.clear()
-        apply_record(driver.graph, driver.pos, record, body)
+        # Encoded first: what cannot be stored must not move the position.
+        blobs = self.codec.seal(record, body, session.lease.term)
+        self.codec.clear()
+        apply_record(session.graph, session.pos, record, body)
         self._append(record, blobs)
         return record.seq
 
     def uncheckpointed(self, error: BaseException) -> None:
-        """From the recorder: the store is away. Told on the run as soon as it is back."""
+        """From the recorder: the store is unavailable. Recorded on the run, and written when it is back."""
         info = ErrorInfo(getattr(error, "code", ""), type(error).__name__, str(error))
-        self._tell(AttemptBody("uncheckpointed", info))
+        self._note_run(AttemptBody("uncheckpointed", info))
 
     def announce(self, asked: list[str]) -> None:
-        """The run goes on: told before anything else, with the questions that are still open (R-16, R-17)."""
-        self._tell(AttemptBody("loaded", token=",".join(asked)))
+        """The run resumes: its first record says so, with the questions that are still open (R-16, R-17)."""
+        self._note_run(AttemptBody("loaded", token=",".join(asked)))
 
-    def _tell(self, body: AttemptBody) -> None:
-        decision = self.driver.decision()
+    def _note_run(self, body: AttemptBody) -> None:
+        session = self.session
+        decision = session.decision()
         record = decision.draft(Kind.attempt, body)
-        apply_record(self.driver.graph, self.driver.pos, record, body)
+        apply_record(session.graph, session.pos, record, body)
         self.append_all(decision)
 
     def _intend(self, starts: list[Exec]) -> None:
         """Intents travel in the settle that made their nodes ready (D-14)."""
-        driver = self.driver
+        session = self.session
         for execution in starts:
-            graph = driver.graph if execution.scope == "" else driver.graph_of(execution)
+            graph = session.graph if execution.scope == "" else session.graph_of(execution)
             if graph.repeatable[execution.node] or execution.intent >= 0 or SETTLED in execution.subs:
                 continue
             node = graph.nodes[execution.node]
             try:
-                key = driver.context_calls.idempotency_key(execution, node) if node.idempotency_key else ""
+                key = idempotency_key(session.pos, execution, node) if node.idempotency_key else ""
             except ExpressionError as error:
                 self._without_key(execution, node, error)
                 continue
@@ -164,15 +170,15 @@ class JournalWriter:
         failed = HandlerFinished(
             scope=execution.scope, node=execution.node, visit=execution.visit, outcome="fail", error=info
         )
-        self.driver.handler_tasks.done.append(failed)
+        self.session.finished.append(failed)
         self.unstarted.add((execution.scope, execution.node))
 
     def withdraw(self) -> None:
         """Effects whose handler was not called have certainly not begun (D-14)."""
         for key in self.uncalled:
-            execution = self.driver.pos.execs.get(key)
+            execution = self.session.pos.execs.get(key)
             if execution is not None and execution.intent >= 0:
-                node = self.driver.node(execution)
+                node = self.session.node(execution)
                 self.note(Kind.attempt, AttemptBody("withdrawn"), execution, node)
         self.uncalled.clear()
 
@@ -181,10 +187,10 @@ class JournalWriter:
 
         Not before as many bytes were written as the last one took: snapshots never outweigh the journal.
         """
-        pos = self.driver.pos
+        pos = self.session.pos
         if self.bytes_since < self.snapshot_size or pos.failing is not None or pos.cancelling is not None:
             return
-        decision = self.driver.decision()
+        decision = self.session.decision()
         body = SnapshotBody(dump_position(pos, whole=False, by_ref=True))
         record = decision.draft(Kind.snapshot, body)
         pos.head, pos.at = record.seq, record.at
@@ -193,15 +199,14 @@ class JournalWriter:
         self.since_snapshot, self.bytes_since, self.snapshot_size = 0, 0, len(record.payload)
 
     async def end(self) -> RunStatus:
-        """A run whose flow allows it may end while the store is away: no effect came since then (R-41)."""
-        driver = self.driver
+        """A run whose flow allows it may end during an outage: no effect came since it began (R-41)."""
+        session, pos = self.session, self.session.pos
         self.queue.ending = True
         try:
-            await self.recorder.committed(self.queue, driver.pos.head)
+            await self.recorder.committed(self.queue, pos.head)
         except StoreError as error:
             if self.queue.outage is None:
                 raise
-            status = driver.pos.status
-            said = "run %s has %s, and no record of that could be written: %s"
-            log.error(said, driver.run, status, error, extra={"run": driver.run, "seq": driver.pos.head})
-        return RunStatus(driver.pos.status)
+            message = "run %s has %s, and no record of that could be written: %s"
+            log.error(message, session.run, pos.status, error, extra={"run": session.run, "seq": pos.head})
+        return RunStatus(pos.status)

@@ -67,7 +67,7 @@ class ReencryptResult(msgspec.Struct):
 
 async def reencrypt(service: RunAccess, progress: Progress | None = None) -> ReencryptResult:
     """Raises SettingsError where the store is opened without keys."""
-    encrypted = service.runtime.desk.encrypted
+    encrypted = service.runtime.blobs.encrypted
     if encrypted is None or encrypted.cipher.ring is None:
         raise SettingsError(
             "there are no keys to encrypt with.", hint="Name the key file: HOLDFAST_KEYS=keys.json."
@@ -179,7 +179,7 @@ def _hold_options(cipher: FieldCipher, data: bytes, tenant: str, place: tuple[An
 
 
 async def _blobs(service: RunAccess, encrypted: EncryptedStore, done: ReencryptResult) -> None:
-    desk, after = service.runtime.desk, -1
+    desk, after = service.runtime.blobs, -1
     while rows := await encrypted.inner.kept("blobs", after=after, limit=BATCH):
         after = rows[-1].row
         for row in rows:
@@ -201,7 +201,7 @@ async def _blob(
         done.miss("damaged")
         return
     if new is not None and new != data:
-        await service.runtime.desk.replace(address, new)
+        await service.runtime.blobs.replace(address, new)
         done.blobs += 1
 
 
@@ -211,7 +211,7 @@ async def _plain_blobs(service: RunAccess, encrypted: EncryptedStore, done: Reen
     while rows := await encrypted.inner.list_runs(RunFilter(), after=after, limit=BATCH):
         after = (rows[-1].created_at, rows[-1].key)
         for row in rows:
-            desk = service.runtime.desk.of(row.tenant)
+            desk = service.runtime.blobs.of(row.tenant)
             for digest in await encrypted.inner.blobs_of(row.id):
                 data = await desk.raw(digest)
                 if data is not None and not is_encrypted(data):

@@ -248,7 +248,7 @@ async def fold_to(service: RunAccess, row: RunRow, seq: int, reader: RunReader |
     readers = await readers_of(service, row, reader)
     reader = readers.at(seq)
     loaded = await load(
-        service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk, upto=seq
+        service.store, reader.sealer, reader.graph, row.id, blobs=service.runtime.blobs, upto=seq
     )
     records = await service.store.read(row.id, first=row.horizon, last=seq)
     first = _open(readers.at(row.horizon), records[0])
@@ -282,7 +282,7 @@ def _open(reader: RunReader, record: Record) -> Any:
 async def make_checkpoint(service: RunAccess, row: RunRow, seq: int) -> Checkpoint:
     """The complete picture at one record."""
     folded = await fold_to(service, row, seq)
-    desk, registry = service.runtime.desk.of(row.tenant), folded.reader.sealer.registry
+    desk, registry = service.runtime.blobs.of(row.tenant), folded.reader.sealer.registry
     refs = _spilled(folded.pos)
     await desk.materialise(folded.pos, registry)
     for execution in folded.history.executions:

@@ -92,9 +92,9 @@ async def replay(
 
 async def _recorded(service: RunAccess, row: RunRow, reader: RunReader, last: int) -> str:
     there = await load(
-        service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk, upto=last
+        service.store, reader.sealer, reader.graph, row.id, blobs=service.runtime.blobs, upto=last
     )
-    await service.runtime.desk.materialise(there.pos, reader.sealer.registry)
+    await service.runtime.blobs.materialise(there.pos, reader.sealer.registry)
     return place(there.pos, reader.sealer.registry)
 
 
@@ -160,7 +160,7 @@ def _void(reader: RunReader, row: RunRow, records: list[Record]) -> list[tuple[i
 
 async def _whole(service: RunAccess, reader: RunReader, body: Any) -> Any:
     """With large values put back into their place: conditions are about them."""
-    return await service.runtime.desk.fill_body(body, reader.sealer.registry)
+    return await service.runtime.blobs.fill_body(body, reader.sealer.registry)
 
 
 def place(pos: Position, registry: TypeRegistry) -> str:

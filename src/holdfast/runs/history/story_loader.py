@@ -106,7 +106,7 @@ class _Walker:
     async def _follow(self, record: Record, body: Any) -> None:
         reader = self.readers.at(record.seq)
         store, run = self.service.store, self.row.id
-        desk = self.service.runtime.desk.of(self.row.tenant)
+        desk = self.service.runtime.blobs.of(self.row.tenant)
         if record.seq == self.row.horizon:
             self.pos = await loading.begin(reader.graph, reader.sealer, run, record, store, desk)
         elif isinstance(body, SnapshotBody) and (self._fell_back or self.pos is None):

@@ -88,7 +88,7 @@ async def _brought_along(service: RunAccess, row: RunRow, reader: RunReader, vis
 async def _position(service: RunAccess, row: RunRow, reader: RunReader) -> tuple[Position | None, str]:
     try:
         return (
-            await load(service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk)
+            await load(service.store, reader.sealer, reader.graph, row.id, blobs=service.runtime.blobs)
         ).pos, ""
     except (BlobMissingError, CheckpointCorruptError) as error:
         return None, error.message

@@ -59,8 +59,8 @@ async def plan(service: RunAccess, row: RunRow, program: Program, *, force: bool
         old = (await reader_for(service, row.flow, row.version)).graph
         # Types that the new version knows come back as themselves, others untouched.
         sealer = RecordCodec(OpaqueRegistry(*program.all_types()), program.graph.secrets)
-        loaded = await load(service.store, sealer, old, row.id, desk=service.runtime.desk)
-        await service.runtime.desk.of(row.tenant).materialise(loaded.pos, sealer.registry)
+        loaded = await load(service.store, sealer, old, row.id, blobs=service.runtime.blobs)
+        await service.runtime.blobs.of(row.tenant).materialise(loaded.pos, sealer.registry)
     except (HoldfastError, TypeError, ValueError) as error:
         told = error.message if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
         broken = MigrationBlocker("", f"it cannot be read: {told}", "mend that first")
@@ -189,7 +189,7 @@ async def _write(service: RunAccess, claim: Claim, found: MigrationPlan) -> None
     record = found.record
     assert record is not None
     record.term = claim.lease.term
-    await service.runtime.desk.of(claim.run.tenant).put(found.blobs)
+    await service.runtime.blobs.of(claim.run.tenant).put(found.blobs)
     park = await _park(service, claim, found.row.status)
     (answer,) = await service.store.settle([RunBatch(claim.lease, [record], park)])
     if answer.refusal is not None:

@@ -48,7 +48,7 @@ async def export_run(service: RunAccess, run: str, *, decrypt: bool = False) -> 
     CheckpointCorruptError where a record is damaged: nobody could take the file in.
     """
     row = await service.get(run)
-    encrypted = service.runtime.desk.encrypted
+    encrypted = service.runtime.blobs.encrypted
     store = service.store if encrypted is None or decrypt else encrypted.inner
     found = await store.history(row.id)
     if found is None:
@@ -83,7 +83,7 @@ async def _with_blobs(
     service: RunAccess, history: RunHistory, *, opened: bool
 ) -> tuple[RunHistory, list[bytes]]:
     """The history and its blobs as they lie in the store, or both by what they hold."""
-    desk = service.runtime.desk
+    desk = service.runtime.blobs
     found = {address: await desk.data_at(address) for address in history.blobs}
     if opened and desk.encrypted is not None:
         plain_blobs = (desk.encrypted.cipher.decrypt_blob(data, address) for address, data in found.items())
@@ -126,7 +126,7 @@ def _decrypted(service: RunAccess, parcel: Archive) -> Archive:
     """By the keys that are here. Raises KeyMissingError; a file in the clear needs none."""
     if not parcel.key_ids():
         return parcel
-    encrypted = service.runtime.desk.encrypted
+    encrypted = service.runtime.blobs.encrypted
     cipher = FieldCipher(None) if encrypted is None else encrypted.cipher
     history = portable_history(cipher.decrypt_history(parcel.history))
     if any(is_encrypted(record.payload) for record in history.records):
@@ -167,7 +167,7 @@ async def _adopt(service: RunAccess, parcel: Archive) -> RunRow:
     history, store = parcel.history, service.store
     run = history.run
     named = zip(history.blobs, parcel.blobs, strict=True)
-    desk = service.runtime.desk.of(run.tenant)
+    desk = service.runtime.blobs.of(run.tenant)
     await desk.put([Blob(BlobRef(digest, len(data)), data) for digest, data in named])
     for graph in (*parcel.older, parcel.graph):
         version = fingerprint_of(graph)

@@ -99,14 +99,14 @@ class Health:
 
 async def alive(worker: RunWorker) -> HealthResponse:
     """The process lives and its loop answers: otherwise nobody would read this."""
-    if not worker.runtime.is_heartbeating:
+    if not worker.runtime.leases.is_heartbeating:
         return json_response(503, {"alive": False, "wrong": ["the heartbeat thread has ended: leases lapse"]})
     return json_response(200, {"alive": True})
 
 
 async def ready(worker: RunWorker) -> HealthResponse:
     """Whether it takes work: known to the fleet, not draining, and its store answers."""
-    missing = [] if worker.runtime.is_heartbeating else ["the heartbeat thread has ended"]
+    missing = [] if worker.runtime.leases.is_heartbeating else ["the heartbeat thread has ended"]
     if worker.is_stopping:
         missing.append("it is draining")
     unwritten = worker.runtime.recorder.trouble

@@ -19,7 +19,7 @@ from holdfast.errors import (
     VersionMismatchError,
 )
 from holdfast.runs.driver.driver import Driver
-from holdfast.runs.driver.park import ReleaseAfterOutage
+from holdfast.runs.driver.release import ReleaseAfterOutage
 from holdfast.runs.retention import RetentionSweep
 from holdfast.runs.schedules.runner import Scheduler
 from holdfast.runs.service import RunService
@@ -359,19 +359,19 @@ class RunWorker:
             self.ended += status in ENDED
             self.release_after_outage.mark_healthy(run)
         except LeaseLostError:
-            log.info("run %s went on elsewhere", run, extra={"run": run})
+            log.info("lost the lease on run %s to another worker", run, extra={"run": run})
         except (VersionMismatchError, SchemaTooNewError, KeyMissingError) as error:
-            log.warning("run %s cannot go on here: %s", run, error, extra={"run": run})
+            log.warning("run %s cannot resume here: %s", run, error, extra={"run": run})
         except StoreError as error:
             log.warning("run %s stopped here: %s", run, error, extra={"run": run})
-            await self.release_after_outage.back(claim)
+            await self.release_after_outage.release(claim)
 
     async def _drain(self) -> None:
         deadline = asyncio.get_running_loop().time() + self.grace
         while self._runs and asyncio.get_running_loop().time() < deadline:
             for run in self._runs:
                 driver = self.runtime.drivers.get(run)
-                if driver is not None and not driver.draining:
+                if driver is not None and not driver.session.draining:
                     driver.drain()
             await asyncio.wait(self._runs.values(), timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
         late = list(self._runs.values())
@@ -382,9 +382,6 @@ class RunWorker:
 
 def _only_waits(driver: Driver) -> bool:
     """Whether the run has nothing to do until a person answers."""
-    waiting = {key[:2] for key in driver.handler_tasks.answers}
-    return (
-        bool(driver.pos.holds)
-        and driver.inline is None
-        and all(key in waiting for key in driver.handler_tasks.tasks)
-    )
+    session = driver.session
+    waiting = {key[:2] for key in session.answers}
+    return bool(session.pos.holds) and session.inline is None and all(key in waiting for key in session.tasks)

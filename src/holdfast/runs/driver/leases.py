@@ -1,0 +1,116 @@
+"""The leases of the runs in memory: a heartbeat extends them, and no effect begins on one that may expire."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Mapping
+from typing import Protocol
+
+from holdfast.errors import StoreError, StoreMovedError
+from holdfast.runs.driver.settings import RunSettings
+from holdfast.store.protocols import Store
+from holdfast.telemetry import log
+from holdfast.types.clock import Clock
+from holdfast.types.ids import RunId
+from holdfast.types.record import Lease
+
+
+class LeaseHolder(Protocol):
+    """What holds a lease in this process: a driver."""
+
+    lease: Lease
+
+    def lease_gone(self) -> None:
+        """The store says that the lease is no longer ours. Called on the event loop."""
+        ...
+
+
+class LeaseKeeper:
+    """Of one event loop. The heartbeat starts with the first lease."""
+
+    def __init__(
+        self, store: Store, clock: Clock, settings: RunSettings, holders: Mapping[RunId, LeaseHolder]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._holders = holders
+        self._loop = asyncio.get_running_loop()
+        # When each lease was last asked for, in seconds of the monotonic clock.
+        self._asked_at: dict[RunId, float] = {}
+        self._heartbeat: threading.Thread | None = None
+        self._stop = threading.Event()
+
+    @property
+    def ttl(self) -> int:
+        """Microseconds."""
+        return int(self._settings.lease_ttl * 1e6)
+
+    def add(self, lease: Lease) -> None:
+        """It was claimed just now."""
+        self._asked_at[lease.run] = self._clock.monotonic()
+        if self._heartbeat is None:
+            self._heartbeat = threading.Thread(target=self._beat, name="holdfast-heartbeat", daemon=True)
+            self._heartbeat.start()
+
+    def remove(self, run: RunId) -> None:
+        self._asked_at.pop(run, None)
+
+    @property
+    def is_heartbeating(self) -> bool:
+        """Whether leases are kept; before the first of them there is nothing to keep."""
+        return self._heartbeat is None or self._heartbeat.is_alive()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def _beat(self) -> None:
+        """A thread and connection of its own: a handler that blocks the loop must not cost the lease."""
+        pause = self._settings.lease_ttl / 3
+        while not self._stop.wait(pause):
+            if self._loop.is_closed():
+                return  # it ended without closing us: there is no run left to keep a lease for
+            # Sooner after an error: when the store is back, leases may have expired, and other workers look
+            # for such runs.
+            done = self._extend(list(self._holders.values()))
+            pause = self._settings.lease_ttl / 3 if done else min(1.0, self._settings.lease_ttl / 10)
+
+    def _extend(self, holders: list[LeaseHolder]) -> bool:
+        """Whether the store answered."""
+        if not holders:
+            return True
+        # Before it is asked: a process that was stopped while the answer came must not count from there.
+        asked = self._clock.monotonic()
+        try:
+            held = self._store.extend_now([holder.lease for holder in holders], self.ttl)
+        except StoreMovedError:
+            held = [False] * len(holders)  # no lease counts there any more
+        except StoreError as error:
+            log.warning("heartbeat failed, trying again: %s", error)
+            return False
+        except Exception:
+            # A bug of a database driver, say: without a heartbeat every run of this process would be lost.
+            log.exception("heartbeat failed, trying again")
+            return False
+        for holder, ours in zip(holders, held, strict=True):
+            if ours:
+                self._asked_at[holder.lease.run] = asked
+            else:
+                with contextlib.suppress(RuntimeError):  # the loop ended meanwhile
+                    self._loop.call_soon_threadsafe(holder.lease_gone)
+        return True
+
+    async def ensure_margin(self, lease: Lease) -> bool:
+        """Extend a lease that may expire soon by our own clock; False: it is no longer ours (D-17).
+
+        It counts from when it was asked for: an answer may come when the lease has expired again."""
+        ttl = self._settings.lease_ttl
+        usable = max(ttl - self._settings.lease_margin, ttl / 4)
+        while self._clock.monotonic() - self._asked_at.get(lease.run, -ttl) >= usable:
+            asked = self._clock.monotonic()
+            if not (await self._store.extend([lease], self.ttl))[0]:
+                return False
+            self._asked_at[lease.run] = asked
+        return True

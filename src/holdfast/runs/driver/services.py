@@ -1,0 +1,89 @@
+"""What the runs of one event loop share, whatever drives them. `Runtime` adds the driving."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypedDict, Unpack
+from weakref import WeakKeyDictionary
+
+from holdfast.checkpoint import TypeRegistry
+from holdfast.model.program import Program
+from holdfast.runs.attachments import BlobAttachments
+from holdfast.runs.blobs import BlobStore, Objects
+from holdfast.runs.driver.evidence_outbox import EvidenceOutbox
+from holdfast.runs.driver.leases import LeaseHolder, LeaseKeeper
+from holdfast.runs.driver.settings import RunSettings
+from holdfast.runs.hold_preparation import Preparer
+from holdfast.runs.memory import MemoryBackend, StoredMemory
+from holdfast.runs.recorder.recorder import Recorder
+from holdfast.runs.seal import RecordCodec
+from holdfast.store.protocols import Store
+from holdfast.types.clock import Clock, SharedClock
+from holdfast.types.ids import RunId
+
+if TYPE_CHECKING:
+    from holdfast.holds.notify.deliverer import Deliverer
+    from holdfast.holds.policies.arbiter import Arbiter
+    from holdfast.holds.preparation import HoldPreparation
+    from holdfast.holds.service import HoldService
+    from holdfast.holds.timing.sweeper import HoldSweeper
+
+
+class ServiceOptions(TypedDict, total=False):
+    """What is left out, or None, gets a default."""
+
+    objects: Objects | None
+    clock: Clock | None
+    settings: RunSettings | None
+    memory: MemoryBackend | None
+    preparation: HoldPreparation | None
+    sweeper: HoldSweeper | None
+    people: HoldService | None
+    arbiter: Arbiter | None
+    deliverer: Deliverer | None
+
+
+class RunServices:
+    """Store, clock, recorder, blobs, leases and what else a run needs besides its own session."""
+
+    def __init__(
+        self, store: Store, holders: Mapping[RunId, LeaseHolder], **options: Unpack[ServiceOptions]
+    ) -> None:
+        # Imported with the first runtime: a program that only builds flows needs none of them.
+        from holdfast.holds.default_preparation import default_preparation
+        from holdfast.holds.service import HoldService
+        from holdfast.holds.timing.sweeper import HoldSweeper
+
+        self.store = store
+        # Wake times and deadlines are the store's: another machine, with another clock, acts on them.
+        self.clock: Clock = options.get("clock") or SharedClock(store.now)
+        self.settings = options.get("settings") or RunSettings()
+        self.blobs = BlobStore(store, options.get("objects"))
+        self.recorder = Recorder(store, self.blobs.put_for)
+        self.recorder.patience = self.settings.patience
+        self.leases = LeaseKeeper(store, self.clock, self.settings, holders)
+        self.evidence_outbox = EvidenceOutbox(store)
+        self.preparer = Preparer(options.get("preparation") or default_preparation(store))
+        self.sweeper = options.get("sweeper") or HoldSweeper(store, self.clock)
+        self.people = options.get("people") or HoldService(store)
+        self.attachments = self.people.ctx.shelf = BlobAttachments(self.blobs)
+        self.arbiter = options.get("arbiter")
+        self.deliverer = options.get("deliverer")
+        self.memory: MemoryBackend = options.get("memory") or StoredMemory(store)
+        self._codecs: WeakKeyDictionary[Program, RecordCodec] = WeakKeyDictionary()
+
+    def codec_for(self, program: Program) -> RecordCodec:
+        codec = self._codecs.get(program)
+        if codec is None:
+            registry = TypeRegistry(*program.all_types())
+            program.adopt_with(registry.adopt)
+            codec = self._codecs[program] = RecordCodec(registry, program.graph.secrets)
+        return codec
+
+    async def sweep_holds(self, run: RunId | None = None) -> bool:
+        """Whether there was anything to do: deadlines that have passed become inbox rows of their runs."""
+        due = await self.store.next_due_hold()
+        if due is None or due > self.store.now():
+            return False
+        await self.sweeper.sweep(run=run)
+        return True

@@ -1,0 +1,134 @@
+"""The data of one claimed run, which the helpers of its driver share.
+
+The helpers have an order, and each knows only those before it: session, keys, late_evidence, writer,
+context_calls, handler_call, handler_tasks, inbox, park, wait, driver. What a helper needs of a later one is
+data, and stands here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from holdfast.engine.decision import Decision
+from holdfast.engine.messages import HandlerFinished, Message, SubstepDoubted
+from holdfast.errors import LeaseLostError
+from holdfast.model.graph import Graph, Node
+from holdfast.model.position import Exec, Position, Sub
+from holdfast.model.program import Program
+from holdfast.runs.driver.load import LoadedRun
+from holdfast.runs.driver.services import RunServices
+from holdfast.runs.hold_preparation import facts_of
+from holdfast.store.protocols import Claim
+from holdfast.telemetry import NodePlace
+from holdfast.types.ids import RunId
+
+Place = tuple[str, int]
+"""(scope, node) of an execution"""
+
+HandlerTask = asyncio.Task[HandlerFinished | SubstepDoubted | None]
+
+
+class OpenContext(Protocol):
+    @property
+    def busy(self) -> bool:
+        """Whether a sub-step of its handler is under way."""
+        ...
+
+
+class RunSession:
+    """From claim to park or end. It does nothing itself; `on_lost` is called when the lease is lost."""
+
+    def __init__(
+        self,
+        services: RunServices,
+        program: Program,
+        claim: Claim,
+        loaded: LoadedRun,
+        on_lost: Callable[[], None],
+    ) -> None:
+        self.services = services
+        self.store = services.store
+        self.clock = services.clock
+        self.recorder = services.recorder
+        self.program = program
+        self.graph: Graph = program.graph
+        self.row = claim.run
+        self.lease = claim.lease
+        self.run: RunId = claim.run.id
+        self.pos: Position = loaded.pos
+        self.codec = services.codec_for(program)
+        self.facts = facts_of(claim.run)
+        self.queue = services.recorder.open(claim.lease, loaded.pos.head, on_lost)
+        self.queue.route = partial(services.preparer.prepare, facts=self.facts)
+        self.loop = asyncio.get_running_loop()
+        # Set when something happened that a waiting driver has to look at.
+        self.wake = asyncio.Event()
+        self.lost = False
+        # Handlers may finish, nothing new starts; then the run is released.
+        self.draining = False
+        # Asked to leave memory: the run parks as if it had waited there long enough.
+        self.evicted = False
+        # That our lease ends now is our own doing.
+        self.leaving = False
+        # The inbox counter at the last look: parking is refused if it has grown since (D-29).
+        self.inbox_seen = 0
+        # The execution whose handler runs in the driver's own task, if one does.
+        self.inline: Exec | None = None
+        self.tasks: dict[Place, HandlerTask] = {}
+        self.contexts: dict[Place, OpenContext] = {}
+        # Handlers that wait for a person or a time, by place and ordinal of the question.
+        self.answers: dict[tuple[str, int, str], asyncio.Future[Sub]] = {}
+        # What ended and was not yet given to the engine.
+        self.finished: list[Message] = []
+        # An error of a handler's task that ends this driver.
+        self.fatal: BaseException | None = None
+
+    def take_finished(self) -> list[Message]:
+        messages, self.finished = self.finished, []
+        return messages
+
+    # ------------------------------------------------------------------ lookups
+    def graph_of(self, execution: Exec) -> Graph:
+        scope = self.pos.scopes[execution.scope]
+        return self.graph if scope.graph == "" else self.pos.scope_graph(self.graph, scope)
+
+    def node(self, execution: Exec) -> Node:
+        return self.graph_of(execution).nodes[execution.node]
+
+    def program_of(self, execution: Exec) -> Program:
+        path = self.pos.scopes[execution.scope].graph
+        return self.program if path == "" else self.program.at(path)
+
+    def where(self, execution: Any) -> NodePlace | None:
+        """For log lines and traces; None: the execution that runs inline, if one does."""
+        execution = execution or self.inline
+        return execution and NodePlace(
+            self.run,
+            self.row.flow,
+            execution.scope,
+            self.node(execution).id,
+            execution.visit,
+            execution.attempt,
+            execution.seq,
+        )
+
+    def is_effect(self, key: Place) -> bool:
+        execution = self.pos.execs.get(key)
+        return execution is not None and (execution.intent >= 0 or bool(execution.step_intents))
+
+    def decision(self) -> Decision:
+        """A new one, for what is decided outside the engine's step."""
+        return Decision(self.graph, self.pos, self.clock.now())
+
+    def check(self) -> None:
+        """Raises what ends this driver: the lost lease, or an error of a handler's task."""
+        if self.lost:
+            raise self.lease_lost_error()
+        if self.fatal is not None:
+            raise self.fatal
+
+    def lease_lost_error(self) -> LeaseLostError:
+        return LeaseLostError(f"lost the lease on run {self.run} to another worker", run=self.run)

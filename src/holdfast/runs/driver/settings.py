@@ -1,0 +1,36 @@
+"""How runs are kept going in one process: leases, waits in memory, grace periods, sweeps."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.types.retention import Retention
+
+
+class RunSettings(msgspec.Struct, kw_only=True):
+    """How runs are kept going; times in seconds."""
+
+    lease_ttl: float = 30.0
+    """how long a process that says nothing keeps its runs"""
+    lease_margin: float = 2.0
+    """no effect begins with less of the lease left than this"""
+    hot_timer: float = 30.0
+    """a run that waits for a time stays in memory this long before it parks"""
+    hot_hold: float = 0.0
+    """the same for a run that waits for a person"""
+    grace: float = 10.0
+    """how long handlers may finish when a worker is told to stop, or a run is cancelled"""
+    poll: float = 1.0
+    """how often a worker looks for work that nobody told it of"""
+    patience: float = 4.0
+    """how long a checkpoint that cannot be written is tried again before its run stops with the error"""
+    hold_sweep: float = 300.0
+    """how often a worker sweeps holds, whatever is due; what falls due is noticed with each poll"""
+    retention: Retention | None = None
+    """in place of what the flows declare"""
+    retention_every: float = 3600.0
+    """how often a worker looks what is to go"""
+    feed_kept: float = 7 * 86_400.0
+    """how long the feed over all runs remembers what it told; a reader that was away for longer is told so"""
+    reencrypt: bool = False
+    """whether a worker also brings everything under the keys that are current, each time it looks"""

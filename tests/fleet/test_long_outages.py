@@ -160,11 +160,10 @@ async def test_run_goes_on_without_checkpoints_up_to_its_next_effect_when_its_fl
 
                 async def stands_before_the_effect() -> bool:
                     driver = runtime.drivers.get(RunId(run))
-                    session = None if driver is None else driver.session
-                    waiting = (
-                        [] if session is None else [session.node(e).id for e in session.pos.execs.values()]
-                    )
-                    return "pay" in waiting
+                    if driver is None:
+                        return False
+                    session = driver.session
+                    return "pay" in [session.node(e).id for e in session.pos.execs.values()]
 
                 await until(stands_before_the_effect)
                 assert ledger.of(run) == {}

@@ -462,7 +462,7 @@ async def test_worker_leaves_when_it_is_stopped_before_it_began(hf: Holdfast) ->
 
 @pytest.mark.covers("CORE-WORK-02")
 async def test_a_worker_goes_on_with_a_duty_when_a_slip_ended_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.runs.worker.worker.LONGEST_PAUSE", 0.001)
+    monkeypatch.setattr("holdfast.runs.worker.worker.RESTART_PAUSE", 0.001)
     async with Holdfast("memory:") as hf:
         worker = RunWorker(await hf.new_service())
         swept, slips = asyncio.Event(), iter([TypeError("a slip"), None])

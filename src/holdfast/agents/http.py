@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import msgspec
 
 from holdfast.errors import InputError, ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError
+from holdfast.types.backoff import Backoff
 from holdfast.types.text import clean_text
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
     def wait(self, attempt: int, asked: float | None, seed: bytes) -> float:
         """Varied by the request, so that many refused requests are not repeated at the same time."""
         spread = 1 + self.jitter * sha256(b"%d" % attempt + seed).digest()[0] / 255
-        return max(asked or 0.0, min(self.first * 2 ** (attempt - 1) * spread, self.longest))
+        return max(asked or 0.0, Backoff(self.first * spread, self.longest).pause(attempt))
 
 
 class StreamCutError(Exception):

@@ -20,6 +20,8 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from holdfast.types.backoff import Backoff
+
 COMMAND, LOCK, PID, CODE, STDOUT, STDERR = "command", "lock", "pid", "exit_code", "stdout", "stderr"
 
 # The lock comes as its stdin and moves to 9, which the command does not get. `$$`, the first process of the
@@ -42,7 +44,7 @@ MAX_STREAM: Final = 64 * 2**20
 """Bytes that a command may write to one stream before it is stopped."""
 SHOWN: Final = 64 * 2**10
 """Bytes of a stream that are kept in the run's record: its beginning and its end."""
-_PAUSES: Final = (0.002, 0.1)
+_POLL_BACKOFF: Final = Backoff(first=0.002, longest=0.1, factor=1.5)
 
 
 class ProcessExit(msgspec.Struct, frozen=True):
@@ -61,7 +63,7 @@ def begin(folder: Path, command: str, *, shell: str, cwd: Path | None, env: Mapp
             # has said its number has begun.
             if (folder / PID).exists():
                 return False
-            time.sleep(_PAUSES[0])
+            time.sleep(_POLL_BACKOFF.first)
         if (folder / PID).exists():
             return False
         (folder / COMMAND).write_text(command + "\n", encoding="utf-8")
@@ -107,8 +109,7 @@ def is_alive(folder: Path) -> bool:
 
 async def wait_for_exit(folder: Path, *, timeout: float | None) -> ProcessExit:
     """Until it has ended; where its time or its output is over, it is stopped. Anybody may call it again."""
-    pause, longest = _PAUSES
-    while True:
+    for pause in _POLL_BACKOFF.pauses():
         alive = is_alive(folder)
         # In this order: a code that is written between the two looks is found by the second.
         code = _code(folder)
@@ -122,7 +123,7 @@ async def wait_for_exit(folder: Path, *, timeout: float | None) -> ProcessExit:
         if _largest(folder) > MAX_STREAM:
             return await _stopped(folder, "output")
         await asyncio.sleep(pause)
-        pause = min(pause * 1.5, longest)
+    raise AssertionError("unreachable: the pauses never end")
 
 
 async def _stopped(folder: Path, why: str) -> ProcessExit:

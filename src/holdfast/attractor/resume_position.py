@@ -21,13 +21,13 @@ from holdfast.model.program import Program
 from holdfast.model.record_bodies import CreatedBody, ErrorInfo
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.admission import limits_for_new_run
-from holdfast.runs.create import check_options
+from holdfast.runs.create import check_options, encode_records, new_run
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.typed_values import TypedValues
-from holdfast.store.protocols import NewRun, RunRow
+from holdfast.store.protocols import RunRow
 from holdfast.types.ids import DEFAULT_TENANT, RunId, new_run_id
 from holdfast.types.outcome import FAIL
-from holdfast.types.record import Kind, Record, Side
+from holdfast.types.record import Kind, Side
 from holdfast.types.value import FrozenDict, FrozenList, freeze, refuse_instances
 
 if TYPE_CHECKING:
@@ -53,24 +53,13 @@ async def begin_at(
     check_options(names, priority, None)
     service.runtime.register(program)
     await service.store_flow(program)
-    spec, now = program.graph.spec, service.store.now()
+    now = service.store.now()
     run = RunId(run_id) if run_id else new_run_id()
     decision = _first_decision(program, run, saved, (given, context), now)
-    gate, gates = limits_for_new_run(program, context, {"tenant": tenant})
-    new = NewRun(
-        id=run,
-        tenant=tenant,
-        flow=program.graph.name,
-        version=program.version,
-        code=program.code_digest,
-        lane=lane or spec.lane,
-        priority=spec.priority if priority is None else priority,
-        started_by=started_by,
-        created_at=now,
-        ready_at=now,
-        first=await _encoded_records(service, program, decision, tenant),
-        gate=gate,
-        gates=gates,
+    limits = limits_for_new_run(program, context, {"tenant": tenant})
+    first = await encode_records(service, program, decision, tenant)
+    new = new_run(
+        program, run, first, limits, now, lane=lane, priority=priority, tenant=tenant, started_by=started_by
     )
     await service.runtime.preparer.prepare_all(new.first, facts_of(new))
     row, _ = await service.store.create(new)
@@ -202,19 +191,6 @@ def _finished(saved: SavedCheckpoint, node: int, visit: int) -> HandlerFinished:
         suggested=tuple(told.suggested_next_ids),
         notes=FrozenDict({"notes": told.notes}) if told.notes else None,
     )
-
-
-async def _encoded_records(
-    service: RunService, program: Program, decision: Decision, tenant: str
-) -> list[Record]:
-    sealer = service.runtime.codec_for(program)
-    records: list[Record] = []
-    for record, body in decision.records:
-        blobs = sealer.seal(record, body, 0)
-        if blobs:
-            await service.runtime.blobs.of(tenant).put(blobs)
-        records.append(record)
-    return records
 
 
 def require_stages(graph: Graph, saved: SavedCheckpoint) -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast._version import __version__
 from holdfast.errors import SettingsError
+from holdfast.types.backoff import Backoff
 
 LOCAL = "http://127.0.0.1:8420"
 Token = str | Callable[[], str] | None
@@ -28,8 +29,8 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
 
     def wait(self, attempt: int, asked: float | None = None) -> float:
         """Half of it is chance, so that many who were sent away do not come back at once."""
-        whole = min(self.first * 2 ** min(attempt - 1, 30), self.longest)
-        return max(asked or 0.0, whole * (0.5 + randbelow(1000) / 2000))
+        backoff = Backoff(self.first, self.longest, jitter=0.5)
+        return max(asked or 0.0, backoff.pause(attempt, randbelow(1000) / 1000))
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,9 @@
-"""A handler ended: its step is settled, its edges fire, what became ready starts."""
+"""A handler ended: its step is settled, its edges fire, what became ready starts.
+
+This module, breakpoints, child_scopes, failures, holds, timers and unknown_outcomes import each other: mutual
+recursion, on purpose. A step that settles may start a hold, a timer or a child scope, and each of these ends
+by settling a step. There is no other import circle in the engine.
+"""
 
 from __future__ import annotations
 

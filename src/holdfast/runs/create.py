@@ -8,7 +8,7 @@ A request that comes twice: the same is answered with the run that it made, anot
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Required, TypedDict, Unpack, cast
 
 from holdfast.checkpoint.json_view import jsonable
 from holdfast.engine.decision import Decision
@@ -24,6 +24,7 @@ from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.typed_values import TypedValues
 from holdfast.store.protocols import FlowRow, NewRun
 from holdfast.types.ids import DEFAULT_TENANT, RunId, is_id, new_run_id
+from holdfast.types.limit_rows import LimitRow
 from holdfast.types.record import Record
 from holdfast.types.text import clean_text, require_text
 
@@ -144,30 +145,69 @@ async def prepare(
     start, scratch = program.schema.start(given)
     if program.graph.dialect:
         scratch = {**spec.defaults, **scratch}
-    gate, gates = limits_for_new_run(program, scratch, names)
+    limits = limits_for_new_run(program, scratch, names)
     decision = _begun(program, run_id, (start, scratch), mode or spec.mode, now, own)
     await service.store_flow(program)
-    new = NewRun(
-        id=RunId(decision.pos.run),
+    new = new_run(
+        program,
+        RunId(decision.pos.run),
+        await encode_records(service, program, decision, tenant),
+        limits,
+        now,
+        lane=lane,
+        priority=priority,
         tenant=tenant,
-        flow=program.graph.name,
-        version=program.version,
-        code=program.code_digest,
-        lane=lane or spec.lane,
-        priority=spec.priority if priority is None else priority,
         thread=thread,
         instance_key=instance_key,
         idempotency_key=idempotency_key,
         started_by=started_by,
         deployment=deployment,
-        created_at=now,
-        ready_at=now,
-        first=await _encoded_records(service, program, decision, tenant),
-        gate=gate,
-        gates=gates,
     )
     await service.runtime.preparer.prepare_all(new.first, facts_of(new))
     return new, decision.pos
+
+
+class RunNames(TypedDict, total=False):
+    """What a run is called by and belongs to; fields of `NewRun`."""
+
+    tenant: Required[str]
+    thread: str | None
+    instance_key: str | None
+    idempotency_key: str | None
+    started_by: str | None
+    deployment: str | None
+    forked_from: str | None
+    supersedes: RunId | None
+
+
+def new_run(
+    program: Program,
+    run: RunId,
+    first: list[Record],
+    limits: tuple[str, list[LimitRow]],
+    now: int,
+    *,
+    lane: str | None = None,
+    priority: int | None = None,
+    **names: Unpack[RunNames],
+) -> NewRun:
+    """The row of a run that begins with the records `first`, claimable at once. `limits`: the one that it is
+    under, and those that its flow declares; `lane` and `priority`: those of the flow, unless given."""
+    spec = program.graph.spec
+    return NewRun(
+        id=run,
+        flow=program.graph.name,
+        version=program.version,
+        code=program.code_digest,
+        lane=lane or spec.lane,
+        priority=spec.priority if priority is None else priority,
+        created_at=now,
+        ready_at=now,
+        first=first,
+        gate=limits[0],
+        gates=limits[1],
+        **names,
+    )
 
 
 def _begun(
@@ -193,14 +233,14 @@ def _begun(
     )
 
 
-async def _encoded_records(
+async def encode_records(
     service: RunAccess, program: Program, decision: Decision, tenant: str
 ) -> list[Record]:
-    """The first records as they are stored; their large values are put away before them."""
-    sealer = service.runtime.codec_for(program)
+    """The first records as they are stored; the blobs of their large values are stored before them."""
+    codec = service.runtime.codec_for(program)
     records: list[Record] = []
     for record, body in decision.records:
-        blobs = sealer.seal(record, body, 0)
+        blobs = codec.seal(record, body, 0)
         if blobs:
             await service.runtime.blobs.of(tenant).put(blobs)
         records.append(record)

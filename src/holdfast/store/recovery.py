@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.types.backoff import Backoff
 from holdfast.types.clock import iso
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death
@@ -23,8 +24,9 @@ SHOWN: Final = 10
 
 
 def recovery_delay(recoveries: int, backoff: int) -> int:
-    """Before the run may be taken up for the `recoveries`-th time in a row: 0, 1, 2, 4 .. 16 x `backoff`."""
-    return 0 if recoveries < 2 else backoff * min(1 << (recoveries - 2), MAX_DELAY_FACTOR)
+    """Before the run may be claimed for the `recoveries`-th time in a row: 0, 1, 2, 4 .. 16 x `backoff`."""
+    bounded = Backoff(first=backoff, longest=backoff * MAX_DELAY_FACTOR)
+    return 0 if recoveries < 2 else int(bounded.pause(recoveries - 1))
 
 
 def death_event(death: Death, recoveries: int, ready_at: int | None) -> EventRow:

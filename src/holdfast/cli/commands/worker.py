@@ -16,6 +16,7 @@ from holdfast.cli.options.telemetry import start_logging
 from holdfast.cli.output.screen import print_note, to_json
 from holdfast.errors import SettingsError, StoreBusyError, StoreError
 from holdfast.telemetry import log
+from holdfast.types.backoff import Backoff
 from holdfast.types.duration import DurationError, parse_duration
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from holdfast.runs.worker.health_server import Health
 
 LEASE = 30.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0  # seconds until a store that is away is asked again
+_STORE_BACKOFF = Backoff(first=0.5, longest=10.0)
 
 
 @app.command(
@@ -257,8 +258,7 @@ async def open_with_retry(hf: Holdfast, *, told: Callable[[StoreError], None] | 
     `told`: hears each time why it is not there."""
     import asyncio
 
-    pause = _FIRST_PAUSE
-    while True:
+    for pause in _STORE_BACKOFF.pauses():
         try:
             await hf.open()
             return
@@ -269,7 +269,6 @@ async def open_with_retry(hf: Holdfast, *, told: Callable[[StoreError], None] | 
                 told(error)
             log.warning("not ready: the store does not answer yet, trying again in %.1f s: %s", pause, error)
         await asyncio.sleep(pause)
-        pause = min(pause * 2, _LONGEST_PAUSE)
 
 
 def _greeting(flows: list[Flow], lanes: list[str] | None) -> str:

@@ -14,6 +14,7 @@ from holdfast.client.aio.streams import AsyncEventStream
 from holdfast.client.problems import StillRunningError
 from holdfast.client.retries import is_transient
 from holdfast.errors import HoldfastError
+from holdfast.types.backoff import Backoff
 from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 20.0
 """Seconds that the server is asked to wait with its answer."""
-FIRST = 0.25
-LONGEST = 2.0
+POLL_BACKOFF = Backoff(first=0.25, longest=2.0)
 """Seconds between two looks at a run that waits for a person, which no request can wait for."""
 RETRY_SECONDS = 0.5
 """Seconds until a server that is away is asked again."""
@@ -68,7 +68,7 @@ class AsyncRun:
 
     async def _until(self, timeout: float | None, *, people: bool) -> models.RunResult:
         until = None if timeout is None else monotonic() + timeout
-        pause, away = FIRST, None
+        pauses, away = POLL_BACKOFF.pauses(), None
         while True:
             left = AT_ONCE if until is None else max(0.0, min(AT_ONCE, until - monotonic()))
             asked = monotonic()
@@ -80,14 +80,14 @@ class AsyncRun:
                 continue
             self._status, away = found.status, None
             # The server takes its time where the questions are answered and nobody has gone on yet.
-            waits = found.status == "pending_input" and monotonic() - asked < max(left, FIRST)
+            waits = found.status == "pending_input" and monotonic() - asked < max(left, POLL_BACKOFF.first)
             if found.status in ENDED or (waits and not people):
                 return found
             if until is not None and monotonic() >= until:
                 raise self._still_running_error(found.status, timeout)
             if waits:
+                pause = next(pauses)
                 await sleep(pause if until is None else max(0.0, min(pause, until - monotonic())))
-                pause = min(pause * 2, LONGEST)
 
     async def _outlast(self, error: HoldfastError, away: float, until: float | None) -> None:
         """A server that restarts is waited for, as streams do. Raises the error where that does not help."""

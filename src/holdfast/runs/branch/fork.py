@@ -23,12 +23,13 @@ from holdfast.runs.admission import limits_for_fork
 from holdfast.runs.attachments import inherited_files
 from holdfast.runs.blobs import refs_in
 from holdfast.runs.branch.patch import apply_patch, partitions
+from holdfast.runs.create import new_run
 from holdfast.runs.events import RunReader, reader_of
 from holdfast.runs.history.checkpoints import FoldedRun, fold_to, resolve
 from holdfast.runs.history.versions import version_at
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.stored_program import stored_program
-from holdfast.store.protocols import NewRun, RunRow
+from holdfast.store.protocols import RunRow
 from holdfast.store.refusals import require_live
 from holdfast.telemetry import crashpoint
 from holdfast.types.ids import RunId, checkpoint_id, new_run_id
@@ -82,8 +83,22 @@ async def fork(
     await service.runtime.blobs.of(source.tenant).put(blobs + more)
     _add_blobs(records[0], await inherited_files(service.runtime.blobs, source))
     crashpoint("inside_fork")
-    new = _new_run(program, source, at, run, records, now, supersede)
-    new.started_by = started_by or source.started_by
+    new = new_run(
+        program,
+        run,
+        records,
+        limits_for_fork(program, source),
+        now,
+        lane=source.lane,
+        priority=source.priority,
+        tenant=source.tenant,
+        thread=source.thread,
+        instance_key=source.instance_key,
+        started_by=started_by or source.started_by,
+        deployment=source.deployment,
+        forked_from=checkpoint_id(source.id, at),
+        supersedes=source.id if supersede else None,
+    )
     await service.runtime.preparer.prepare_all(records, facts_of(new))
     row, _ = await service.store.create(new)
     return row
@@ -104,32 +119,6 @@ def _require_plain(reader: RunReader, source: RunRow) -> None:
             hint="Import the module that defines it, or name its file.",
             flow=source.flow,
         )
-
-
-def _new_run(
-    program: Program, source: RunRow, at: int, run: RunId, records: list[Record], now: int, supersede: bool
-) -> NewRun:
-    gate, gates = limits_for_fork(program, source)
-    return NewRun(
-        id=run,
-        tenant=source.tenant,
-        flow=source.flow,
-        version=program.version,
-        code=program.code_digest,
-        lane=source.lane,
-        priority=source.priority,
-        thread=source.thread,
-        instance_key=source.instance_key,
-        started_by=source.started_by,
-        deployment=source.deployment,
-        forked_from=checkpoint_id(source.id, at),
-        supersedes=source.id if supersede else None,
-        created_at=now,
-        ready_at=now,
-        first=records,
-        gate=gate,
-        gates=gates,
-    )
 
 
 # ---------------------------------------------------------------------- the new run's first records

@@ -1,4 +1,4 @@
-"""One run's records on their way to the store, and how long a store that is away is waited for."""
+"""One run's records on their way to the store, and how long it waits for a store that is unavailable."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TypeVar
 
 from holdfast.checkpoint import Blob
 from holdfast.errors import StoreError
+from holdfast.types.backoff import Backoff
 from holdfast.types.record import Lease, Park, Record, Side
 
 PATIENCE = 4.0  # seconds
 MAX_RECORDS = 64
 MAX_BYTES = 1 << 20
 HELD_BYTES = 64 << 20  # of a run that goes on without checkpoints
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 2.0
+STORE_BACKOFF = Backoff(first=0.1, longest=2.0)
 
 T = TypeVar("T")
 
@@ -109,13 +109,14 @@ class RunQueue:
 
 
 async def retry_while_unavailable(ask: Callable[[], Awaitable[T]], queue: RunQueue) -> T:
-    """Until it is answered, or the patience of that run is at its end."""
-    began, pause = time.monotonic(), FIRST_PAUSE
-    while True:
+    """Until it is answered, or the patience of that run is exhausted. For what may simply be asked again
+    while the store is unavailable: reads, and writes that say the same twice."""
+    began = time.monotonic()
+    for pause in STORE_BACKOFF.pauses():
         try:
             return await ask()
         except StoreError as error:
             if not error.retryable or queue.poison is not None or time.monotonic() - began >= queue.patience:
                 raise
         await asyncio.sleep(pause)
-        pause = min(pause * 2, LONGEST_PAUSE)
+    raise AssertionError("unreachable: the pauses never end")

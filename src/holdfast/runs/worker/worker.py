@@ -27,6 +27,7 @@ from holdfast.runs.worker.registration import WorkerRegistration
 from holdfast.runs.worker.sweeps import Reaper, TimerSweep
 from holdfast.store.protocols import Claim, ClaimRequest, Store
 from holdfast.telemetry import log
+from holdfast.types.backoff import Backoff
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED
 
@@ -40,8 +41,8 @@ async def warn_if_not_durable(store: Store) -> None:
         log.warning("%s; `holdfast doctor` says more", weakness)
 
 
-FIRST_PAUSE: Final = 0.1
-LONGEST_PAUSE: Final = 5.0
+CLAIM_BACKOFF: Final = Backoff(first=0.1, longest=5.0)
+RESTART_PAUSE: Final = 5.0  # seconds after which a background task that failed starts again
 _TICK: Final = 0.05
 
 Duty = Callable[[], Awaitable[None]]
@@ -187,7 +188,7 @@ class RunWorker:
                 await duty()
             except Exception:
                 log.exception("a worker's duty failed and begins anew")
-            await self.runtime.clock.sleep(LONGEST_PAUSE)
+            await self.runtime.clock.sleep(RESTART_PAUSE)
 
     async def stop(self) -> None:
         """Take nothing more; what runs may finish its step within `grace`, then it is given back."""
@@ -263,17 +264,17 @@ class RunWorker:
 
     # ------------------------------------------------------------------ claiming
     async def _claim_forever(self) -> None:
-        pause = FIRST_PAUSE
+        pauses = CLAIM_BACKOFF.pauses()
         while not self._stopping:
             try:
                 taken = await self._claim()
-                pause = FIRST_PAUSE
+                pauses = CLAIM_BACKOFF.pauses()
             except StoreMovedError:
                 raise  # nothing will ever be claimed here again; what runs may end
             except StoreError as error:
+                pause = next(pauses)
                 log.warning("the store did not answer, trying again in %.1f s: %s", pause, error)
                 await self._interruptibly(self.runtime.clock.sleep, pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
                 continue
             if not taken and not self._stopping:
                 await self._rest()

@@ -67,7 +67,7 @@ async def test_json_lines_carry_run_node_and_seq_when_a_handler_or_its_library_l
     assert "ValueError: no voice" in failed["exception"]
     begun, ended = [t for t in told if t["logger"] == "holdfast"]
     assert (begun["run"], begun["seq"]) == (run, 0)
-    assert ended["message"].endswith("completed")
+    assert ended["message"] == "run released (status completed)"
     assert ended["seq"] == 3
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.cli.commands.worker import WorkerOptions, run_worker
+from holdfast.integrations.mcp.ask_people_flow import EARLIER_CODE, ask_people
 from holdfast.types.ids import HoldId
 from holdfast.types.terms import operator
 from tests.server.conftest import Server
@@ -228,3 +229,11 @@ async def test_question_that_cannot_be_asked_is_told_and_nothing_is_started(hall
         for given, why in WRONG:
             assert why in await bot.fails("ask_people", **given)
         assert (await bot.does("list_runs"))["items"] == []
+
+
+def test_question_that_an_earlier_release_asked_resumes_with_this_code() -> None:
+    """Where the second line fails although the node takes the same steps, add its mark to EARLIER_CODE."""
+    program = ask_people.program()
+    assert program.version == "g1-372b8e7143a600d2b4c0e2c68bb841ab"
+    assert program.code["ask"] in EARLIER_CODE
+    assert all(program.accepts_code("ask", mark) for mark in EARLIER_CODE)

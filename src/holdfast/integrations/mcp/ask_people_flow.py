@@ -1,6 +1,6 @@
 """The flow behind `ask_people`: one question, durable like every other, and its answer as the run's state.
 
-`holdfast worker`, `serve` and `mcp` carry it by themselves, whether or not the protocol's library is there.
+`holdfast worker`, `serve` and `mcp` serve it by themselves, whether or not the protocol's library is there.
 """
 
 from __future__ import annotations
@@ -29,9 +29,14 @@ class AskPeopleState(TypedDict, total=False):
 ask_people: Final = Flow(NAME, state=AskPeopleState)
 
 
-# What waits in it for months goes on with this code: to change it makes a new version, and old questions
-# then end only where a worker still carries the old one. Their answers are kept with the holds all the same.
-@ask_people.node(effect="pure")
+# A question may stay open for months, over several releases of this code. `version=` on the node would make
+# another version of the graph, which old runs are not pinned to. So the marks of earlier code that took the
+# same steps are listed here: a run that was started under one of them resumes with this code. A change that
+# takes other steps needs a new version of the flow, and a worker that still serves the old one.
+EARLIER_CODE: Final = ("c1-430c60babf547d6af73b916f", "c1-05a27265981406466d68440b")
+
+
+@ask_people.node(effect="pure", compatible_with=EARLIER_CODE)
 async def ask(s: Any, ctx: Context) -> dict[str, Any]:
     _require_that_people_decide(s["manner"])
     reply = await ctx.ask(s["question"], options=s["choices"], form=s["form"], **s["manner"])
@@ -40,7 +45,7 @@ async def ask(s: Any, ctx: Context) -> dict[str, Any]:
 
 def _require_that_people_decide(manner: dict[str, Any]) -> None:
     """It can be started as a run, too, past the tool: a default answer, or an agent that may decide its own
-    question, would be an approval that nobody gave. Raises InputError."""
+    question, would be an approval that no person gave. Raises InputError."""
     lapses = str(manner.get("on_timeout", "fail")).partition(":")[0]
     if not manner.keys() <= MANNER or lapses not in ("fail", "cancel", "escalate"):
         raise InputError("only people answer what an agent asks.", hint="Ask with ask_people.", flow=NAME)

@@ -48,7 +48,7 @@ async def test_paused_worker_stops_when_another_took_its_run(
             if blocks:
                 held.unlink()
             go_on(first)
-            await until(lambda: "went on elsewhere" in crew.said(first), "the first knows")
+            await until(lambda: "lost the lease on run" in crew.said(first), "the first knows")
             held.unlink(missing_ok=True)
             after = await service.get(row.id)
             state = (await service.latest(row.id)).state

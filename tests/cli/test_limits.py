@@ -69,8 +69,8 @@ def test_limit_that_means_nothing_is_refused(cli: Cli, jobs: str) -> None:
     complains(cli("limits", "set", "flow:new"), 2, "nothing would limit 'flow:new'")
     complains(cli("limits", "set", "flow:new/x", "--concurrency", "1"), 2, "no flow declares what divides")
     unspelled = cli("limits", "set", "flow:jobs/eu/50%", "--concurrency", "1")
-    complains(unspelled, 2, "no run stands at 'flow:jobs/eu/50%'", "flow:jobs/eu%2F50%25")
-    complains(cli("limits", "clear", "flow:jobs"), 2, "nobody has set a limit 'flow:jobs' here")
+    complains(unspelled, 2, "no run is under the limit 'flow:jobs/eu/50%'", "flow:jobs/eu%2F50%25")
+    complains(cli("limits", "clear", "flow:jobs"), 2, "no limit 'flow:jobs' is set here")
 
 
 @pytest.mark.covers("FLEET-WORK-03")
@@ -81,8 +81,8 @@ def test_run_waits_in_line_and_says_so_after_a_while(cli: Cli, jobs: str) -> Non
     said = cli("run", jobs, "--input", '{"who": "bob"}')
     opened.join()
     assert said.code == 0
-    assert "waits in line: flow:jobs lets 0 go on at once, and 0 do." in said.err
-    assert said.err.count("waits in line") == 1
+    assert "is queued: flow:jobs allows 0 at once, and 0 are running." in said.err
+    assert said.err.count("is queued: ") == 1
     assert "completed" in said.out
 
 

@@ -129,7 +129,7 @@ async def test_run_in_line_is_cancelled_without_a_place(hf: Holdfast) -> None:
     while not counted.inside:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     row, _ = await service.create(counted.flow.program(), {})
-    with pytest.raises(LimitReachedError, match=r"flow:counted lets 1 go on at once, and 1 do"):
+    with pytest.raises(LimitReachedError, match=r"flow:counted allows 1 at once, and 1 are running"):
         await service.runtime.claim(row.id)
     await service.cancel(row.id)
     assert (await counted.flow.resume(row.id, on=hf)).status is RunStatus.cancelled

@@ -39,9 +39,9 @@ class Flow(AgentNodes):
         return self.compile()
 
     def schedule(self, name: str, **plan: Any) -> None:
-        """Workers that carry this flow put that schedule when they start: one of `cron`, `every` and `at`,
+        """Workers that serve this flow set that schedule when they start: one of `cron`, `every` and `at`,
         and the other settings of `hf.schedules().put`. What an operator changes stays as they left it;
-        a schedule that is no longer declared goes on until somebody drops it. Raises InputError."""
+        a schedule that is no longer declared stays until it is deleted. Raises InputError."""
         from holdfast.runs.schedules.request import make_plan, require_name
 
         tenant = plan.pop("tenant", DEFAULT_TENANT)
@@ -62,7 +62,7 @@ class Flow(AgentNodes):
         `started_by`: who set it going, as `user:dana@acme`; `deployment`: what it is a run of;
         `breaks`: nodes to stop before; `checkpoints`: which records it lists, instead of the flow's policy.
 
-        Where the flow's limits let no more runs go on, this one waits in line first.
+        Where the flow's limits are reached, this run is queued first.
         """
         hf = on or default_instance()
         program = self.program()
@@ -92,8 +92,8 @@ class Flow(AgentNodes):
         return row.id
 
     async def result(self, run_id: str, *, wait: float | None = 0.0, on: Holdfast | None = None) -> Result:
-        """Where a run of this flow stands, without advancing it. `wait`: so many seconds, until it has ended
-        or waits for a person; None: for as long as it takes. What it was then is in `result.status`."""
+        """The present state of a run of this flow, without advancing it. `wait`: so many seconds, until it
+        has ended or waits for a person; None: for as long as it takes. `result.status` says which."""
         service = await self._service(on)
         row, _ = await self._of_this_flow(service, run_id, None)
         await wait_until_idle(service, row.id, wait)
@@ -111,10 +111,10 @@ class Flow(AgentNodes):
         breaks: Sequence[str] | None = None,
         accept_loss: bool = False,
     ) -> Result:
-        """Go on with a run of this flow: after an answer, a crash, or a failure that was mended.
+        """Resume a run of this flow: after an answer, a crash, or a failure that was fixed.
 
         `run_id` may be a checkpoint's id. An older checkpoint, an input or a patch never changes the run's
-        history: they go on in a fork of it (G-39), whose id is in the result. `tenant`: only a run of theirs.
+        history: it continues in a fork (G-39), whose id is in the result. `tenant`: only a run of theirs.
         `breaks`: nodes that it stops before from now on too. `accept_loss`: also where the store lost part of
         its history, else that is a HistoryLostError.
         """
@@ -126,7 +126,7 @@ class Flow(AgentNodes):
             row = await service.fork(row.id, row.head if seq is None else seq, patch=patch, input=input)
         elif row.status in (RunStatus.completed, RunStatus.cancelled):
             return await result_of(service, self.program(), row.id)
-        # Before anything is touched: a run that nobody here can serve keeps its status (D-34).
+        # Before anything is touched: a run that this process cannot serve keeps its status (D-34).
         await service.runtime.find_program(row.version, row.flow)
         if row.status is RunStatus.failed or breaks:
             await service.request_resume(row.id, breaks=breaks, accept_loss=accept_loss)
@@ -179,7 +179,7 @@ class Flow(AgentNodes):
     async def _of_this_flow(
         self, service: RunService, ref: str, checkpoint: str | int | None
     ) -> tuple[RunRow, int | None]:
-        """`RunService.standing`, of a run that this flow may go on with, else VersionMismatchError (RF-3)."""
+        """`RunService.standing`, of a run that this flow may resume, else VersionMismatchError (RF-3)."""
         row, seq = await service.standing(ref, checkpoint)
         if row.flow != self.name:
             raise VersionMismatchError(
@@ -245,7 +245,7 @@ async def wait_until_idle(service: RunService, run: RunId, wait: float | None) -
         left = LOOK_AGAIN if deadline is None else min(LOOK_AGAIN, deadline - clock.monotonic())
         if left <= 0:
             return
-        # Whoever drives it may be in another process; not every store tells of every step.
+        # Its driver may be in another process; not every store notifies of every step.
         await service.store.wait_change(left)
 
 
@@ -254,7 +254,7 @@ async def is_idle(service: RunService, run: RunId) -> bool:
     status = (await service.get(run)).status
     if status is not RunStatus.pending_input:
         return status in ENDED
-    # One whose questions are answered only waits for whoever takes it up.
+    # One whose questions are answered only waits to be claimed.
     return bool(await service.holds(run))
 
 
@@ -284,9 +284,9 @@ async def result_of(service: RunService, program: Program, run: RunId) -> Result
     if row.version != program.version:
         # An older version of the same flow: its state is shown as its own code declares it.
         program = await service.runtime.find_program(row.version, row.flow)
-    sealer = service.runtime.codec_for(program)
-    loaded = await load(service.store, sealer, program.graph, row.id, blobs=service.runtime.blobs)
-    await service.runtime.blobs.materialise(loaded.pos, sealer.registry)
+    codec = service.runtime.codec_for(program)
+    loaded = await load(service.store, codec, program.graph, row.id, blobs=service.runtime.blobs)
+    await service.runtime.blobs.materialise(loaded.pos, codec.registry)
     return await make_result(service, program, row.id, row.status, loaded.pos)
 
 
@@ -319,20 +319,20 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    box: list[Any] = []
+    done: list[Any] = []
     places = held_limits()
 
     def target() -> None:
         set_held_limits(places)
         try:
-            box.append((True, asyncio.run(work)))
+            done.append((True, asyncio.run(work)))
         except BaseException as error:
-            box.append((False, error))
+            done.append((False, error))
 
     thread = Thread(target=target, name="holdfast-run-sync")
     thread.start()
     thread.join()
-    fine, value = box[0]
+    fine, value = done[0]
     if not fine:
         raise value
     return value

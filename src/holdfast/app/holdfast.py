@@ -1,6 +1,6 @@
-"""The wiring: one store, a runtime per event loop, and the programs that this process carries.
+"""The wiring: one store, a runtime per event loop, and the programs that this process serves.
 
-What a house keeps beside its runs: skills, deployments that bind them to flows, schedules, limits.
+What it keeps beside runs: skills, deployments that bind them to flows, schedules, limits.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class Holdfast(StoreServices):
     `guardrails`: what approvals have to pass that no person gave. `notify`: the channels by which people hear
     of holds, as settings or their file (without: HOLDFAST_NOTIFY); `channels`: further ones of your own.
     `scan`: looks into each file that people attach, and says what is wrong with it, or nothing.
-    `pace`: how often somebody may act on holds; without, as often as they like.
+    `pace`: how often one person may act on holds; without, without limit.
 
     Close it with `await hf.close()` or use it in `async with`.
     """
@@ -187,7 +187,7 @@ class Holdfast(StoreServices):
         self._objects = objects
         self._memory = memory
         self._keys = keys
-        # Loaded where there is a house: a program that only declares flows needs none of it.
+        # Loaded with the first instance: a program that only declares flows needs none of it.
         from holdfast.app.wiring import make_wiring
 
         self._wiring = make_wiring(
@@ -205,7 +205,7 @@ class Holdfast(StoreServices):
         # How stored documents become programs; the command line replaces an entry to bring its own backends.
         self.dialects: dict[str, Callable[[GraphSpec], Program]] = stored_dialects()
         self._runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
-        self._told: list[Callable[[RunService], None]] = []
+        self._on_service: list[Callable[[RunService], None]] = []
 
     async def open(self) -> Store:
         if self._store is not None:
@@ -260,7 +260,7 @@ class Holdfast(StoreServices):
         return (await self.service()).people
 
     async def new_service(self) -> RunService:
-        """One with a runtime of its own, for a worker: whoever asks for it closes that runtime."""
+        """One with a runtime of its own, for a worker: the caller closes that runtime."""
         store = await self.open()
         options = self._wiring.parts(store, self._clock)
         options["objects"], options["clock"], options["memory"] = self._objects, self._clock, self._memory
@@ -271,15 +271,15 @@ class Holdfast(StoreServices):
             runtime.register(program)
         self._runtimes.add(runtime)
         service = RunService(runtime)
-        for told in self._told:
-            told(service)
+        for callback in self._on_service:
+            callback(service)
         return service
 
-    def on_service(self, told: Callable[[RunService], None]) -> None:
-        """Call it with each service of this house: those that there are, and those that will be."""
-        self._told.append(told)
+    def on_service(self, callback: Callable[[RunService], None]) -> None:
+        """Call it with each service of this instance: those that exist, and those to come."""
+        self._on_service.append(callback)
         for service in self._services.values():
-            told(service)
+            callback(service)
 
     async def diff(self, a: str, b: str) -> Diff:
         """What differs from moment `a` to moment `b`: RUN, RUN@12, RUN@node or a checkpoint's id."""

@@ -1,4 +1,4 @@
-"""Ready-made questions put from outside a flow: each is a run of its own, and outlives whoever asks."""
+"""Ready-made questions put from outside a flow: each is a run of its own, and outlives its caller."""
 
 # ruff: noqa: A002  (`id` is what users call it)
 
@@ -45,12 +45,12 @@ asking = Flow("interaction")
 async def ask(s: Mapping[str, Any], ctx: Context) -> dict[str, Any]:
     """Answers with the hold's resolution."""
     reply: Any = await ctx.ask(**dict(s["question"]))
-    said = {"decision": reply.decision, "response_data": reply.data, "resolved_by": reply.by}
-    return {"answer": said}
+    answer = {"decision": reply.decision, "response_data": reply.data, "resolved_by": reply.by}
+    return {"answer": answer}
 
 
 class InteractionRequest(msgspec.Struct, frozen=True):
-    """A question that was put. `id`: as whoever asked named it."""
+    """A question that was put. `id`: as the caller named it."""
 
     id: str
     kind: str
@@ -102,7 +102,7 @@ class Interactions:
         return InteractionRequest(name, question.kind, hold.id, hold.run)
 
     async def answer(self, id: str) -> InteractionAnswer | None:
-        """What was answered; None while nobody has.
+        """What was answered; None while there is none.
 
         Raises HoldExpiredError, HoldCancelledError, HoldNotFoundError for an id that was never asked."""
         hold = await self._known(id)
@@ -113,7 +113,7 @@ class Interactions:
             return None
         await self._settled(hold.run)
         if hold.status is HoldStatus.expired:
-            raise HoldExpiredError(f"nobody answered {id!r} in time.", hold=hold.id)
+            raise HoldExpiredError(f"no answer to {id!r} came in time.", hold=hold.id)
         if hold.status is HoldStatus.cancelled:
             raise HoldCancelledError(f"{id!r} was withdrawn: {hold.closed_reason}.", hold=hold.id)
         kind = hold.terms.interaction or hold.type
@@ -122,7 +122,7 @@ class Interactions:
         )
 
     async def wait(self, id: str, *, poll: float = 1.0) -> InteractionAnswer:
-        """Until somebody has answered. Raises as `answer` does."""
+        """Until it is answered. Raises as `answer` does."""
         store = await self.hf.open()
         while True:
             found = await self.answer(id)
@@ -133,7 +133,7 @@ class Interactions:
     async def cancel(
         self, id: str, reason: str = "not needed any more", *, by: str = "user:local"
     ) -> HoldRow:
-        """Withdraw it: whoever waits is told."""
+        """Withdraw it: a caller that waits gets an error."""
         hold = await self._known(id)
         row = await (await self.hf.holds()).cancel(operator(by, tenant=self.tenant), hold.id, reason=reason)
         await self._settled(hold.run)
@@ -191,7 +191,7 @@ class Interactions:
         if await (await self.hf.open()).count_holds(where, limit=limit) >= limit:
             raise TooManyPendingError(
                 f"{limit} questions of kind {kind!r} are open already.",
-                hint="Wait until some are answered, or cancel those that nobody needs.",
+                hint="Wait until some are answered, or cancel those that are not needed.",
                 kind=kind,
                 limit=limit,
             )

@@ -107,7 +107,7 @@ def _from_file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except BaseException:
-        # Half of a module must not be found by whoever asks next.
+        # Half of a module must not be found by the next import.
         sys.modules.pop(path.stem, None)
         raise
     return module

@@ -1,4 +1,4 @@
-"""What a run came to, or where it stands."""
+"""What a run came to, or what it waits for."""
 
 from __future__ import annotations
 

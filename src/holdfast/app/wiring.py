@@ -1,4 +1,4 @@
-"""What a house gives its runtimes for the people who are asked: who they are, which rules there are."""
+"""What an instance gives its runtimes for the people who are asked: who they are, which rules apply."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ IN_STORE: Final = "store"
 
 
 class Wiring(msgspec.Struct, frozen=True, kw_only=True):
-    """As it was given to the house."""
+    """As it was given to the instance."""
 
     directory: Directory | str | None = None
     rules: PolicyConfig | None = None
@@ -78,7 +78,7 @@ def make_wiring(
     scan: Scan | None = None,
     pace: Pace | None = None,
 ) -> Wiring:
-    """Raises PolicyInvalidError and SettingsError: a house with rules that cannot be read does not open."""
+    """Raises PolicyInvalidError and SettingsError: with rules that cannot be read no instance opens."""
     return Wiring(
         directory=_directory(directory or os.environ.get(VARIABLE)),
         rules=_rules(policies, judges),

@@ -1,4 +1,4 @@
-"""`holdfast.Worker`: a worker of these flows, on this house."""
+"""`holdfast.Worker`: a worker of these flows, on one instance."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Worker:
         await self.close()
 
     async def close(self) -> None:
-        """Stop, and tell what is still to be told. After it, `serve` begins anew."""
+        """Stop, and send what is still unsent. After it, `serve` begins anew."""
         try:
             await self.stop()
         finally:

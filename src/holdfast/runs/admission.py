@@ -1,4 +1,4 @@
-"""Runs at gates: where a new one stands, and how whoever drives one himself waits in line for it."""
+"""Limits on runs: under which a new run is, and why a run was not claimed."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from holdfast.types.limit_rows import LimitRow, flow_limit, key_limit, path_of, 
 from holdfast.types.limits import rate_text
 
 _held_limits: ContextVar[tuple[str, ...]] = ContextVar(
-    "gates whose places the runs around here have", default=()
+    "limits that the runs around here count against", default=()
 )
 
 
 class QueuedRun(msgspec.Struct, frozen=True):
-    """A run that was just created, and that its gate does not let pass yet."""
+    """A run that was just created, and that a limit does not let start yet."""
 
     row: RunRow
 
 
-# ---------------------------------------------------------------------- where a run stands
+# ---------------------------------------------------------------------- the limit of a run
 
 
 def limits_for_new_run(
     program: Program, values: Mapping[str, Any], own: Mapping[str, Any]
 ) -> tuple[str, list[LimitRow]]:
-    """The gate of a new run, and what its flow declares. `values`: what it starts with; `own`: its names.
+    """The limit that a new run is under, and what its flow declares. `values`: what it starts with;
+    `own`: its names.
 
     Raises StateError where the input has not what the key is made of."""
     limits, flow = program.limits, program.graph.name
@@ -63,21 +64,21 @@ def limits_for_new_run(
 
 
 def limits_for_fork(program: Program, source: RunRow) -> tuple[str, list[LimitRow]]:
-    """That of a run's fork: where the run itself stands, or stood."""
+    """The same for a fork: the limit of its source."""
     declared = [] if program.limits is None else program.limits.gates(source.flow)
     return source.gate or (flow_limit(source.flow) if declared else ""), declared
 
 
-# ---------------------------------------------------------------------- waiting in line
+# ---------------------------------------------------------------------- waiting for a limit
 
 
 @contextmanager
-def inside_limit(gate: str) -> Generator[None]:
-    """What happens here happens in a run that has a place at that gate."""
-    if not gate:
+def inside_limit(name: str) -> Generator[None]:
+    """What happens here happens in a run that counts against that limit."""
+    if not name:
         yield
         return
-    token = _held_limits.set((*_held_limits.get(), root_of(gate)))
+    token = _held_limits.set((*_held_limits.get(), root_of(name)))
     try:
         yield
     finally:
@@ -85,7 +86,7 @@ def inside_limit(gate: str) -> Generator[None]:
 
 
 def held_limits() -> tuple[str, ...]:
-    """For whoever goes on in another thread, which does not know what it is started from."""
+    """For code that continues in another thread, which does not inherit this."""
     return _held_limits.get()
 
 
@@ -95,17 +96,17 @@ def set_held_limits(places: tuple[str, ...]) -> None:
 
 async def limit_reached_error(store: Store, row: RunRow) -> LimitReachedError:
     """Why the run was not claimed."""
-    found = {gate.name: (gate, inside) for gate, inside, _ in await store.gates(prefix=root_of(row.gate))}
-    full, why = False, "others were faster"
+    found = {limit.name: (limit, inside) for limit, inside, _ in await store.gates(prefix=root_of(row.gate))}
+    full, why = False, "other runs were first"
     for name in path_of(row.gate):
-        gate, held = found.get(name, (LimitRow(name=name), 0))
-        if gate.concurrency is not None and held >= gate.concurrency:
-            full, why = True, f"{name} lets {gate.concurrency} go on at once, and {held} do"
-        elif gate.rate is not None and not full:
-            why = f"{name} lets {rate_text(gate.rate, gate.per)} start"
+        limit, held = found.get(name, (LimitRow(name=name), 0))
+        if limit.concurrency is not None and held >= limit.concurrency:
+            full, why = True, f"{name} allows {limit.concurrency} at once, and {held} are running"
+        elif limit.rate is not None and not full:
+            why = f"{name} allows {rate_text(limit.rate, limit.per)} to start"
     return LimitReachedError(
-        f"run {row.id} waits in line: {why}.",
-        hint="It goes on when there is room; `holdfast limits list` shows who is inside and who waits.",
+        f"run {row.id} is queued: {why}.",
+        hint="It starts when there is room; `holdfast limits list` shows what runs and what waits.",
         run=row.id,
         flow=row.flow,
         gate=row.gate,

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 class BlobAttachments:
     """As they came, under their own hash: nothing here ever runs or shows them."""
 
-    def __init__(self, desk: BlobStore) -> None:
-        self._desk = desk
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
 
     async def put(self, tenant: str, data: bytes) -> None:
         ref = BlobRef(sha256(data).digest(), len(data))
-        await self._desk.of(tenant).put([Blob(ref, data)])
+        await self._blobs.of(tenant).put([Blob(ref, data)])
 
     async def get(self, tenant: str, digest: bytes) -> bytes:
         """Raises BlobMissingError where it is gone or damaged."""
-        data = await self._desk.of(tenant).content(digest)
+        data = await self._blobs.of(tenant).content(digest)
         if data is None or sha256(data).digest() != digest:
             raise BlobMissingError(
                 f"The file {digest.hex()} is {'gone' if data is None else 'damaged'}.",
@@ -44,8 +44,8 @@ class BlobAttachments:
         """Only what the run was given: a hash alone opens nothing. Raises InputError for no reference,
         NotFoundError for a file that is not this run's, BlobMissingError."""
         digest = _digest_of(reference)
-        own = await self._desk.store.blobs_of(run)
-        if not set(own).intersection(self._desk.of(tenant).places(digest)):
+        own = await self._blobs.store.blobs_of(run)
+        if not set(own).intersection(self._blobs.of(tenant).places(digest)):
             raise NotFoundError(f"run {run} was given no file {digest.hex()}.", run=run)
         return await self.get(tenant, digest)
 
@@ -59,13 +59,13 @@ def _digest_of(reference: Any) -> bytes:
         ) from None
 
 
-async def inherited_files(desk: BlobStore, source: RunRow) -> set[bytes]:
-    """The files that a run and those it was forked from were answered with: a fork goes on with them, and
+async def inherited_files(blobs: BlobStore, source: RunRow) -> set[bytes]:
+    """The files that a run and those it was forked from were answered with: a fork continues with them, and
     keeps them when its source is gone."""
     from holdfast.holds.forms.attached_files import decided_files
 
-    store, found, runs = desk.store, set[bytes](), [source]
-    own, here = set(await store.blobs_of(source.id)), desk.of(source.tenant)
+    store, found, runs = blobs.store, set[bytes](), [source]
+    own, here = set(await store.blobs_of(source.id)), blobs.of(source.tenant)
     while runs:
         run = runs.pop()
         found |= await decided_files(store, run.id)

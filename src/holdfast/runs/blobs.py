@@ -1,4 +1,4 @@
-"""Large values: put before the record that names them, fetched when somebody looks (D-37)."""
+"""Large values: put before the record that names them, fetched when they are read (D-37)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Objects(Protocol):
     """Where blobs that are too large for a row live.
 
     `get` raises BlobMissingError for what is not there, and only then: the run that names it fails. Any other
-    error means that nobody could be asked now; runs wait for it, and go on later."""
+    error means that they are unavailable now; runs wait for them, and resume later."""
 
     async def put(self, digest: bytes, data: bytes) -> None: ...
 
@@ -43,7 +43,7 @@ class Objects(Protocol):
 
 
 class StoreErrorObjects:
-    """Another's objects, whose errors are ours: what a driver raises when it cannot reach anybody."""
+    """The objects of another library, with our errors in place of those that it raises."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -75,7 +75,7 @@ def _store_errors(what: str) -> Generator[None]:
         # Its words are not repeated: they may hold an address with a password.
         raise StoreUnavailableError(
             f"A large value cannot be {what} now: the blob store did not answer ({type(error).__name__}).",
-            hint="Check that it can be reached; the run waits, and goes on when it can.",
+            hint="Check that it can be reached; the run waits, and resumes when it can.",
         ) from error
 
 

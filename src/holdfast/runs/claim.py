@@ -18,22 +18,22 @@ WaitCallback = Callable[[LimitReachedError], None]
 async def claim_in_turn(
     service: RunAccess, run: RunId, *, created: bool = False, waits: WaitCallback | None = None
 ) -> Claim | RunRow:
-    """The run, as soon as its gate lets it pass. Its row, where somebody else took it out of the line and
-    brought it to its end or to its next wait. `created`: it is in line, and nobody knows of it but us.
+    """The run, as soon as its limits let it start. Its row, where another worker claimed it meanwhile and
+    brought it to its end or to its next wait. `created`: it is queued, and only this caller knows of it.
 
-    Raises RunBusyError where somebody has it already; GateShutError where it would wait for a place that the
-    run has which it is started from."""
-    in_line = created
+    Raises RunBusyError where another worker has it already; LimitReachedError where it would wait for the
+    run that starts it, which counts against the same limit."""
+    queued = created
     while True:
         try:
             return await service.runtime.claim(run)
         except LimitReachedError as error:
             await _require_no_circle(service, run, error, created=created)
-            in_line = True
+            queued = True
             if waits is not None:
                 waits(error)
         except RunBusyError:
-            if not in_line:
+            if not queued:
                 raise
         row = await service.get(run)
         if row.status in ENDED or (row.worker is None and row.ready_at is None):
@@ -44,15 +44,15 @@ async def claim_in_turn(
 async def _require_no_circle(
     service: RunAccess, run: RunId, error: LimitReachedError, *, created: bool
 ) -> None:
-    gate = str(error.facts["gate"])
-    if root_of(gate) not in held_limits() or not error.facts["full"]:
+    limit = root_of(str(error.facts["gate"]))
+    if limit not in held_limits() or not error.facts["full"]:
         return
-    # Somebody may have taken it just now; then it comes to its end without us.
+    # A worker may have claimed it just now; then it comes to its end without us.
     if created and not await service.store.delete_run(run):
         return
     raise LimitReachedError(
-        f"a run of flow {error.facts['flow']!r} would wait for a place at {root_of(gate)} that the run has "
-        "which starts it.",
+        f"a run of flow {error.facts['flow']!r} would wait for the limit {limit}, which the run that "
+        "starts it uses up.",
         hint="Make it a sub-flow, which is a part of the same run, or raise the limit.",
         **error.facts,
     ) from None

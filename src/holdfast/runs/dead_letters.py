@@ -1,4 +1,4 @@
-"""Dead letters: runs that were given up because their workers fell silent again and again (ADR 34).
+"""Dead letters: runs that were given up because their workers stopped heartbeating again and again (ADR 34).
 
 What was under way at each death is read from the journal: a node that stands there every time is where to
 look first. A worker that died within the moment in which records wait to be written together died a node
@@ -46,7 +46,7 @@ class DeathReport(msgspec.Struct, frozen=True):
 
 
 class DeadRun(msgspec.Struct, frozen=True):
-    """A run and all its deaths, also those from before somebody let it go on."""
+    """A run and all its deaths, also those from before it was retried."""
 
     run: RunRow
     deaths: list[DeathReport]
@@ -91,7 +91,7 @@ def _names(pos: Position, graph: Graph) -> list[str]:
 
 
 async def retry_dead(service: RunAccess, run: str, *, by: str = "user:local") -> RunRow:
-    """What killed it is mended: any worker may go on, and the bound counts anew. Its deaths stay."""
+    """What killed it is fixed: any worker may claim it, and the bound counts anew. Its deaths stay."""
     row = await _require_dead(service, run)
     body = msgspec.json.encode({"by": by})
     event = EventRow(0, service.store.now(), "run.retry_requested", body)
@@ -107,12 +107,12 @@ async def discard_dead(
     by: str = "user:local",
     unread: bool = False,
 ) -> RunRow:
-    """It is not worth mending: the next worker that carries its flow ends it as cancelled, without running
+    """It is not worth fixing: the next worker that serves its flow ends it as cancelled, without running
     any of its nodes again. `unread`: it ends here and now, without being loaded; so does one whose workers
     died while they stopped it. Its history then does not say which effects were under way."""
     row = await _require_dead(service, run)
-    _, mail = await service.store.pending(row.id)
-    if unread or any(message.kind == "cancel" for message in mail):
+    _, unread_rows = await service.store.pending(row.id)
+    if unread or any(message.kind == "cancel" for message in unread_rows):
         return await _end_unread(service, row, reason, by)
     return await service.cancel(row.id, reason=reason, by=by)
 
@@ -125,14 +125,14 @@ async def _end_unread(service: RunAccess, row: RunRow, reason: str, by: str) -> 
     claim = await store.claim_dead(want, event=asked)
     if claim is None:
         return await _require_dead(service, row.id)
-    _, mail = await store.pending(row.id)
+    _, unread_rows = await store.pending(row.id)
     error = ErrorInfo("run_cancelled", "RunCancelledError", reason)
     side = Side(
         status=RunStatus.cancelled,
         error=f"{error.type}: {error.message}",
         close_all_holds="the run was cancelled",
         close_all_timers=True,
-        inbox_done=[message.id for message in mail],
+        inbox_done=[message.id for message in unread_rows],
     )
     record = Record(
         claim.run.head + 1, Kind.end, now, 0, "", 0, 0, "", "", "cancelled", True, 0, b"", b"", side
@@ -147,7 +147,7 @@ async def _require_dead(service: RunAccess, run: str) -> RunRow:
     if row.dead and row.status is RunStatus.failed:
         return row
     ways = {
-        RunStatus.failed: f"It failed by itself: `holdfast resume {row.id[:8]}` goes on with it.",
+        RunStatus.failed: f"It failed by itself: `holdfast resume {row.id[:8]}` resumes it.",
         RunStatus.completed: "It has completed.",
         RunStatus.cancelled: "It was cancelled.",
     }

@@ -59,7 +59,7 @@ def _require_key(deployment: Deployment, instance_key: str | None) -> None:
 
 
 async def load_skills(store: Store, row: RunRow, kept: Sequence[dict[str, str]]) -> RunSkills:
-    """When a run is taken up. What is not as it was is logged, and does not keep the run from going on."""
+    """When a run is loaded. What is not as it was is logged, and does not stop the run."""
     pins = pins_of(kept)
     found = await load_pinned(store, row.tenant, pins, row.id)
     changed = [pin for pin in pins if pin.id in found and is_changed(pin, found[pin.id])]
@@ -68,7 +68,7 @@ async def load_skills(store: Store, row: RunRow, kept: Sequence[dict[str, str]])
 
 
 async def _is_strict(store: Store, row: RunRow) -> bool:
-    """As the deployment says now: whoever keeps it may decide to go on."""
+    """As the deployment says now: its owner may decide to continue."""
     if row.deployment is None:
         return False
     found = await Deployments(store).find(row.deployment, tenant=row.tenant)

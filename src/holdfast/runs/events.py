@@ -30,35 +30,35 @@ async def read_events(service: RunAccess, row: RunRow, *, after: int, limit: int
     if not rows:
         return []
     readers = await readers_of(service, row)
-    told: list[Event] = []
+    found: list[Event] = []
     for stored in rows:
-        told += (event for event in _events_for(readers, row, stored) if event.number > after)
-        if len(told) >= limit:
+        found += (event for event in _events_for(readers, row, stored) if event.number > after)
+        if len(found) >= limit:
             break
-    told = told[:limit]
-    await resume_events.complete(service, row, readers, told)
+    found = found[:limit]
+    await resume_events.complete(service, row, readers, found)
     secrets = readers.at(row.head).graph.secrets
-    return await hide_secrets(service, row, told) if secrets else told
+    return await hide_secrets(service, row, found) if secrets else found
 
 
-async def hide_secrets(service: RunAccess, row: RunRow, told: list[Event]) -> list[Event]:
+async def hide_secrets(service: RunAccess, row: RunRow, found: list[Event]) -> list[Event]:
     """Events are for showing: what is declared secret is not in them, nor repeated in a text."""
     reader = await reader_of(service, row)
     if row.id not in service.caches.known_secrets:
-        # The values as they stand; the records just read have told theirs.
+        # The present values; those of the records just read are known.
         service.caches.known_secrets.add(row.id)
         await load(service.store, reader.sealer, reader.graph, row.id, blobs=service.runtime.blobs)
     secrets = reader.graph.secrets
     return [
         msgspec.structs.replace(event, data=redact_known_secrets(masked(event.data, secrets)))
-        for event in told
+        for event in found
     ]
 
 
 async def bare_events(
     service: RunAccess, row: RunRow, readers: RunReader | RunReaders, *, after: int, limit: int
 ) -> list[Event]:
-    """Like `tell_events`, and whole records: without what only the run as a whole could tell."""
+    """Like `read_events`, and whole records: without what only the run as a whole could tell."""
     rows = await service.store.events(row.id, after=after, limit=limit)
     return [event for stored in rows for event in _events_for(readers, row, stored) if event.number > after]
 
@@ -84,7 +84,7 @@ def _events_for(readers: RunReader | RunReaders, row: RunRow, stored: Record | E
 
 
 def _unreadable(row: RunRow, record: Record) -> list[Event]:
-    """A damaged record keeps its numbers, so that a cursor never meets a gap; its columns are still told."""
+    """A damaged record keeps its numbers, so that a cursor never meets a gap; its columns are still shown."""
     data = {
         "seq": record.seq,
         "kind": kind_name(record),

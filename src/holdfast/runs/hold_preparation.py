@@ -1,4 +1,4 @@
-"""Between the engine and the store: the desk works on the holds that a record opens, before it is written."""
+"""Between the engine and the store: the holds that a record opens are prepared before it is written."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from holdfast.types.record import Record, Side
 
 
 class Preparer:
-    def __init__(self, desk: HoldPreparation | None = None) -> None:
-        self.desk = desk or HoldPreparation()
+    def __init__(self, preparation: HoldPreparation | None = None) -> None:
+        self.preparation = preparation or HoldPreparation()
 
     def prepare_now(self, side: Side, facts: HoldFacts) -> bool:
         """Whether the side is ready to be stored; not where something has to be looked up first."""
-        found = [self.desk.prepare_now(hold, facts) for hold in side.holds]
+        found = [self.preparation.prepare_now(hold, facts) for hold in side.holds]
         ready = [hold for hold in found if hold is not None]
         if len(ready) == len(found):
             _put(side, ready)
         return len(ready) == len(found)
 
     async def prepare(self, side: Side, facts: HoldFacts) -> None:
-        _put(side, [await self.desk.prepare(hold, facts) for hold in side.holds])
+        _put(side, [await self.preparation.prepare(hold, facts) for hold in side.holds])
 
     async def prepare_all(self, records: Sequence[Record], facts: HoldFacts) -> None:
         for record in records:
@@ -41,7 +41,7 @@ def _put(side: Side, holds: list[NewHold]) -> None:
 
 
 def _to_judge(hold: NewHold) -> OutboxMessage:
-    """A policy may decide it: told with its opening, so that no crash forgets it."""
+    """A policy may decide it: queued in the same write as its opening, so that no crash forgets it."""
     payload = msgspec.json.encode({"hold": hold.id, "epoch": 1, "policy": hold.terms.auto})
     return OutboxMessage("hold.judge", f"{hold.id}:hold.judge:1", payload, hold=hold.id)
 

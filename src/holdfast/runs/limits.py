@@ -29,12 +29,12 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
 class LimitService:
     """Limits of a store: list, set, clear.
 
-        desk = await hf.limits()
-        await desk.set("flow:refund", concurrency=5, rate="100/min")
-        await desk.clear("flow:refund")     # what the flow declares holds again
+        limits = await hf.limits()
+        await limits.set("flow:refund", concurrency=5, rate="100/min")
+        await limits.clear("flow:refund")     # what the flow declares holds again
 
     `flow:refund` is the limit of all runs of a flow, `flow:refund/*` that of each key, `flow:refund/acme`
-    that of one. A concurrency of 0 stops a flow: what runs goes on, nothing more begins."""
+    that of one. A concurrency of 0 stops a flow: what runs continues, nothing new starts."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -79,7 +79,7 @@ class LimitService:
         """What the flow declares holds again; None where it declares nothing. Raises NotFoundError."""
         if not await self._store.drop_limit(name):
             raise NotFoundError(
-                f"nobody has set a limit {name!r} here.", hint="`holdfast limits list` shows those that hold."
+                f"no limit {name!r} is set here.", hint="`holdfast limits list` shows those in force."
             )
         return next((one for one in await self.list(name) if one.name == name), None)
 
@@ -107,7 +107,7 @@ def _limit_row(name: str, concurrency: int | None, rate: str | None) -> LimitRow
         )
     if normalized_name(name) != name:
         raise SettingsError(
-            f"no run stands at {name!r}: keys are spelled another way there.",
+            f"no run is under the limit {name!r}: its keys are spelled another way.",
             hint=f"Write {normalized_name(name)!r}; `holdfast limits list --keys` shows names as they are.",
         )
     if concurrency is not None and not 0 <= concurrency <= 1_000_000_000:

@@ -1,4 +1,4 @@
-"""Who is told, in this process, what its drivers do: for traces, metrics and the like."""
+"""Observers of what the drivers of this process do: traces, metrics, live views."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class RunObserver(Protocol):
         ...
 
     def left(self, driver: Driver, status: RunStatus | None, error: BaseException | None) -> None:
-        """The run has ended, was parked or given back (`status`), or was lost (`error`)."""
+        """The run has ended, was parked or released (`status`), or was lost (`error`)."""
         ...
 
     async def close(self) -> None:
-        """Tell what is still to be told: the runtime closes."""
+        """Send what is still unsent: the runtime closes."""
         ...
 
 
 class RunObservers:
-    """More than one is told, in the order in which they came."""
+    """Several observers, called in the order in which they were added."""
 
     def __init__(self, *watches: RunObserver) -> None:
         self._watches = watches

@@ -87,7 +87,7 @@ async def pending_page(
 
 
 async def _unended(service: RunAccess, tenant: str | None, thread: str) -> tuple[str, ...]:
-    """The runs of a thread that may wait for somebody."""
+    """The runs of a thread that may wait for a person."""
     where = RunFilter(
         tenant=tenant, thread=thread, status=tuple(each for each in RunStatus if each not in ENDED)
     )
@@ -116,7 +116,7 @@ async def _asked(service: RunAccess, hold: HoldRow) -> list[PendingRun]:
 async def open_breakpoints(
     service: RunAccess, *, run: str | None, flow: str | None, tenant: str | None
 ) -> list[HoldRow]:
-    """Where runs stand still for whoever debugs them, oldest first. Imported history stands nowhere."""
+    """Where runs wait for a debugger, oldest first; not those of imported history."""
     only = None if run is None else (await service.get(run, tenant=tenant)).id
     holds = await service.store.holds(run=only, status=HoldStatus.pending, tenant=tenant, limit=ALL)
     found = [h for h in holds if h.type == BREAKPOINT and flow in (None, h.flow)]

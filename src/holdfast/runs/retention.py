@@ -1,8 +1,8 @@
 """Retention: ended runs and their old records go.
 
-What no run needs any more: blobs that nobody refers to, lines of the feed that were told long ago.
+What no run needs any more: blobs that nothing refers to, old lines of the feed.
 
-The sweep that forgets: ended runs are kept as their flow says, and blobs until nobody names them.
+The sweep that forgets: ended runs are kept as their flow says, and blobs until nothing names them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WHY = {
     RunStatus.running: "it is being advanced",
     RunStatus.waiting: "it waits for a moment to come",
     RunStatus.pending_input: "it waits for an answer",
-    RunStatus.resumable: "it is to go on",
+    RunStatus.resumable: "it is to resume",
 }
 
 
@@ -235,7 +235,7 @@ def _is_old(service: RunAccess, row: RunRow, retention: Retention) -> bool:
 async def apply_item(
     service: RunAccess, share: RetentionItem, retention: Retention, done: CleanupResult
 ) -> None:
-    """Do what the plan says; a run that went on meanwhile is left alone, and so is one that others took."""
+    """Do what the plan says; a run that continued meanwhile is left alone, and so is one that others took."""
     if share.whole:
         done.runs += await service.store.delete_run(share.run, ended=True)
         return
@@ -275,7 +275,7 @@ async def apply(
 
 
 def declared_retention(service: RunAccess, override: Retention | None = None) -> dict[str, Retention]:
-    """By flow, of the flows that this process carries. Of several versions the one loaded last counts."""
+    """By flow, of the flows that this process serves. Of several versions the one loaded last counts."""
     programs = service.runtime.programs.values()
     return {program.graph.name: override or program.retention for program in programs}
 
@@ -283,7 +283,7 @@ def declared_retention(service: RunAccess, override: Retention | None = None) ->
 async def make_room(
     service: RunAccess, override: Retention | None = None, since: int | None = None
 ) -> CleanupResult:
-    """What retention takes, of every flow that this process carries (R-42)."""
+    """What retention takes, of every flow that this process serves (R-42)."""
     total = CleanupResult()
     rule = override or service.runtime.settings.retention
     for flow, retention in declared_retention(service, rule).items():
@@ -328,7 +328,7 @@ async def collect_blobs(service: RunAccess, *, grace: float = GRACE) -> int:
 
 async def trim_feed(service: RunAccess, kept: float) -> int:
     """Let the feed forget what it told longer than so many seconds ago. Answers how many lines went; a few
-    thousand in each transaction, so that nobody who settles waits."""
+    thousand in each transaction, so that no settle waits."""
     store = service.store
     # For no time at all: whatever was told, also while we ask.
     before, total = store.now() - int(kept * 1e6) if kept else _EVER, 0
@@ -342,10 +342,10 @@ FIRST = 60.0
 
 
 class RetentionSweep:
-    """Applies the retention of the flows that its process carries; `retention` overrides them all.
+    """Applies the retention of the flows that its process serves; `retention` overrides them all.
 
     Any number of workers may do this at once: each run is pruned in one transaction that looks again
-    whether it has ended and whether somebody else was there before.
+    whether it has ended and whether another worker was there before.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
 """What can be asked of runs from outside: create, look, answer, cancel, resume. No journal records (D-2).
 
-The questions of a run that is asked to stop: nobody answers them any more, though no worker has it yet.
+Most methods forward to a function in a module of their own. These modules are imported when they are first
+needed: a command that only lists runs must not wait for all of them.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ REASON: Final = "the run was cancelled"
 
 
 async def withdraw_holds(store: Store, run: RunId, *, by: str) -> None:
-    """A decision that came after this would be taken and lost. The run needs no mail about it: what it reads
-    first is that it has to stop, and that closes whatever changes meanwhile."""
+    """A decision that came after this would be taken and lost. The run needs no inbox row about it: what
+    it reads first is that it has to stop, and that closes whatever changes meanwhile."""
     for row in await store.holds(run=run, status=HoldStatus.pending, limit=ALL):
         made = cancelled(row, by=by, reason=REASON, at=store.now())
         await store.change_hold(msgspec.structs.replace(made, mail=None))
@@ -76,7 +77,7 @@ class RunService:
         self, program: Program, given: Any, **options: Any
     ) -> tuple[Claim, Position] | QueuedRun | RunRow:
         """Create a run and claim it in one transaction, for a caller who drives it at once. Where limits let
-        no more go on it is in line, for `lining.take_turn`. Where the idempotency key names an earlier run:
+        no more run it is queued, for `claim.claim_in_turn`. Where the idempotency key names an earlier run:
         that run's row."""
         recorder = self.runtime.recorder
         recorder.expected += 1
@@ -103,7 +104,7 @@ class RunService:
         row = await self.store.get_run(RunId(require_text(run, "a run's id")))
         found = [] if row is not None else await self.store.find_runs(run) if len(run) >= 4 else []
         if tenant is not None:
-            # A run of another tenant is told apart from no run at all by nothing.
+            # For a caller of one tenant, a run of another does not exist.
             found = [one for one in found if one.tenant == tenant]
             row = row if row is None or row.tenant == tenant else None
         if row is None:
@@ -134,7 +135,7 @@ class RunService:
         """Breakpoints at which runs stand, oldest first."""
         return await open_breakpoints(self, run=run, flow=flow, tenant=tenant)
 
-    # ------------------------------------------------------------------ telling
+    # ------------------------------------------------------------------ answers and requests
     async def answer(
         self,
         hold: str,
@@ -158,14 +159,14 @@ class RunService:
         key: str | None = None,
     ) -> HoldRow:
         """Answer the open question of a run in plain words, or with a whole answer as a mapping. `actor`: who
-        says it, where it is not whoever works on the store itself. `key`: said again under it, it is said
+        says it, where it is not the operator of the store. `key`: sent again under it, it counts
         once."""
         from holdfast.runs import text_answers
 
         return await text_answers.answer_text(self, run, content, hold=hold, by=by, actor=actor, key=key)
 
     async def cancel(self, run: str, *, reason: str = "cancelled", by: str = "user:local") -> RunRow:
-        """Ask a run to stop. Whoever holds it does; with no holder any worker claims it and does the same."""
+        """Ask a run to stop. The worker that has it does so; without one, any worker claims it and does."""
         row = await self.get(run)
         require_live(row)
         if row.status is RunStatus.cancelled:
@@ -188,7 +189,7 @@ class RunService:
         no_breaks: bool = False,
         accept_loss: bool = False,
     ) -> RunRow:
-        """A failed run may go on; a parked or abandoned one is made claimable; a finished one stays so.
+        """A failed run resumes; a parked or abandoned one is made claimable; a finished one stays so.
 
         `breaks`: nodes that it stops before from now on too. `no_breaks`: it stops at no breakpoint.
         `accept_loss`: even where the store lost part of its history, else that is a HistoryLostError."""
@@ -207,7 +208,7 @@ class RunService:
 
     # ------------------------------------------------------------------ dead letters
     async def dead(self, *, tenant: str | None = None, limit: int = 50) -> list[RunRow]:
-        """Runs that were given up because their workers fell silent again and again, newest first."""
+        """Runs that were given up because their workers died again and again, newest first."""
         from holdfast.runs import dead_letters
 
         return await dead_letters.list_dead(self, tenant=tenant, limit=limit)
@@ -219,7 +220,7 @@ class RunService:
         return await dead_letters.examine_dead(self, run)
 
     async def retry_dead(self, run: str, *, by: str = "user:local") -> RunRow:
-        """Any worker may go on with it, and the bound counts anew. RunEndedError where it is not dead."""
+        """Any worker may claim it, and the bound counts anew. RunEndedError where it is not dead."""
         from holdfast.runs import dead_letters
 
         return await dead_letters.retry_dead(self, run, by=by)
@@ -227,7 +228,7 @@ class RunService:
     async def discard_dead(
         self, run: str, *, reason: str = "discarded", by: str = "user:local", unread: bool = False
     ) -> RunRow:
-        """The next worker ends it as cancelled, no node runs again; `unread`: at once, and nobody has to load
+        """The next worker ends it as cancelled, no node runs again; `unread`: at once, without loading
         it. RunEndedError where it is not dead."""
         from holdfast.runs import dead_letters
 
@@ -303,7 +304,7 @@ class RunService:
     ) -> RunRow:
         """A new run from a checkpoint (an id, or a run and a record); the source stays as it is.
 
-        `started_by`: who asks for it; without, whoever started the source."""
+        `started_by`: who asks for it; without, the initiator of the source."""
         from holdfast.runs.branch import fork
 
         return await fork.fork(self, ref, seq, patch=patch, given=input, run_id=run_id, started_by=started_by)
@@ -348,7 +349,7 @@ class RunService:
         return await export.export_run(self, run, decrypt=decrypt)
 
     async def import_run(self, data: bytes, *, as_new_run: bool = False, tenant: str | None = None) -> RunRow:
-        """An exported run as read-only history under its own id; `as_new_run`: a fork of it that goes on."""
+        """An exported run as read-only history under its own id; `as_new_run`: as a fork that continues."""
         from holdfast.runs.transfer import export
 
         return await export.import_run(self, data, as_new_run=as_new_run, tenant=tenant)
@@ -365,11 +366,11 @@ class RunService:
         return await retention.clean(self, keep=keep, older_than=older_than, flow=flow)
 
     async def make_room(self) -> retention.CleanupResult:
-        """What the retention of the flows that are carried here takes, now; its room is free at once."""
+        """What the retention of the flows that are served here takes, now; its room is free at once."""
         return await retention.make_room_at_once(self)
 
     async def collect_blobs(self, *, grace: float = retention.GRACE) -> int:
-        """Delete blobs that nobody refers to, after a grace period in seconds."""
+        """Delete blobs that nothing refers to, after a grace period in seconds."""
         return await retention.collect_blobs(self, grace=grace)
 
     # ------------------------------------------------------------------ events
@@ -378,7 +379,7 @@ class RunService:
         return await read_events(self, await self.get(run), after=after, limit=limit)
 
     async def stream(self, run: str, *, after: int = 0, poll: float = 0.5) -> AsyncIterator[Event]:
-        """Events as they commit, until the run ends or parks for good with nothing more to tell."""
+        """Events as they commit, until the run ends or parks for good with no further events."""
         import asyncio
 
         woken = asyncio.Event()

@@ -41,16 +41,16 @@ def stored_schema(spec: GraphSpec) -> StateSchema:
     if spec.fields is None:
         return StateSchema(reducers=marks)
     parts: dict[str, Any] = {
-        name: kind if told["required"] else NotRequired[kind]
-        for name, told in spec.fields.items()
-        for kind in [read_type(told["type"])]
+        name: kind if field["required"] else NotRequired[kind]
+        for name, field in spec.fields.items()
+        for kind in [read_type(field["type"])]
     }
     state = cast("Any", TypedDict)(spec.name, parts)
     return StateSchema(state, extra=_bound(spec), reducers=marks)
 
 
 def _bound(spec: GraphSpec) -> list[str]:
-    """Fields that nobody declared: what holds bind and maps make."""
+    """Fields that are not declared: what holds bind and maps make."""
     holds = [node.hold.bind for node in spec.nodes if node.hold is not None]
     maps = [node.map.into for node in spec.nodes if node.map is not None]
     forms = [node.hold.into for node in spec.nodes if node.hold is not None and node.hold.into]

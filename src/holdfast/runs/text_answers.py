@@ -26,11 +26,11 @@ async def answer_text(
     key: str | None = None,
 ) -> HoldRow:
     """Answer the open question of a run. A mapping is the answer itself: decision, response_data, comment.
-    `actor`: whoever says it, as their credential tells; without, whoever works on the store itself. `key`:
-    what they say again under it is said once, whatever the run asks by then.
+    `actor`: who answers, by their credential; without, the operator of the store. `key`: what they send
+    again under it counts once, whatever the run asks by then.
 
     Raises AnswerInvalidError for words that fit no option, ConflictError where several questions are open and
-    none is named, HoldNotFoundError where none is, HoldDecidedError where somebody was first.
+    none is named, HoldNotFoundError where none is, HoldDecidedError where another answer was first.
     """
     row = await service.get(run)
     said_before = (
@@ -38,10 +38,10 @@ async def answer_text(
     )
     asked = said_before or await _question(service, row.id, hold)
     if actor is not None:
-        # Whether they may see it comes first: what its answers are is told to nobody else.
+        # Whether they may see it comes first: its options are shown to no one else.
         await service.people.get(actor, asked.id)
-        said = content if isinstance(content, Mapping) else _decision(asked, content)
-        return (await service.people.resolve(actor, asked.id, said, idempotency_key=key)).row
+        answer = content if isinstance(content, Mapping) else _decision(asked, content)
+        return (await service.people.resolve(actor, asked.id, answer, idempotency_key=key)).row
     if isinstance(content, Mapping):
         decision = content.get("decision")
         data, comment = content.get("response_data"), content.get("comment")

@@ -56,7 +56,7 @@ async def fork(
 
     `patch` has the partitions input, scratch, artifacts and diagnostics; each is merged key by key. `given`
     is short for {"input": ...}. `supersede`: the source ends as cancelled in the same transaction.
-    `started_by`: who asks for it, and so is the new run's initiator; without, whoever started the source.
+    `started_by`: who asks for it, and so is the new run's initiator; without, the initiator of the source.
     Where no code of the flow is loaded, its stored graph says what fits. Raises CheckpointNotFoundError,
     StateError for a patch that does not fit, VersionMismatchError where only another version of the flow is
     loaded, FlowNotFoundError where none is and the run holds values of the flow's own types.
@@ -178,12 +178,13 @@ def _base(folded: FoldedRun) -> dict[str, Any]:
 
 def _lineage(folded: FoldedRun, supersede: bool, changes: dict[str, Any]) -> dict[str, Any]:
     row, record = folded.row, folded.record
-    told: dict[str, Any] = {"run": row.id, "checkpoint": checkpoint_id(row.id, record.seq), "seq": record.seq}
+    at = checkpoint_id(row.id, record.seq)
+    lineage: dict[str, Any] = {"run": row.id, "checkpoint": at, "seq": record.seq}
     if changes:
-        told["patched"] = {name: _names(change) for name, change in changes.items()}
+        lineage["patched"] = {name: _names(change) for name, change in changes.items()}
     if supersede:
-        told["supersedes"] = row.id
-    return told
+        lineage["supersedes"] = row.id
+    return lineage
 
 
 def _names(change: Any) -> list[str]:
@@ -227,7 +228,7 @@ def _detach(graph: Graph, pos: Position, history: History, execution: Exec) -> N
     execution.subs = {key: sub for key, sub in execution.subs.items() if sub.done}
     if execution.phase == "failed":
         _start_afresh(graph, pos, execution)
-    # Effects under way: nobody will tell this run how they ended. Record 0 stands for their intents.
+    # Effects under way: this run will not learn how they ended. Record 0 stands for their intents.
     execution.intent = min(execution.intent, 0)
     keyed = history.keyed.get(execution.scope + node.id, {})
     execution.step_intents = dict.fromkeys([*execution.step_intents, *keyed], 0)

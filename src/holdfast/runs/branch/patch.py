@@ -62,7 +62,7 @@ def apply_patch(
 
 
 def _patch_input(program: Program, pos: Position, change: Any) -> None:
-    """The input is merged if both are mappings, else replaced; state that nobody wrote since follows it."""
+    """The input is merged if both are mappings, else replaced; state not written since follows it."""
     over = pos.scopes[""].tree.frames[0].over
     old = over["input"]
     fresh, scratch = program.schema.start({**old, **change} if isinstance(change, Mapping) else change)

@@ -1,4 +1,4 @@
-"""Going on with a run as whoever is outside asks for it: the run itself, a fork of it, or a rewind (R-1)."""
+"""Resuming a run on request from outside: the run itself, a fork of it, or a rewind (R-1)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ async def resume(
     key: str | None = None,
     by: str | None = None,
 ) -> tuple[RunRow, bool]:
-    """(the run that goes on, whether it is a new one). Any worker that carries the flow takes it.
+    """(the run that continues, whether it is a new one). Any worker that serves the flow claims it.
 
-    `mode`: `resume` goes on with the run itself where that is meant (its latest checkpoint, no input), else
+    `mode`: `resume` resumes the run itself where that is meant (its latest checkpoint, no input), else
     in a fork, so that its history stays; `fork` and `rewind` always do that. A run that has completed or was
     cancelled stays so. Raises CheckpointNotFoundError for a checkpoint that is not this run's."""
     _, seq = await checkpoints.resolve_run(service, row.id, checkpoint)
@@ -54,8 +54,8 @@ async def branch(
     key: str | None = None,
     by: str | None = None,
 ) -> tuple[RunRow, bool]:
-    """A fork or rewind from a record, or from where the run stands; once under one `key`, whoever asks again
-    has the same run. `by`: who asks, and so is its initiator: what they changed they must not approve
+    """A fork or rewind from a record, or from where the run stands; once under one `key`: the same request
+    again gives the same run. `by`: who asks, and so is its initiator: what they changed they must not approve
     themselves where initiators are excluded. Raises KeyReusedError where the key stands for a branch of
     another run."""
     run = None if key is None else RunId(derived_id("branch", row.tenant, key))

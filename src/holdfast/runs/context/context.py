@@ -162,7 +162,7 @@ class Context:
 
     @property
     def dropped(self) -> bool:
-        """Whether nobody comes back to this execution: the run is cancelled, or its branch is."""
+        """Whether this execution is not resumed: the run is cancelled, or its branch is."""
         pos = self._session.pos
         return pos.cancelling is not None or (self._exec.scope, self._exec.node) not in pos.execs
 
@@ -198,7 +198,7 @@ class Context:
     @property
     def skills(self) -> RunSkills:
         """Those that the run's deployment binds, in the versions that the run is pinned to: the same from its
-        start to its end, wherever it goes on."""
+        start to its end, wherever it resumes."""
         return self._calls.skills
 
     # Results.
@@ -224,7 +224,7 @@ class Context:
         return self._artifacts
 
     async def file(self, reference: Mapping[str, Any]) -> bytes:
-        """The content of a file that somebody attached to a question of this run; `reference` is what its
+        """The content of a file that was attached to a question of this run; `reference` is what its
         field has. Raises NotFoundError for a file of another run."""
         self._at.check_open()
         return await self._calls.file(reference)
@@ -336,8 +336,8 @@ class Context:
         """Ask a person and wait for the answer, for seconds or months: no process needs to stay alive.
 
         `form` is what to fill in: a type, whose instance is returned (with `options=`: is the reply's
-        `data`), a JSON Schema, or a list of sections. Whom it goes to, until when, and on what terms is said
-        as for `flow.hold`. Raises HoldExpiredError where nobody answered in time, HoldCancelledError
+        `data`), a JSON Schema, or a list of sections. Whom it goes to, until when, and on what terms is given
+        as for `flow.hold`. Raises HoldExpiredError where no answer came in time, HoldCancelledError
         where it was withdrawn and `on_cancel` is "raise"."""
         require_text(prompt, f"the prompt of ctx.ask in node {self.node!r}")
         ordinal = self._numbers.take(prompt, key)
@@ -346,7 +346,7 @@ class Context:
         if known is not None and known.done:
             return reply_of(known, form, bare=options is None)
         if known is None or known.hold not in self._session.pos.holds:
-            # What was said before the question is told before it.
+            # What was emitted before the question is shown before it.
             self.flush_chunks()
             spec = question(
                 self._at,
@@ -431,7 +431,7 @@ class Context:
         self._numbers.check_all_asked_for()
 
     def close(self, why: str) -> None:
-        """From now on it raises on use: a thread cannot be stopped, but kept from going on (D-16)."""
+        """From now on it raises on use: a thread cannot be stopped, but kept from continuing (D-16)."""
         if not self._at.closed:
             self.flush_chunks()
             self._at.closed = why

@@ -42,7 +42,7 @@ from holdfast.types.value import freeze
 def form_schema(
     form: Any, schema: Any, options: tuple[Option, ...] | None, where: str
 ) -> tuple[dict[str, Any], tuple[Option, ...]]:
-    """The schema that carries the form, and the choices. Its texts are texts: the handler has filled them."""
+    """The schema of the form, and the choices. Its texts are texts: the handler has filled them."""
     listed = isinstance(form, (list, tuple))
     sections: Any = cast("list[Any]", form) if listed else _sections(form, where)
     found = compile_form(sections, templates=False)
@@ -53,7 +53,7 @@ def form_schema(
         problems.append("options= and a decision section are both given; leave one of them out")
     if problems:
         lines = "".join(f"\n  - {clean_text(each, 500)}" for each in problems)
-        raise InputError(f"{where} makes no sense:{lines}", hint="Mend the form.", problems=problems)
+        raise InputError(f"{where} makes no sense:{lines}", hint="Fix the form.", problems=problems)
     try:
         shown = render_form(found.form)
     except UnshowableError as error:
@@ -210,7 +210,7 @@ def _schema(attempt: Attempt, schema: Mapping[str, Any]) -> dict[str, Any]:
     faults = schema_faults(schema)
     if faults:
         lines = "".join(f"\n  - {clean_text(fault, 500)}" for fault in faults)
-        raise InputError(f"{where} makes no sense:{lines}", hint="Mend the schema.", problems=faults)
+        raise InputError(f"{where} makes no sense:{lines}", hint="Fix the schema.", problems=faults)
     return storable(attempt, "schema", dict(schema))
 
 

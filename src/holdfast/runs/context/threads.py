@@ -47,5 +47,5 @@ class ThreadContext(Context):
     def emit(self, data: Any, kind: str = "text") -> None:
         self._at.check_open()
         inside = copy_context()
-        tell = partial(inside.run, self._emitter.emit_if_open, *self._emitter.emittable(data, kind))
-        self._session.loop.call_soon_threadsafe(tell)
+        emit = partial(inside.run, self._emitter.emit_if_open, *self._emitter.emittable(data, kind))
+        self._session.loop.call_soon_threadsafe(emit)

@@ -261,7 +261,7 @@ def _doubt(execution: Exec, ctx: Context) -> SubstepDoubted:
 def _raise_if_stopped() -> None:
     """The handler was stopped: by a park (it waits for a person), a cancel, a lost lease, from outside.
 
-    Where nobody stopped it, it has cancelled itself: that is a failure like any other.
+    Otherwise it has cancelled itself: that is a failure like any other.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():

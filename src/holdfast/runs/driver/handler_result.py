@@ -84,30 +84,31 @@ def interpret_result(
     return ops, value
 
 
-def take_outcome(node: Node, said: Outcome, finished: HandlerFinished) -> Any:
-    """What the handler said about where to go; answers its update. It may report a failure itself."""
+def take_outcome(node: Node, outcome: Outcome, finished: HandlerFinished) -> Any:
+    """Fill in what the handler's Outcome says; returns its update. It may report a failure itself."""
     where = f"of the Outcome of node {node.id!r}"
     # Declared types are a promise of the caller's; here they are checked.
-    suggested, update = cast("Any", said.suggested), cast("Any", said.update)
+    suggested, update = cast("Any", outcome.suggested), cast("Any", outcome.update)
     if isinstance(suggested, str) or not isinstance(suggested, Sequence):
-        raise InputError(f"suggested {where} is a {type(said.suggested).__name__}, not a list of node names.")
+        kind = type(outcome.suggested).__name__
+        raise InputError(f"suggested {where} is a {kind}, not a list of node names.")
     if update is not None and not isinstance(update, Mapping):
-        raise StateError(f"the update {where} is a {type(said.update).__name__}, not a mapping.")
-    finished.outcome = require_text(said.status, f"the status {where}")
-    finished.label = require_text(said.label, f"the label {where}")
-    finished.suggested = tuple(require_text(name, f"a suggestion {where}") for name in said.suggested)
-    if said.notes:
-        finished.notes = FrozenDict({"notes": require_text(said.notes, f"the notes {where}")})
-    if said.status == FAIL:
-        reason = clean_text(said.reason) if said.reason else f"{node.id!r} reported a failure"
-        code = HALTED if said.halts else "node_failed"
+        raise StateError(f"the update {where} is a {type(outcome.update).__name__}, not a mapping.")
+    finished.outcome = require_text(outcome.status, f"the status {where}")
+    finished.label = require_text(outcome.label, f"the label {where}")
+    finished.suggested = tuple(require_text(name, f"a suggestion {where}") for name in outcome.suggested)
+    if outcome.notes:
+        finished.notes = FrozenDict({"notes": require_text(outcome.notes, f"the notes {where}")})
+    if outcome.status == FAIL:
+        reason = clean_text(outcome.reason) if outcome.reason else f"{node.id!r} reported a failure"
+        code = HALTED if outcome.halts else "node_failed"
         finished.error = ErrorInfo(code, "NodeFailedError", reason)
-        finished.retryable = node.retry.attempts > 1 and not (said.final or said.halts)
-    elif said.status == RETRY:
-        reason = clean_text(said.reason) if said.reason else f"{node.id!r} asks for another attempt"
+        finished.retryable = node.retry.attempts > 1 and not (outcome.final or outcome.halts)
+    elif outcome.status == RETRY:
+        reason = clean_text(outcome.reason) if outcome.reason else f"{node.id!r} asks for another attempt"
         finished.error = ErrorInfo(RETRY_ASKED, "RetryAskedError", reason)
         finished.retryable = True
-    return None if said.update is None else dict(said.update)
+    return None if outcome.update is None else dict(outcome.update)
 
 
 def judge_guardrail(

@@ -46,7 +46,7 @@ async def load(
     upto: int | None = None,
     row: RunRow | None = None,
 ) -> LoadedRun:
-    """Where the run stands after record `upto` (default: its last). No user code runs. `row`: if known.
+    """The position of the run after record `upto` (default: its last). No user code runs. `row`: if known.
 
     Large values stay references, but for those that a map or a sub-flow started from: `blobs` has them."""
     if upto is None and row is not None and row.head - row.horizon < SHORT:
@@ -125,7 +125,7 @@ def decode_body(codec: RecordCodec, run: RunId, record: Record) -> Any:
 
 
 async def segment_loader(store: Store, codec: RecordCodec, run: RunId, *bodies: Any) -> Loader:
-    """Finds what records added to a list that a snapshot among `bodies` names: when somebody reads it, not
+    """Finds what records added to a list that a snapshot among `bodies` names: when it is read, not
     when the run is loaded. A store that reads nothing in place is asked for these records now."""
     between = partial(store.read_now, run)
     if Capability.inline not in store.capabilities:

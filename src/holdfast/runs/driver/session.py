@@ -2,7 +2,7 @@
 
 The helpers have an order, and each knows only those before it: session, keys, late_evidence, writer,
 context_calls, handler_call, handler_tasks, inbox, park, wait, driver. What a helper needs of a later one is
-data, and stands here.
+data, and is here.
 """
 
 from __future__ import annotations

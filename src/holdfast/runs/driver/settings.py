@@ -11,7 +11,7 @@ class RunSettings(msgspec.Struct, kw_only=True):
     """How runs are kept going; times in seconds."""
 
     lease_ttl: float = 30.0
-    """how long a process that says nothing keeps its runs"""
+    """how long a process that does not heartbeat keeps its runs"""
     lease_margin: float = 2.0
     """no effect begins with less of the lease left than this"""
     hot_timer: float = 30.0
@@ -19,9 +19,9 @@ class RunSettings(msgspec.Struct, kw_only=True):
     hot_hold: float = 0.0
     """the same for a run that waits for a person"""
     grace: float = 10.0
-    """how long handlers may finish when a worker is told to stop, or a run is cancelled"""
+    """how long handlers may take to finish when a worker stops, or a run is cancelled"""
     poll: float = 1.0
-    """how often a worker looks for work that nobody told it of"""
+    """how often a worker looks for work that it was not notified of"""
     patience: float = 4.0
     """how long a checkpoint that cannot be written is tried again before its run stops with the error"""
     hold_sweep: float = 300.0
@@ -31,6 +31,6 @@ class RunSettings(msgspec.Struct, kw_only=True):
     retention_every: float = 3600.0
     """how often a worker looks what is to go"""
     feed_kept: float = 7 * 86_400.0
-    """how long the feed over all runs remembers what it told; a reader that was away for longer is told so"""
+    """how long the feed over all runs keeps its lines; a reader that was away for longer gets an error"""
     reencrypt: bool = False
     """whether a worker also brings everything under the keys that are current, each time it looks"""

@@ -1,4 +1,4 @@
-"""What a new version of a flow means for the runs that live on others: told, tried, or done."""
+"""What a new version of a flow means for the runs that live on others: reported, tried, or done."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MigrationReport(msgspec.Struct, kw_only=True):
     status: RunStatus
     version: str
     fits: bool
-    served: bool  # whether this process carries the version that the run is on
+    served: bool  # whether this process serves the version that the run is on
     misfits: list[MigrationBlocker] = []
     migrated: bool = False
     refused: str = ""
@@ -156,9 +156,9 @@ async def _try(service: RunAccess, row: RunRow, program: Program, force: bool) -
 
 async def _foreseen(service: RunAccess, found: MigrationPlan, graph: Graph) -> list[str]:
     _, rows = await service.store.pending(found.row.id)
-    mail = [message for row in rows if (message := await message_of(service.store, row)) is not None]
+    unread = [message for row in rows if (message := await message_of(service.store, row)) is not None]
     failed = found.row.status is RunStatus.failed
-    messages: list[Message] = [ResumeRequested() if failed else RunRecovered(), *mail]
+    messages: list[Message] = [ResumeRequested() if failed else RunRecovered(), *unread]
     decision = step(graph, found.pos, messages, service.store.now())
     return list(_moves_told(decision))
 

@@ -1,8 +1,8 @@
 """Runs go over to another version of their flow, one by one: by names, with their holds, in one write (D-34).
 
-A run is folded on the graph it was on, moved in memory to the new one, and checked. What does not fit is told
-and the run stays as it was. What fits is written as one snapshot record, under a lease, with the run's
-version and the places of its holds in the same transaction: a crash leaves the old or the new.
+A run is folded on the graph it was on, moved in memory to the new one, and checked. What does not fit is
+reported, and the run stays as it was. What fits is written as one snapshot record, under a lease, with the
+run's version and the places of its holds in the same transaction: a crash leaves the old or the new.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ async def plan(service: RunAccess, row: RunRow, program: Program, *, force: bool
         loaded = await load(service.store, sealer, old, row.id, blobs=service.runtime.blobs)
         await service.runtime.blobs.of(row.tenant).materialise(loaded.pos, sealer.registry)
     except (HoldfastError, TypeError, ValueError) as error:
-        told = error.message if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
-        broken = MigrationBlocker("", f"it cannot be read: {told}", "mend that first")
+        reason = error.message if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
+        broken = MigrationBlocker("", f"it cannot be read: {reason}", "fix that first")
         return MigrationPlan(row=row, misfits=[broken], pos=Position(row.id), moved=RemapResult(misfits=[]))
     moved = remap(loaded.pos, old, program, force=force)
     found = MigrationPlan(row=row, misfits=list(moved.misfits), pos=loaded.pos, moved=moved)
     if not found.misfits:
         await _fit(service, found, old, program)
     else:
-        # The position is as it was, and so are its names: what is wrong with the state is told as well.
+        # The position is as it was, and so are its names: what is wrong with the state is reported as well.
         found.misfits += _state_blockers(found.pos, moved, moved.matches)
     return found
 
@@ -162,14 +162,14 @@ def _spilled(pos: Position, sealer: RecordCodec) -> list[Blob]:
 
 
 async def move(service: RunAccess, row: RunRow, program: Program, *, force: bool = False) -> MigrationPlan:
-    """Move one run, if it fits; else it is left alone. Raises RunBusyError where somebody else has it,
+    """Move one run, if it fits; else it is left alone. Raises RunBusyError where another worker has it,
     RunReadOnlyError for imported history, LeaseLostError where it was lost on the way."""
     found = await plan(service, row, program, force=force)
     if found.misfits:
         return found
     await service.store_flow(program)
     if row.status is RunStatus.failed:
-        # It is to go on: as with `resume`, on whichever version it is then.
+        # It is to resume: as with `resume`, on whichever version it is then.
         await service.request_resume(row.id)
     claim = await service.runtime.claim(row.id)
     try:
@@ -193,25 +193,25 @@ async def _write(service: RunAccess, claim: Claim, found: MigrationPlan) -> None
     park = await _park(service, claim, found.row.status)
     (answer,) = await service.store.settle([RunBatch(claim.lease, [record], park)])
     if answer.refusal is not None:
-        raise LeaseLostError(f"run {claim.run.id} is not ours any more.", run=claim.run.id)
+        raise LeaseLostError(f"lost the lease on run {claim.run.id} to another worker.", run=claim.run.id)
     if not answer.parked:
         await _give_back(service, claim, found.row.status)
 
 
 async def _park(service: RunAccess, claim: Claim, before: RunStatus) -> Park:
-    """As it was, if it waits; with mail, or in the middle of its work, for whoever goes on with it."""
-    seen, mail = await service.store.pending(claim.run.id)
-    if before in _STAYS and not mail:
+    """As it was, if it waits; with unread inbox rows, or in the middle of its work, for any worker."""
+    seen, unread = await service.store.pending(claim.run.id)
+    if before in _STAYS and not unread:
         return Park(before, seen)
     return Park(RunStatus.resumable, seen, service.store.now())
 
 
 async def _give_back(service: RunAccess, claim: Claim, before: RunStatus) -> None:
-    """Mail may come while we let go; then there is something to do for a worker."""
+    """An inbox row may come while it is released; then there is something to do for a worker."""
     for _ in range(_TRIES):
         park = await _park(service, claim, before)
         if await service.store.park(
             claim.lease, status=park.status, inbox_seen=park.inbox_seen, ready_at=park.ready_at
         ):
             return
-    # Somebody keeps writing to it: then its lease lapses, and whoever takes it goes on.
+    # Rows keep coming: then its lease expires, and any worker claims it.

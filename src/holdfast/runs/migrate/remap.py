@@ -27,7 +27,7 @@ class RemapResult(msgspec.Struct, kw_only=True):
     """What came of it. With misfits the position is good for nothing but their explanation."""
 
     misfits: list[MigrationBlocker]
-    forced: list[MigrationBlocker] = []  # passed over because somebody answers for it
+    forced: list[MigrationBlocker] = []  # passed over because the operator answers for it
     matches: dict[str, Match] = {}  # by the old path of the scope
     paths: dict[str, str] = {}  # scopes, old -> new
     bodies: dict[ExecKey, Match] = {}  # of maps and sub-flows
@@ -156,7 +156,7 @@ class _Remapping:
         self.done.holds[hold] = after
 
     def _failed_node(self) -> str:
-        """Of a run that has failed and is to go on: what that node is called now."""
+        """Of a run that has failed and is to resume: what that node is called now."""
         root = self.done.matches[""]
         return root.name(root.old.index.get(self.pos.failed_node, -1)) if self.pos.failed_node else ""
 

@@ -32,9 +32,9 @@ def migrate_state(tree: FrameTree, matched: Match, label: str) -> list[Migration
                 )
             )
         except Exception as error:
-            said = error.message if isinstance(error, HoldfastError) else str(error)
-            why = f"the migration of its state failed: {type(error).__name__}: {said}"
-            found.append(MigrationBlocker(label, why, "mend what state= does"))
+            reason = error.message if isinstance(error, HoldfastError) else str(error)
+            why = f"the migration of its state failed: {type(error).__name__}: {reason}"
+            found.append(MigrationBlocker(label, why, "fix what state= does"))
         if found:
             return found
     return found or _fit(tree, matched, label)

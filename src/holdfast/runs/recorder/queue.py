@@ -15,7 +15,7 @@ from holdfast.types.record import Lease, Park, Record, Side
 PATIENCE = 4.0  # seconds
 MAX_RECORDS = 64
 MAX_BYTES = 1 << 20
-HELD_BYTES = 64 << 20  # of a run that goes on without checkpoints
+HELD_BYTES = 64 << 20  # of a run that continues without checkpoints
 STORE_BACKOFF = Backoff(first=0.1, longest=2.0)
 
 T = TypeVar("T")
@@ -26,8 +26,8 @@ class RunQueue:
 
     __slots__ = (
         "aloft", "blobs", "committed", "crowd", "ending", "flying", "fresh", "last", "lazy", "lease",
-        "mending", "on_lost", "on_outage", "outage", "over", "park", "parked", "patience", "pending",
-        "poison", "put_again", "route", "since", "size", "unrouted", "waiters",
+        "on_lost", "on_outage", "outage", "over", "park", "parked", "patience", "pending",
+        "poison", "preparing", "put_again", "route", "since", "size", "unrouted", "waiters",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> None:
@@ -53,10 +53,11 @@ class RunQueue:
         self.route: Callable[[Side], Awaitable[None]] | None = None
         # The `exit` mode: no commits in the background, only where something waits for one (D-10).
         self.lazy = False
-        # Asked for by a driver that has nothing left to do: the run is let go with its last records.
+        # Asked for by a driver that has nothing left to do: the run is parked with its last records.
         self.park: Park | None = None
         self.parked = False
-        # Set where the flow allows to go on while the store is away: told once for each outage (R-41, R-63).
+        # Set where the flow allows to continue while the store is unavailable: called once for each outage
+        # (R-41, R-63).
         self.on_outage: Callable[[BaseException], None] | None = None
         self.outage: BaseException | None = None
         self.ending = False
@@ -64,7 +65,7 @@ class RunQueue:
         self.patience = PATIENCE
         self.since: float | None = None
         # Its blobs are being put, its holds looked up: the records of other runs do not wait for that.
-        self.mending: asyncio.Task[None] | None = None
+        self.preparing: asyncio.Task[None] | None = None
         # How often its blobs had to be put once more.
         self.put_again = 0
 
@@ -89,7 +90,7 @@ class RunQueue:
         self.weigh()
 
     def wake_writers(self) -> None:
-        """Whoever waits for room looks again."""
+        """Those that wait for room look again."""
         crowd, self.crowd = self.crowd, []
         for waiter in crowd:
             if not waiter.done():
@@ -102,7 +103,7 @@ class RunQueue:
 
     @property
     def full(self) -> bool:
-        """More is unwritten than may be (D-9). Where a run goes on without checkpoints it may be more."""
+        """More is unwritten than may be (D-9). Where a run continues without checkpoints it may be more."""
         if self.outage is not None:
             return self.size + self.flying >= HELD_BYTES
         return self.over and not self.lazy

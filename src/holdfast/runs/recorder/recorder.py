@@ -4,7 +4,7 @@
 one batch per run is in flight. A refused range poisons the run in this process.
 
 While the store is away a commit is made again and again, for as long as its run has patience; what a run
-needs before its commit (blobs, who is to be asked) is its own affair, and nobody else waits for it.
+needs before its commit (blobs, who is to be asked) is its own affair, and no other run waits for it.
 
 Making a write again while the store is away: how often, and how loud.
 """
@@ -43,7 +43,7 @@ class StoreOutage(msgspec.Struct, frozen=True):
 class StoreRetry:
     def __init__(self) -> None:
         self.make_room: Callable[[], Awaitable[object]] | None = None
-        # What keeps checkpoints from being written at this moment; readiness tells it.
+        # What keeps checkpoints from being written at this moment; readiness reports it.
         self.trouble: StoreOutage | None = None
 
     async def retry_store_call(self, write: Callable[[], Awaitable[T]], *, settling: bool = True) -> T:
@@ -134,8 +134,8 @@ class Recorder(StoreRetry):
 
     def close(self, queue: RunQueue) -> None:
         self.queues.discard(queue)
-        if queue.mending is not None:
-            queue.mending.cancel()
+        if queue.preparing is not None:
+            queue.preparing.cancel()
         if queue in self._waiting:
             self._waiting.remove(queue)
 
@@ -168,7 +168,7 @@ class Recorder(StoreRetry):
             raise queue.poison
 
     async def room(self, queue: RunQueue) -> None:
-        """Until less is unwritten than may be. Unlike a barrier it keeps no run from going on without
+        """Until less is unwritten than may be. Unlike a barrier it keeps no run from continuing without
         checkpoints. Raises as `committed` does."""
         while queue.full and queue.poison is None:
             if self._commit_task is None and self.inline and self.expected <= 1 and self._commit_now():
@@ -228,12 +228,12 @@ class Recorder(StoreRetry):
         flying: InFlight = []
         later: list[RunQueue] = []
         for queue in self._waiting:
-            if queue.mending is not None:
+            if queue.preparing is not None:
                 later.append(queue)
             elif queue.pending and queue.poison is None:
                 if queue.fresh or queue.unrouted:
                     later.append(queue)
-                    self._mend(queue)
+                    self._start_preparing(queue)
                 else:
                     flying.append((queue, queue.take()))
         self._waiting = later
@@ -260,18 +260,18 @@ class Recorder(StoreRetry):
                     answers = await self.retry_store_call(partial(self.store.settle, batches))
                     self._commit_done(flying, answers)
                 except BaseException as error:
-                    # Whatever it is: whoever waits for this commit must hear of it.
+                    # Whatever it is: those that wait for this commit must get it.
                     self._commit_failed(flying, error)
                     if not isinstance(error, StoreError):
                         raise
         finally:
             self._commit_task = None
 
-    def _mend(self, queue: RunQueue) -> None:
+    def _start_preparing(self, queue: RunQueue) -> None:
         """What a run needs first is done in a task of its own: a blob store that is away, or slow, holds up
         nobody who has no blobs."""
         queue.since = queue.since or monotonic()
-        queue.mending = asyncio.get_running_loop().create_task(self._prepare(queue))
+        queue.preparing = asyncio.get_running_loop().create_task(self._prepare(queue))
 
     async def _prepare(self, queue: RunQueue) -> None:
         try:
@@ -280,12 +280,12 @@ class Recorder(StoreRetry):
         except asyncio.CancelledError:
             raise
         except BaseException as error:
-            queue.mending = None
+            queue.preparing = None
             self._commit_failed([(queue, queue.take())], error)
             if not isinstance(error, StoreError):
                 raise
         else:
-            queue.mending = None
+            queue.preparing = None
         if self._waiting:
             self._start_commit()
 
@@ -334,7 +334,9 @@ class Recorder(StoreRetry):
             else:
                 self._poison(
                     queue,
-                    LeaseLostError(f"run {queue.lease.run} is not ours any more ({answer.refusal.name})"),
+                    LeaseLostError(
+                        f"lost the lease on run {queue.lease.run} to another worker ({answer.refusal.name})"
+                    ),
                 )
             self._wake(queue)
         crashpoint("after_settle")
@@ -348,8 +350,8 @@ class Recorder(StoreRetry):
                 self._put_back_all([(queue, records)])
             else:
                 if isinstance(error, StoreError) and queue in self.queues:
-                    run, said = queue.lease.run, "run %s stops here, its checkpoint cannot be written: %s"
-                    log.error(said, run, error, extra={"run": run})
+                    run, message = queue.lease.run, "run %s stops here, its checkpoint cannot be written: %s"
+                    log.error(message, run, error, extra={"run": run})
                 self._poison(queue, error)
                 self._wake(queue)
 
@@ -373,8 +375,8 @@ class Recorder(StoreRetry):
                 waiter.set_exception(error)
         if queue.outage is None and queue.on_outage is not None:
             queue.outage = error
-            run, said = queue.lease.run, "run %s goes on without checkpoints, as its flow allows: %s"
-            log.error(said, run, error, extra={"run": run})
+            run, message = queue.lease.run, "run %s continues without checkpoints, as its flow allows: %s"
+            log.error(message, run, error, extra={"run": run})
             queue.on_outage(error)
         queue.wake_writers()
 

@@ -1,4 +1,4 @@
-"""Small things that whoever puts a schedule and whoever fires it must do alike."""
+"""What setting a schedule and firing it must compute alike."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def with_next_at(schedule: Schedule) -> Schedule:
 
 
 def run_id_for(schedule: Schedule, what: int | TriggerRequest) -> RunId:
-    """The run of an instant, or of a wish: the same whoever starts it, and however often it is tried."""
+    """The run of an instant, or of a wish: the same in every worker, however often it is tried."""
     mark = what.token if isinstance(what, TriggerRequest) else what
     return RunId(derived_id("schedule", schedule.tenant, schedule.name, mark))
 

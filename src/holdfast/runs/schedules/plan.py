@@ -17,7 +17,7 @@ GRACE: Final = 60 * MICROS
 
 
 class SchedulePlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What somebody asked for: one of `cron`, `every` and `at`. Lengths and instants are microseconds."""
+    """What was asked for: one of `cron`, `every` and `at`. Lengths and instants are microseconds."""
 
     cron: str = ""
     every: int = 0
@@ -54,7 +54,7 @@ class ScheduleState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     firing: int | None = None  # the instant that is about to be started: it counts, whatever comes between
     paused: bool = False
     reason: str = ""
-    by: str = ""  # who set it, paused it, or let it go on: the last of them
+    by: str = ""  # who set it, paused it, or resumed it: the last of them
     set_by: str = ""  # who said when and what it starts, and answers for its runs; '': it is in the code
     declared: bool = False  # by code, and by no operator since
     asked: tuple[TriggerRequest, ...] = ()

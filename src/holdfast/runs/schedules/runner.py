@@ -1,8 +1,8 @@
-"""Who starts runs when their time has come: any number of workers, each for the flows that it carries.
+"""Starts runs when their time has come: in any number of workers, each for the flows that it serves.
 
 An instant becomes a run in three steps. The schedule says which instant is about to be started, over the
-revision that was read: whoever was asleep meanwhile starts nothing. The run is created under an id that
-follows from schedule and instant. The schedule is moved on. Whoever dies between two of them leaves a
+revision that was read: a worker that slept meanwhile starts nothing. The run is created under an id that
+follows from schedule and instant. The schedule is moved on. A worker that dies between two of them leaves a
 schedule that is still due: the next worker does the same once more, and finds the run if there is one
 (ADR 33).
 """
@@ -79,7 +79,7 @@ class Scheduler:
             await self.service.runtime.clock.sleep(pause)
 
     def _pause(self, due: int | None) -> float:
-        """Not later than the next is due. What is due and was not served is for somebody else."""
+        """Not later than the next is due. What is due and was not served is for another worker."""
         ahead = None if due is None else (due - self.store.now()) / MICROS
         return self.every if ahead is None or ahead <= 0 else min(self.every, max(0.001, ahead))
 
@@ -112,13 +112,13 @@ class Scheduler:
         except StoreError:
             raise
         except Exception as error:
-            # A zone that this machine does not know, or a slip in somebody's code.
+            # A zone that this machine does not know, or an error in a user's code.
             self._leave(row, error)
             return 0
         return turn.started
 
     def _leave(self, row: ScheduleRow, error: Exception) -> None:
-        """For somebody who can serve it: the schedules behind it must not wait for that."""
+        """For a worker that can serve it: the schedules behind it must not wait for that."""
         mark = (row.tenant, row.name, row.revision)
         if mark not in self._told:
             self._told.add(mark)
@@ -162,14 +162,15 @@ class ScheduleTurn:
             return found[-1:]
         if len(found) > AT_MOST:
             found = found[-AT_MOST:]
-            said = f"more than {AT_MOST:,} instants were missed; those before {iso(found[0])} are passed over"
-            self._trouble(said, now)
-            # So that it is said once, also where the first of them has to wait.
+            first = iso(found[0])
+            trouble = f"more than {AT_MOST:,} instants were missed; those before {first} are skipped"
+            self._trouble(trouble, now)
+            # So that it is reported once, also where the first of them has to wait.
             self.schedule = replace(self.schedule, standing=replace(self.schedule.standing, due=found[0]))
         return found
 
     async def _fire(self, instant: int) -> bool:
-        """False: the schedule is somebody else's now, or is to wait."""
+        """False: another worker has the schedule now, or is to wait."""
         plan, now = self.schedule.plan, self.store.now()
         if plan.missed == "skip" and now - self._fires_at(instant) > plan.grace:
             log.info("schedule %s: %s was missed and is passed over", self.schedule.name, iso(instant))
@@ -214,7 +215,7 @@ class ScheduleTurn:
         return await self._move_on(instant)
 
     async def _start(self, run: RunId, instant: int, given: Any, **how: Any) -> bool:
-        """What does not fit is told, here and on the schedule: the next instant is not kept from coming."""
+        """What does not fit is logged and noted on the schedule; the next instant comes all the same."""
         plan = self.schedule.plan
         try:
             stamp = with_instant(plan, instant, given)
@@ -249,11 +250,11 @@ class ScheduleTurn:
     async def _put(self, schedule: Schedule) -> bool:
         written = await self.store.put_schedule(write(schedule), expect=self.schedule.revision)
         if written is None:
-            return False  # somebody else moved it on, or changed it: theirs counts
+            return False  # another worker moved it on, or changed it: that counts
         self.schedule = read(written)
         return True
 
-    def _trouble(self, said: str, now: int) -> None:
-        log.warning("schedule %s: %s", self.schedule.name, said)
-        standing = replace(self.schedule.standing, trouble=said, trouble_at=now)
+    def _trouble(self, trouble: str, now: int) -> None:
+        log.warning("schedule %s: %s", self.schedule.name, trouble)
+        standing = replace(self.schedule.standing, trouble=trouble, trouble_at=now)
         self.schedule = replace(self.schedule, standing=standing)

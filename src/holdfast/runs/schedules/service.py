@@ -1,4 +1,4 @@
-"""What can be done with schedules: put, look at, pause, let go on, start now, drop."""
+"""What can be done with schedules: set, show, pause, resume, trigger, delete."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PAGE = 500
 
 
 class ScheduleService:
-    """Flows that are started by the clock, by any worker that carries them. Times are the store's."""
+    """Flows that are started by the clock, by any worker that serves them. Times are the store's."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -54,7 +54,7 @@ class ScheduleService:
         code; then one that an operator changed meanwhile is left as it is. Raises InputError."""
         require_name(name)
         require_text(tenant, "tenant")
-        # Code goes on declaring what is long over.
+        # Code may still declare what is long over.
         made = make_plan(0 if declared else self.store.now(), **plan)
         named = (
             require_text(flow, "flow")
@@ -114,7 +114,7 @@ class ScheduleService:
         return read(row)
 
     async def list(self, *, tenant: str | None = None) -> list[Schedule]:
-        """By tenant and name; `tenant` None: of all. One that cannot be read here is told in the log."""
+        """By tenant and name; `tenant` None: of all. One that cannot be read here is logged."""
         found: list[Schedule] = []
         after = ("", "")
         while rows := await self.store.schedules(tenant, after=after, limit=_PAGE):
@@ -136,7 +136,7 @@ class ScheduleService:
     async def pause(
         self, name: str, *, reason: str = "", by: str = "user:local", tenant: str = DEFAULT_TENANT
     ) -> Schedule:
-        """It fires no more until `resume`. What it has started goes on."""
+        """It fires no more until `resume`. What it has started continues."""
 
         def change(known: Schedule) -> Schedule:
             held = replace(known.standing, paused=True, reason=reason, by=by, declared=False, firing=None)
@@ -165,7 +165,7 @@ class ScheduleService:
         token: str | None = None,
     ) -> RunId:
         """One run now, beside its instants, also while it is paused and whatever runs already. The id of the
-        run, which exists as soon as a worker that carries the flow has looked. `token`: asked for again
+        run, which exists as soon as a worker that serves the flow has looked. `token`: asked for again
         under the same one it is the same run."""
         asked = TriggerRequest(token or new_id(), by, input)
 
@@ -178,8 +178,8 @@ class ScheduleService:
         return run_id_for(await self._change_known(tenant, name, change), asked)
 
     async def drop(self, name: str, *, tenant: str = DEFAULT_TENANT) -> list[RunId]:
-        """What it has started goes on. The runs that `trigger` promised and that no worker has started: they
-        go with it. Raises ScheduleNotFoundError."""
+        """What it has started continues. Runs that `trigger` promised and that no worker has started go
+        with it. Raises ScheduleNotFoundError."""
         try:
             known = await self.get(name, tenant=tenant)
             promised = [run_id_for(known, asked) for asked in known.standing.asked]

@@ -41,11 +41,11 @@ _MAX_INT = 2**63
 
 
 async def export_run(service: RunAccess, run: str, *, decrypt: bool = False) -> bytes:
-    """The run as of one moment; the run itself goes on as it did. Of an encrypted store it stays encrypted
+    """The run as of one moment; the run itself continues. Of an encrypted store it stays encrypted
     unless `decrypt` says otherwise.
 
     Raises RunNotFoundError, BlobMissingError, FlowNotFoundError where its graph is not stored, and
-    CheckpointCorruptError where a record is damaged: nobody could take the file in.
+    CheckpointCorruptError where a record is damaged: the file could not be imported.
     """
     row = await service.get(run)
     encrypted = service.runtime.blobs.encrypted
@@ -56,7 +56,7 @@ async def export_run(service: RunAccess, run: str, *, decrypt: bool = False) -> 
     if (changed := _changed(found)) is not None:
         raise CheckpointCorruptError(
             f"run {row.id} is not exported: its record {changed} does not match its digest.",
-            hint="`holdfast postmortem` tells what can be read. Fork from before it, and export the fork.",
+            hint="`holdfast postmortem` shows what can be read. Fork from before it, and export the fork.",
             seq=changed,
         )
     older, graph = await _graphs(service, row)
@@ -83,10 +83,10 @@ async def _with_blobs(
     service: RunAccess, history: RunHistory, *, opened: bool
 ) -> tuple[RunHistory, list[bytes]]:
     """The history and its blobs as they lie in the store, or both by what they hold."""
-    desk = service.runtime.blobs
-    found = {address: await desk.data_at(address) for address in history.blobs}
-    if opened and desk.encrypted is not None:
-        plain_blobs = (desk.encrypted.cipher.decrypt_blob(data, address) for address, data in found.items())
+    blobs = service.runtime.blobs
+    found = {address: await blobs.data_at(address) for address in history.blobs}
+    if opened and blobs.encrypted is not None:
+        plain_blobs = (blobs.encrypted.cipher.decrypt_blob(data, address) for address, data in found.items())
         found = dict(sorted((sha256(data).digest(), data) for data in plain_blobs))
     return msgspec.structs.replace(history, blobs=list(found)), list(found.values())
 
@@ -94,7 +94,7 @@ async def _with_blobs(
 async def import_run(
     service: RunAccess, data: bytes, *, as_new_run: bool = False, tenant: str | None = None
 ) -> RunRow:
-    """The run as read-only history under its own id, or as a new run that goes on from its last checkpoint;
+    """The run as read-only history under its own id, or as a new run that continues from its last checkpoint;
     of its own tenant, or of another.
 
     The same file again gives the same row. Everything is checked before anything is written. Raises
@@ -167,8 +167,8 @@ async def _adopt(service: RunAccess, parcel: Archive) -> RunRow:
     history, store = parcel.history, service.store
     run = history.run
     named = zip(history.blobs, parcel.blobs, strict=True)
-    desk = service.runtime.blobs.of(run.tenant)
-    await desk.put([Blob(BlobRef(digest, len(data)), data) for digest, data in named])
+    blobs = service.runtime.blobs.of(run.tenant)
+    await blobs.put([Blob(BlobRef(digest, len(data)), data) for digest, data in named])
     for graph in (*parcel.older, parcel.graph):
         version = fingerprint_of(graph)
         await store.put_flow(FlowRow(name=run.flow, version=version, graph=graph, created_at=store.now()))
@@ -249,10 +249,10 @@ def _changed(history: RunHistory) -> int | None:
 
 def _check_numbers(history: RunHistory) -> None:
     """Event numbers that grow, and integers that a database can keep."""
-    told = [(r.event_from, r.event_from + r.events - 1) for r in history.records if r.events]
-    told += [(event.number, event.number) for event in history.events]
-    told = [(0, 0), *sorted(told), (history.run.event_seq + 1, _MAX_NUMBER)]
-    if any(last >= following for (_, last), (following, _) in pairwise(told)):
+    numbers = [(r.event_from, r.event_from + r.events - 1) for r in history.records if r.events]
+    numbers += [(event.number, event.number) for event in history.events]
+    numbers = [(0, 0), *sorted(numbers), (history.run.event_seq + 1, _MAX_NUMBER)]
+    if any(last >= following for (_, last), (following, _) in pairwise(numbers)):
         raise damaged_error("its events are not numbered one after the other")
     structs = [history.run, *history.records, *history.events, *history.holds]
     values = [value for struct in structs for value in msgspec.structs.astuple(struct)]

@@ -37,7 +37,7 @@ HealthPage = Callable[["RunWorker"], Awaitable[HealthResponse]]
 
 
 class Health:
-    """`Health("9464")` is on loopback; `Health("0.0.0.0:9464")` for whoever comes from elsewhere."""
+    """`Health("9464")` is on loopback; `Health("0.0.0.0:9464")` to be reached from elsewhere."""
 
     def __init__(self, address: str) -> None:
         """Raises SettingsError where the address means nothing."""
@@ -52,7 +52,7 @@ class Health:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     async def open(self, worker: RunWorker) -> None:
-        """Raises SettingsError where somebody else listens there. Asked for twice, it is open."""
+        """Raises SettingsError where another process listens there. Asked for twice, it is open."""
         self._worker = worker
         await self.listen()
 
@@ -98,9 +98,9 @@ class Health:
 
 
 async def alive(worker: RunWorker) -> HealthResponse:
-    """The process lives and its loop answers: otherwise nobody would read this."""
+    """The process lives and its loop answers: otherwise this would not be sent."""
     if not worker.runtime.leases.is_heartbeating:
-        return json_response(503, {"alive": False, "wrong": ["the heartbeat thread has ended: leases lapse"]})
+        return json_response(503, {"alive": False, "wrong": ["the heartbeat thread ended: leases expire"]})
     return json_response(200, {"alive": True})
 
 

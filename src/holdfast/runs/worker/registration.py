@@ -1,7 +1,7 @@
 """A worker's place in the fleet: it says who it is and how it is, and no two live ones have one name.
 
-Names keep nobody from anything that matters: leases are fenced by their terms. They are for people, who must
-be able to tell workers apart, and for `doctor`, which asks whether anybody carries a version.
+Nothing that matters depends on names: leases are fenced by their terms. They are for people, who must be able
+to tell workers apart, and for `doctor`, which checks whether any worker serves a version.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class WorkerRegistration:
         first, store = holder, self._worker.store
         if _is_alive(holder) is None:
             left = max(0, holder.until - store.now()) / MICROS
-            said = "the name %s was used by pid %s on %s: waiting up to %.0f s to see whether it is alive"
-            log.warning(said, self.name, holder.pid, holder.host, left)
+            message = "the name %s was used by pid %s on %s: waiting up to %.0f s to see whether it is alive"
+            log.warning(message, self.name, holder.pid, holder.host, left)
         found: WorkerRow | None = holder
         while found is not None and not self._worker.is_stopping:
             alive = _is_alive(found)
@@ -150,14 +150,14 @@ class WorkerRegistration:
         return holder
 
     async def announce_draining(self) -> None:
-        """At once, so that whoever looks sees why it takes nothing; if the store answers in time."""
+        """At once, so that the fleet shows why it claims nothing; if the store answers in time."""
         if self.announced and self.taken_by is None:
             with suppress(StoreError, TimeoutError):
                 async with asyncio.timeout(_PATIENCE):
                     await self._announce()
 
     async def leave(self) -> None:
-        """Its row goes; one that is somebody else's by now stays."""
+        """Its row goes; one that belongs to another worker by now stays."""
         beating, self._beating = self._beating, None
         if beating is not None:
             beating.cancel()
@@ -222,7 +222,7 @@ def _place() -> str:
 
 
 def _is_alive(holder: WorkerRow) -> bool | None:
-    """None: nobody here can tell."""
+    """None: unknown."""
     if not holder.place or holder.place != _place():
         return None
     if holder.pid == os.getpid():

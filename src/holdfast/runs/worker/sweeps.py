@@ -12,9 +12,9 @@ BATCH = 100
 
 
 class Reaper:
-    """Runs whose worker fell silent become resumable; after `max_recoveries` in a row with nothing done
-    between they are dead: failed, with the evidence. From the second on each waits: `backoff` seconds, then
-    twice as long each time, so that a run that kills workers leaves them some time for others."""
+    """Runs whose worker stopped heartbeating become resumable; after `max_recoveries` in a row with nothing
+    done between they are dead: failed, with the evidence. From the second on each waits: `backoff` seconds,
+    then twice as long each time, so that a run that kills workers leaves them some time for others."""
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class Reaper:
         return found
 
     async def serve(self) -> None:
-        """Until cancelled. After an outage everybody may say first that he is alive: leases that lapsed while
-        nobody could extend them are no deaths (D-33)."""
+        """Until cancelled. After an outage every worker may extend its leases first: those that expired while
+        the store was unavailable are no deaths (D-33)."""
         while True:
             try:
                 if self._away:
@@ -67,11 +67,12 @@ def _log_reclaimed(row: RunRow) -> None:
         hint = f"See `holdfast dead show {row.id[:8]}`."
         log.error("run %s is given up: %s %s", row.id, row.error, hint, extra=about)
     else:
-        log.warning("the worker of run %s fell silent; the run is %s again", row.id, row.status, extra=about)
+        message = "the worker of run %s stopped heartbeating; the run is %s again"
+        log.warning(message, row.id, row.status, extra=about)
 
 
 class TimerSweep:
-    """Timers of parked runs that are due become mail to their runs (D-30)."""
+    """Timers of parked runs that are due become inbox rows of their runs (D-30)."""
 
     def __init__(self, store: Store, clock: Clock, *, every: float = 1.0) -> None:
         self.store = store

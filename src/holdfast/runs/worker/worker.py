@@ -1,4 +1,4 @@
-"""A worker: claims runs that are ready, drives each in a task, and looks after the house while it lives.
+"""A worker: claims runs that are ready, drives each in a task, and runs the sweeps that a store needs.
 
 A worker says once, when it begins, what of its store weakens the promise that nothing is lost.
 """
@@ -49,7 +49,7 @@ Duty = Callable[[], Awaitable[None]]
 
 
 class Probe(Protocol):
-    """Whoever tells the outside how a worker is (`holdfast.integrations.prometheus`). Opening may be asked
+    """Serves the state of a worker to the outside (`holdfast.integrations.prometheus`). Opening may be asked
     for twice."""
 
     async def open(self, worker: RunWorker) -> None: ...
@@ -58,14 +58,14 @@ class Probe(Protocol):
 
 
 class RunWorker:
-    """Advances runs of the flow versions that its process carries, in its lanes (None: all).
+    """Advances runs of the flow versions that its process serves, in its lanes (None: all).
 
     At most `concurrency` runs have work under way; runs that only wait for a person are kept in memory for
     `hot_hold` seconds, at most `hot_limit` of them, and count for nothing. The settings of the runtime are
-    the worker's own: give it a service that nobody else drives runs with.
+    the worker's own: give it a service that drives no other runs.
 
         async with Worker(service):     # works in the background, drains at the end
-        await worker.serve()            # until somebody calls stop()
+        await worker.serve()            # until stop() is called
         await worker.run_until_idle()   # for tests: returns when nothing more can be done now
     """
 
@@ -144,7 +144,7 @@ class RunWorker:
 
     async def arrive(self) -> None:
         """Before any work; again, it changes nothing. Raises WorkerNameTakenError, SettingsError."""
-        # Open first: it may have to wait for its name, and somebody may ask how it is meanwhile.
+        # Open first: it may have to wait for its name, and health probes may come meanwhile.
         if self.probe is not None:
             await self.probe.open(self)
         try:
@@ -182,16 +182,16 @@ class RunWorker:
         return duties if deliverer is None else [*duties, deliverer.serve]
 
     async def _restart_on_error(self, duty: Duty) -> None:
-        """A slip in one of them is told; it ends neither that duty nor the worker."""
+        """An error in one of them is logged; it ends neither that task nor the worker."""
         while True:
             try:
                 await duty()
             except Exception:
-                log.exception("a worker's duty failed and begins anew")
+                log.exception("a background task of the worker failed and starts again")
             await self.runtime.clock.sleep(RESTART_PAUSE)
 
     async def stop(self) -> None:
-        """Take nothing more; what runs may finish its step within `grace`, then it is given back."""
+        """Claim nothing more; what runs may finish its step within `grace`, then it is released."""
         self.halt()
         if self._serving is not None:
             serving, self._serving = self._serving, None
@@ -201,7 +201,7 @@ class RunWorker:
         """The same without waiting until it is done."""
         self._stopping = True
         if self._claiming is not None and self._interruptible:
-            # Never in the middle of a claim: a lease that nobody knows of would have to lapse.
+            # Never in the middle of a claim: a lease that no driver has would have to expire.
             self._claiming.cancel()
 
     @property
@@ -246,21 +246,21 @@ class RunWorker:
         await self.reaper.sweep()
         await self._serve_people()
         taken = await self._claim()
-        # Looked at before the wait: when all of them end in it, others may still stand in line.
+        # Looked at before the wait: when all of them end in it, others may still be queued.
         busy = bool(taken or self._runs)
         if self._runs:
             await asyncio.wait(self._runs.values(), timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
         return busy
 
     async def _serve_people(self) -> None:
-        """What cannot be read here, for want of a key, waits for somebody who can."""
+        """What cannot be read here, for want of a key, waits for a worker that can."""
         try:
             if self.runtime.arbiter is not None:
                 await self.runtime.arbiter.work()
             if self.runtime.deliverer is not None:
                 await self.runtime.deliverer.deliver()
         except KeyMissingError as error:
-            log.warning("people cannot be told of everything here: %s", error)
+            log.warning("some notifications cannot be sent here: %s", error)
 
     # ------------------------------------------------------------------ claiming
     async def _claim_forever(self) -> None:

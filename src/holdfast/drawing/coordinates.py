@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
+from holdfast.drawing.layer_order import Links
 from holdfast.drawing.layers import Rows
-from holdfast.drawing.ordering import Links
 
 Separation = Callable[[int, int], float]
 

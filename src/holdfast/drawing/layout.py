@@ -8,8 +8,8 @@ from typing import Protocol
 import msgspec
 
 from holdfast.drawing.coordinates import place
+from holdfast.drawing.layer_order import order
 from holdfast.drawing.layers import EdgeRoute, Rows, Slot, make_rows
-from holdfast.drawing.ordering import order
 from holdfast.drawing.picture import Picture, PictureEdge, PictureNode
 
 Size = tuple[float, float]

@@ -62,7 +62,9 @@ async def test_service_says_how_long_to_wait() -> None:
         holds, hold = await hf.holds(), (await flow.run({}, on=hf)).holds[0].id
         for _ in range(2):
             await holds.comment(DANA, hold, "Hm.")
-        with pytest.raises(RateLimitedError, match="more than 2 acts in 60 seconds by one actor") as caught:
+        with pytest.raises(
+            RateLimitedError, match="more than 2 actions in 60 seconds by one actor"
+        ) as caught:
             await holds.resolve(DANA, hold, "approve")
         assert (caught.value.status, caught.value.retryable) == (429, True)
         assert caught.value.facts["retry_after"] == 30

@@ -110,7 +110,7 @@ async def test_home_lists_what_waits_for_me_and_recent_runs(server: Server, simp
     page = await get(server, "/")
     assert page.index("Urgent?") < page.index("Yours?")
     assert page.count('href="/runs/') >= 3
-    assert "waits for a person" in page
+    assert "waiting for input" in page
     assert "Ship A-17?" in await get(server, "/holds?view=all")
 
 
@@ -192,7 +192,7 @@ async def test_what_does_not_fit_is_shown_beside_its_field_with_what_was_typed(
     answer = await post(server, f"/holds/{hold}", wrong)
     assert answer.status_code == 422
     page = answer.text
-    assert "Nothing was decided." in page
+    assert "Your answer was not accepted." in page
     assert re.search(r'id="f-integer-wrong"[^>]*>.*Error: </span>integer is not a number', page)
     assert re.search(r'id="f-one-wrong"[^>]*>.*is missing', page)
     assert re.search(r'id="f-why-wrong"[^>]*>.*is missing', page)
@@ -229,7 +229,7 @@ async def test_whoever_is_second_sees_the_winner_and_what_they_had_typed(
     await people.resolve(operator("user:dana"), hold, decision="yes")
     answer = await post(server, f"/holds/{hold}", {"decision": "no", "comment": "wait, please"})
     assert answer.status_code == 409
-    assert "Somebody was first." in answer.text
+    assert "Already decided." in answer.text
     assert "dana decided “Yes”" in answer.text
     assert "wait, please" in answer.text
     assert 'name="decision"' not in answer.text
@@ -261,7 +261,7 @@ async def test_questions_are_answered_in_words_and_by_several_people(server: Ser
     voted = await post(server, f"/holds/{hold}", {"decision": "approve"})
     assert voted.status_code == 303
     page = await get(server, voted.headers["location"])
-    assert "Others have to agree." in page
+    assert "More votes are needed." in page
     assert "<li>local: approve</li>" in page
     again = await post(server, f"/holds/{hold}", {"decision": "reject"})
     assert again.status_code in (303, 409)
@@ -274,9 +274,9 @@ async def test_remarks_are_said_and_a_hold_is_kept_and_given_back(server: Server
     await post(server, f"/holds/{hold}", {"act": "claim"})
     page = await get(server, f"/holds/{hold}")
     assert "&lt;i&gt;looks&lt;/i&gt; fine" in page
-    assert "Give it back" in page
+    assert "Release</button>" in page
     await post(server, f"/holds/{hold}", {"act": "release"})
-    assert "keep it for me" in await get(server, f"/holds/{hold}")
+    assert ">Claim</button>" in await get(server, f"/holds/{hold}")
     unknown = await post(server, f"/holds/{hold}", {"act": "explode"})
     assert unknown.status_code == 422
 
@@ -310,7 +310,7 @@ async def test_a_runs_page_has_its_drawing_its_timeline_and_what_it_waits_for(
     assert '<meta http-equiv="refresh"' not in await get(server, f"/runs/{run}?live=off")
     drawn = await server.client.get(f"/runs/{run}/drawing.svg")
     assert drawn.headers["content-type"] == "image/svg+xml"
-    assert "waits for a person" in drawn.text
+    assert "waiting for input" in drawn.text
     assert "script-src" not in drawn.headers["content-security-policy"]
     stopped = await post(server, f"/runs/{run}", {"act": "cancel"})
     assert stopped.status_code == 303
@@ -329,8 +329,8 @@ async def test_a_failed_run_says_why_and_can_go_on(server: Server) -> None:
     assert run
     shown = await get(server, f"/runs/{run[1]}")
     assert "no &lt;luck&gt;" in shown
-    assert "Go on with it" in shown
-    assert "No such run." in await get(server, "/runs?status=cancelled")
+    assert "Resume</button>" in shown
+    assert "No runs match." in await get(server, "/runs?status=cancelled")
 
 
 async def test_a_flow_is_drawn_and_started_from_its_page(server: Server, greeting: Flow) -> None:
@@ -345,7 +345,7 @@ async def test_a_flow_is_drawn_and_started_from_its_page(server: Server, greetin
     assert "No run was started." in wrong.text
     answer = await post(server, "/flows/greeting", {"input": '{"name": "Ada"}'})
     assert answer.status_code == 303
-    assert "in line" in await get(server, answer.headers["location"])
+    assert "queued" in await get(server, answer.headers["location"])
 
 
 # ---------------------------------------------------------------------- who may, and what is not there
@@ -381,7 +381,7 @@ async def test_a_viewer_sees_a_run_and_not_what_it_asks_of_others(server: Server
     _, text = await tokens.create(Subject(subject="user:vic", roles=("viewer",)), by="user:local")
     headers = HTML | {"Authorization": f"Bearer {text}"}
     page = (await server.client.get(f"/runs/{run}", headers=headers)).text
-    assert "It waits for somebody else." in page
+    assert "It is waiting for input from another person." in page
     assert "Ship A-1?" not in page
     assert "Stop this run" not in page
     assert (await server.client.get(f"/holds/{hold}", headers=headers)).status_code in (403, 404)
@@ -449,7 +449,7 @@ async def test_a_signed_link_lands_on_its_hold_and_decides_once(
     assert b'"link"' in (row.resolution or b"")
     again = await mailbox.post(f"/link/{hold}", data=fields | {"decision": "no", "comment": "x"})
     assert again.status_code == 409
-    assert "Somebody was first." in again.text
+    assert "Already decided." in again.text
     assert "dana decided “Yes”" in (await mailbox.get(f"/link/{hold}")).text
 
 

@@ -42,7 +42,7 @@ async def act(server: Server, hold: str, who: dict[str, str], status: int = 303,
 async def test_hold_is_handed_on_with_a_reason(server: Server) -> None:
     hold = await waiting(server)
     dana = bearer(await token(server, "user:dana", "approver"))
-    assert "Hand it on" in await shown(server, hold, dana)
+    assert "Reassign</button>" in await shown(server, hold, dana)
     await act(server, hold, dana, act="reassign", to="user:eli", text="I am away")
     eli = bearer(await token(server, "user:eli", "approver"))
     page = await shown(server, hold, eli)
@@ -63,11 +63,11 @@ async def test_hold_is_put_off_and_comes_back(server: Server) -> None:
     hold = await waiting(server)
     dana = bearer(await token(server, "user:dana", "approver"))
     await act(server, hold, dana, act="snooze", **{"for": "4h"})
-    assert "Out of your sight until" in await shown(server, hold, dana)
+    assert "Snoozed until" in await shown(server, hold, dana)
     listed = await server.client.get("/holds", headers=HTML | dana)
     assert hold not in listed.text
     await act(server, hold, dana, act="unsnooze")
-    assert "Put it off" in await shown(server, hold, dana)
+    assert "Snooze</button>" in await shown(server, hold, dana)
     assert hold in (await server.client.get("/holds", headers=HTML | dana)).text
     assert "Nothing was changed." in await act(server, hold, dana, 422, act="snooze", **{"for": "ever"})
 
@@ -76,7 +76,7 @@ async def test_hold_is_watched_and_no_longer(server: Server) -> None:
     hold = await waiting(server)
     dana = bearer(await token(server, "user:dana", "approver"))
     await act(server, hold, dana, act="watch")
-    assert "Stop watching it" in await shown(server, hold, dana)
+    assert "Stop watching" in await shown(server, hold, dana)
     watched = await server.json("GET", "/v1/holds?view=watching", headers=dana)
     assert [each["id"] for each in watched["items"]] == [hold]
     await act(server, hold, dana, act="unwatch")

@@ -317,7 +317,7 @@ class Draft(Model, kw_only=True):
 
 
 class Entry(Model, kw_only=True):
-    """Something that happened to a hold; `seq` is its number in the tenant's audit."""
+    """An entry of a hold's history. `text`: as one sentence; `seq`: its number in the tenant's audit."""
 
     id: str
     seq: int
@@ -325,6 +325,7 @@ class Entry(Model, kw_only=True):
     actor: str
     action: str
     data: dict[str, Any]
+    text: str
 
 
 class Event(Model, kw_only=True):

@@ -17,6 +17,26 @@ class RunStatus(StrEnum):
 
 
 _R = RunStatus
+
+RUN_LABELS: dict[RunStatus, str] = {
+    _R.pending: "queued",
+    _R.running: "running",
+    _R.waiting: "sleeping",
+    _R.pending_input: "waiting for input",
+    _R.resumable: "interrupted",
+    _R.completed: "completed",
+    _R.failed: "failed",
+    _R.cancelled: "cancelled",
+}
+"""What people read, on the command line, on pages and in the documentation."""
+
+
+def run_label(status: RunStatus, until: str = "") -> str:
+    """`until`: when a sleeping run wakes up, as text: `sleeping until 29 Nov 23:39`."""
+    label = RUN_LABELS[status]
+    return f"{label} until {until}" if until and status is RunStatus.waiting else label
+
+
 ENDED = frozenset({_R.completed, _R.failed, _R.cancelled})
 PARKED = frozenset({_R.waiting, _R.pending_input})
 
@@ -52,6 +72,14 @@ class HoldStatus(StrEnum):
     resolved = "resolved"
     expired = "expired"
     cancelled = "cancelled"
+
+
+HOLD_LABELS: dict[HoldStatus, str] = {
+    HoldStatus.pending: "open",
+    HoldStatus.resolved: "decided",
+    HoldStatus.expired: "expired",
+    HoldStatus.cancelled: "withdrawn",
+}
 
 
 class Effect(StrEnum):

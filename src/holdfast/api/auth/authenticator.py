@@ -205,10 +205,9 @@ class Authenticator:
         if token is None or not await self.actives.may_sign_in(token.grant):
             raise HttpError(
                 401,
-                "This token is not good here: it is unknown, expired or revoked, or its owner may not come "
-                "in any more.",
+                "This token is not valid (unknown, expired or revoked).",
                 code="unauthenticated",
-                hint="`holdfast tokens list` shows those that are good, `holdfast tokens create` makes one.",
+                hint="Ask your administrator for a new one.",
             )
         return token.grant.principal(method="token", credential=token.id, channel="api")
 

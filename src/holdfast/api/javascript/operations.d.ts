@@ -1027,7 +1027,7 @@ export interface DropQuestion {
   question?: string | null;
 }
 
-/** Something that happened to a hold; `seq` is its number in the tenant's audit. */
+/** An entry of a hold's history. `text`: as one sentence; `seq`: its number in the tenant's audit. */
 export interface EntryWire {
   id: string;
   seq: number;
@@ -1035,6 +1035,7 @@ export interface EntryWire {
   actor: string;
   action: string;
   data: Record<string, unknown>;
+  text: string;
 }
 
 /** `own`: `checkpoint.created`, `hold.opened`, ... `seed`: `checkpoint_created`, `approval`, ... */

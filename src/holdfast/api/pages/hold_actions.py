@@ -1,4 +1,4 @@
-"""What else a hold's page does beside deciding: hand it on, put it off, watch it, ask back, reply."""
+"""What a hold's page does besides deciding: reassign, snooze, watch, ask a question, reply."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def act_on(service: HoldService, actor: Actor, row: HoldRow, act: str, for
     elif act in _PLAIN:
         await getattr(service, act)(actor, row.id)
     else:
-        raise HttpError(422, "There is no such act on this page.", code="invalid_input")
+        raise HttpError(422, "This page has no such action.", code="invalid_input")
 
 
 _PLAIN: Final = ("claim", "release", "undo", "watch", "unwatch", "unsnooze")
@@ -54,14 +54,14 @@ _PLAIN: Final = ("claim", "release", "undo", "watch", "unwatch", "unsnooze")
 def _named(form: FormData) -> str:
     found = str(form.get("to") or "").strip()
     if not found:
-        raise InputError("nobody is named.", hint="Write user:NAME, group:NAME or role:NAME.")
+        raise InputError("the new assignee is missing.", hint="Write user:NAME, group:NAME or role:NAME.")
     return found
 
 
 def _how_long(form: FormData) -> int:
     found = SNOOZE_CHOICES.get(str(form.get("for") or ""))
     if found is None:
-        raise InputError("it is not said until when.", hint="Choose one of the times.")
+        raise InputError("the snooze time is missing.", hint="Choose one of the times.")
     return micros(found[1])
 
 

@@ -1,10 +1,9 @@
-"""A hold's page: what is asked, why of me, what to fill in, and the decisions. GET shows, POST decides."""
+"""The page of a hold: the question, who it is for, its form and the decisions. GET shows, POST decides."""
 
 from __future__ import annotations
 
-import re
 import secrets
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from starlette.datastructures import FormData
@@ -28,15 +27,16 @@ from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError
 from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.holds.actions.vote import ballots_of
 from holdfast.holds.queries.history import Entry
-from holdfast.holds.queries.summary import claim_of, countdown, needs_of, placed_of, why_of
+from holdfast.holds.queries.history_text import history_sentence, short_name
+from holdfast.holds.queries.summary import claim_of, countdown, needs_of, placed_of, roughly, why_of
 from holdfast.holds.service import HoldService
-from holdfast.model.template import as_text
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
 
 routes = pages()
-_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+TECHNICAL = ("entity_id", "effect", "turn")
+"""Parts of a question's context that help when an agent is debugged, and not when it is answered."""
 CHOOSE = "Choose one of the decisions."
 
 
@@ -51,7 +51,7 @@ async def hold_page(call: ApiCall, hold: str) -> Response:
 
 @routes.post("/holds/{hold}", needs=Right.holds_write)
 async def decide_hold_page(call: ApiCall, hold: str) -> Response:
-    """A decision, a comment, or another act of the page."""
+    """A decision, a comment, or another action of the page."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
     form = await read_form(call)
@@ -74,7 +74,7 @@ async def decide_hold_page(call: ApiCall, hold: str) -> Response:
 async def _decide(
     service: HoldService, actor: Actor, row: HoldRow, body: dict[str, Any], key: str | None
 ) -> None:
-    """Where the hold gives a while to take it back, it is placed."""
+    """A hold with an undo window gets a placed decision, which can be taken back until the window ends."""
     if row.terms.undo and row.status is HoldStatus.pending:
         await service.place(actor, row.id, body, idempotency_key=key)
     else:
@@ -82,7 +82,7 @@ async def _decide(
 
 
 async def _act(call: ApiCall, service: HoldService, row: HoldRow, act: str, form: FormData) -> Response:
-    """Whoever hands it on may not see it any more: then the list is shown."""
+    """A person who reassigned the hold may not be allowed to see it any more: then the list is shown."""
     try:
         await act_on(service, call.actor, row, act, form)
     except HttpError:
@@ -106,7 +106,7 @@ async def _show(
     *,
     act: bool = False,
 ) -> Response:
-    """`act`: it was no decision that did not work."""
+    """`act`: the action that failed was not a decision."""
     may = await may_decide(service, call.actor, row)
     return page(
         call.request,
@@ -131,8 +131,10 @@ async def _show(
 
 
 def hold_context(row: HoldRow, now: int, draft: FormDraft, error: HoldfastError | None) -> dict[str, Any]:
-    """What a hold's page says, whoever reads it and however they came."""
+    """What a hold's page shows, whether it was opened from the inbox or by a link."""
     context: Any = msgspec.json.decode(row.context)
+    found = context if isinstance(context, dict) else {"context": context} if context else {}
+    about = cast("dict[str, Any]", found)
     return {
         "row": row,
         "now": now,
@@ -140,11 +142,12 @@ def hold_context(row: HoldRow, now: int, draft: FormDraft, error: HoldfastError 
         "outcome": outcome_text(row, now),
         "resolution": resolution_of(row),
         "placed": placed_of(row, now),
-        "claimed": claim_of(row, now),
+        "claimed": _claim(row, now),
         "due": countdown(row, now) if row.status is HoldStatus.pending else "",
         "why": _why(row),
         "needs": needs_of(row),
-        "context": context if isinstance(context, dict) else {"context": context} if context else {},
+        "context": {name: value for name, value in about.items() if name not in TECHNICAL},
+        "technical": {name: value for name, value in about.items() if name in TECHNICAL},
         "asked": form_sections(row, draft),
         "draft": draft,
         "late": isinstance(error, HoldDecidedError),
@@ -160,18 +163,27 @@ def outcome_text(row: HoldRow, now: int) -> str:
     by, at = row.resolved_by or row.closed_by, row.resolved_at or row.closed_at
     ago = f", {since(at, now)}" if at else ""
     if row.status is not HoldStatus.resolved:
-        word = {HoldStatus.expired: "Nobody decided in time", HoldStatus.cancelled: "It was withdrawn"}
-        why = f": {row.closed_reason}" if row.closed_reason else ""
-        return f"{word.get(row.status, str(row.status))}{ago}{why}."
+        expired = row.status is HoldStatus.expired
+        what = "The deadline passed without an answer" if expired else "Withdrawn"
+        why = f": {row.closed_reason}" if row.closed_reason and not expired else ""
+        return f"{what}{ago}{why}."
     said = resolution_of(row)
     chosen = said.get("effective_decision") or said.get("decision")
     label = next((each.label for each in row.options or () if each.id == chosen), chosen)
-    return f"{person(by or 'Nobody')} decided “{label}”{ago}."
+    return f"{person(by or 'Holdfast')} decided “{label}”{ago}."
+
+
+def _claim(row: HoldRow, now: int) -> str:
+    """`kim is working on it (29 min left)`."""
+    if not claim_of(row, now):
+        return ""
+    left = "" if row.claim_until is None else f" ({roughly(row.claim_until - now)} left)"
+    return f"{short_name(row.claimed_by or '')} is working on it{left}"
 
 
 def _why(row: HoldRow) -> str:
     if row.assignee_type == "unrouted" and not row.assignee_reason:
-        return "Nobody is named for it."
+        return "Unassigned."
     text = why_of(row)
     return f"{text[:1].upper()}{text[1:]}."
 
@@ -189,25 +201,11 @@ async def may_decide(service: HoldService, actor: Actor, row: HoldRow) -> bool:
 
 
 def history_line(entry: Entry) -> dict[str, str]:
-    """A line of the history in words."""
-    said = {name: value for name, value in entry.data.items() if value not in (None, "", [], {}, False)}
-    return {
-        "at": entry.at,
-        "who": entry.actor,
-        "did": entry.action.replace("_", " "),
-        "what": ", ".join(f"{name.replace('_', ' ')}: {_brief(value)}" for name, value in said.items()),
-    }
-
-
-def _brief(value: Any) -> str:
-    """Instants to the minute."""
-    text = as_text(value)
-    return f"{text[:10]} {text[11:16]} UTC" if _INSTANT.fullmatch(text) else text
+    return {"at": entry.at, "text": history_sentence(entry)}
 
 
 def _comment(note: Any) -> dict[str, Any]:
     body: dict[str, Any] = msgspec.json.decode(note.body)
-    verb = {"comment": "says", "question": f"asks {body.get('to', '')}".strip(), "reply": "replies"}[
-        note.kind
-    ]
+    asked = f"asked {short_name(str(body.get('to', '')))}".strip()
+    verb = {"comment": "commented", "question": asked, "reply": "replied"}[note.kind]
     return {"who": note.person, "verb": verb, "text": body.get("text", ""), "at": note.at}

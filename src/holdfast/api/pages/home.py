@@ -1,4 +1,4 @@
-"""`/`: what waits for me, and what happened lately. `/holds`: all that I may see."""
+"""`/`: the inbox of the signed-in person, and recent runs. `/holds`: every hold that they may see."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SHOWN: Final = 20
 TITLES: Final = {
     "mine": "Mine",
     "groups": "My groups",
-    "unrouted": "For nobody yet",
-    "asked": "Asked back",
+    "unrouted": "Unassigned",
+    "asked": "Questions to me",
     "watching": "Watched",
     "snoozed": "Snoozed",
     "breakpoints": "Breakpoints",

@@ -57,18 +57,18 @@ def wants_page(accept: bytes) -> bool:
 
 
 def internal_error_page(request: Request, who: Principal | None, request_id: str) -> Response:
-    """A slip of ours, which the log has whole."""
+    """An error of the server; the log has its traceback."""
     slip = HttpError(
         500,
-        "Something went wrong here, which is not your fault.",
+        "The server failed to process this request.",
         code="internal",
-        hint="Tell whoever runs this server the number of the request.",
+        hint="Report the request id to the operator of this server.",
     )
     return error_page(request, slip, who, request_id)
 
 
 def error_page(request: Request, error: HoldfastError, who: Principal | None, request_id: str) -> Response:
-    """An error as a page; whoever is not signed in is asked to, and comes back then."""
+    """An error as a page. A person who is not signed in is sent to the sign-in page, and back afterwards."""
     problem, _ = problem_of(error, request_id)
     if problem.status == 401:
         asked = quote(request.url.path + (f"?{request.url.query}" if request.url.query else ""), safe="/")

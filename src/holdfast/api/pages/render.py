@@ -15,11 +15,14 @@ from starlette.responses import HTMLResponse, Response
 from holdfast._version import __version__
 from holdfast.api.auth.principal import Principal, Right
 from holdfast.drawing.labels import WORDS
+from holdfast.holds.queries.history_text import short_date, short_name
 from holdfast.holds.queries.summary import assignee_of, countdown, roughly, title_of
 from holdfast.model.template import as_text
+from holdfast.store.protocols import RunRow
 from holdfast.types.clock import MICROS, iso, to_datetime
 from holdfast.types.hold import HoldRow
 from holdfast.types.human_time import human_duration
+from holdfast.types.status import HOLD_LABELS, RUN_LABELS, run_label
 
 HERE: Final = Path(__file__).parent
 POLICY: Final = (
@@ -35,19 +38,6 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
     "Vary": "Accept, Cookie",
 }
-STATUS_WORDS: Final = {
-    "pending": "in line",
-    "running": "at work",
-    "waiting": "waits for a time",
-    "pending_input": "waits for a person",
-    "resumable": "can go on",
-    "completed": "completed",
-    "failed": "failed",
-    "cancelled": "stopped",
-    "resolved": "decided",
-    "expired": "expired",
-}
-"""How people say a status; of holds too."""
 _LONG: Final = 80
 _COLUMNS: Final = 8
 
@@ -80,7 +70,9 @@ def _environment() -> Environment:
             "whom": whom,
             "countdown": countdown,
             "version": __version__,
-            "status_words": STATUS_WORDS,
+            "run_labels": {str(status): label for status, label in RUN_LABELS.items()},
+            "hold_labels": {str(status): label for status, label in HOLD_LABELS.items()},
+            "run_status": run_status,
             "state_words": {str(state): word for state, word in WORDS.items()},
         }
     )
@@ -90,7 +82,7 @@ def _environment() -> Environment:
 def page(
     request: Request, template: str, *, who: Principal | None = None, status: int = 200, **shown: Any
 ) -> Response:
-    """`who`: whoever is signed in, for the head of the page."""
+    """`who`: the signed-in person, for the head of the page."""
     root = request.scope.get("root_path", "")
     common: dict[str, Any] = {"root": root, "who": who, "here": request.url.path, "Right": Right}
     text = _environment().get_template(template).render(common | {"refresh": None} | shown)
@@ -98,8 +90,8 @@ def page(
 
 
 def redirect(path: str, request: Request) -> Response:
-    """POST, then look: what is reloaded is a page, and not the decision. Whatever a path brought along stays
-    a part of this address: neither another host nor another header can be made of it."""
+    """After a POST, so that a reload repeats the page and not the decision. The path is quoted: a request
+    cannot turn it into another host or another header."""
     where = quote(f"{request.scope.get('root_path', '')}{path}", safe="/?&=%#+,:@~-._")
     return Response(status_code=303, headers=HEADERS | {"Location": where})
 
@@ -107,6 +99,11 @@ def redirect(path: str, request: Request) -> Response:
 def moment(instant: int) -> str:
     """To the minute, in UTC: who reads it may be anywhere."""
     return f"{to_datetime(instant):%Y-%m-%d %H:%M} UTC"
+
+
+def run_status(row: RunRow) -> str:
+    """`sleeping until 29 Nov 23:39`."""
+    return run_label(row.status, "" if row.ready_at is None else short_date(iso(row.ready_at)))
 
 
 def since(instant: int, now: int) -> str:
@@ -119,13 +116,13 @@ def words(name: object) -> str:
 
 
 def person(name: str) -> str:
-    """`user:dana@acme` by the name alone; what is no person keeps its kind."""
+    """`user:dana@acme` by the address alone; a group or service keeps its kind."""
     return name.removeprefix("user:")
 
 
 def whom(row: HoldRow) -> str:
     """Whom a hold waits for."""
-    return "nobody yet" if row.assignee_type == "unrouted" else person(assignee_of(row))
+    return "unassigned" if row.assignee_type == "unrouted" else f"for {short_name(assignee_of(row))}"
 
 
 def pretty(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Runs: a list, and one with its drawing and timeline, which follows it while it goes on."""
+"""Runs: the list, and the page of a run with its graph and timeline, which updates while the run is live."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ SHOWN: Final = 25
 VISITS: Final = 200
 HOLDS: Final = 200
 REFRESH: Final = 5
-"""Seconds after which a page without script looks again at a run that goes on."""
+"""Seconds after which a page without script reloads while the run is live."""
 NAMES: Final = " ".join(name for name in EVENTS if name != "node.emitted")
-"""Events after which a page that follows a run looks again."""
+"""Events after which a live page reloads."""
 SVG_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
 """Of a drawing, which carries its own styles and nothing else."""
 
@@ -74,7 +74,7 @@ async def runs_page(call: ApiCall, query: RunsQuery) -> Response:
 
 @routes.get("/runs/{run}", needs=Right.runs_read)
 async def run_page(call: ApiCall, run: str, query: RunQuery) -> Response:
-    """A run: where it stands, its drawing, its timeline, what it waits for."""
+    """A run: its status, graph and timeline, and the holds that it waits for."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     now = service.store.now()
@@ -104,16 +104,16 @@ async def run_page(call: ApiCall, run: str, query: RunQuery) -> Response:
 
 @routes.post("/runs/{run}", needs=Right.runs_write)
 async def act_on_run_page(call: ApiCall, run: str) -> Response:
-    """Stops a run, or lets one that failed or was left go on."""
+    """Cancels a run, or resumes one that failed or was interrupted."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     act = str((await read_form(call)).get("act") or "")
     if act == "cancel":
-        await service.cancel(row.id, reason="stopped from its page", by=call.actor.id)
+        await service.cancel(row.id, reason="cancelled on its page", by=call.actor.id)
     elif act == "resume":
         await service.request_resume(row.id)
     else:
-        raise HttpError(422, "There is no such act on this page.", code="invalid_input")
+        raise HttpError(422, "This page has no such action.", code="invalid_input")
     return redirect(f"/runs/{row.id}", call.request)
 
 
@@ -134,7 +134,7 @@ def drawing(svg: str) -> Response:
 
 
 async def _holds(call: ApiCall, row: RunRow) -> list[HoldRow]:
-    """Those that this person may see: whoever may see a run need not see what it asks of others."""
+    """Those that this person may see: the right to see a run does not include the holds of others."""
     if not call.who.may(Right.holds_read):
         return []
     people, where = await call.holds(), HoldFilter(run=(row.id,), status=tuple(HoldStatus))
@@ -154,7 +154,7 @@ async def _timeline(service: RunService, row: RunRow) -> Timeline | None:
 
 
 async def _state(service: RunService, row: RunRow) -> dict[str, Any]:
-    """As it stands, without what is secret; nothing where it cannot be read."""
+    """The current state without secrets; empty where it cannot be read."""
     try:
         found = (await service.latest(row.id)).shown()
     except (CheckpointNotFoundError, FlowNotFoundError, StoreError):

@@ -24,6 +24,7 @@ from holdfast.api.schemas.holds import (
     Reason,
     ReassignHold,
     bulk_wire,
+    entry_wire,
     hold_wire,
 )
 from holdfast.errors import (
@@ -112,7 +113,7 @@ async def get_hold(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
 async def hold_history(call: ApiCall, hold: str) -> Page[EntryWire]:
     """What happened to it, oldest first. Each entry has its number in the audit."""
     found = await (await call.holds()).history(call.actor, hold)
-    return Page(items=[EntryWire(**msgspec.structs.asdict(each)) for each in found])
+    return Page(items=[entry_wire(each) for each in found])
 
 
 @routes.get("/holds/{hold}/schema", needs=Right.holds_read, raises=LOOKING)

@@ -13,6 +13,8 @@ from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.bulk import BulkResult
 from holdfast.holds.forms.attached_files import AttachedFile
 from holdfast.holds.queries.checkpoint_view import checkpoint_view
+from holdfast.holds.queries.history import Entry
+from holdfast.holds.queries.history_text import history_sentence
 from holdfast.holds.queries.hold_view import hold_view
 from holdfast.holds.queries.summary import countdown, title_of, why_of
 from holdfast.types.hold import HoldRow, Note
@@ -189,7 +191,7 @@ def notes_wire(notes: Sequence[Note]) -> list[NoteWire]:
 
 
 class EntryWire(msgspec.Struct, kw_only=True):
-    """Something that happened to a hold; `seq` is its number in the tenant's audit."""
+    """An entry of a hold's history. `text`: as one sentence; `seq`: its number in the tenant's audit."""
 
     id: str
     seq: int
@@ -197,6 +199,11 @@ class EntryWire(msgspec.Struct, kw_only=True):
     actor: str
     action: str
     data: dict[str, Any]
+    text: str
+
+
+def entry_wire(entry: Entry) -> EntryWire:
+    return EntryWire(**msgspec.structs.asdict(entry), text=history_sentence(entry))
 
 
 class FileWire(msgspec.Struct, kw_only=True):

@@ -15,14 +15,15 @@ from holdfast.types.terms import Assignee
 SHORT: Final = 8
 SIGNS: Final = {"critical": "▲▲", "high": "▲", "normal": "·", "low": "▽"}
 PLAIN_SIGNS: Final = {"critical": "!!", "high": "!", "normal": "-", "low": "v"}
-_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+_UNITS: Final = ((86_400, "days"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def roughly(micros: int) -> str:
-    """One unit, of which there are at least two: `12 s`, `90 min`, `47 h`, `3 d`."""
+    """One unit, rounded: `12 s`, `60 min`, `4 h` (for 3 h 59 min), `2 days` (for 47 h)."""
     seconds = max(micros, 0) // MICROS
-    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= 2 * size), (1, "s"))
-    return f"{seconds // size} {unit}"
+    # From one and a half of a unit on, so that the rounded number is 2 at least.
+    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= 1.5 * size), (1, "s"))
+    return f"{(seconds + size // 2) // size} {unit}"
 
 
 def countdown(row: HoldRow, now: int) -> str:

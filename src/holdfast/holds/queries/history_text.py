@@ -1,0 +1,184 @@
+"""An entry of a hold's history as one sentence, for pages, the command line and the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from holdfast.holds.queries.history import Entry
+
+CHANNELS: Final = {
+    "inbox": "on the web page",
+    "api": "over the API",
+    "cli": "on the command line",
+    "link": "by a link",
+    "mail": "by mail",
+    "slack": "in Slack",
+    "teams": "in Teams",
+    "queue": "through a queue",
+    "mcp": "through an agent",
+    "system": "automatically",
+}
+DECISIONS: Final = {
+    "approve": "approved",
+    "approved": "approved",
+    "reject": "rejected",
+    "rejected": "rejected",
+    "deny": "denied",
+    "continue": "continued",
+}
+REFUSALS: Final = {
+    "form_invalid": "a field was missing or wrong",
+    "answer_invalid": "it does not fit the question",
+    "version_stale": "the question had changed meanwhile",
+    "content_changed": "the question had changed meanwhile",
+    "not_assigned": "the question is assigned to someone else",
+    "forbidden": "the right to do so is missing",
+    "excluded": "this person is excluded from the decision",
+    "claimed": "another person has claimed it",
+    "reassigned": "it had been reassigned meanwhile",
+}
+
+
+def history_sentence(entry: Entry) -> str:
+    """`dana approved, on the web page`. An action that is not known here is shown by its name."""
+    told = _SENTENCES.get(entry.action)
+    if told is not None:
+        return told(short_name(entry.actor), entry.data)
+    return f"{short_name(entry.actor)}: {entry.action.replace('_', ' ')}"
+
+
+def short_name(actor: str) -> str:
+    """`user:kim@example.org` is kim; `group:finance` is the group finance; `system:expiry` is Holdfast."""
+    kind, colon, name = actor.partition(":")
+    if not colon:
+        return actor or "no assignee"
+    if kind in ("user", "delegated_user"):
+        return name.partition("@")[0] or name
+    if kind in ("system", "policy"):
+        return "Holdfast" if kind == "system" else f"the policy {name}"
+    return f"the {kind} {name}"
+
+
+def short_date(text: Any) -> str:
+    """`16 Nov 03:38`, in UTC."""
+    try:
+        found = datetime.fromisoformat(str(text))
+    except ValueError:
+        return str(text)
+    return f"{found.day} {found:%b %H:%M}"
+
+
+def _because(data: dict[str, Any], name: str = "reason") -> str:
+    return f": {data[name]}" if data.get(name) else ""
+
+
+def _created(_who: str, data: dict[str, Any]) -> str:
+    asked = f"Asked of {short_name(str(data['assignee']))}" if data.get("assignee") else "Asked; unassigned"
+    return asked + (f", due {short_date(data['expires_at'])}" if data.get("expires_at") else "")
+
+
+def _decided(who: str, data: dict[str, Any]) -> str:
+    chosen = str(data.get("effective_decision") or data.get("decision") or "")
+    did = DECISIONS.get(chosen, f"chose “{chosen}”" if chosen else "answered")
+    said = f"{who} {did}"
+    if data.get("on_behalf_of"):
+        said += f" for {short_name(str(data['on_behalf_of']))}"
+    if data.get("rule"):
+        said += f", by the rule {data['rule']}"
+    elif data.get("auto_expired"):
+        said += ", because no answer came in time"
+    elif channel := CHANNELS.get(str(data.get("channel"))):
+        said += f", {channel}"
+    if data.get("authority") == "override":
+        said += ", overriding the assignment" + _because(data, "override_reason")
+    return said
+
+
+def _refused(who: str, data: dict[str, Any]) -> str:
+    code, action = str(data.get("code")), str(data.get("action"))
+    if code == "hold_decided":
+        return f"{who} answered too late; it was already decided"
+    why = REFUSALS.get(code, code.replace("_", " "))
+    if action in ("resolve", "vote", "place"):
+        return f"{who}'s answer was not accepted: {why}"
+    return f"{who} was not allowed to {action.replace('_', ' ')}: {why}"
+
+
+def _to_date(who: str, data: dict[str, Any]) -> str:
+    return f"{who} moved the deadline to {short_date(data.get('to'))}{_because(data)}"
+
+
+def _until(verb: str) -> Callable[[str, dict[str, Any]], str]:
+    def told(who: str, data: dict[str, Any]) -> str:
+        return f"{who} {verb}" + (f" until {short_date(data['until'])}" if data.get("until") else "")
+
+    return told
+
+
+def _to_person(verb: str) -> Callable[[str, dict[str, Any]], str]:
+    def told(who: str, data: dict[str, Any]) -> str:
+        target = str(data.get("to") or "unrouted")
+        to = "no one; it is unassigned" if target == "unrouted" else short_name(target)
+        due = f", due {short_date(data['expires_at'])}" if data.get("expires_at") else ""
+        return f"{who} {verb} {to}{due}{_because(data)}"
+
+    return told
+
+
+def _notified(_who: str, data: dict[str, Any]) -> str:
+    return f"Notification sent to {short_name(str(data.get('to') or ''))} by {data.get('channel')}"
+
+
+def _not_notified(_who: str, data: dict[str, Any]) -> str:
+    to = short_name(str(data.get("to") or ""))
+    return f"Notification to {to} by {data.get('channel')} failed{_because(data, 'error')}"
+
+
+def _warned(_who: str, data: dict[str, Any]) -> str:
+    listed = data.get("missing")
+    missing = ", ".join(map(str, listed)) if isinstance(listed, list) else str(listed)  # pyright: ignore[reportUnknownArgumentType]
+    return f"The question has no value for {missing}"
+
+
+def _plain(text: str) -> Callable[[str, dict[str, Any]], str]:
+    def told(who: str, data: dict[str, Any]) -> str:
+        return text.format(who=who) + _because(data)
+
+    return told
+
+
+_SENTENCES: Final[dict[str, Callable[[str, dict[str, Any]], str]]] = {
+    "created": _created,
+    "warned": _warned,
+    "resolved": _decided,
+    "voted": lambda who, data: f"{_decided(who, data)} (one of several votes)",
+    "refused": _refused,
+    "cancelled": _plain("{who} withdrew the question"),
+    "expired": _plain("The deadline passed without an answer"),
+    "escalated": lambda _who, data: _to_person("escalated it to")("Holdfast", data),
+    "reassigned": _to_person("reassigned it to"),
+    "extended": _to_date,
+    "rescheduled": lambda who, data: f"{who} recalculated the deadline: {short_date(data.get('expires_at'))}",
+    "claimed": _until("claimed it"),
+    "released": _plain("{who} released it"),
+    "placed": _until("decided; the decision can be taken back"),
+    "taken_back": _plain("{who} took the decision back"),
+    "commented": _plain("{who} commented"),
+    "asked_back": lambda who, data: f"{who} asked {short_name(str(data.get('to') or ''))} a question",
+    "replied": _plain("{who} replied"),
+    "question_dropped": _plain("{who} withdrew the question back"),
+    "notified": _notified,
+    "notification_failed": _not_notified,
+    "reminded": lambda _who, data: f"Reminder {data.get('reminder', '')} sent".replace("  ", " "),
+    "viewed": _plain("{who} looked at it for the first time"),
+    "snoozed": _until("snoozed it"),
+    "watched": _plain("{who} watches it"),
+    "attached": lambda who, data: f"{who} attached a file to {data.get('field')}",
+    "file_read": _plain("{who} downloaded a file"),
+    "link_opened": _plain("A link to it was opened"),
+    "links_revoked": _plain("{who} revoked its links"),
+    "exported": _plain("{who} exported the evidence"),
+    "vetoed": lambda _who, data: f"Guardrail {data.get('guardrail')} rejected the approval{_because(data)}",
+}

@@ -62,7 +62,7 @@ async def test_an_approval_shows_the_call_and_lets_it_run_once(place: Place) -> 
     assert [h.id for h in again.holds] == [hold.id]
     (repeated,) = await told(other, result, "hold.asked_again")
     assert repeated.data["is_resumed"] is True
-    for name in ("entity_id", "prompt", "checkpoint_id", "options", "type"):
+    for name in ("entity_id", "prompt", "hold_id", "options", "type"):
         assert repeated.data[name] == opened.data[name]
     await decide(other, hold, "approve")
     result = await flow.resume(result.run_id, on=await place.hf())

@@ -36,7 +36,7 @@ def test_show_draws_the_graph_with_the_state_of_each_node(cli: Cli, news: str) -
     assert "│ publish │" in drawn
     assert "╭" in drawn
     assert "✓ done" in drawn
-    assert "⏸ waits for a person" in drawn
+    assert "⏸ waiting for input" in drawn
 
 
 @pytest.mark.covers("TOOL-CLI-04")

@@ -161,7 +161,7 @@ async def test_a_runs_page_follows_the_run_with_and_without_script(server: Serve
     def work(tab: Tab) -> None:
         tab.open(home)
         tab.open(f"{server.serving.address}/runs/{run}")
-        assert "waits for a person" in tab.text()
+        assert "waiting for input" in tab.text()
         decide()
         _until(tab, "completed")
 

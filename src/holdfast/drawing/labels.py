@@ -31,8 +31,8 @@ WORDS = {
     State.running: "running",
     State.done: "done",
     State.failed: "failed",
-    State.waiting: "waits for a time",
-    State.asking: "waits for a person",
+    State.waiting: "sleeping",
+    State.asking: "waiting for input",
     State.skipped: "skipped",
     State.unknown: "outcome unknown",
 }

@@ -28,7 +28,15 @@ from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.holds.actions.vote import ballots_of
 from holdfast.holds.queries.history import Entry
 from holdfast.holds.queries.history_text import history_sentence, short_name
-from holdfast.holds.queries.summary import claim_of, countdown, needs_of, placed_of, roughly, why_of
+from holdfast.holds.queries.summary import (
+    assignee_of,
+    claim_of,
+    countdown,
+    needs_of,
+    placed_of,
+    roughly,
+    why_of,
+)
 from holdfast.holds.service import HoldService
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
@@ -184,7 +192,8 @@ def _claim(row: HoldRow, now: int) -> str:
 def _why(row: HoldRow) -> str:
     if row.assignee_type == "unrouted" and not row.assignee_reason:
         return "Unassigned."
-    text = why_of(row)
+    whom = assignee_of(row)
+    text = why_of(row).replace(whom, short_name(whom))
     return f"{text[:1].upper()}{text[1:]}."
 
 

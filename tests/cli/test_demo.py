@@ -181,7 +181,7 @@ def test_demo_ends_at_the_server_with_living_examples(alone: list[Told], answere
     story = alone[0].story
     assert "7. The server, with a few example runs" in story
     assert "Book invoice R-2026-118 of Nordwerk GmbH?" in story
-    for words in ("waits for a person", "failed; it can be resumed", "the one that was killed and finished"):
+    for words in ("waiting for input", "failed; it can be resumed", "the one that was killed and finished"):
         assert words in story.partition("7. The server")[2]
     assert "Open this in a browser" in answered.story
     assert "<h1>Waiting for you</h1>" in answered.story

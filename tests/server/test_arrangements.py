@@ -175,7 +175,7 @@ async def test_notice_that_was_given_up_is_replayed(hall: Hall) -> None:
     assert deliverer is not None
     await deliverer.deliver()  # an address that the rules of egress do not allow: refused for good
     (dead,) = (await hall.ask("ada", "GET", "/v1/notices/dead"))["items"]
-    assert (dead["checkpoint_id"], dead["topic"]) == (hold, "hold.created")
+    assert (dead["hold_id"], dead["topic"]) == (hold, "hold.created")
     assert (await hall.ask("eve", "GET", "/v1/notices/dead"))["items"] == []
     replay = f"/v1/notices/dead/{dead['id']}/replay"
     assert (await hall.send("eve", "POST", replay)).status_code == 404

@@ -90,7 +90,7 @@ PASSED: Final = {
 class OpenDoor(Authenticator):
     """The tool has no credential to show."""
 
-    async def who(self, request: Request) -> Principal | None:
+    async def authenticate(self, request: Request) -> Principal | None:
         return agent_here("service:conformance")
 
 

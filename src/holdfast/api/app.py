@@ -1,4 +1,4 @@
-"""The application: routes, who is asking, and what every answer has."""
+"""The application: routes, authentication, and what every answer has."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class RequestAuthenticator(Protocol):
-    async def who(self, request: Request) -> Principal | None:
-        """None: no credential. Raises HttpError: 401 for one that is not good, 403 for a change that another
+    async def authenticate(self, request: Request) -> Principal | None:
+        """None: no credential. Raises HttpError: 401 for an invalid one, 403 for a change that another
         site may have sent."""
         ...
 
-    async def refused(
+    async def note_refusal(
         self, request: Request, path: str, principal: Principal | None, error: HttpError, request_id: str
     ) -> None:
         """Called with each 401 and 403 that is the credential's."""
@@ -158,7 +158,7 @@ def _endpoint(
             response = await handle(route, call)
         except HoldfastError as error:
             if isinstance(error, HttpError) and error.given_status in (401, 403):
-                await authenticator.refused(request, route.path, principal, error, request_id)
+                await authenticator.note_refusal(request, route.path, principal, error, request_id)
             if route.tag == TAG:
                 response = error_page(request, error, principal, request_id)
             else:
@@ -181,11 +181,11 @@ def _endpoint(
 async def _authenticate(
     authenticator: RequestAuthenticator, paces: RateLimiter, request: Request
 ) -> Principal | None:
-    """Who asks, within their pace. Whoever guesses at credentials is slowed down by their address."""
+    """The caller, within their rate limit. Failed credentials count against the address."""
     try:
-        principal = await authenticator.who(request)
+        principal = await authenticator.authenticate(request)
     except HttpError:
-        paces.stranger(request)
+        paces.count_failure(request)
         raise
     paces.take(request, principal)
     return principal
@@ -247,7 +247,7 @@ async def _not_found(request: Request, error: Exception) -> Response:
         said = HttpError(405, f"{request.method} is not for this path.", code="method_not_allowed")
     else:
         said = HttpError(
-            error.status_code, "There is nothing at this path.", code="not_found", hint="See /openapi.json."
+            error.status_code, "This path does not exist.", code="not_found", hint="See /openapi.json."
         )
     request_id = _request_id(request)
     observed = request.app.state.observed

@@ -1,7 +1,7 @@
 """Answers made smaller for callers who can take that. Streams are left alone, and so are pages.
 
-A page shows what somebody typed beside the secret of their session; compressed together, the length would
-tell of the secret.
+A page shows text that a person typed beside the secret of their session; compressed together, the length
+would tell of the secret.
 """
 
 from __future__ import annotations

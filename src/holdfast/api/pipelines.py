@@ -1,4 +1,4 @@
-"""Runs of pipelines, found for whoever asks over HTTP.
+"""Runs of pipelines, found for a request.
 
 What a pipeline that is handed in may bring: words always, commands and files where that is allowed.
 """
@@ -49,11 +49,9 @@ async def document_of(service: RunService, row: RunRow) -> Pipeline:
     return pipeline_of((await reader_of(service, row)).graph.spec)
 
 
-_HINT = "Take it out; or ask whoever runs this server to start it with `holdfast serve --allow-code`."
-_FIX_HINT = "`errors` lists every fault, with its place and how to mend it."
-_FILES_HINT = (
-    "Take it out; or ask whoever runs this server to name their folder: `holdfast serve --root FOLDER`."
-)
+_HINT = "Take it out; or ask the operator to start the server with `holdfast serve --allow-code`."
+_FIX_HINT = "`errors` lists every fault, with its place and how to fix it."
+_FILES_HINT = "Take it out; or ask the operator to name their folder: `holdfast serve --root FOLDER`."
 
 
 def pipeline_from_request(body: SubmitPipeline, settings: ApiSettings) -> PreparedPipeline:
@@ -86,7 +84,7 @@ def require_no_document(version: str, settings: ApiSettings) -> None:
     if dialect_of(version) == DIALECT and not settings.allow_code:
         raise ForbiddenError(
             "this is a pipeline, which any worker would run, with the commands that are in it.",
-            hint="POST its source to /v1/pipelines; or ask whoever runs this server to start it with "
+            hint="POST its source to /v1/pipelines; or ask the operator to start the server with "
             "`holdfast serve --allow-code`.",
         )
 

@@ -1,7 +1,8 @@
 """Who looks at a hold just now: told by heartbeats, forgotten when they stop.
 
-A document of the store for each who looks (kind `presence`), so that every server of a house tells the same
-(ADR 42). It is no fact of the hold: nothing of it is in the history or the audit, and nobody waits for it.
+A document of the store for each who looks (kind `presence`), so that every server of the same store shows the
+same (ADR 42). It is no fact of the hold: nothing of it is in the history or the audit, and no write waits for
+it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class HoldPresence:
     async def leave(self, actor: Actor, hold: str) -> None:
         await self._store.drop_document(actor.tenant, KIND, _name(hold, actor))
 
-    async def at(self, tenant: str, hold: str, now: int) -> list[HoldViewer]:
+    async def viewers(self, tenant: str, hold: str, now: int) -> list[HoldViewer]:
         """Who looks, who was first first. What is over is swept out on the way."""
         found: list[HoldViewer] = []
         for document in await self._store.documents(tenant, KIND, prefix=f"{hold}/", limit=MOST):

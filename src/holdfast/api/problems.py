@@ -20,7 +20,7 @@ NAMED = {
     "answer_invalid": ("invalid-response", "Invalid response"),
     "form_invalid": ("invalid-response", "Invalid response"),
 }
-"""Types that the seeds' callers know by another name than our code."""
+"""Problem types that the documents name otherwise than our code."""
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -38,7 +38,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class HttpError(HoldfastError):
-    """What only a server meets: no such path, a body that is no JSON, a header that is missing."""
+    """Errors of HTTP itself: an unknown path, a body that is not JSON, a missing header."""
 
     code = "bad_request"
 
@@ -53,9 +53,9 @@ class HttpError(HoldfastError):
 def no_right(right: str) -> HttpError:
     return HttpError(
         403,
-        f"This credential has no right to {right}.",
+        f"This credential does not have the right {right}.",
         code="forbidden",
-        hint=f"Whoever runs this server can make one that has: `holdfast tokens create WHO --right {right}`.",
+        hint=f"An administrator can create one that has it: `holdfast tokens create WHO --right {right}`.",
         right=right,
     )
 
@@ -104,8 +104,7 @@ def problem_response(
 
 
 def _plain(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts that JSON can carry, instants as RFC 3339; the others are for those who catch the error in
-    Python."""
+    """Facts that are JSON values, instants as RFC 3339; the others are for Python callers."""
     return {name: _instant(name, value) for name, value in facts.items() if _is_json_value(value)}
 
 
@@ -122,12 +121,12 @@ def _is_json_value(value: Any) -> bool:
 
 
 def internal_error(error: BaseException, request_id: str) -> Response:
-    """A slip of ours: told in the log with its traceback, and to the caller by the number of the request."""
+    """An error of the server: the log has its traceback, the caller gets the request id."""
     log.error("request %s failed unexpectedly", request_id, exc_info=error)
-    slip = HttpError(
+    failure = HttpError(
         500,
-        "Something went wrong here, which is not your fault.",
+        "The server failed to process this request.",
         code="internal",
-        hint=f"Tell whoever runs this server the request id {request_id}.",
+        hint=f"Report the request id {request_id} to the operator of this server.",
     )
-    return problem_response(slip, request_id)
+    return problem_response(failure, request_id)

@@ -38,7 +38,7 @@ async def find_program(call: ApiCall, uri: str, version: str | None = None) -> P
     service = await call.runs()
     loaded = [p for p in service.runtime.programs.values() if p.graph.name == name]
     found = [p for p in loaded if wanted is None or is_version_named(wanted, p.version, p.graph.label)]
-    # A document that somebody handed in does not stand for code of its name.
+    # A submitted document does not replace code of the same name.
     for program in [p for p in reversed(found) if not p.graph.dialect] or reversed(found):
         if await is_visible_to_tenant(call, name, program.version):
             return program
@@ -46,8 +46,8 @@ async def find_program(call: ApiCall, uri: str, version: str | None = None) -> P
 
 
 async def is_visible_to_tenant(call: ApiCall, name: str, version: str) -> bool:
-    """Code that the operator brings is everybody's. A pipeline that was handed in is of the tenants that have
-    run it: another one of that name must not take its place, nor be read."""
+    """Code that the operator loads is visible to every tenant. A submitted pipeline is visible to the tenants
+    that have run it: another pipeline of that name must not replace it, nor be read."""
     if dialect_of(version) != DIALECT:
         return True
     where = RunFilter(tenant=call.tenant, flow=name, version=version)
@@ -99,7 +99,7 @@ async def _from_file(call: ApiCall, uri: str) -> Program:
         # Elsewhere than in the loop: what a module does when it is loaded may take its time.
         program = await asyncio.to_thread(_loaded, f"{path}{colon}{name}")
     except HoldfastError as error:
-        # Where the operator's folders are is nobody's business.
+        # Callers do not learn where the operator's folders are.
         raise type(error)(error.message.replace(str(path), place), hint=error.hint) from error
     call.hf.register(program, at_work=True)
     return program
@@ -107,14 +107,14 @@ async def _from_file(call: ApiCall, uri: str) -> Program:
 
 def _loaded(spec: str) -> Program:
     """Once: a file that is changed counts when the server begins anew. One at a time: half of a module must
-    not be found by whoever comes second."""
+    not be found by a second request."""
     with _LOADING:
         return load_flow(spec).program()
 
 
 def _allowed(roots: tuple[Path, ...], place: str) -> Path:
-    """Inside one of the roots when all links are followed, and there. What is elsewhere on the disk, or
-    whether it is, is told to nobody."""
+    """Inside one of the roots when all links are followed, and there. Errors do not reveal
+    what else is on the disk."""
     if not roots:
         raise ForbiddenError(
             "Starting flows from files is disabled on this server.",

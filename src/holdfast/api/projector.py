@@ -75,7 +75,7 @@ class Projector:
         return True
 
     async def _of_run(self, run: RunId, first: int, last: int) -> AsyncGenerator[Projection]:
-        due = [record async for record in self._told(run, first, last) if self._is_due(record)]
+        due = [record async for record in self._records_for(run, first, last) if self._is_due(record)]
         row = await self.service.store.get_run(run) if due else None
         if row is None:
             return
@@ -92,7 +92,7 @@ class Projector:
                 )  # fmt: skip
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _told(self, run: RunId, first: int, last: int) -> AsyncGenerator[Record]:
+    async def _records_for(self, run: RunId, first: int, last: int) -> AsyncGenerator[Record]:
         """The run's records that told these events."""
         while first <= last:
             page = await self.service.store.events(run, after=first - 1, limit=PAGE)

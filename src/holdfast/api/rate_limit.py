@@ -45,13 +45,13 @@ class RateLimiter:
 
     def __init__(self, settings: ApiSettings) -> None:
         self._known = TokenBuckets(settings.pace, settings.burst, "by one credential")
-        self._strangers = TokenBuckets(settings.anonymous_pace, settings.burst, "without a valid credential")
+        self._anonymous = TokenBuckets(settings.anonymous_pace, settings.burst, "without a valid credential")
 
     def take(self, request: Request, principal: Principal | None) -> None:
         if principal is None:
-            self.stranger(request)
+            self.count_failure(request)
         else:
             self._known.take(principal.credential or f"{principal.tenant}/{principal.actor.id}")
 
-    def stranger(self, request: Request) -> None:
-        self._strangers.take(request.client.host if request.client else "")
+    def count_failure(self, request: Request) -> None:
+        self._anonymous.take(request.client.host if request.client else "")

@@ -1,6 +1,6 @@
 """What is answered before any route: that the server lives, whether it is ready, that its store is away.
 
-A server begins to listen before its store is open: whoever asks hears what is missing, in place of a
+A server begins to listen before its store is open: a request learns what is missing, in place of a
 connection that is refused.
 """
 
@@ -20,7 +20,7 @@ from holdfast.runs.worker.health_server import PATIENCE
 from holdfast.store.protocols import Store
 
 RETRY_SECONDS: Final = 2
-"""Seconds after which whoever met a store that is away may try again."""
+"""Seconds after which a caller may retry while the store is unavailable."""
 
 
 class ServerState:
@@ -49,7 +49,7 @@ class ServerState:
 
 
 class ReadinessApp:
-    """Around the application. Its lifespan is not asked: the store is opened by whoever serves."""
+    """Around the application. Its lifespan is not asked: the server opens the store."""
 
     def __init__(self, app: ASGIApp, standing: ServerState) -> None:
         self.app = app

@@ -49,7 +49,7 @@ class ApiReply(msgspec.Struct, Generic[T], kw_only=True):
 
 
 class ApiCall:
-    """One request: who asks, and what can be asked of the house."""
+    """One request: the caller, and the services that a route uses."""
 
     __slots__ = ("hf", "principal", "request", "request_id", "route", "settings")
 
@@ -106,7 +106,7 @@ class ApiCall:
         if given is not None and not _listed_in(given, etag):
             raise HttpError(
                 412,
-                "It has changed since you looked at it.",
+                "It has changed since you read it.",
                 code="version_stale",
                 hint="Get it again, and send its ETag as If-Match.",
                 etag=etag,
@@ -249,15 +249,15 @@ async def handle(route: Route, call: ApiCall) -> Response:
     """Read what was sent, call the handler, write what it says. Raises HoldfastError."""
     given: dict[str, Any] = {name: call.request.path_params[name] for name in route.params}
     if any("\0" in str(value) or len(str(value)) > LONGEST_NAME for value in given.values()):
-        # No name is so long or has a NUL, which a database would take for its own fault.
-        raise HttpError(404, "There is nothing at this path.", code="not_found", hint="See /openapi.json.")
+        # No name is so long or has a NUL, for which a database would raise an error of its own.
+        raise HttpError(404, "This path does not exist.", code="not_found", hint="See /openapi.json.")
     try:
         await _read(route, call, given)
         return write_response(call.request, route, await route.handler(call, **given))
     except RecursionError as error:
-        # Of what was sent, wherever it is looked through: nothing of ours goes so deep.
+        # Only a request can be nested so deeply.
         raise HttpError(
-            422, "What was sent is nested too deeply.", code="too_deep", hint="Send something flatter."
+            422, "The body is nested too deeply.", code="too_deep", hint="Send a flatter value."
         ) from error
 
 
@@ -280,10 +280,10 @@ def read_query(request: Request, shape: type[Any]) -> Any:
     if unknown:
         raise HttpError(
             422,
-            f"There is no parameter {unknown[0]!r} here.",
+            f"Unknown parameter {unknown[0]!r}.",
             code="unknown_parameter",
-            hint=f"There are {', '.join(sorted(known)) or 'none'}.",
-            errors=[{"field": name, "code": "unknown", "message": "No such parameter."} for name in unknown],
+            hint=f"Known: {', '.join(sorted(known)) or 'none'}.",
+            errors=[{"field": name, "code": "unknown", "message": "Unknown parameter."} for name in unknown],
         )
     values = {
         name: request.query_params.getlist(name) if name in lists else request.query_params[name]
@@ -307,13 +307,13 @@ async def read_body(request: Request, shape: type[T], most: int) -> T:
     except msgspec.ValidationError as error:
         raise _invalid_input(error, "the body") from error
     except msgspec.DecodeError as error:
-        raise HttpError(400, f"The body is no JSON: {error}.", code="not_json") from error
+        raise HttpError(400, f"The body is not JSON: {error}.", code="not_json") from error
 
 
 async def read_bytes(request: Request, most: int) -> bytes:
     """The body as it came; refused as soon as it is too long."""
-    told = request.headers.get("content-length", "")
-    if told.isdigit() and int(told) > most:
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > most:
         raise _too_large(most)
     parts: list[bytes] = []
     size = 0

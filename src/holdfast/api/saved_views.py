@@ -51,14 +51,14 @@ class SavedViews:
         return sorted(found, key=lambda each: (each.view.title.lower(), each.id))
 
     async def get(self, actor: Actor, view: str) -> StoredView:
-        """Raises NotFoundError: no such view, or somebody else's own."""
+        """Raises NotFoundError: no such view, or another person's own."""
         kept = await self._store.document(actor.tenant, KIND, view) if is_id(view) else None
         if kept is None or not _may_see(actor, _stored_view(kept).view):
             raise NotFoundError(f"there is no view {view!r}.", hint="GET /v1/views lists yours.")
         return _stored_view(kept)
 
     async def add(self, actor: Actor, view: SavedView) -> StoredView:
-        """Raises InputError where somebody has too many."""
+        """Raises InputError where a person has too many."""
         own = [each for each in await self.all(actor) if same_person(each.view.owner, actor.id)]
         if len(own) >= MOST:
             raise InputError(f"a person has at most {MOST} views.", hint="Drop one that you do not need.")
@@ -103,6 +103,6 @@ def _may_see(actor: Actor, view: SavedView) -> bool:
 
 
 def _require_own(actor: Actor, view: SavedView) -> None:
-    """Raises ForbiddenError: a shared view is changed by whoever made it, and by admins."""
+    """Raises ForbiddenError: a shared view is changed by its owner and by admins."""
     if not same_person(view.owner, actor.id) and MANAGE not in actor.rights:
         raise ForbiddenError(f"view {view.title!r} is {view.owner}'s.", hint="Save one of your own.")

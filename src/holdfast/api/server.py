@@ -17,7 +17,7 @@ from holdfast.types.ids import new_id
 
 
 class _UvicornServer(uvicorn.Server):
-    """Signals are those of whoever runs us."""
+    """The caller handles signals."""
 
     ready: Callable[[], None] | None = None
 

@@ -33,10 +33,10 @@ class ApiSettings(msgspec.Struct, kw_only=True):
     heartbeat: float = 15.0
     """seconds after which a silent stream shows that it lives"""
     stream_life: float = 3600.0
-    """seconds after which a stream ends; whoever comes back shows their credential again"""
+    """seconds after which a stream ends; a client that reconnects sends its credential again"""
     most_streams: int = 5000
     """streams that are open at once"""
     observed: RequestObserver | None = None
-    """told of each answer: method, route ('' for a path that there is none for), status, seconds"""
+    """called with each answer: method, route ('' for a path that there is none for), status, seconds"""
     inbound: InboundSettings = InboundSettings()
     """the ways in beside the interface (HOLDFAST_INBOUND)"""

@@ -67,7 +67,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when it is first used: whoever wants one form does not pay for the other."""
+    """Loaded on first use: importing one form does not load the other."""
     for place, names in _PLACES.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{place}"), name)

@@ -35,7 +35,7 @@ def resume_request(request: Request, last: str) -> Request:
 
 
 class EventParser:
-    """Takes bytes as they come and says which events are whole. `last`: the id to go on from."""
+    """Takes bytes as they come and says which events are whole. `last`: the id to continue from."""
 
     def __init__(self, last: str = "") -> None:
         self.last = last

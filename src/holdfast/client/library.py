@@ -42,7 +42,7 @@ def options(settings: Settings) -> dict[str, Any]:
 
 
 def connection_owner(kind: Any) -> object:
-    """What the connections of such a client belong to: the event loop that runs, or nobody."""
+    """What the connections of such a client belong to: the running event loop, or none."""
     if kind is library().Client:
         return None
     try:

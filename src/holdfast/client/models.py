@@ -61,7 +61,7 @@ class Audit(Model, kw_only=True):
 
 
 class AuditHead(Model, kw_only=True):
-    """Where the audit stands: keep it where whoever can write the store cannot."""
+    """The head of the audit: keep it where a writer of the store cannot change it."""
 
     tenant: str
     seq: int
@@ -238,7 +238,7 @@ class DeadNotice(Model, kw_only=True):
 
 
 class DeadRun(Model, kw_only=True):
-    """`suspects`: nodes by how often they were under way when a worker fell silent."""
+    """`suspects`: nodes by how often they were running when a worker stopped heartbeating."""
 
     run: Run
     deaths: list[Death]
@@ -344,7 +344,7 @@ EventNames = Literal["own", "seed"]
 
 
 class EventPage(Model, kw_only=True):
-    """`last`: the number to go on after. `ended`: nothing more will come."""
+    """`last`: send it as `after` for the next page. `ended`: no more events will follow."""
 
     items: list[Event]
     last: int
@@ -619,7 +619,7 @@ class Link(Model, kw_only=True):
 
 class MailTaken(Model, kw_only=True):
     """`outcome`: resolved, voted, unclear (nothing was decided, and the sender was told why), refused or
-    ignored (nothing was decided, and nobody was told)."""
+    ignored (nothing was decided, and no one was notified)."""
 
     outcome: str
     why: str = ""
@@ -926,7 +926,7 @@ class Schedule(Model, kw_only=True):
 
 
 class ScheduleTrigger(Model, kw_only=True):
-    """The run exists as soon as a worker that carries the flow has looked."""
+    """The run exists as soon as a worker that serves the flow has seen it."""
 
     run_id: str
 
@@ -1018,7 +1018,7 @@ class Timeline(Model, kw_only=True):
 
 
 class Token(Model, kw_only=True):
-    """`token`: the text itself, told when it is made and never again."""
+    """`token`: its text, only in the answer that created it."""
 
     id: str
     subject: str

@@ -1,10 +1,10 @@
 """Refusals of a server, as the errors that `holdfast.errors` has for them.
 
 HoldfastError
-├── UnreachableError            no answer: nobody listens there, or the connection broke
+├── UnreachableError            no answer: no server listens there, or the connection broke
 ├── UnauthenticatedError        the server wants a token, or another one
 ├── AnswerUnreadableError       an answer that is none of this API's
-├── StillRunningError           the caller's time is over, and the run goes on
+├── StillRunningError           the caller's timeout is over, and the run continues
 ├── ServerError                 the server says that the fault is its own
 └── every class of `holdfast.errors`, by its code
 
@@ -99,7 +99,7 @@ def _foreign(status: int, body: bytes, request: str, headers: dict[str, str]) ->
         where = headers.get("location", "elsewhere")
         return AnswerUnreadableError(
             f"{request} was sent on to {where}.",
-            hint="Give the client that address: a token is shown to nobody else.",
+            hint="Give the client that address: a token is sent to no other address.",
             http=status,
         )
     text = " ".join(body[: SHOWN * 4].decode(errors="replace").split())[:SHOWN]

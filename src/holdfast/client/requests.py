@@ -40,7 +40,7 @@ class Request(msgspec.Struct, kw_only=True):
 
     @property
     def repeatable(self) -> bool:
-        """Whether it can be sent again when nobody knows whether it was done. A deletion is not: the second
+        """Whether it can be sent again when it is unknown whether it was done. A deletion is not: the second
         one would say that there is no such thing."""
         guarded = "If-Match" in self.headers
         return self.keyed or self.method in ("GET", "HEAD") or (self.method == "PUT" and not guarded)

@@ -24,7 +24,7 @@ def requested_wait(error: HoldfastError) -> float | None:
 
 
 def _is_unprocessed(error: HoldfastError) -> bool:
-    """It certainly was not done: nobody was there, or it was sent away at the door."""
+    """It certainly was not done: no server answered, or the server refused it."""
     if isinstance(error, UnreachableError):
         return not error.facts.get("sent", True)
     return error.facts.get("http") == 429

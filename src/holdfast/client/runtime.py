@@ -27,7 +27,7 @@ class RuntimeClient:
         idempotency_key: str | None = None,
     ) -> RunDetail:
         """Start a run. Returns when it has ended or waits for a person, at the latest after `wait` seconds;
-        the run itself goes on."""
+        the run itself continues."""
         return self.client.runs.create(workflow_uri, input, wait=wait, idempotency_key=idempotency_key)
 
     def get_run(self, run_id: str) -> RunDetail:

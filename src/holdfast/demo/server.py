@@ -29,7 +29,7 @@ EXAMPLES: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("mirror", {}, "failed"),
 )
 MEANINGS = {
-    "pending_input": "waits for a person",
+    "pending_input": "waiting for input",
     "failed": "failed; it can be resumed once the cause is fixed",
     "completed": "the one that was killed and finished",
 }

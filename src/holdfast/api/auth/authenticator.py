@@ -1,8 +1,8 @@
 """Who is asking: a token in `Authorization: Bearer`, or the cookie of a session. Nothing else says who.
 
-Whether whoever a credential is of may still come in: who is not active in the directory may not.
+Whether the owner of a credential may still sign in: a person who is not active in the directory may not.
 
-Refusals in the audit: who was turned away, where, and why. Bounded, so that nobody can fill it up.
+Refusals in the audit: who was refused, where, and why. Bounded, so that an attacker cannot fill it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MOST_KNOWN: Final = 10_000
 
 
 class ActiveCheck:
-    """The directory of the house; without one, that of the store. Whom it does not know is not barred."""
+    """The instance's directory; without one, that of the store. An unknown person is not barred."""
 
     def __init__(self, hf: Holdfast) -> None:
         self._hf = hf
@@ -57,7 +57,7 @@ class ActiveCheck:
         try:
             active = await self._is_active(grant)
         except DirectoryUnavailableError as error:
-            # As it was last: whoever may decide on a hold is asked again there, and nobody may meanwhile.
+            # The last known state: decisions on holds check the directory again and fail while it is away.
             log.warning("the directory does not say who is active: %s", error)
             active = kept is None or kept[1]
         if len(self._known) >= _MOST_KNOWN:
@@ -98,7 +98,7 @@ class Refusals:
         error: HttpError,
         request_id: str,
     ) -> None:
-        """A store that is away keeps nobody from being refused: then only the log tells."""
+        """While the store is unavailable, refusals are only in the log."""
         address = request.client.host if request.client else "unknown"
         log.info("refused %s %s: %s", request.method, path, error.given_code, extra={"request": request_id})
         if not self._may_write(principal.credential if principal else address):
@@ -144,8 +144,8 @@ HEADER: Final = "x-csrf-token"
 
 
 class Authenticator:
-    """What a server asks about each request. `local`: a token of this process alone, for whoever started it.
-    `most_form`: bytes of a form that is sent with a session."""
+    """What a server asks about each request. `local`: a token of this process alone, for the person who
+    started it. `most_form`: bytes of a form that is sent with a session."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class Authenticator:
             self._sessions = Sessions(await self.hf.open(), lives=settings.lives, idle=settings.idle)
         return self._sessions
 
-    async def who(self, request: Request) -> Principal | None:
+    async def authenticate(self, request: Request) -> Principal | None:
         """None: no credential. Raises HttpError: 401 for a token that is not good, 403 for a change with a
         session that another site may have sent."""
         found = await self.caller(request)
@@ -212,7 +212,7 @@ class Authenticator:
         return token.grant.principal(method="token", credential=token.id, channel="api")
 
     async def by_session(self, secret: str) -> Principal | None:
-        """None where it is over: whoever comes with an old cookie is a stranger, who can sign in again."""
+        """None for a session that has ended: the caller is not signed in, and can sign in again."""
         found = await (await self.sessions()).find(secret)
         if found is None or not await self._is_token_valid(found):
             return None
@@ -221,7 +221,7 @@ class Authenticator:
             return None
         return grant.principal(method="session", credential=found.name, channel="inbox", csrf=found.csrf)
 
-    async def refused(
+    async def note_refusal(
         self, request: Request, path: str, principal: Principal | None, error: HttpError, request_id: str
     ) -> None:
         """Written down, within bounds."""
@@ -243,7 +243,7 @@ class Authenticator:
         """With https, a name that no neighbouring host can set for us."""
         return f"__Host-{name}" if self.is_https(connection) else name
 
-    def give(self, request: Request, response: Response, opened: OpenSession) -> Response:
+    def set_session_cookie(self, request: Request, response: Response, opened: OpenSession) -> Response:
         seconds = (opened.session.expires_at - opened.session.began_at) // 1_000_000
         self.set_cookie(request, response, COOKIE, opened.id, seconds)
         return response

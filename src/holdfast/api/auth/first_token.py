@@ -1,5 +1,5 @@
 """The first run: safe without being a chore. A server that has no token listens on its own machine only, and
-whoever started it signs in by an address that is good once."""
+the person who started it signs in by an address that is valid once."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ from holdfast.types.ids import DEFAULT_TENANT
 ADMIN = ("admin",)
 
 
-async def require_safe(door: Authenticator, host: str) -> None:
-    """Raises SettingsError where others could reach a server that nobody can sign in at yet."""
-    if is_loopback(host) or door.oidc is not None or await (await door.tokens()).has_valid():
+async def require_safe(authenticator: Authenticator, host: str) -> None:
+    """Raises SettingsError where others could reach a server without any valid credential yet."""
+    if (
+        is_loopback(host)
+        or authenticator.oidc is not None
+        or await (await authenticator.tokens()).has_valid()
+    ):
         return
     raise SettingsError(
         f"There is no token yet, so the server listens on this machine only, and {host} is for others too.",
@@ -25,15 +29,15 @@ async def require_safe(door: Authenticator, host: str) -> None:
     )
 
 
-async def add_local_token(door: Authenticator, host: str) -> LocalToken | None:
+async def add_local_token(authenticator: Authenticator, host: str) -> LocalToken | None:
     """A token of this process alone, for a program that started it: while there is no other, on loopback."""
-    if is_loopback(host) and not await (await door.tokens()).has_valid():
-        door.local = LocalToken()
-    return door.local
+    if is_loopback(host) and not await (await authenticator.tokens()).has_valid():
+        authenticator.local = LocalToken()
+    return authenticator.local
 
 
 async def sign_in_address(
-    door: Authenticator,
+    authenticator: Authenticator,
     address: str,
     *,
     subject: str = "user:local",
@@ -41,7 +45,7 @@ async def sign_in_address(
     roles: tuple[str, ...] = ADMIN,
 ) -> str:
     """Good once, for ten minutes, and as much as its roles are."""
-    code = await (await door.sessions()).new_code(
+    code = await (await authenticator.sessions()).new_code(
         CredentialGrant(subject=subject, tenant=tenant, roles=roles)
     )
     return f"{address.rstrip('/')}/sign-in?code={quote(code)}"

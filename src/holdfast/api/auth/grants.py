@@ -54,7 +54,7 @@ def validate_grant(grant: CredentialGrant) -> CredentialGrant:
     kind, colon, name = grant.subject.partition(":")
     if not colon or kind not in ("user", "service") or not _is_name(name):
         raise InputError(
-            f"{clean_text(repr(grant.subject), 80)} names nobody.",
+            f"{clean_text(repr(grant.subject), 80)} is not a subject.",
             hint="Write user:NAME for a person, service:NAME for a program.",
         )
     if not _is_name(grant.tenant) or grant.tenant.startswith("_"):
@@ -79,14 +79,15 @@ def rights_of(words: Iterable[str]) -> tuple[Right, ...]:
 
 
 def require_within(grant: CredentialGrant, giver: Principal) -> None:
-    """Nobody hands out more than they have, or in another tenant. Raises ForbiddenError."""
+    """A caller cannot give more rights than they have, nor rights in another tenant. Raises
+    ForbiddenError."""
     if grant.tenant != giver.tenant:
-        raise ForbiddenError("this credential gives nothing in another tenant.")
+        raise ForbiddenError("this credential cannot create tokens in another tenant.")
     more = sorted(grant.all_rights - giver.rights)
     if more:
         raise ForbiddenError(
-            f"{giver.actor.id} has no right to {more[0]}, and so cannot give it.",
-            hint="Whoever has it can; `holdfast tokens create` on the store's own machine gives any.",
+            f"{giver.actor.id} does not have the right {more[0]}, and so cannot give it.",
+            hint="A person who has the right can; so can `holdfast tokens create` on the server.",
         )
 
 

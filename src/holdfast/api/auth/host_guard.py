@@ -32,9 +32,9 @@ class HostGuard:
             return
         said = HttpError(
             421,
-            "This server does not answer to that name.",
+            "This server is not configured for that host name.",
             code="wrong_host",
-            hint="Use the address that it was started with; whoever runs it can add names with --hosts.",
+            hint="Use the address that it was started with; the operator can add names with --hosts.",
         )
         await problems.problem_response(said)(scope, receive, send)
 

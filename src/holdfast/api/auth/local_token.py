@@ -24,7 +24,7 @@ class LocalToken:
     def by_token(self, given: str) -> Principal | None:
         return self._principal if hmac.compare_digest(given.encode(), self.token.encode()) else None
 
-    async def who(self, request: Request) -> Principal | None:
+    async def authenticate(self, request: Request) -> Principal | None:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if not scheme:
             return None
@@ -33,7 +33,7 @@ class LocalToken:
             raise HttpError(401, "This token is not known here.", code="unauthenticated")
         return found
 
-    async def refused(
+    async def note_refusal(
         self, request: Request, path: str, principal: Principal | None, error: HttpError, request_id: str
     ) -> None:
         """Nobody but its owner is here to be told."""

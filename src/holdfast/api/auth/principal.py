@@ -1,4 +1,4 @@
-"""Who is asking, and the rights that a route can demand."""
+"""The caller of a request, and the rights that a route can require."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ DOCUMENT_NAMES = {Right.resolve: "scaicore:checkpoint_resolve", Right.manage: "s
 class Access(StrEnum):
     """What a route asks for that is no right of a credential."""
 
-    public = "public"  # anybody: health, the OpenAPI document, sign-in
-    signed_in = "signed_in"  # whoever it is: what they may see decides
+    public = "public"  # every caller: health, the OpenAPI document, sign-in
+    signed_in = "signed_in"  # every signed-in person: what they may see decides
     link = "link"  # the holder of a signed link; the link decides
 
 
@@ -76,7 +76,7 @@ def with_implied(rights: frozenset[Right]) -> frozenset[Right]:
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Whoever sent a request, as their credential says; so is the tenant, which is the actor's."""
+    """The caller of a request and their tenant, as the credential says."""
 
     actor: Actor
     rights: frozenset[Right]  # with all that they imply

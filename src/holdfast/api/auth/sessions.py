@@ -1,7 +1,7 @@
 """Sessions of people who use a browser, and the one-time codes that an operator signs in with.
 
-The store keeps digests of both: who reads it can sign in as nobody. The value that a change has to show
-(CSRF) is made of the session's own id, so that there is nothing more to keep.
+The store keeps digests of both: a reader of the store cannot sign in with them. The value that a change has
+to show (CSRF) is made of the session's own id, so that there is nothing more to keep.
 
 Where a browser goes after it has signed in: a path of ours, whatever the address said.
 """
@@ -54,7 +54,7 @@ class _Code(msgspec.Struct, frozen=True):
 
 
 class Sessions:
-    """`lives`: the longest that a session can be; `idle`: it ends sooner when nobody uses it for so long."""
+    """`lives`: the longest that a session can be; `idle`: it ends sooner when it is not used for so long."""
 
     def __init__(
         self, store: Store, *, lives: timedelta = timedelta(days=7), idle: timedelta = timedelta(hours=12)
@@ -64,7 +64,7 @@ class Sessions:
         self.idle = micros(idle)
 
     async def begin(self, grant: CredentialGrant, *, how: str, credential: str = "") -> OpenSession:
-        """Always with a new id: one that somebody planted in the browser is worth nothing."""
+        """Always with a new id: an id that an attacker planted in the browser is worth nothing."""
         validate_grant(grant)
         await self._sweep()
         now, secret = self.store.now(), secrets.token_urlsafe(32)
@@ -77,7 +77,7 @@ class Sessions:
             credential=credential,
         )
         name = _digest(secret)
-        await self._tell(grant, "signed_in", session=name[:12], how=how)
+        await self._audit(grant, "signed_in", session=name[:12], how=how)
         await self._put(SESSION, name, session)
         return _open_session(secret, session)
 
@@ -100,11 +100,11 @@ class Sessions:
     async def end(self, secret: str) -> bool:
         found = await self.find(secret)
         if found is not None:
-            await self._tell(found.session.grant, "signed_out", session=found.name)
+            await self._audit(found.session.grant, "signed_out", session=found.name)
         return await self.store.drop_document(SERVER, SESSION, _digest(secret))
 
     async def end_all(self, subject: str, tenant: str, *, by: str) -> int:
-        """Every session of somebody, at once and on every server."""
+        """Every session of a person, at once and on every server."""
         said = NewAudit(
             at=self.store.now(), actor=by, action="sessions_ended", data=canonical({"subject": subject})
         )
@@ -121,7 +121,7 @@ class Sessions:
         """Good once, for ten minutes."""
         validate_grant(grant)
         code = secrets.token_urlsafe(24)
-        await self._tell(grant, "sign_in_code_made", roles=grant.roles)
+        await self._audit(grant, "sign_in_code_made", roles=grant.roles)
         await self._put(CODE, _digest(code), _Code(grant, self.store.now() + CODE_LIFETIME))
         return code
 
@@ -158,7 +158,7 @@ class Sessions:
         body = msgspec.json.encode(value)
         await self.store.put_document(Document(tenant=SERVER, kind=kind, name=name, body=body), expect=expect)
 
-    async def _tell(self, grant: CredentialGrant, action: str, **said: object) -> None:
+    async def _audit(self, grant: CredentialGrant, action: str, **said: object) -> None:
         entry = NewAudit(at=self.store.now(), actor=grant.subject, action=action, data=canonical(said))
         await self.store.append_audit(grant.tenant, [entry])
 

@@ -4,7 +4,7 @@ public_url = "https://holdfast.example.com"    # as browsers see it; https makes
 
 [sessions]
 lives = "7d"                                   # the longest that a session can be
-idle = "12h"                                   # it ends sooner when nobody uses it for so long
+idle = "12h"                                   # it ends sooner when it is not used for so long
 
 [oidc]
 issuer = "https://login.example.com"
@@ -64,7 +64,7 @@ class OidcSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     tenants: dict[str, str] = {}
     """what the claim says: the tenant. A value that is not here is let in nowhere"""
     sign_out: bool = False
-    """whoever signs out here is led to the provider, to sign out there too"""
+    """after sign-out the browser is sent to the provider, to sign out there too"""
     label: str = "Sign in"
     timeout: float = 10.0
 
@@ -133,7 +133,7 @@ def _check(oidc: OidcSettings, source: str) -> None:
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
         raise SettingsError(
             f"{source}: oidc.issuer has to be an https:// address.",
-            hint="Over plain http anybody on the way could sign in as anybody.",
+            hint="Over plain http an attacker on the network could sign in as any person.",
         )
     wrong = [each for each in oidc.algorithms if each not in ALGORITHMS]
     if wrong or not oidc.algorithms:

@@ -50,7 +50,7 @@ class ApiToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_valid(self, now: int) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
-    def standing(self, now: int) -> str:
+    def status_at(self, now: int) -> str:
         if self.revoked_at is not None:
             return "revoked"
         return "good" if self.is_valid(now) else "expired"
@@ -65,7 +65,7 @@ class ApiTokens:
     async def create(
         self, grant: CredentialGrant, *, by: str, expires_at: int | None = None, note: str = ""
     ) -> tuple[ApiToken, str]:
-        """The token, and its text, which nobody can find out again. Raises InputError."""
+        """The token, and its text, which is not stored. Raises InputError."""
         validate_grant(grant)
         name = "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(12))
         secret = "".join(secrets.choice(_LETTERS) for _ in range(43))
@@ -78,7 +78,7 @@ class ApiTokens:
             note=note,
             expires_at=expires_at,
         )
-        await self._tell(made, "token_created", by, rights=sorted(grant.all_rights), expires_at=expires_at)
+        await self._audit(made, "token_created", by, rights=sorted(grant.all_rights), expires_at=expires_at)
         await self.store.put_document(_document(made), expect=0)
         return made, f"hf_{name}_{secret}"
 
@@ -115,9 +115,9 @@ class ApiTokens:
         if token.revoked_at is not None:
             return token
         revoked = msgspec.structs.replace(token, revoked_at=self.store.now())
-        await self._tell(token, "token_revoked", by)
+        await self._audit(token, "token_revoked", by)
         if await self.store.put_document(_document(revoked), expect=kept.revision) is None:
-            raise DocumentChangedError("somebody else changed this token meanwhile.", hint="Try again.")
+            raise DocumentChangedError("this token was changed meanwhile.", hint="Try again.")
         self._known.pop(name, None)
         return revoked
 
@@ -159,14 +159,14 @@ class ApiTokens:
             found += page
         return found
 
-    async def _tell(self, token: ApiToken, action: str, by: str, **more: object) -> None:
+    async def _audit(self, token: ApiToken, action: str, by: str, **more: object) -> None:
         said = {"token": token.id, "subject": token.grant.subject, "note": token.note, **more}
         entry = NewAudit(at=self.store.now(), actor=by, action=action, data=canonical(said))
         await self.store.append_audit(token.grant.tenant, [entry])
 
 
 def _digest(secret: str) -> str:
-    """A plain hash is enough: the secret has 256 random bits, which nobody tries out."""
+    """A plain hash is enough: the secret has 256 random bits, too many to try."""
     return sha256(secret.encode()).hexdigest()
 
 

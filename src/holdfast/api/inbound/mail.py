@@ -32,7 +32,7 @@ from holdfast.types.terms import Actor, Assignee
 
 class MailTaken(msgspec.Struct, kw_only=True):
     """`outcome`: resolved, voted, unclear (nothing was decided, and the sender was told why), refused or
-    ignored (nothing was decided, and nobody was told)."""
+    ignored (nothing was decided, and no one was notified)."""
 
     outcome: str
     why: str = ""

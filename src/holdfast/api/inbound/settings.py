@@ -2,8 +2,8 @@
 address, and a tenant: what comes in never says itself whose it is.
 
     [[way]]
-    name = "desk"
-    kind = "slack"                                  # POST /v1/inbound/slack/desk
+    name = "support"
+    kind = "slack"                                  # POST /v1/inbound/slack/support
     secrets = ["${SLACK_SIGNING_SECRET}"]
     people = { U024BE7LH = "user:dana@acme" }
 
@@ -154,7 +154,7 @@ def _check_people(way: SlackSource, where: str) -> None:
 
 def _check_actor(way: WebhookSource, where: str) -> None:
     if not way.actor.startswith(("service:", "user:")) or way.actor.endswith(":"):
-        raise SettingsError(f"{where}: actor {way.actor!r} names nobody.", hint="Write service:NAME.")
+        raise SettingsError(f"{where}: actor {way.actor!r} is not a subject.", hint="Write service:NAME.")
     wrong = [right for right in way.rights if right_name(right) not in RIGHTS]
     if wrong:
         raise SettingsError(f"{where}: rights has {wrong[0]!r}.", hint=f"There are {', '.join(RIGHTS)}.")

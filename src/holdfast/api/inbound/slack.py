@@ -41,7 +41,7 @@ from holdfast.types.terms import Actor
 
 SKEW: Final = 300  # seconds
 PATIENCE: Final = 2.0
-"""Seconds that a decision may take before Slack is answered; it goes on."""
+"""Seconds that a decision may take before Slack is answered; the decision continues."""
 RESPONSE_HOST: Final = "hooks.slack.com"
 CHAT_USER: Final = "chat_user"
 
@@ -105,7 +105,7 @@ class SlackReceiver:
         self.egress = egress
 
     async def take(self, payload: SlackPayload) -> None:
-        """Decided within two seconds, or later: whoever clicked is not told to wait."""
+        """Decided within two seconds, or later: the person who clicked does not wait."""
         if self.way.teams and (payload.team is None or payload.team.id not in self.way.teams):
             raise HttpError(403, "Clicks of this workspace are not taken here.", code="forbidden")
         clicked = [each for each in payload.actions if each.action_id.startswith(f"{ACTION}:")]
@@ -119,15 +119,17 @@ class SlackReceiver:
             raise error
 
     async def _decide(self, payload: SlackPayload, action: _Action) -> None:
-        """Raises StoreError: Slack says so to whoever clicked, who clicks again."""
+        """Raises StoreError: Slack shows that to the person who clicked, who can click again."""
         try:
             click = msgspec.json.decode(action.value, type=Click)
         except msgspec.MsgspecError:
             raise HttpError(422, "This button is none of ours.", code="invalid_input") from None
         person = await self.person(payload.user.id)
         if person is None:
-            said = f"You are not known here as {one_line(payload.user.id, 40)}. Ask whoever runs this server."
-            self._tell(payload, _ephemeral_reply(said))
+            said = (
+                f"You are not known here as {one_line(payload.user.id, 40)}. Ask the operator of this server."
+            )
+            self._post_later(payload, _ephemeral_reply(said))
             return
         actor = Actor(id=person, tenant=self.way.tenant, channel="slack", auth_method="slack")
         key = f"slack:{payload.user.id}:{action.action_ts}"[:200]
@@ -136,9 +138,9 @@ class SlackReceiver:
         except StoreError:
             raise
         except HoldfastError as error:
-            self._tell(payload, await self._refused(actor, click, error))
+            self._post_later(payload, await self._refused(actor, click, error))
             return
-        self._tell(payload, self._outcome(row))
+        self._post_later(payload, self._outcome(row))
 
     async def _resolve(self, actor: Actor, click: Click, key: str) -> HoldRow:
         """By the same rule as anywhere: whether this person may, on what they were shown, at this moment."""
@@ -147,7 +149,7 @@ class SlackReceiver:
         return (await resolve(self.service.ctx, actor, click.hold, said, terms)).row
 
     async def _refused(self, actor: Actor, click: Click, error: HoldfastError) -> dict[str, Any]:
-        """What is over takes the card's place; anything else is between us and whoever clicked."""
+        """What is over takes the card's place; anything else is shown only to the person who clicked."""
         if isinstance(error, HoldDecidedError):
             row = await self.service.store.hold(HoldId(click.hold))
             if row is not None and row.tenant == actor.tenant:
@@ -166,7 +168,7 @@ class SlackReceiver:
         found = self.way.people.get(chat)
         return found if found is not None else await ChatUsers(self.service.store).find(self.way, chat)
 
-    def _tell(self, payload: SlackPayload, said: dict[str, Any]) -> None:
+    def _post_later(self, payload: SlackPayload, said: dict[str, Any]) -> None:
         """Not waited for: the decision is made, and Slack wants its answer."""
         if payload.response_url:
             task = asyncio.create_task(self._post(payload.response_url, said))

@@ -9,7 +9,7 @@ export interface Operations {
    * The first answer counts: 409 for the next, which says whose that was. 422 for what is none of them.
    */
   answerQuestion(run: string, hold: string, body?: AnswerQuestion, options?: Options): Promise<AnswerTaken>;
-  /** Ask before you decide; the deadline stands still until there is a reply. */
+  /** Ask a question before you decide; the deadline pauses until there is a reply. */
   askBack(hold: string, body: AskBack, options?: Options): Promise<HoldWire>;
   /**
    * Attach files to fields of kind `file`: a form whose parts are named as the fields.
@@ -17,7 +17,7 @@ export interface Operations {
    * What it answers goes into the `response_data` of the decision.
    */
   attachFile(hold: string, body: FormData | Record<string, Blob>, options?: Options): Promise<Page<FileWire>>;
-  /** Where the audit stands now. */
+  /** The current head of the audit. */
   auditHead(options?: Options): Promise<AuditHead>;
   /** Sign in with a token, in a browser: it becomes a session, and ends with the token. */
   beginSession(body: BeginSession, options?: Options): Promise<void>;
@@ -27,15 +27,15 @@ export interface Operations {
   cancelHold(hold: string, body?: Reason, options?: Options): Promise<HoldWire>;
   /** Ask a pipeline to stop. Whoever has it does so at the next moment; its open questions are withdrawn. */
   cancelPipeline(run: string, body?: CancelPipeline, options?: Options): Promise<PipelineWire>;
-  /** Ask a run to stop. Whoever has it does so at the next moment; its open questions are withdrawn. */
+  /** Cancel a run. Its worker stops it as soon as possible; its open holds are withdrawn. */
   cancelRun(run: string, body?: CancelRun, options?: Options): Promise<RunDetail>;
-  /** Change it: whoever made it may, and admins. `If-Match`: only the version that you have seen. */
+  /** Change it: its owner and admins may. `If-Match`: only the version that you have seen. */
   changeView(view: string, body: NewView, options?: Options): Promise<ViewWire>;
   /** What the newest version that is loaded here means for live runs on others: which fit, and why not. */
   checkFlow(flow: string, options?: Options): Promise<FlowCheck>;
   /** Created, notification sent, resolved, and what else happened, oldest first. */
   checkpointHistory(checkpoint: string, options?: Options): Promise<Page<EntryWire>>;
-  /** Take it for a while; an unrouted one becomes your own. */
+  /** Claim it for a while; an unassigned one becomes yours. */
   claimHold(hold: string, body?: ClaimHold, options?: Options): Promise<HoldWire>;
   /** What the flow declares holds again. */
   clearLimit(name: string, options?: Options): Promise<void>;
@@ -44,32 +44,32 @@ export interface Operations {
   /** How many that list has. */
   countHolds(query?: CountHoldsQuery, options?: Options): Promise<Count>;
   /**
-   * Start a run; durable when this answers, and taken by whichever worker carries its flow.
+   * Start a run. It is durable when this returns; a worker that serves its flow runs it.
    *
-   * 201 with its `Location`; 200 and the same run for a key that was used before, 422 where the key stands for
-   * another input.
+   * 201 with its `Location`; 200 and the same run for a key that was used before, 422 where the key was used
+   * for another input.
    */
   createRun(body?: CreateRun, options?: Options): Promise<RunDetail>;
   /**
    * Say something in a thread.
    *
-   * Where a run of it waits for a person, that is its answer: 200 and that run, which goes on (409 where
+   * Where a run of it waits for input, the message is the answer: 200 and that run, which resumes (409 where
    * several questions are open and none is named). Otherwise, and with `auto_resume_pending=false`, it starts
    * a run of `flow` in the thread: 201.
    */
   createThreadRun(thread: string, body?: ThreadRun, query?: CreateThreadRunQuery, options?: Options): Promise<RunDetail>;
-  /** Make a token of this tenant, with no more rights than your own. Its text is told only now. */
+  /** Make a token of this tenant, with no more rights than your own. Its text is shown only now. */
   createToken(body: CreateToken, options?: Options): Promise<TokenWire>;
   /** One decision on many, each by itself. A preview, the default, says what would be. */
   decideMany(body: BulkAnswer, options?: Options): Promise<BulkWire>;
-  /** It works on behalf of somebody: holds for `delegated_user` go to them. */
+  /** Delegate it to a person: holds for `delegated_user` go to them. */
   delegateDeployment(name: string, body: DelegateDeployment, options?: Options): Promise<DeploymentWire>;
   /** What differs from this run, or a moment `at` of it, to another moment: values, visits, their cost. */
   diffRuns(run: string, query: DiffRunsQuery, options?: Options): Promise<Record<string, unknown>>;
   /**
-   * It is not worth mending: the next worker that carries its flow ends it as cancelled.
+   * Discard it: the next worker that serves its flow ends it as cancelled.
    *
-   * With `unread` it ends at once, without being loaded: for one that no worker can carry any more.
+   * With `unread` it ends at once, without being loaded: for a run whose flow no worker serves any more.
    */
   discardDeadRun(run: string, body?: DiscardDead, options?: Options): Promise<RunDetail>;
   /** This chat user decides nothing any more. */
@@ -82,17 +82,17 @@ export interface Operations {
   dropPerson(person: string, options?: Options): Promise<void>;
   /** Its rules match nothing more. */
   dropPolicy(name: string, options?: Options): Promise<void>;
-  /** Take back what was asked: nobody has to reply, and the deadline goes on. */
+  /** Withdraw the question: no reply is needed, and the deadline runs again. */
   dropQuestion(hold: string, body?: DropQuestion, options?: Options): Promise<HoldWire>;
   /** Nobody has it any more. */
   dropRole(key: string, options?: Options): Promise<void>;
-  /** It fires no more. What it has started goes on. */
+  /** Delete it. Runs that it has started continue. */
   dropSchedule(name: string, options?: Options): Promise<void>;
   /** Drop it; the holds stay. */
   dropView(view: string, options?: Options): Promise<void>;
   /** Back again. */
   endAway(person: string, options?: Options): Promise<void>;
-  /** That you look at it no longer. */
+  /** Say that you no longer look at it. */
   endPresence(hold: string, options?: Options): Promise<void>;
   /** Sign out, here and everywhere this session is used. */
   endSession(options?: Options): Promise<void>;
@@ -100,7 +100,7 @@ export interface Operations {
   exportRun(run: string, options?: Options): Promise<Response>;
   /** Give it a later deadline. */
   extendHold(hold: string, body: ExtendHold, options?: Options): Promise<HoldWire>;
-  /** A new run that begins where this one stood. This one is left as it is. */
+  /** A new run that begins at a checkpoint of this one. This one is not changed. */
   forkRun(run: string, body?: BranchRun, options?: Options): Promise<RunDetail>;
   /** One of them as a file: bytes as they are, text as text, all else as JSON. */
   getArtifact(run: string, name: string, options?: Options): Promise<Response>;
@@ -132,13 +132,13 @@ export interface Operations {
   getPipelineContext(run: string, options?: Options): Promise<Record<string, unknown>>;
   /** The pipeline drawn as SVG: each stage coloured by its state, and the edges that were taken. */
   getPipelineGraph(run: string, options?: Options): Promise<Response>;
-  /** Where a run stands. */
+  /** One run. */
   getRun(run: string, options?: Options): Promise<RunDetail>;
   /** A checkpoint with the states of its nodes: by its id, the number of its record, or `latest`. */
   getRunCheckpoint(run: string, checkpoint: string, options?: Options): Promise<CheckpointDetail>;
   /** The run's graph with the state of each node, as SVG. */
   getRunDrawing(run: string, options?: Options): Promise<Response>;
-  /** What a run came to. `wait`: so many seconds, until it has ended or waits for a person. */
+  /** The result of a run. `wait`: at most this many seconds, until it has ended or waits for input. */
   getRunResult(run: string, query?: GetRunResultQuery, options?: Options): Promise<RunResult>;
   /** When it fires, what it starts, and how it goes. */
   getSchedule(name: string, options?: Options): Promise<ScheduleWire>;
@@ -151,10 +151,10 @@ export interface Operations {
   /** One view. */
   getView(view: string, options?: Options): Promise<ViewWire>;
   /**
-   * Answer what a run asks, from any device; the body is JSON whatever its type is said to be.
+   * Answer what a run asks, from any device; the body is read as JSON whatever its content type.
    *
    * A text is an answer's id, then its label, whatever the case: 422 with the ids where it is neither. 409
-   * where several questions are open and none is named, and where somebody was first.
+   * where several questions are open and none is named, and where it is decided already.
    */
   giveInput(run: string, body: GiveInput, options?: Options): Promise<InputTaken>;
   /** One decision as a file that `tools/verify_evidence.py` checks offline. That you took it is audited. */
@@ -166,7 +166,7 @@ export interface Operations {
   /** What an answer to it must be, for programs. */
   holdSchema(hold: string, options?: Options): Promise<AnswerSchema>;
   /**
-   * Take in an exported run as history that is only read, or as a new run that goes on from its end.
+   * Import an exported run as read-only history, or as a new run that continues from its end.
    *
    * The same file again gives the same run.
    */
@@ -183,7 +183,7 @@ export interface Operations {
   listComments(hold: string, options?: Options): Promise<Page<NoteWire>>;
   /** Messages to people that were given up, at most 200. */
   listDeadNotices(options?: Options): Promise<Page<DeadNotice>>;
-  /** Runs that were given up because their workers fell silent again and again, newest first. */
+  /** Dead letters: runs that were given up because their workers kept dying, newest first. */
   listDeadRuns(query?: ListDeadRunsQuery, options?: Options): Promise<Page<RunWire>>;
   /** Flows put to work under a name; a hold's `deployment` is its id. */
   listDeployments(options?: Options): Promise<Page<DeploymentWire>>;
@@ -200,7 +200,7 @@ export interface Operations {
   /** Limits as they hold, with how many runs are inside and how many wait. */
   listLimits(query?: ListLimitsQuery, options?: Options): Promise<Page<LimitWire>>;
   /**
-   * Runs that wait for a person, with what they ask: the newest question first.
+   * Runs that wait for input, with their questions: the newest question first.
    *
    * With `mine` a page may be short although `next` leads on: it is found among so many questions only.
    */
@@ -209,7 +209,7 @@ export interface Operations {
   listPeople(options?: Options): Promise<Page<PersonWire>>;
   /** Those that are kept in the store, by name. */
   listPolicies(options?: Options): Promise<Page<HoldSetting>>;
-  /** Who looks at it just now. */
+  /** Who is looking at it now. */
   listPresence(hold: string, options?: Options): Promise<Page<HoldViewerWire>>;
   /** What a pipeline asks now, as far as it is for you to see. */
   listQuestions(run: string, options?: Options): Promise<QuestionList>;
@@ -225,7 +225,7 @@ export interface Operations {
   listSkills(query?: ListSkillsQuery, options?: Options): Promise<Page<SkillWire>>;
   /** The runs of a thread, newest first. */
   listThreadRuns(thread: string, query?: ListThreadRunsQuery, options?: Options): Promise<Page<RunWire>>;
-  /** The tenant's tokens, the newest first; what they are is not among it. */
+  /** The tenant's tokens, newest first, without their text. */
   listTokens(options?: Options): Promise<Page<TokenWire>>;
   /** What it shows you: the same view shows each only what they may see. */
   listView(view: string, query?: ListViewQuery, options?: Options): Promise<Page<HoldWire>>;
@@ -233,19 +233,23 @@ export interface Operations {
   listViews(query?: ListViewsQuery, options?: Options): Promise<Page<ViewWire>>;
   /** Who works, by name; also those that have fallen silent within the last day. */
   listWorkers(options?: Options): Promise<Page<WorkerWire>>;
-  /** A link for one person. It is void once it is used, the hold goes on, or its links are revoked. */
+  /**
+   * A link for one person. It is void once it is used, the hold is reassigned or decided, or its links are
+   *
+   * revoked.
+   */
   makeLink(hold: string, body: NewLink, options?: Options): Promise<LinkWire>;
-  /** That you have looked at it; the first time is in the audit, and counts in the figures. */
+  /** Mark it as seen; the first time is in the audit, and counts in the metrics. */
   markSeen(hold: string, options?: Options): Promise<void>;
   /** When it would fire, if it is not paused. */
   nextOfSchedule(name: string, query?: NextOfScheduleQuery, options?: Options): Promise<Instants>;
   /** It fires no more until it is resumed. */
   pauseSchedule(name: string, body?: PauseSchedule, options?: Options): Promise<ScheduleWire>;
-  /** Decide it in a few seconds, unless you take it back before. */
+  /** Decide it after a few seconds, unless you take the decision back before. */
   placeDecision(hold: string, body?: PlaceDecision, options?: Options): Promise<HoldWire>;
   /** A version, for good: the same content again is no change, other content is refused. */
   publishSkill(name: string, version: string, body?: PublishSkill, options?: Options): Promise<SkillWire>;
-  /** Out of office; somebody else acts for them. */
+  /** Out of office; a substitute acts for them. */
   putAway(person: string, body: PutAway, options?: Options): Promise<void>;
   /** Write it. The deadlines of open holds that it counts are counted again. */
   putCalendar(name: string, body: Record<string, unknown>, options?: Options): Promise<HoldSetting>;
@@ -265,19 +269,19 @@ export interface Operations {
   readFile(hold: string, digest: string, options?: Options): Promise<Response>;
   /** Reassign it; the new assignee is notified. */
   reassignCheckpoint(checkpoint: string, body?: ReassignHold, options?: Options): Promise<CheckpointWire>;
-  /** Give it to somebody else, who is told. Its older links are void. */
+  /** Reassign it; the new assignee is notified. Its older links are void. */
   reassignHold(hold: string, body?: ReassignHold, options?: Options): Promise<HoldWire>;
   /**
    * Keep a version of a flow: 201, or 200 where it is known already.
    *
-   * A graph is data: it brings no code. Its runs go on where a worker carries code of the same graph.
+   * A graph is data: it brings no code. Its runs advance on workers that have code of the same graph.
    */
   registerFlow(body?: RegisterFlow, options?: Options): Promise<FlowGraph>;
-  /** Let it go again. */
+  /** Release a claim. */
   releaseHold(hold: string, options?: Options): Promise<HoldWire>;
   /** Try it again, once its cause is fixed. */
   replayNotice(message: string, options?: Options): Promise<DeadNotice>;
-  /** Answer what you were asked back. */
+  /** Reply to a question. */
   replyToQuestion(hold: string, body: ReplyToQuestion, options?: Options): Promise<HoldWire>;
   /** Decide it: `{"decision": ...}` or `{"resolution": ...}`. A breakpoint takes `continue`. */
   resolveCheckpoint(checkpoint: string, body?: HoldAnswer, options?: Options): Promise<CheckpointWire>;
@@ -291,22 +295,22 @@ export interface Operations {
   /** Undo a yank. */
   restoreSkill(name: string, version: string, options?: Options): Promise<SkillWire>;
   /**
-   * Go on with a run, from its latest checkpoint or another.
+   * Resume a run from its latest checkpoint or another.
    *
-   * The latest checkpoint and no `input_data`: the same run goes on, 200. An older checkpoint, or an input: a
-   * fork of it, 201 with its `Location` and `forked_from`; the run itself is left as it is. A finished run:
+   * The latest checkpoint and no `input_data`: the same run is resumed, 200. An older checkpoint, or an input:
+   * a fork of it, 201 with its `Location` and `forked_from`; the run itself is left as it is. A finished run:
    * 200, and nothing is executed.
    */
   resumeRun(run: string, body?: ResumeRun, query?: ResumeRunQuery, options?: Options): Promise<RunDetail>;
   /** It fires again, from the next instant on. */
   resumeSchedule(name: string, options?: Options): Promise<ScheduleWire>;
-  /** What killed it is mended: any worker may go on with it. */
+  /** Retry it once the cause is fixed: any worker may resume it. */
   retryDeadRun(run: string, options?: Options): Promise<RunDetail>;
-  /** On nobody's behalf, until it is delegated again. */
+  /** End its delegation. */
   revokeDelegation(name: string, options?: Options): Promise<DeploymentWire>;
   /** Every link of it is void. */
   revokeLinks(hold: string, options?: Options): Promise<HoldWire>;
-  /** It is good no more: here at once, on other servers within five seconds. */
+  /** Revoke it: here at once, on other servers within five seconds. */
   revokeToken(token: string, options?: Options): Promise<TokenWire>;
   /** A fork that takes this run's place: this one ends as cancelled, with links both ways. */
   rewindRun(run: string, body?: BranchRun, options?: Options): Promise<RunDetail>;
@@ -320,30 +324,30 @@ export interface Operations {
   setLimit(name: string, body?: SetLimit, options?: Options): Promise<LimitWire>;
   /** What past decisions would have been under these rules. Nothing is written, no judge is asked. */
   simulatePolicies(body?: SimulatePolicies, options?: Options): Promise<Simulation>;
-  /** Out of your sight until then. Its deadline stays. */
+  /** Snooze it until then. Its deadline stays. */
   snoozeHold(hold: string, body: SnoozeHold, options?: Options): Promise<void>;
   /**
    * What becomes of the holds that you may see, as server-sent events.
    *
-   * The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` goes on from there, without
-   * one it begins now. The numbers have gaps where something is not for you to see.
+   * The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
+   * there, without one it begins now. The numbers have gaps where something is not for you to see.
    */
   streamHolds(query?: StreamHoldsQuery, options?: StreamOptions): EventStream<HoldEvent>;
   /**
    * A pipeline's events as server-sent events, in the words of section 9.6, from its stored log.
    *
-   * Whoever comes later hears everything from the first; whoever comes back with `Last-Event-ID` misses
-   * nothing and hears nothing twice. The stream ends behind the last event of a run that has ended; 204: there
-   * is nothing after that id, and nothing will come.
+   * A client that connects later gets every event from the first; one that reconnects with `Last-Event-ID`
+   * misses nothing and hears nothing twice. The stream ends behind the last event of a run that has ended;
+   * 204: there is nothing after that id, and nothing will come.
    */
   streamPipeline(run: string, query?: StreamPipelineQuery, options?: StreamOptions): EventStream<PipelineEvent>;
   /**
    * A run's events as server-sent events, from its stored log.
    *
-   * The id of each is its number: whoever comes back with `Last-Event-ID` (browsers do) misses nothing and
-   * sees nothing twice. The stream ends behind the last event of a run that has ended; 204: there is nothing
-   * after that number, and nothing will come. `names=seed`: `checkpoint_created`, `checkpoint_resumed` and
-   * `approval` with the fields of the runtime proposal, as under `/runs/{run}/stream`.
+   * The id of each is its number: a client that reconnects with `Last-Event-ID` (browsers do) misses nothing
+   * and sees nothing twice. The stream ends after the last event of a run that has ended; 204: there is
+   * nothing after that number, and nothing will come. `names=seed`: `checkpoint_created`, `checkpoint_resumed`
+   * and `approval` with the fields of the runtime proposal, as under `/runs/{run}/stream`.
    */
   streamRun(run: string, query?: StreamRunQuery, options?: StreamOptions): EventStream<RunEvent>;
   /**
@@ -367,15 +371,15 @@ export interface Operations {
    * Signed as Standard Webhooks are. The same message again changes nothing and is answered with 200.
    */
   takeWebhook(way: string, body: unknown, options?: Options): Promise<WebhookTaken>;
-  /** That you look at it, for 30 seconds: send it again every 10 to 20. Answers who else does. */
+  /** Say that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns who else is. */
   tellPresence(hold: string, body?: PresenceBeat, options?: Options): Promise<Page<HoldViewerWire>>;
   /** One run now, beside its instants, also while it is paused. */
   triggerSchedule(name: string, body?: TriggerSchedule, options?: Options): Promise<ScheduleTrigger>;
   /** Take your own placed decision back. */
   undoDecision(hold: string, options?: Options): Promise<HoldWire>;
-  /** Back in your sight. */
+  /** End the snooze. */
   unsnoozeHold(hold: string, options?: Options): Promise<void>;
-  /** No longer among those that you watch. */
+  /** Stop watching it. */
   unwatchHold(hold: string, options?: Options): Promise<void>;
   /** Every problem of a flow at once, each with its place and how to fix it. Nothing is stored or run. */
   validateFlow(body?: ValidateFlow, options?: Options): Promise<FlowValidation>;
@@ -383,9 +387,9 @@ export interface Operations {
   verifyAudit(body?: VerifyAudit, options?: Options): Promise<AuditVerification>;
   /** The same, by the name that it has where several have to agree. */
   voteOnHold(hold: string, body?: HoldAnswer, options?: Options): Promise<HoldWire>;
-  /** Among those that you watch, whoever decides it. */
+  /** Watch it. */
   watchHold(hold: string, options?: Options): Promise<void>;
-  /** No new run gets it; those that are pinned to it go on. */
+  /** No new run gets it; runs that are pinned to it keep it. */
   yankSkill(name: string, version: string, body?: YankReason, options?: Options): Promise<SkillWire>;
 }
 
@@ -675,7 +679,7 @@ export interface AssigneeWire {
   reason?: string;
 }
 
-/** Where the audit stands: keep it where whoever can write the store cannot. */
+/** The head of the audit: keep it where a writer of the store cannot change it. */
 export interface AuditHead {
   tenant: string;
   seq: number;
@@ -887,7 +891,7 @@ export interface CircleWire {
   members: string[];
 }
 
-/** `reason`: uses the right to override where somebody else has claimed it. */
+/** `reason`: uses the right to override where another person has claimed it. */
 export interface ClaimHold {
   seconds?: number | null;
   reason?: string | null;
@@ -937,7 +941,7 @@ export interface DeadNotice {
   error: string | null;
 }
 
-/** `suspects`: nodes by how often they were under way when a worker fell silent. */
+/** `suspects`: nodes by how often they were running when a worker stopped heartbeating. */
 export interface DeadRunWire {
   run: RunWire;
   deaths: DeathWire[];
@@ -1041,7 +1045,7 @@ export interface EntryWire {
 /** `own`: `checkpoint.created`, `hold.opened`, ... `seed`: `checkpoint_created`, `approval`, ... */
 export type EventNames = "own" | "seed";
 
-/** `last`: the number to go on after. `ended`: nothing more will come. */
+/** `last`: send it as `after` for the next page. `ended`: no more events will follow. */
 export interface EventPage {
   items: EventWire[];
   last: number;
@@ -1222,8 +1226,8 @@ export interface HoldSetting {
 export type HoldStatus = "cancelled" | "expired" | "pending" | "resolved";
 
 /**
- * `mine`: waits for me; `groups`: for a group or role of mine; `asked`: I was asked back; `unrouted`: for
- * nobody (admins); `watching`, `snoozed`; `done`: by me; `breakpoints`; `all`: whatever I may see.
+ * `mine`: waits for me; `groups`: for a group or role of mine; `asked`: I was asked back; `unrouted`:
+ * unassigned (admins); `watching`, `snoozed`; `done`: by me; `breakpoints`; `all`: whatever I may see.
  */
 export type HoldView = "all" | "asked" | "breakpoints" | "done" | "groups" | "mine" | "snoozed" | "unrouted" | "watching";
 
@@ -1345,7 +1349,7 @@ export interface LinkWire {
 
 /**
  * `outcome`: resolved, voted, unclear (nothing was decided, and the sender was told why), refused or
- * ignored (nothing was decided, and nobody was told).
+ * ignored (nothing was decided, and no one was notified).
  */
 export interface MailTaken {
   outcome: string;
@@ -1609,7 +1613,7 @@ export interface Reason {
   reason?: string | null;
 }
 
-/** `assignee`: `user:dana@acme`, `group:finance`; empty: nobody's, for admins. */
+/** `assignee`: `user:dana@acme`, `group:finance`; empty: unassigned. */
 export interface ReassignHold {
   assignee?: string | null;
   expires_at?: string | null;
@@ -1640,7 +1644,10 @@ export interface ReplyToQuestion {
   question?: string | null;
 }
 
-/** Without a checkpoint and an input the run itself goes on. `mode`: `fork` or `rewind` in any case. */
+/**
+ * Without a checkpoint and an input the run itself is resumed. `mode`: always `fork`, or always
+ * `rewind`.
+ */
 export interface ResumeRun {
   checkpoint_id?: string | null;
   input_data?: Record<string, unknown> | null;
@@ -1735,7 +1742,7 @@ export interface RunWire {
   read_only?: boolean;
 }
 
-/** The run exists as soon as a worker that carries the flow has looked. */
+/** The run exists as soon as a worker that serves the flow has seen it. */
 export interface ScheduleTrigger {
   run_id: string;
 }
@@ -1911,7 +1918,7 @@ export interface TimelineWire {
   damage?: string;
 }
 
-/** `token`: the text itself, told when it is made and never again. */
+/** `token`: its text, only in the answer that created it. */
 export interface TokenWire {
   id: string;
   subject: string;

@@ -22,19 +22,19 @@ PAGE: Final = 100
 """Events that are read from the log at once."""
 RECENT_EVENTS: Final = 128
 RECENT_BYTES: Final = 64 << 10
-"""Of what was told last; whoever is further behind reads the log."""
+"""Events that are kept in memory; a follower that is further behind reads the log."""
 RETRY_SECONDS: Final = 0.5
 
 
 class StreamSignal:
-    """Whoever waits when it rings goes on; look first, then wait, and nothing is missed."""
+    """Wakes the waiting tasks. Read first, then wait, and nothing is missed."""
 
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
         self._waiting: set[asyncio.Future[None]] = set()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         waiting, self._waiting = self._waiting, set()
         for each in waiting:
             if not each.done():
@@ -59,7 +59,7 @@ class RunChannel:
 
     def __init__(self, service: RunService, row: RunRow) -> None:
         self.run = row.id
-        self.bell = StreamSignal()
+        self.signal = StreamSignal()
         self.followers = 0
         self.last = self.floor = row.event_seq
         self.over: int | None = None
@@ -69,9 +69,9 @@ class RunChannel:
         self._size = 0
         self._stirred = False
         self._reading: asyncio.Task[None] | None = None
-        self.seen(row)
+        self.update_from(row)
 
-    def seen(self, row: RunRow) -> None:
+    def update_from(self, row: RunRow) -> None:
         """Whoever comes has just looked, and may know more than what was read last."""
         if row.event_seq >= self.last:
             self.over = row.event_seq if row.status in ENDED else None
@@ -83,11 +83,11 @@ class RunChannel:
         if self._reading is None or self._reading.done():
             self._reading = asyncio.get_running_loop().create_task(self._read_on())
 
-    def reached(self, head: int | None) -> bool:
+    def head_moved(self, head: int | None) -> bool:
         """What the store says; None: the run is not there any more. Whether that is news."""
         if head is None:
             self.gone = True
-            self.bell.ring()
+            self.signal.notify()
             return False
         if head > self.last:
             self.schedule_read()
@@ -110,12 +110,12 @@ class RunChannel:
         if row is None:
             self.gone = True
         else:
-            told = await self._told(row, self.last)
+            told = await self._read_events(row, self.last)
             self._keep(told)
-            # More to read; or the run went on between the two, and only a newer row tells whether it ended.
+            # More to read; or the run advanced between the two, and only a newer row tells whether it ended.
             self._stirred = self._stirred or len(told) == PAGE or self.last > row.event_seq
             self.over = row.event_seq if row.status in ENDED and self.last >= row.event_seq else None
-        self.bell.ring()
+        self.signal.notify()
 
     def _keep(self, told: Sequence[EncodedEvent]) -> None:
         self._recent += told
@@ -136,12 +136,12 @@ class RunChannel:
         """What follows that number, at most a page of it. Empty: nothing yet."""
         if number < self.floor:
             row = await self._service.store.get_run(self.run)
-            found = [] if row is None else await self._told(row, number)
+            found = [] if row is None else await self._read_events(row, number)
             if found:
                 return found
         place = bisect_right(self._recent, number, key=lambda each: each.number)
         return self._recent[place : place + PAGE]
 
-    async def _told(self, row: RunRow, after: int) -> list[EncodedEvent]:
+    async def _read_events(self, row: RunRow, after: int) -> list[EncodedEvent]:
         events = await read_events(self._service, row, after=after, limit=PAGE)
         return [EncodedEvent(event) for event in events]

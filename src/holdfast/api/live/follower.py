@@ -33,8 +33,8 @@ HIDDEN_ACTIONS: Final = frozenset(
 
 
 class StreamTimeouts(msgspec.Struct, frozen=True):
-    """Seconds: how often a silent stream shows that it lives, and after how long it ends, so that whoever
-    comes back shows a credential that is still good."""
+    """Seconds: how often a silent stream shows that it lives, and after how long it ends, so that a client
+    that comes back shows a credential that is still good."""
 
     beat: float = 15.0
     life: float = 3600.0
@@ -44,7 +44,7 @@ async def follow_run(
     hub: Hub, service: RunService, row: RunRow, after: int, patience: StreamTimeouts
 ) -> AsyncGenerator[Sequence[EncodedEvent]]:
     """Events with a number above `after`, in order, each once. An empty batch: nothing for a while. Ends
-    behind the last event of a run that has ended; a run that waits for somebody goes on being followed."""
+    behind the last event of a run that has ended; a run that waits for input is still followed."""
     channel = hub.join(service, row)
     until = time.monotonic() + patience.life
     try:
@@ -61,7 +61,7 @@ async def follow_run(
                 yield batch
             elif channel.gone or (channel.over is not None and after >= channel.over):
                 return
-            elif not await channel.bell.wait(patience.beat):
+            elif not await channel.signal.wait(patience.beat):
                 # A run may have ended without an event: another one took its place.
                 channel.schedule_read()
                 yield ()
@@ -73,8 +73,8 @@ async def follow_holds(
     hub: Hub, people: HoldService, actor: Actor, after: int, patience: StreamTimeouts
 ) -> AsyncGenerator[Sequence[HoldEventWire]]:
     """What happens to the holds that the actor may see, from the tenant's audit: it is numbered without gaps
-    in the order of commits, and nobody trims it."""
-    bell = hub.join_tenant(actor.tenant)
+    in the order of commits, and is never trimmed."""
+    signal = hub.join_tenant(actor.tenant)
     until = time.monotonic() + patience.life
     try:
         while not hub.closing and time.monotonic() < until:
@@ -89,7 +89,7 @@ async def follow_holds(
                 yield seen
             if rows:
                 after = rows[-1].seq
-            elif not await bell.wait(patience.beat):
+            elif not await signal.wait(patience.beat):
                 yield ()
     finally:
         hub.leave_tenant(actor.tenant)

@@ -1,8 +1,8 @@
 """What is new, for everybody who follows something in this process: one task asks the store for all of them.
 
-Nothing is queued for anybody. Each follower has a place in the stored log and reads on from there; what was
-told last is kept for a while, so that a thousand who follow one run read it once. Whoever is slow falls
-behind that and reads the log at their own pace: they slow nobody, and cost the memory of one number.
+Nothing is queued. Each follower has a place in the stored log and reads on from there; what was told last is
+kept for a while, so that a thousand who follow one run read it once. Whoever is slow falls behind that and
+reads the log at their own pace: they slow no other follower, and cost the memory of one number.
 
 The runs of this process ring at once. Those of other processes are found by asking how far the events of the
 runs that are followed go; the feed of the store would do as well, but it stands still behind every
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from holdfast.types.status import RunStatus
 
 PACE: Final = 0.04
-"""Seconds between two looks while something happens. A settle rings no bell that we could wait for."""
+"""Seconds between two looks while something happens. A settle gives no signal that we could wait for."""
 IDLE: Final = 0.1
 """The same when nothing has happened for a while."""
 LATELY: Final = 5.0
@@ -46,7 +46,7 @@ MANY: Final = 1000
 
 
 class Hub:
-    """Of one event loop. It looks only while somebody follows something."""
+    """Of one event loop. It polls only while there are followers."""
 
     def __init__(self, hf: Holdfast) -> None:
         self._hf = hf
@@ -65,9 +65,9 @@ class Hub:
         channel = self._channels.get(row.id)
         if channel is None:
             channel = self._channels[row.id] = RunChannel(service, row)
-        channel.seen(row)
+        channel.update_from(row)
         channel.followers += 1
-        self._look()
+        self._ensure_polling()
         return channel
 
     def leave(self, channel: RunChannel) -> None:
@@ -77,15 +77,15 @@ class Hub:
 
     def join_tenant(self, tenant: str) -> StreamSignal:
         """Rings when the tenant's audit may have grown, and sometimes for nothing."""
-        bell, followers = self._tenants.get(tenant, (StreamSignal(), 0))
-        self._tenants[tenant] = (bell, followers + 1)
-        self._look()
-        return bell
+        signal, followers = self._tenants.get(tenant, (StreamSignal(), 0))
+        self._tenants[tenant] = (signal, followers + 1)
+        self._ensure_polling()
+        return signal
 
     def leave_tenant(self, tenant: str) -> None:
-        bell, followers = self._tenants.pop(tenant)
+        signal, followers = self._tenants.pop(tenant)
         if followers > 1:
-            self._tenants[tenant] = (bell, followers - 1)
+            self._tenants[tenant] = (signal, followers - 1)
 
     def require_room(self, most: int) -> None:
         """Raises HttpError where so many follow something already."""
@@ -103,16 +103,16 @@ class Hub:
     def close(self) -> None:
         """Every stream ends, so that its client comes back to another server."""
         self.closing = True
-        self.closing_signal.ring()
+        self.closing_signal.notify()
         for channel in self._channels.values():
-            channel.bell.ring()
-        for bell, _ in self._tenants.values():
-            bell.ring()
+            channel.signal.notify()
+        for signal, _ in self._tenants.values():
+            signal.notify()
         if self._task is not None:
             self._task.cancel()
 
     # ------------------------------------------------------------------ looking
-    def _look(self) -> None:
+    def _ensure_polling(self) -> None:
         if self._task is None or self._task.done():
             self._task = self._loop.create_task(self._serve())
 
@@ -124,7 +124,7 @@ class Hub:
                 await self._ask_runs()
                 await self._ask_tenants(heads)
             except Exception as error:
-                # Whatever it is: everybody here depends on this one task, which has to go on.
+                # Whatever it is: every follower depends on this one task, which must not end.
                 told = None if isinstance(error, HoldfastError) else error
                 log.warning("streams wait: the store did not answer: %s", error, exc_info=told)
                 await asyncio.sleep(RETRY_SECONDS)
@@ -140,17 +140,17 @@ class Hub:
             known = await store.event_heads(part)
             for run in part:
                 channel = self._channels.get(run)
-                if channel is not None and channel.reached(known.get(run)):
+                if channel is not None and channel.head_moved(known.get(run)):
                     self._lately = time.monotonic()
 
     async def _ask_tenants(self, heads: dict[str, int]) -> None:
         store = await self._hf.open()
-        for tenant, (bell, _) in list(self._tenants.items()):
+        for tenant, (signal, _) in list(self._tenants.items()):
             head, _hash = await store.audit_head(tenant)
             if heads.get(tenant) != head:
                 heads[tenant] = head
                 self._lately = time.monotonic()
-                bell.ring()
+                signal.notify()
 
     # ------------------------------------------------------------------ runs of this process
     def _attend(self, service: RunService) -> None:
@@ -163,7 +163,7 @@ class Hub:
             self._lately = time.monotonic()
 
     def committed_threadsafe(self, run: RunId) -> None:
-        """A worker of this house that lives in another thread."""
+        """A worker of this instance in another thread."""
         if run in self._channels and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.committed, run)
 
@@ -197,7 +197,7 @@ _hubs: WeakKeyDictionary[Holdfast, Hub] = WeakKeyDictionary()
 
 
 def hub_of(hf: Holdfast) -> Hub:
-    """The one of this house. Raises RuntimeError in another event loop than that in which it began."""
+    """The hub of this instance. Raises RuntimeError in another event loop than that in which it began."""
     found = _hubs.get(hf)
     if found is None or found._loop.is_closed():  # pyright: ignore[reportPrivateUsage]
         found = _hubs[hf] = Hub(hf)
@@ -205,7 +205,7 @@ def hub_of(hf: Holdfast) -> Hub:
 
 
 def close_streams(hf: Holdfast) -> None:
-    """Whoever follows something here is let go; they come back to another server, or to this one's next."""
+    """Ends every stream here; clients reconnect to another server, or to this one after its restart."""
     if (found := _hubs.get(hf)) is not None:
         found.close()
 

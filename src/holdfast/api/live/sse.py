@@ -12,7 +12,7 @@ MEDIA: Final = "text/event-stream"
 RETRY: Final = b"retry: 1000\n\n"
 """A browser that lost us comes back after this many milliseconds."""
 BEAT: Final = b": still here\n\n"
-"""A comment: it keeps the connection open where nothing happens, and nobody is told of it."""
+"""A comment: it keeps the connection open where nothing happens, and clients ignore it."""
 HEADERS: Final = {
     "Cache-Control": "no-store, no-transform",
     # Said to nginx and its kin, which would else gather what they should pass on.

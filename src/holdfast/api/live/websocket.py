@@ -50,7 +50,7 @@ PACE: Final = 20.0
 """Messages a second that one socket may send."""
 MOST_RUNS: Final = 100
 FIRST: Final = 10.0
-"""Seconds that somebody has to say who they are."""
+"""Seconds within which a client has to authenticate."""
 REFUSED, LEAVING = 1008, 1012
 
 
@@ -107,11 +107,11 @@ class Socket:
 
     # ------------------------------------------------------------------ who it is
     async def _authenticate(self) -> Principal | None:
-        """Whoever it is; None where they were turned away."""
+        """The caller; None where they were refused."""
         try:
             require_origin(self._socket, self._settings.origins, self._authenticator)
             self._hub.require_room(self._settings.most_streams)
-            principal = await self._authenticator.who(_request(self._socket.scope))
+            principal = await self._authenticator.authenticate(_request(self._socket.scope))
             if principal is not None and principal.method == "session" and not _origin(self._socket):
                 raise HttpError(403, "A session's socket has to say its Origin.", code="cross_site")
         except HoldfastError as error:
@@ -132,7 +132,7 @@ class Socket:
                 said = read_message(await self._socket.receive_text())
             if said.type != "auth" or not said.token:
                 raise HttpError(401, "This needs a credential.", code="unauthenticated", hint=SIGN_IN)
-            found = await self._authenticator.who(_request(self._socket.scope, token=said.token))
+            found = await self._authenticator.authenticate(_request(self._socket.scope, token=said.token))
         except (HoldfastError, TimeoutError) as error:
             problem = error if isinstance(error, HoldfastError) else _auth_timeout()
             await self._note(problem, None)
@@ -155,7 +155,7 @@ class Socket:
                     reading.cancel()
                     await asyncio.gather(reading, return_exceptions=True)
                     return
-                await self._hear(principal, reading.result())
+                await self._receive(principal, reading.result())
         finally:
             leaving.cancel()
 
@@ -166,7 +166,7 @@ class Socket:
             if not await self._hub.closing_signal.wait(beat):
                 await self._send({"type": "beat"})
 
-    async def _hear(self, principal: Principal, text: str) -> None:
+    async def _receive(self, principal: Principal, text: str) -> None:
         try:
             self._pace.take("")
             said = read_message(text)
@@ -189,14 +189,16 @@ class Socket:
                 case "auth":
                     raise HttpError(409, "This socket knows already who you are.", code="conflict")
                 case _:
-                    result = await self._ask(principal, said)
+                    result = await self._call_route(principal, said)
         except HoldfastError as error:
             await self._note(error, principal)
             await self._refuse(said.id, error)
         except Exception as error:
             problems.internal_error(error, request_id := new_id())
-            slip = HttpError(500, "Something went wrong here.", code="internal", hint=f"Tell {request_id}.")
-            await self._refuse(said.id, slip)
+            failure = HttpError(
+                500, "The server failed.", code="internal", hint=f"Report the request id {request_id}."
+            )
+            await self._refuse(said.id, failure)
         else:
             await self._send({"type": "ack", "id": said.id, "result": result})
 
@@ -215,7 +217,9 @@ class Socket:
         patience = StreamTimeouts(beat=self._settings.heartbeat, life=self._settings.stream_life)
         source = follow_run(self._hub, service, row, follow.after, patience)
         names = follow.names or (EventNames.seed if self._seed else EventNames.own)
-        self._following[row.id] = asyncio.create_task(self._pass_on(row.id, source, follow.after, names))
+        self._following[row.id] = asyncio.create_task(
+            self._forward_events(row.id, source, follow.after, names)
+        )
         return {"run": row.id, "status": str(row.status), "event_seq": row.event_seq}
 
     def _unsubscribe(self, said: SocketMessage) -> Any:
@@ -224,11 +228,11 @@ class Socket:
             task.cancel()
         return {"run": said.run, "was_followed": task is not None}
 
-    async def _pass_on(self, run: str, source: Any, after: int, names: EventNames) -> None:
+    async def _forward_events(self, run: str, source: Any, after: int, names: EventNames) -> None:
         try:
             async with aclosing(source):
                 async for batch in source:
-                    after = await self._tell(run, batch, after, names)
+                    after = await self._send_events(run, batch, after, names)
         except (WebSocketDisconnect, RuntimeError):
             return  # it is closed: the reader notices too
         except HoldfastError as error:
@@ -237,7 +241,9 @@ class Socket:
         if not self._hub.closing:
             await self._send({"type": "end", "run": run, "after": after})
 
-    async def _tell(self, run: str, batch: Sequence[EncodedEvent], after: int, names: EventNames) -> int:
+    async def _send_events(
+        self, run: str, batch: Sequence[EncodedEvent], after: int, names: EventNames
+    ) -> int:
         for each in batch:
             head = msgspec.json.encode(
                 {"type": "event", "run": run, "id": each.number, "event": each.name(names)}
@@ -247,7 +253,7 @@ class Socket:
         return after
 
     # ------------------------------------------------------------------ asking
-    async def _ask(self, principal: Principal, said: SocketMessage) -> Any:
+    async def _call_route(self, principal: Principal, said: SocketMessage) -> Any:
         """By the route that does it over HTTP."""
         asked = SocketCommand.of(said)
         route = self._routes[asked.route]
@@ -264,7 +270,7 @@ class Socket:
         if isinstance(error, HttpError) and error.given_status in (401, 403):
             request = _request(self._socket.scope)
             path = self._socket.scope["path"]
-            await self._authenticator.refused(request, path, principal, error, new_id())
+            await self._authenticator.note_refusal(request, path, principal, error, new_id())
 
     # ------------------------------------------------------------------ writing
     async def _refuse(self, to: str | int | None, error: HoldfastError, **more: Any) -> None:
@@ -280,7 +286,8 @@ class Socket:
 
 
 def _request(scope: Scope, *, token: str | None = None, key: str | None = None) -> Request:
-    """The handshake as a request, for whoever knows those. A token that was sent is its only credential."""
+    """The handshake as a request, as the authenticator takes it. A token that was sent is its only
+    credential."""
     headers = list(scope["headers"])
     if token is not None:
         headers = [(name, value) for name, value in headers if name not in (b"authorization", b"cookie")]

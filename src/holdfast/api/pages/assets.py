@@ -70,7 +70,7 @@ async def static_file(call: ApiCall, name: str) -> Response:
 
 
 FOLDER: Final = Path(__file__).parent.parent / "javascript"
-# Modules of another origin are only run where their server lets them; this code is nobody's secret.
+# Modules of another origin are only run where their server lets them; this code is public.
 _SHARED: Final = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
 _REVALIDATED: Final = _SHARED | {"Cache-Control": "public, no-cache"}
 _IMMUTABLE: Final = _SHARED | {"Cache-Control": "public, max-age=31536000, immutable"}

@@ -1,4 +1,4 @@
-"""A decision as a form sends it: what was typed, the files with it, what is said where it does not fit."""
+"""A decision as a form sends it: what was typed, the files with it, and the errors of its fields."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEW_FILES: Final = 50
 
 
 class FormDraft(msgspec.Struct, kw_only=True):
-    """What stands in the form. `wrong`: by field; `""` is the whole of it."""
+    """The content of the form. `wrong`: by field; `""` is the whole of it."""
 
     decision: str | None = None
     values: dict[str, Any] = {}
@@ -133,7 +133,7 @@ def draft_with_errors(draft: FormDraft, error: HoldfastError) -> FormDraft:
 
 
 def draft_from(said: Submission | None) -> FormDraft:
-    """What somebody had filled in before."""
+    """What the person had filled in before."""
     if said is None:
         return FormDraft()
     return FormDraft(decision=said.decision, values=_by_field(said.response_data), comment=said.comment or "")

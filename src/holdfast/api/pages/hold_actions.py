@@ -66,7 +66,7 @@ def _how_long(form: FormData) -> int:
 
 
 class HoldPageActions(msgspec.Struct, kw_only=True):
-    """What the page offers, and how it stands for whoever reads it. `questions`: those they may reply to."""
+    """What the page offers its reader. `questions`: those that they may reply to."""
 
     may_reassign: bool = False
     may_ask: bool = False
@@ -111,7 +111,7 @@ async def _allowed(service: HoldService, actor: Actor, row: HoldRow, now: int) -
 
 
 def _requester(row: HoldRow, actor: Actor) -> str | None:
-    """Nobody asks themselves."""
+    """None where the reader started the run."""
     found = person_behind(row.started_by)
     return None if found is None or same_person(found, actor.id) else found
 

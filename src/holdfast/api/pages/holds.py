@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from starlette.datastructures import FormData
@@ -141,8 +141,8 @@ async def _show(
 def hold_context(row: HoldRow, now: int, draft: FormDraft, error: HoldfastError | None) -> dict[str, Any]:
     """What a hold's page shows, whether it was opened from the inbox or by a link."""
     context: Any = msgspec.json.decode(row.context)
-    found = context if isinstance(context, dict) else {"context": context} if context else {}
-    about = cast("dict[str, Any]", found)
+    plain = not isinstance(context, dict)
+    about = msgspec.convert(({"context": context} if context else {}) if plain else context, dict[str, Any])
     return {
         "row": row,
         "now": now,

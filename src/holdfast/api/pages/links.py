@@ -1,6 +1,6 @@
-"""Signed links: opened by anybody who has one, shown as often as they like, decided by once.
+"""Signed links: every holder of a link may open it, any number of times; it decides once.
 
-`/l/TOKEN` swaps the token for a cookie at once, so that it stands in no address that is shown, copied or sent
+`/l/TOKEN` swaps the token for a cookie at once, so that it is in no address that is shown, copied or sent
 along. GET and HEAD only show. POST needs the cookie, and the value of the page that was shown for it.
 """
 
@@ -99,7 +99,7 @@ async def fragment_page(call: ApiCall) -> Response:
 
 @routes.post("/links", needs=Access.public)
 async def typed_link(call: ApiCall) -> Response:
-    """A link that somebody pasted."""
+    """A pasted link."""
     given = str((await read_form(call)).get("link") or "").strip()
     token = given.rpartition("#")[2] if "#" in given else given.rpartition("/")[2]
     if not token:
@@ -114,9 +114,11 @@ def csrf_value(token: str) -> str:
 
 def _is_https(call: ApiCall) -> bool:
     """As browsers see it, which a proxy in front may hide."""
-    door: object = call.request.app.state.authenticator
+    authenticator: object = call.request.app.state.authenticator
     return (
-        door.is_https(call.request) if isinstance(door, Authenticator) else call.request.url.scheme == "https"
+        authenticator.is_https(call.request)
+        if isinstance(authenticator, Authenticator)
+        else call.request.url.scheme == "https"
     )
 
 

@@ -37,7 +37,7 @@ REFRESH: Final = 5
 NAMES: Final = " ".join(name for name in EVENTS if name != "node.emitted")
 """Events after which a live page reloads."""
 SVG_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
-"""Of a drawing, which carries its own styles and nothing else."""
+"""Of a graph, which brings its own styles and nothing else."""
 
 
 class RunsQuery(msgspec.Struct, kw_only=True):

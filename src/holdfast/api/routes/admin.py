@@ -1,6 +1,6 @@
 """For those who look after it: workers, figures, limits, dead letters, how the store is.
 
-What belongs to the whole house and not to a tenant is told to administrators of the house's own tenant only.
+What belongs to the whole server and not to a tenant is shown only to administrators of the default tenant.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ListLimits(msgspec.Struct, kw_only=True):
 def _require_instance(call: ApiCall) -> None:
     if call.tenant != DEFAULT_TENANT:
         raise ForbiddenError(
-            "this is about the whole house, not about a tenant.",
+            "this concerns the whole server, not one tenant.",
             hint=f"Only administrators of the tenant {DEFAULT_TENANT!r} may see it.",
         )
 
@@ -130,7 +130,7 @@ async def clear_limit(call: ApiCall, name: str) -> None:
 
 @routes.get("/dead", needs=Right.runs_read)
 async def list_dead_runs(call: ApiCall, query: ListDead) -> Page[RunWire]:
-    """Runs that were given up because their workers fell silent again and again, newest first."""
+    """Dead letters: runs that were given up because their workers kept dying, newest first."""
     found = await (await call.runs()).dead(tenant=call.tenant, limit=query.limit)
     return Page(items=[run_wire(row) for row in found])
 
@@ -145,7 +145,7 @@ async def get_dead_run(call: ApiCall, run: str) -> DeadRunWire:
 
 @routes.post("/dead/{run}/retry", needs=Right.runs_write, raises=_DEAD)
 async def retry_dead_run(call: ApiCall, run: str) -> RunDetail:
-    """What killed it is mended: any worker may go on with it."""
+    """Retry it once the cause is fixed: any worker may resume it."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     return await run_detail(service, await service.retry_dead(row.id, by=call.actor.id))
@@ -153,9 +153,9 @@ async def retry_dead_run(call: ApiCall, run: str) -> RunDetail:
 
 @routes.post("/dead/{run}/discard", needs=Right.runs_write, raises=_DEAD)
 async def discard_dead_run(call: ApiCall, run: str, body: DiscardDead) -> RunDetail:
-    """It is not worth mending: the next worker that carries its flow ends it as cancelled.
+    """Discard it: the next worker that serves its flow ends it as cancelled.
 
-    With `unread` it ends at once, without being loaded: for one that no worker can carry any more."""
+    With `unread` it ends at once, without being loaded: for a run whose flow no worker serves any more."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     ended = await service.discard_dead(row.id, reason=body.reason, by=call.actor.id, unread=body.unread)

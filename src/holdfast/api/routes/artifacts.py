@@ -86,7 +86,7 @@ async def export_run(call: ApiCall, run: str) -> Response:
     raises=(InputError, ConflictError, FlowNotFoundError, CheckpointCorruptError, ForbiddenError),
 )
 async def import_run(call: ApiCall, query: ImportRun, body: bytes) -> ApiReply[RunDetail]:
-    """Take in an exported run as history that is only read, or as a new run that goes on from its end.
+    """Import an exported run as read-only history, or as a new run that continues from its end.
 
     The same file again gives the same run."""
     service = await call.runs()

@@ -25,7 +25,7 @@ AuditSeq = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
 
 class ListAudit(msgspec.Struct, kw_only=True):
-    """AND across the fields, OR within each. `module`: scaicore (holds and runs) or holdfast (the house)."""
+    """AND across the fields, OR within each. `module`: scaicore (holds and runs) or holdfast (the server)."""
 
     module: Words = []
     checkpoint: str | None = None
@@ -39,7 +39,7 @@ class ListAudit(msgspec.Struct, kw_only=True):
 
 
 class AuditHead(msgspec.Struct, kw_only=True):
-    """Where the audit stands: keep it where whoever can write the store cannot."""
+    """The head of the audit: keep it where a writer of the store cannot change it."""
 
     tenant: str
     seq: int
@@ -102,7 +102,7 @@ def _is_match(row: AuditRow, query: ListAudit) -> bool:
 
 @routes.get("/audit/head", needs=Right.audit_read)
 async def audit_head(call: ApiCall) -> AuditHead:
-    """Where the audit stands now."""
+    """The current head of the audit."""
     store = await call.hf.open()
     seq, found = await store.audit_head(call.tenant)
     return AuditHead(tenant=call.tenant, seq=seq, hash=found.hex(), at=moment(store.now()))

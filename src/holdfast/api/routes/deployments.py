@@ -103,7 +103,7 @@ async def put_deployment(call: ApiCall, name: str, body: PutDeployment) -> Deplo
     "/deployments/{name}/delegation", needs=Right.manage, raises=(InputError, DeploymentNotFoundError)
 )
 async def delegate_deployment(call: ApiCall, name: str, body: DelegateDeployment) -> DeploymentWire:
-    """It works on behalf of somebody: holds for `delegated_user` go to them."""
+    """Delegate it to a person: holds for `delegated_user` go to them."""
     until = None if body.seconds is None else timedelta(seconds=body.seconds)
     deployments = await call.hf.deployments()
     return _deployment(
@@ -115,7 +115,7 @@ async def delegate_deployment(call: ApiCall, name: str, body: DelegateDeployment
     "/deployments/{name}/delegation", needs=Right.manage, raises=(InputError, DeploymentNotFoundError)
 )
 async def revoke_delegation(call: ApiCall, name: str) -> ApiReply[DeploymentWire]:
-    """On nobody's behalf, until it is delegated again."""
+    """End its delegation."""
     deployments = await call.hf.deployments()
     return ApiReply(body=_deployment(await deployments.revoke(name, by=call.actor.id, tenant=call.tenant)))
 
@@ -185,7 +185,7 @@ async def publish_skill(call: ApiCall, name: str, version: str, body: PublishSki
 
 @routes.post("/skills/{name}/{version}/yank", needs=Right.manage, raises=(SkillNotFoundError,))
 async def yank_skill(call: ApiCall, name: str, version: str, body: YankReason) -> SkillWire:
-    """No new run gets it; those that are pinned to it go on."""
+    """No new run gets it; runs that are pinned to it keep it."""
     skills = await call.hf.skills()
     done = await skills.yank(name, version, reason=body.reason, by=call.actor.id, tenant=call.tenant)
     return _skill(done)

@@ -127,7 +127,7 @@ async def drop_person(call: ApiCall, person: str) -> None:
 
 @routes.put("/people/{person}/away", needs=Right.admin, raises=CHANGING)
 async def put_away(call: ApiCall, person: str, body: PutAway) -> None:
-    """Out of office; somebody else acts for them."""
+    """Out of office; a substitute acts for them."""
     since = None if body.since is None else to_micros(body.since)
     until = None if body.until is None else to_micros(body.until)
     away = Away(substitute=body.substitute, since=since, until=until)

@@ -1,4 +1,4 @@
-"""What leaves the house about a hold: links for one person, and the evidence of a decision."""
+"""Exports of a hold: links for one person, and the evidence of a decision."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class LinkWire(msgspec.Struct, kw_only=True):
 
 @routes.post("/holds/{hold}/links", needs=Right.manage, status=201, raises=CHANGING)
 async def make_link(call: ApiCall, hold: str, body: NewLink) -> LinkWire:
-    """A link for one person. It is void once it is used, the hold goes on, or its links are revoked."""
+    """A link for one person. It is void once it is used, the hold is reassigned or decided, or its links are
+    revoked."""
     whom = parse_assignee(body.to)
     if whom.type != "user":
         raise InputError(f"{body.to!r} is no one person.", hint="Write user:NAME.")

@@ -65,7 +65,7 @@ async def get_flow(call: ApiCall, flow: str) -> FlowWire:
 
 
 async def _workers_by_version(service: RunService) -> Counter[str]:
-    """How many live workers carry each version."""
+    """How many live workers serve each version."""
     now = service.store.now()
     alive = [row for row in await service.store.workers() if row.until > now]
     found = Counter(version for row in alive for version in row.versions)
@@ -86,7 +86,7 @@ def _flow(name: str, versions: list[FlowVersion]) -> FlowWire:
 
 
 async def _rows(service: RunService) -> list[FlowRow]:
-    """What the store keeps, and what is loaded here though nobody has run it yet."""
+    """Stored flows, and loaded flows that have not been run yet."""
     stored = await service.store.flows()
     known = {(row.name, row.version) for row in stored}
     loaded = [p for p in service.runtime.programs.values() if (p.graph.name, p.version) not in known]
@@ -207,7 +207,7 @@ def _spec(graph: Any) -> GraphSpec:
 async def register_flow(call: ApiCall, body: RegisterFlow) -> ApiReply[FlowGraph]:
     """Keep a version of a flow: 201, or 200 where it is known already.
 
-    A graph is data: it brings no code. Its runs go on where a worker carries code of the same graph."""
+    A graph is data: it brings no code. Its runs advance on workers that have code of the same graph."""
     if (body.graph is None) == (body.flow is None):
         raise InputError("send a graph, or the flow's name or file.", hint="Send one of them.")
     service = await call.runs()

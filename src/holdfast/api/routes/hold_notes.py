@@ -1,4 +1,4 @@
-"""What people leave at a hold: comments, questions back, files, drafts, and that they look at it."""
+"""What people add to a hold: comments, questions, files, drafts, and presence."""
 
 from __future__ import annotations
 
@@ -95,21 +95,21 @@ async def comment_on_hold(call: ApiCall, hold: str, body: NewComment) -> NoteWir
 
 @routes.post("/holds/{hold}/ask-back", needs=Right.holds_write, raises=CHANGING)
 async def ask_back(call: ApiCall, hold: str, body: AskBack) -> ApiReply[HoldWire]:
-    """Ask before you decide; the deadline stands still until there is a reply."""
+    """Ask a question before you decide; the deadline pauses until there is a reply."""
     service = await call.holds()
     return hold_reply(service, await service.ask_back(call.actor, hold, body.text, to=body.to))
 
 
 @routes.post("/holds/{hold}/reply", needs=Right.holds_write, raises=CHANGING)
 async def reply_to_question(call: ApiCall, hold: str, body: ReplyToQuestion) -> ApiReply[HoldWire]:
-    """Answer what you were asked back."""
+    """Reply to a question."""
     service = await call.holds()
     return hold_reply(service, await service.reply(call.actor, hold, body.text, question=body.question))
 
 
 @routes.post("/holds/{hold}/drop-question", needs=Right.holds_write, raises=CHANGING)
 async def drop_question(call: ApiCall, hold: str, body: DropQuestion) -> ApiReply[HoldWire]:
-    """Take back what was asked: nobody has to reply, and the deadline goes on."""
+    """Withdraw the question: no reply is needed, and the deadline runs again."""
     service = await call.holds()
     return hold_reply(service, await service.drop_question(call.actor, hold, question=body.question))
 
@@ -196,31 +196,31 @@ async def drop_draft(call: ApiCall, hold: str) -> None:
 
 @routes.put("/holds/{hold}/snooze", needs=Right.holds_write, raises=CHANGING)
 async def snooze_hold(call: ApiCall, hold: str, body: SnoozeHold) -> None:
-    """Out of your sight until then. Its deadline stays."""
+    """Snooze it until then. Its deadline stays."""
     await (await call.holds()).snooze(call.actor, hold, body.until)
 
 
 @routes.delete("/holds/{hold}/snooze", needs=Right.holds_write, raises=LOOKING)
 async def unsnooze_hold(call: ApiCall, hold: str) -> None:
-    """Back in your sight."""
+    """End the snooze."""
     await (await call.holds()).unsnooze(call.actor, hold)
 
 
 @routes.put("/holds/{hold}/watch", needs=Right.holds_write, raises=LOOKING)
 async def watch_hold(call: ApiCall, hold: str) -> None:
-    """Among those that you watch, whoever decides it."""
+    """Watch it."""
     await (await call.holds()).watch(call.actor, hold)
 
 
 @routes.delete("/holds/{hold}/watch", needs=Right.holds_write, raises=LOOKING)
 async def unwatch_hold(call: ApiCall, hold: str) -> None:
-    """No longer among those that you watch."""
+    """Stop watching it."""
     await (await call.holds()).unwatch(call.actor, hold)
 
 
 @routes.put("/holds/{hold}/seen", needs=Right.holds_write, raises=LOOKING)
 async def mark_seen(call: ApiCall, hold: str) -> None:
-    """That you have looked at it; the first time is in the audit, and counts in the figures."""
+    """Mark it as seen; the first time is in the audit, and counts in the metrics."""
     await (await call.holds()).seen(call.actor, hold)
 
 
@@ -229,26 +229,26 @@ async def mark_seen(call: ApiCall, hold: str) -> None:
 
 @routes.get("/holds/{hold}/presence", needs=Right.holds_read, raises=LOOKING)
 async def list_presence(call: ApiCall, hold: str) -> Page[HoldViewerWire]:
-    """Who looks at it just now."""
+    """Who is looking at it now."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
-    found = await HoldPresence(service.store).at(call.tenant, row.id, service.ctx.now())
+    found = await HoldPresence(service.store).viewers(call.tenant, row.id, service.ctx.now())
     return Page(items=[_viewer_wire(each) for each in found])
 
 
 @routes.put("/holds/{hold}/presence", needs=Right.holds_read, raises=LOOKING)
 async def tell_presence(call: ApiCall, hold: str, body: PresenceBeat) -> Page[HoldViewerWire]:
-    """That you look at it, for 30 seconds: send it again every 10 to 20. Answers who else does."""
+    """Say that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns who else is."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
     presence, now = HoldPresence(service.store), service.ctx.now()
     await presence.beat(call.actor, row.id, now, editing=body.editing)
-    return Page(items=[_viewer_wire(each) for each in await presence.at(call.tenant, row.id, now)])
+    return Page(items=[_viewer_wire(each) for each in await presence.viewers(call.tenant, row.id, now)])
 
 
 @routes.delete("/holds/{hold}/presence", needs=Right.holds_read, raises=LOOKING)
 async def end_presence(call: ApiCall, hold: str) -> None:
-    """That you look at it no longer."""
+    """Say that you no longer look at it."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
     await HoldPresence(service.store).leave(call.actor, row.id)

@@ -1,4 +1,4 @@
-"""Holds: found, shown, decided, handed on. What may be done with one is `holds.authority`'s to say."""
+"""Holds: list, show, decide, reassign. `holds.permissions.check` decides who may do what."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ async def resolve_row(call: ApiCall, hold: str, body: HoldAnswer) -> ResolveResu
 
 @routes.post("/holds/{hold}/place", needs=Right.holds_write, guarded=True, keyed=True, raises=DECIDING)
 async def place_decision(call: ApiCall, hold: str, body: PlaceDecision) -> ApiReply[HoldWire]:
-    """Decide it in a few seconds, unless you take it back before."""
+    """Decide it after a few seconds, unless you take the decision back before."""
     service = await call.holds()
     done = await service.place(
         call.actor,
@@ -209,7 +209,7 @@ async def cancel_row(call: ApiCall, hold: str, body: Reason) -> HoldRow:
 
 @routes.post("/holds/{hold}/reassign", needs=Right.holds_write, guarded=True, raises=CHANGING)
 async def reassign_hold(call: ApiCall, hold: str, body: ReassignHold) -> ApiReply[HoldWire]:
-    """Give it to somebody else, who is told. Its older links are void."""
+    """Reassign it; the new assignee is notified. Its older links are void."""
     return hold_reply(await call.holds(), await reassign_row(call, hold, body))
 
 
@@ -235,7 +235,7 @@ async def extend_hold(call: ApiCall, hold: str, body: ExtendHold) -> ApiReply[Ho
 
 @routes.post("/holds/{hold}/claim", needs=Right.holds_write, raises=CHANGING)
 async def claim_hold(call: ApiCall, hold: str, body: ClaimHold) -> ApiReply[HoldWire]:
-    """Take it for a while; an unrouted one becomes your own."""
+    """Claim it for a while; an unassigned one becomes yours."""
     service = await call.holds()
     return hold_reply(
         service, await service.claim(call.actor, hold, seconds=body.seconds, reason=body.reason)
@@ -244,7 +244,7 @@ async def claim_hold(call: ApiCall, hold: str, body: ClaimHold) -> ApiReply[Hold
 
 @routes.post("/holds/{hold}/release", needs=Right.holds_write, raises=CHANGING)
 async def release_hold(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
-    """Let it go again."""
+    """Release a claim."""
     service = await call.holds()
     return hold_reply(service, await service.release(call.actor, hold))
 

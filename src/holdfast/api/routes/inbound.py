@@ -88,7 +88,7 @@ async def set_chat_person(call: ApiCall, way: str, chat: str, body: ChatPerson) 
 async def drop_chat_person(call: ApiCall, way: str, chat: str) -> None:
     """This chat user decides nothing any more."""
     if not await ChatUsers(await call.hf.open()).drop(_own(call, way), chat):
-        raise HttpError(404, "This chat user is nobody here.", code="not_found")
+        raise HttpError(404, "This chat user is unknown.", code="not_found")
 
 
 def _own(call: ApiCall, way: str) -> SlackSource:

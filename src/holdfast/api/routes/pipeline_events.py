@@ -45,9 +45,9 @@ class FollowPipeline(msgspec.Struct, kw_only=True):
 async def stream_pipeline(call: ApiCall, run: str, query: FollowPipeline) -> Response:
     """A pipeline's events as server-sent events, in the words of section 9.6, from its stored log.
 
-    Whoever comes later hears everything from the first; whoever comes back with `Last-Event-ID` misses
-    nothing and hears nothing twice. The stream ends behind the last event of a run that has ended; 204: there
-    is nothing after that id, and nothing will come."""
+    A client that connects later gets every event from the first; one that reconnects with `Last-Event-ID`
+    misses nothing and hears nothing twice. The stream ends behind the last event of a run that has ended;
+    204: there is nothing after that id, and nothing will come."""
     after = resume_position(call, query.after, LAST)
     service, row = await find_pipeline(call, run)
     if row.status in ENDED and not await stored_events(service, row.id, after=_place(after)):

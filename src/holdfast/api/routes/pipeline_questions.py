@@ -74,7 +74,7 @@ async def _may_see(call: ApiCall, service: RunService, hold: HoldRow) -> bool:
 
 
 async def _find_question(call: ApiCall, service: RunService, row: RunRow, hold: str) -> HoldRow:
-    """Raises HoldNotFoundError, also for what the run of somebody else asks."""
+    """Raises HoldNotFoundError, also for the run of another tenant."""
     found = await service.store.hold(HoldId(hold))
     if found is None or found.run != row.id:
         raise HoldNotFoundError(
@@ -82,7 +82,7 @@ async def _find_question(call: ApiCall, service: RunService, row: RunRow, hold: 
             hint="Its `questions` lists what is open.",
             hold=hold,
         )
-    # Whether they may see it comes first: what its answers are is told to nobody else.
+    # Whether they may see it comes first: its answers are shown to no one else.
     return await service.people.get(call.actor, found.id)
 
 

@@ -116,8 +116,8 @@ async def get_pipeline_checkpoint(call: ApiCall, run: str) -> dict[str, Any]:
     """Where the pipeline stands, as its `checkpoint.json` has it."""
     service, row = await find_pipeline(call, run)
     reader = await reader_of(service, row)
-    scribe = JournalFollower(service.store, service.runtime.blobs, reader.sealer, reader.graph, row)
-    return msgspec.json.decode((await scribe.read_new()).checkpoint())
+    follower = JournalFollower(service.store, service.runtime.blobs, reader.sealer, reader.graph, row)
+    return msgspec.json.decode((await follower.read_new()).checkpoint())
 
 
 @routes.get("/pipelines/{run}/context", needs=Right.runs_read, raises=_MISSING)

@@ -1,7 +1,4 @@
-"""Runs: started, listed, shown, stopped, gone on with, branched off.
-
-Who may branch off a run in which somebody has decided something.
-"""
+"""Runs: create, list, show, cancel, resume, fork, rewind, and answer."""
 
 from __future__ import annotations
 
@@ -60,17 +57,17 @@ from holdfast.types.status import HoldStatus
 
 
 async def require_undecided(who: Principal, service: RunService, row: RunRow, seq: int | None) -> None:
-    """What somebody approved, they approved for that run: whoever may not manage holds cannot take their yes
-    along into another. From before the question, where it is asked anew, anybody may branch off."""
+    """An approval is for one run: without the right to manage holds, a fork cannot take it along. A fork from
+    before the question, where it is asked again, is always allowed."""
     if who.may(Right.manage):
         return
     at = row.head if seq is None else seq
     for hold in await service.holds(row.id, open_only=False):
         if hold.status is HoldStatus.resolved and hold.seq < at:
             raise ForbiddenError(
-                f"what was asked at {hold.node} has been decided before that point; "
-                "the decision would go along.",
-                hint=f"Branch off from before it was asked, or let somebody with {Right.manage} do it.",
+                f"the hold at {hold.node} was decided before that point; "
+                "the fork would take the decision along.",
+                hint=f"Branch off from before it was asked, or ask a person with the right {Right.manage}.",
                 hold=hold.id,
             )
 
@@ -117,10 +114,10 @@ async def page_of_runs(
     raises=(FlowNotFoundError, ForbiddenError, InputError, KeyReusedError, VersionMismatchError),
 )
 async def create_run(call: ApiCall, body: CreateRun) -> ApiReply[RunDetail]:
-    """Start a run; durable when this answers, and taken by whichever worker carries its flow.
+    """Start a run. It is durable when this returns; a worker that serves its flow runs it.
 
-    201 with its `Location`; 200 and the same run for a key that was used before, 422 where the key stands for
-    another input."""
+    201 with its `Location`; 200 and the same run for a key that was used before, 422 where the key was used
+    for another input."""
     return await start_from_request(call, body)
 
 
@@ -166,7 +163,7 @@ async def run_reply(call: ApiCall, service: RunService, row: RunRow, *, new: boo
 
 @routes.get("/runs/pending", needs=Right.runs_read, raises=(InputError,))
 async def list_pending_runs(call: ApiCall, query: ListPending) -> Page[PendingWire]:
-    """Runs that wait for a person, with what they ask: the newest question first.
+    """Runs that wait for input, with their questions: the newest question first.
 
     With `mine` a page may be short although `next` leads on: it is found among so many questions only."""
     found, following = await pending_page(
@@ -195,7 +192,7 @@ async def list_pending_runs(call: ApiCall, query: ListPending) -> Page[PendingWi
 
 @routes.get("/runs/{run}", needs=Right.runs_read, more=(304,), raises=_MISSING)
 async def get_run(call: ApiCall, run: str) -> ApiReply[RunDetail]:
-    """Where a run stands."""
+    """One run."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     return ApiReply(body=await run_detail(service, row), etag=etag_of(row))
@@ -203,7 +200,7 @@ async def get_run(call: ApiCall, run: str) -> ApiReply[RunDetail]:
 
 @routes.get("/runs/{run}/result", needs=Right.runs_read, raises=_MISSING)
 async def get_run_result(call: ApiCall, run: str, query: ResultQuery) -> RunResult:
-    """What a run came to. `wait`: so many seconds, until it has ended or waits for a person."""
+    """The result of a run. `wait`: at most this many seconds, until it has ended or waits for input."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     await wait_until_idle(service, row.id, query.wait)
@@ -226,7 +223,7 @@ async def get_run_result(call: ApiCall, run: str, query: ResultQuery) -> RunResu
     raises=(*_MISSING, RunEndedError, RunReadOnlyError),
 )
 async def cancel_run(call: ApiCall, run: str, body: CancelRun) -> ApiReply[RunDetail]:
-    """Ask a run to stop. Whoever has it does so at the next moment; its open questions are withdrawn."""
+    """Cancel a run. Its worker stops it as soon as possible; its open holds are withdrawn."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     call.require_match(etag_of(row))
@@ -243,10 +240,10 @@ async def cancel_run(call: ApiCall, run: str, body: CancelRun) -> ApiReply[RunDe
     raises=(*_BRANCHING, HistoryLostError),
 )
 async def resume_run(call: ApiCall, run: str, query: ResumeQuery, body: ResumeRun) -> ApiReply[RunDetail]:
-    """Go on with a run, from its latest checkpoint or another.
+    """Resume a run from its latest checkpoint or another.
 
-    The latest checkpoint and no `input_data`: the same run goes on, 200. An older checkpoint, or an input: a
-    fork of it, 201 with its `Location` and `forked_from`; the run itself is left as it is. A finished run:
+    The latest checkpoint and no `input_data`: the same run is resumed, 200. An older checkpoint, or an input:
+    a fork of it, 201 with its `Location` and `forked_from`; the run itself is left as it is. A finished run:
     200, and nothing is executed."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -278,7 +275,7 @@ async def resume_run(call: ApiCall, run: str, query: ResumeQuery, body: ResumeRu
     raises=_BRANCHING,
 )
 async def fork_run(call: ApiCall, run: str, body: BranchRun) -> ApiReply[RunDetail]:
-    """A new run that begins where this one stood. This one is left as it is."""
+    """A new run that begins at a checkpoint of this one. This one is not changed."""
     return await _branch(call, run, body, supersede=False)
 
 
@@ -325,10 +322,10 @@ async def _branch(call: ApiCall, run: str, body: BranchRun, *, supersede: bool) 
     raises=(*_MISSING, HoldNotFoundError, AnswerInvalidError, ConflictError, ForbiddenError),
 )
 async def give_input(call: ApiCall, run: str, body: GiveInput) -> InputTaken:
-    """Answer what a run asks, from any device; the body is JSON whatever its type is said to be.
+    """Answer what a run asks, from any device; the body is read as JSON whatever its content type.
 
     A text is an answer's id, then its label, whatever the case: 422 with the ids where it is neither. 409
-    where several questions are open and none is named, and where somebody was first."""
+    where several questions are open and none is named, and where it is decided already."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     return await send_input(call, service, row, body.content, body.request_id or body.checkpoint_id)

@@ -121,7 +121,7 @@ async def get_view(call: ApiCall, view: str) -> ApiReply[ViewWire]:
 
 @routes.put("/views/{view}", needs=Right.holds_write, guarded=True, raises=CHANGING)
 async def change_view(call: ApiCall, view: str, body: NewView) -> ApiReply[ViewWire]:
-    """Change it: whoever made it may, and admins. `If-Match`: only the version that you have seen."""
+    """Change it: its owner and admins may. `If-Match`: only the version that you have seen."""
     views = SavedViews(await call.hf.open())
     changed = await views.change(call.actor, view, await _view_from(call, body), expect=if_match(call))
     return _view_reply(changed)

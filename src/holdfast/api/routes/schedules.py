@@ -43,8 +43,10 @@ class NextInstantsQuery(msgspec.Struct, kw_only=True):
 async def list_schedules(call: ApiCall, query: ListSchedules) -> Page[ScheduleWire]:
     """The tenant's schedules, by name."""
     after = decode_cursor(query.cursor, tuple[str])
-    desk = await call.hf.schedules()
-    found = [each for each in await desk.list(tenant=call.tenant) if after is None or each.name > after[0]]
+    schedules = await call.hf.schedules()
+    found = [
+        each for each in await schedules.list(tenant=call.tenant) if after is None or each.name > after[0]
+    ]
     shown = found[: query.limit]
     return Page(
         items=[schedule_wire(each) for each in shown],
@@ -71,9 +73,9 @@ def _schedule_reply(schedule: Schedule) -> ApiReply[ScheduleWire]:
 )
 async def put_schedule(call: ApiCall, name: str, body: PutSchedule) -> ApiReply[ScheduleWire]:
     """Make a schedule (201), or change it from now on (200). `If-Match`: only over the one you have seen."""
-    desk = await call.hf.schedules()
+    schedules = await call.hf.schedules()
     try:
-        known = await desk.get(name, tenant=call.tenant)
+        known = await schedules.get(name, tenant=call.tenant)
     except ScheduleNotFoundError:
         known = None
     if known is not None or "if-match" in call.request.headers:
@@ -82,7 +84,7 @@ async def put_schedule(call: ApiCall, name: str, body: PutSchedule) -> ApiReply[
         field: value for field in body.__struct_fields__ if (value := getattr(body, field)) is not None
     }
     flow = await _flow(call, plan.pop("flow"))
-    made = _schedule_reply(await desk.put(name, flow, tenant=call.tenant, by=call.actor.id, **plan))
+    made = _schedule_reply(await schedules.put(name, flow, tenant=call.tenant, by=call.actor.id, **plan))
     if known is None:
         made.status, made.headers = 201, call.location(f"/v1/schedules/{name}")
     return made
@@ -97,9 +99,9 @@ async def _flow(call: ApiCall, name: str) -> Program | str:
         return loaded[-1]
     now = service.store.now()
     alive = [row for row in await service.store.workers() if row.until > now]
-    carried = any(name in row.versions.values() for row in alive)
+    served = any(name in row.versions.values() for row in alive)
     stored = [row for row in await service.store.flows() if row.name == name]
-    if not carried and not any([await is_visible_to_tenant(call, name, row.version) for row in stored]):
+    if not served and not any([await is_visible_to_tenant(call, name, row.version) for row in stored]):
         raise FlowNotFoundError(
             f"there is no flow {name!r} here.", hint="GET /v1/flows lists them.", flow=name
         )
@@ -108,10 +110,10 @@ async def _flow(call: ApiCall, name: str) -> Program | str:
 
 @routes.delete("/schedules/{name:path}", needs=Right.schedules_write, guarded=True, raises=_MISSING)
 async def drop_schedule(call: ApiCall, name: str) -> None:
-    """It fires no more. What it has started goes on."""
-    desk = await call.hf.schedules()
-    call.require_match(str((await desk.get(name, tenant=call.tenant)).revision))
-    await desk.drop(name, tenant=call.tenant)
+    """Delete it. Runs that it has started continue."""
+    schedules = await call.hf.schedules()
+    call.require_match(str((await schedules.get(name, tenant=call.tenant)).revision))
+    await schedules.drop(name, tenant=call.tenant)
 
 
 @routes.get("/schedules/{name:path}/next", needs=Right.schedules_read, raises=_MISSING)
@@ -124,15 +126,17 @@ async def next_of_schedule(call: ApiCall, name: str, query: NextInstantsQuery) -
 @routes.post("/schedules/{name:path}/pause", needs=Right.schedules_write, raises=_MISSING)
 async def pause_schedule(call: ApiCall, name: str, body: PauseSchedule) -> ApiReply[ScheduleWire]:
     """It fires no more until it is resumed."""
-    desk = await call.hf.schedules()
-    return _schedule_reply(await desk.pause(name, reason=body.reason, by=call.actor.id, tenant=call.tenant))
+    schedules = await call.hf.schedules()
+    return _schedule_reply(
+        await schedules.pause(name, reason=body.reason, by=call.actor.id, tenant=call.tenant)
+    )
 
 
 @routes.post("/schedules/{name:path}/resume", needs=Right.schedules_write, raises=_MISSING)
 async def resume_schedule(call: ApiCall, name: str) -> ApiReply[ScheduleWire]:
     """It fires again, from the next instant on."""
-    desk = await call.hf.schedules()
-    return _schedule_reply(await desk.resume(name, by=call.actor.id, tenant=call.tenant))
+    schedules = await call.hf.schedules()
+    return _schedule_reply(await schedules.resume(name, by=call.actor.id, tenant=call.tenant))
 
 
 @routes.post(
@@ -140,7 +144,7 @@ async def resume_schedule(call: ApiCall, name: str) -> ApiReply[ScheduleWire]:
 )
 async def trigger_schedule(call: ApiCall, name: str, body: TriggerSchedule) -> ApiReply[ScheduleTrigger]:
     """One run now, beside its instants, also while it is paused."""
-    desk = await call.hf.schedules()
+    schedules = await call.hf.schedules()
     token = None if call.key is None else derived_id("trigger", call.tenant, name, call.key)
-    run = await desk.trigger(name, input=body.input, by=call.actor.id, tenant=call.tenant, token=token)
+    run = await schedules.trigger(name, input=body.input, by=call.actor.id, tenant=call.tenant, token=token)
     return ApiReply(body=ScheduleTrigger(run_id=run), status=201, headers=call.location(f"/v1/runs/{run}"))

@@ -39,7 +39,7 @@ class BeginSession(msgspec.Struct, kw_only=True):
 
 
 class TokenWire(msgspec.Struct, kw_only=True):
-    """`token`: the text itself, told when it is made and never again."""
+    """`token`: its text, only in the answer that created it."""
 
     id: str
     subject: str
@@ -94,9 +94,9 @@ async def get_session(call: ApiCall) -> SessionWire:
 @routes.post("/session", needs=Access.public, status=204)
 async def begin_session(call: ApiCall, body: BeginSession) -> Response:
     """Sign in with a token, in a browser: it becomes a session, and ends with the token."""
-    door = authenticator_of(call)
-    require_own_page(call, door)
-    grant, credential = await token_grant(door, body.token)
+    authenticator = authenticator_of(call)
+    require_own_page(call, authenticator)
+    grant, credential = await token_grant(authenticator, body.token)
     return await sign_in_response(
         call, grant, how="token", credential=credential, response=Response(None, 204)
     )
@@ -112,26 +112,26 @@ async def sign_in_response(
     call: ApiCall, grant: CredentialGrant, *, how: str, response: Response, credential: str = ""
 ) -> Response:
     """A new session in place of the one that the browser had."""
-    door = authenticator_of(call)
-    sessions = await door.sessions()
-    if before := call.request.cookies.get(door.cookie(call.request)):
+    authenticator = authenticator_of(call)
+    sessions = await authenticator.sessions()
+    if before := call.request.cookies.get(authenticator.cookie(call.request)):
         await sessions.end(before)
     opened = await sessions.begin(grant, how=how, credential=credential)
-    return door.give(call.request, response, opened)
+    return authenticator.set_session_cookie(call.request, response, opened)
 
 
 async def sign_out_response(call: ApiCall, response: Response) -> Response:
-    door = authenticator_of(call)
-    if secret := call.request.cookies.get(door.cookie(call.request)):
-        await (await door.sessions()).end(secret)
-    door.set_cookie(call.request, response, COOKIE, "", 0)
+    authenticator = authenticator_of(call)
+    if secret := call.request.cookies.get(authenticator.cookie(call.request)):
+        await (await authenticator.sessions()).end(secret)
+    authenticator.set_cookie(call.request, response, COOKIE, "", 0)
     return response
 
 
-async def token_grant(door: Authenticator, text: str) -> tuple[CredentialGrant, str]:
+async def token_grant(authenticator: Authenticator, text: str) -> tuple[CredentialGrant, str]:
     """What a token gives, and its public id. Raises HttpError 401."""
-    principal = await door.by_token(text)
-    token = await (await door.tokens()).find(principal.credential) if principal.credential else None
+    principal = await authenticator.by_token(text)
+    token = await (await authenticator.tokens()).find(principal.credential) if principal.credential else None
     if token is None:
         raise HttpError(401, "This token begins no session.", code="unauthenticated")
     return token.grant, token.id
@@ -152,9 +152,9 @@ async def sign_in_with_code(call: ApiCall, code: str, onwards: str | None) -> Re
     )
 
 
-def require_own_page(call: ApiCall, door: Authenticator) -> None:
-    """Raises HttpError: another site must not sign somebody in as somebody else."""
-    if not door.same_origin(call.request):
+def require_own_page(call: ApiCall, authenticator: Authenticator) -> None:
+    """Raises HttpError: another site must not sign a person in as someone else."""
+    if not authenticator.same_origin(call.request):
         raise HttpError(403, "This came from another site's page.", code="cross_site")
 
 
@@ -163,7 +163,7 @@ def require_own_page(call: ApiCall, door: Authenticator) -> None:
 
 @routes.get("/tokens", needs=Right.admin)
 async def list_tokens(call: ApiCall) -> Page[TokenWire]:
-    """The tenant's tokens, the newest first; what they are is not among it."""
+    """The tenant's tokens, newest first, without their text."""
     tokens = await authenticator_of(call).tokens()
     found = await tokens.list(call.tenant)
     now = tokens.store.now()
@@ -172,7 +172,7 @@ async def list_tokens(call: ApiCall) -> Page[TokenWire]:
 
 @routes.post("/tokens", needs=Right.admin, status=201, raises=(InputError, ForbiddenError))
 async def create_token(call: ApiCall, body: CreateToken) -> ApiReply[TokenWire]:
-    """Make a token of this tenant, with no more rights than your own. Its text is told only now."""
+    """Make a token of this tenant, with no more rights than your own. Its text is shown only now."""
     tokens = await authenticator_of(call).tokens()
     grant = CredentialGrant(
         subject=body.subject,
@@ -192,7 +192,7 @@ async def create_token(call: ApiCall, body: CreateToken) -> ApiReply[TokenWire]:
 
 @routes.delete("/tokens/{token}", needs=Right.admin, raises=(NotFoundError,))
 async def revoke_token(call: ApiCall, token: str) -> TokenWire:
-    """It is good no more: here at once, on other servers within five seconds."""
+    """Revoke it: here at once, on other servers within five seconds."""
     tokens = await authenticator_of(call).tokens()
     revoked = await tokens.revoke(token, by=call.actor.id, tenant=call.tenant)
     return _token_wire(revoked, None, tokens.store.now())
@@ -216,7 +216,7 @@ def _token_wire(token: ApiToken, used: int | None, now: int) -> TokenWire:
         roles=list(grant.roles),
         rights=sorted(grant.all_rights),
         groups=list(grant.groups),
-        status=token.standing(now),
+        status=token.status_at(now),
         note=token.note,
         created_at=iso(token.made_at),
         created_by=token.made_by,

@@ -43,12 +43,12 @@ async def sign_in(call: ApiCall) -> Response:
 @routes.post("/sign-in", needs=Access.public)
 async def sign_in_with_token(call: ApiCall) -> Response:
     """The page's form: a token becomes a session."""
-    door = authenticator_of(call)
-    require_own_page(call, door)
+    authenticator = authenticator_of(call)
+    require_own_page(call, authenticator)
     form = await read_form(call)
     text, onwards = form.get("token"), form.get("next")
     try:
-        grant, credential = await token_grant(door, text.strip() if isinstance(text, str) else "")
+        grant, credential = await token_grant(authenticator, text.strip() if isinstance(text, str) else "")
     except HttpError as error:
         return await _sign_in_failed(call, error)
     where = local_path(onwards if isinstance(onwards, str) else None)
@@ -67,53 +67,53 @@ async def sign_out(call: ApiCall) -> Response:
 
 
 async def _provider_sign_out_url(call: ApiCall) -> str | None:
-    """Only for whoever came from there."""
-    door = authenticator_of(call)
-    secret = call.request.cookies.get(door.cookie(call.request))
-    if door.oidc is None or not secret:
+    """Only for a session that began there."""
+    authenticator = authenticator_of(call)
+    secret = call.request.cookies.get(authenticator.cookie(call.request))
+    if authenticator.oidc is None or not secret:
         return None
-    found = await (await door.sessions()).find(secret)
+    found = await (await authenticator.sessions()).find(secret)
     if found is None or found.session.how != "oidc":
         return None
-    public = door.settings.public_url.rstrip("/")
-    return await door.oidc.sign_out_url(f"{public}/sign-in" if public else None)
+    public = authenticator.settings.public_url.rstrip("/")
+    return await authenticator.oidc.sign_out_url(f"{public}/sign-in" if public else None)
 
 
 @routes.get("/sign-in/oidc", needs=Access.public)
 async def sign_in_at_provider(call: ApiCall) -> Response:
     """On to the provider. What it has to come back with is kept in a cookie of this browser."""
-    door, oidc = authenticator_of(call), _oidc(call)
+    authenticator, oidc = authenticator_of(call), _oidc(call)
     journey = SignInState.begin(local_path(call.request.query_params.get("next")))
     try:
         response = RedirectResponse(await oidc.address(journey, _callback(call)), 303)
     except HttpError as error:
         return await _sign_in_failed(call, error)
-    door.set_cookie(call.request, response, STATE_COOKIE, journey.text(), 600)
+    authenticator.set_cookie(call.request, response, STATE_COOKIE, journey.text(), 600)
     return response
 
 
 @routes.get("/sign-in/oidc/callback", needs=Access.public)
 async def back_from_provider(call: ApiCall) -> Response:
     """Back from the provider: what it says about the person becomes a session."""
-    door, oidc = authenticator_of(call), _oidc(call)
+    authenticator, oidc = authenticator_of(call), _oidc(call)
     if call.request.method == "HEAD":
         return Response(None, 204)
     try:
-        journey = SignInState.read(call.request.cookies.get(door.cookie(call.request, STATE_COOKIE)))
+        journey = SignInState.read(call.request.cookies.get(authenticator.cookie(call.request, STATE_COOKIE)))
         grant = await oidc.finish(journey, dict(call.request.query_params), _callback(call))
     except HttpError as error:
         return await _sign_in_failed(call, error)
     response = await sign_in_response(
         call, grant, how="oidc", response=RedirectResponse(journey.onwards, 303)
     )
-    door.set_cookie(call.request, response, STATE_COOKIE, "", 0)
+    authenticator.set_cookie(call.request, response, STATE_COOKIE, "", 0)
     return response
 
 
 async def _sign_in_failed(call: ApiCall, error: HttpError) -> Response:
     """The page again, with what went wrong; a refusal is written down as every other is."""
     if error.given_status in (401, 403):
-        await authenticator_of(call).refused(call.request, call.route.path, None, error, call.request_id)
+        await authenticator_of(call).note_refusal(call.request, call.route.path, None, error, call.request_id)
     wrong = f"{error.message} {error.hint or ''}".replace("`", "").strip()
     return _page(call, wrong=wrong, status=error.given_status)
 
@@ -126,18 +126,18 @@ def _oidc(call: ApiCall) -> Oidc:
 
 
 def _callback(call: ApiCall) -> str:
-    """Our address as browsers see it. It is registered with the provider, so nobody can bend it."""
+    """Our address as browsers see it. It is registered with the provider, so a request cannot change it."""
     public = authenticator_of(call).settings.public_url
     base = public.rstrip("/") if public else f"{call.request.url.scheme}://{call.request.url.netloc}"
     return f"{base}/sign-in/oidc/callback"
 
 
 def _page(call: ApiCall, *, wrong: str = "", status: int = 200) -> Response:
-    door, who = authenticator_of(call), call.principal
+    authenticator, who = authenticator_of(call), call.principal
     return sign_in_page(
         call.request,
         who=who,
-        provider=None if door.oidc is None else door.oidc.settings.label,
+        provider=None if authenticator.oidc is None else authenticator.oidc.settings.label,
         onwards=local_path(call.request.query_params.get("next")),
         wrong=wrong,
         status=status,

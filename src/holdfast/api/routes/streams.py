@@ -24,7 +24,7 @@ routes = Routes("streams")
 
 MOST: Final = 0x7FFF_FFFF
 CHUNK: Final = 64 << 10
-"""Bytes that are written at once to somebody who catches up."""
+"""Bytes that are written at once to a client that catches up."""
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=MOST, description="Only what has a higher number.")]
 
@@ -49,10 +49,10 @@ class FollowHolds(msgspec.Struct, kw_only=True):
 async def stream_run(call: ApiCall, run: str, query: FollowRun) -> Response:
     """A run's events as server-sent events, from its stored log.
 
-    The id of each is its number: whoever comes back with `Last-Event-ID` (browsers do) misses nothing and
-    sees nothing twice. The stream ends behind the last event of a run that has ended; 204: there is nothing
-    after that number, and nothing will come. `names=seed`: `checkpoint_created`, `checkpoint_resumed` and
-    `approval` with the fields of the runtime proposal, as under `/runs/{run}/stream`."""
+    The id of each is its number: a client that reconnects with `Last-Event-ID` (browsers do) misses nothing
+    and sees nothing twice. The stream ends after the last event of a run that has ended; 204: there is
+    nothing after that number, and nothing will come. `names=seed`: `checkpoint_created`, `checkpoint_resumed`
+    and `approval` with the fields of the runtime proposal, as under `/runs/{run}/stream`."""
     after = resume_position(call, max(query.after, query.after_sequence))
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -71,8 +71,8 @@ async def stream_run(call: ApiCall, run: str, query: FollowRun) -> Response:
 async def stream_holds(call: ApiCall, query: FollowHolds) -> Response:
     """What becomes of the holds that you may see, as server-sent events.
 
-    The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` goes on from there, without
-    one it begins now. The numbers have gaps where something is not for you to see."""
+    The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
+    there, without one it begins now. The numbers have gaps where something is not for you to see."""
     named = resume_position(call, -1)
     after = named if named >= 0 else query.after
     if call.request.method == "HEAD":
@@ -85,7 +85,7 @@ async def stream_holds(call: ApiCall, query: FollowHolds) -> Response:
     source = follow_holds(hub, people, call.actor, after, stream_timeouts(call))
 
     async def framed() -> AsyncGenerator[bytes]:
-        # An id without data: whoever is cut off before the first event goes on from here all the same.
+        # An id without data: a client that is cut off before the first event continues from here.
         yield RETRY + b"id: %d\n\n" % after
         async with aclosing(source):
             async for batch in source:
@@ -119,7 +119,7 @@ def chunks(frames: Iterable[bytes]) -> Iterable[bytes]:
 
 
 def resume_position(call: ApiCall, given: int, most: int = MOST) -> int:
-    """Where to go on: what the browser says it saw last, which is newer than what the address says."""
+    """Where to continue: the Last-Event-ID header, which is newer than the address."""
     said = call.request.headers.get("last-event-id", "").strip()
     if not said:
         return given

@@ -138,7 +138,7 @@ class DeathWire(msgspec.Struct, kw_only=True):
 
 
 class DeadRunWire(msgspec.Struct, kw_only=True):
-    """`suspects`: nodes by how often they were under way when a worker fell silent."""
+    """`suspects`: nodes by how often they were running when a worker stopped heartbeating."""
 
     run: RunWire
     deaths: list[DeathWire]

@@ -11,7 +11,7 @@ from holdfast.types.clock import iso
 
 MODULE = "scaicore"
 OWN = "holdfast"
-"""Of the house itself: people, tokens, channels, what was refused at the door."""
+"""Of the server itself: people, tokens, channels, refused requests."""
 
 
 class AuditWire(msgspec.Struct, kw_only=True):

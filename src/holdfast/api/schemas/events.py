@@ -105,7 +105,7 @@ def sse(number: int | str, name: str, body: bytes) -> bytes:
 
 class HoldEventWire(msgspec.Struct, kw_only=True):
     """What happened to a hold. `seq` is its number in the tenant's audit, and the id of the stream's event;
-    numbers are left out where something happened that is not for whoever follows."""
+    numbers are missing where the follower may not see what happened."""
 
     id: str
     seq: int

@@ -12,7 +12,7 @@ from holdfast.checkpoint.json_view import jsonable
 
 BYTES = "application/octet-stream"
 _KEPT_APART = "sandbox; default-src 'none'"
-"""What a run made is nobody's page, whatever a browser takes it for."""
+"""A browser must not show an artifact of a run as a page."""
 _DRAWN = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 

@@ -292,7 +292,7 @@ def totals_of(node: NodeSum) -> NodeTotals:
 
 
 class EventPage(msgspec.Struct, kw_only=True):
-    """`last`: the number to go on after. `ended`: nothing more will come."""
+    """`last`: send it as `after` for the next page. `ended`: no more events will follow."""
 
     items: list[EventWire]
     last: int

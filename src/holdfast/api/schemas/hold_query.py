@@ -27,8 +27,8 @@ OWN_CORE = "flow:"
 
 
 class HoldView(StrEnum):
-    """`mine`: waits for me; `groups`: for a group or role of mine; `asked`: I was asked back; `unrouted`: for
-    nobody (admins); `watching`, `snoozed`; `done`: by me; `breakpoints`; `all`: whatever I may see."""
+    """`mine`: waits for me; `groups`: for a group or role of mine; `asked`: I was asked back; `unrouted`:
+    unassigned (admins); `watching`, `snoozed`; `done`: by me; `breakpoints`; `all`: whatever I may see."""
 
     mine = "mine"
     groups = "groups"

@@ -280,7 +280,7 @@ class Reason(msgspec.Struct, kw_only=True):
 
 
 class ReassignHold(msgspec.Struct, kw_only=True):
-    """`assignee`: `user:dana@acme`, `group:finance`; empty: nobody's, for admins."""
+    """`assignee`: `user:dana@acme`, `group:finance`; empty: unassigned."""
 
     assignee: Annotated[str, msgspec.Meta(max_length=500)] | None = None
     expires_at: Instant | None = None
@@ -293,7 +293,7 @@ class ExtendHold(msgspec.Struct, kw_only=True):
 
 
 class ClaimHold(msgspec.Struct, kw_only=True):
-    """`reason`: uses the right to override where somebody else has claimed it."""
+    """`reason`: uses the right to override where another person has claimed it."""
 
     seconds: Seconds | None = None
     reason: Comment | None = None

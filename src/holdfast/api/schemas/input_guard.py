@@ -1,8 +1,8 @@
-"""What nobody says from outside: how a pipeline is run is for whoever runs it.
+"""Input keys that a request may not set: how a pipeline is run is the operator's choice.
 
 A run's input says where its files go, which gates are passed without asking and where its commands run. The
-command line and programs may say so; a request may not, or whoever may start runs could write anywhere and
-decide everything.
+command line and programs may say so; a request may not, or a caller who may start runs could write anywhere
+and decide everything.
 """
 
 from __future__ import annotations

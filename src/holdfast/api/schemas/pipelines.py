@@ -117,7 +117,7 @@ class AnswerTaken(msgspec.Struct, kw_only=True):
 
 
 def diagnostic_wire(found: Diagnostic) -> DiagnosticWire:
-    """Without its path: where the operator's folders are is nobody's business."""
+    """Without its path: callers do not learn where the operator's folders are."""
     return DiagnosticWire(
         rule=found.rule,
         severity=str(found.severity),

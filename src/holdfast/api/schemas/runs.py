@@ -178,7 +178,8 @@ class CancelRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ResumeRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Without a checkpoint and an input the run itself goes on. `mode`: `fork` or `rewind` in any case."""
+    """Without a checkpoint and an input the run itself is resumed. `mode`: always `fork`, or always
+    `rewind`."""
 
     checkpoint_id: Name | None = None
     input_data: dict[str, Any] | None = None

@@ -55,7 +55,7 @@ class TriggerSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ScheduleTrigger(msgspec.Struct, kw_only=True):
-    """The run exists as soon as a worker that carries the flow has looked."""
+    """The run exists as soon as a worker that serves the flow has seen it."""
 
     run_id: str
 

@@ -181,7 +181,7 @@ def _token_json(token: ApiToken, used: int | None, now: int) -> dict[str, Any]:
         "roles": list(grant.roles),
         "rights": [str(right) for right in grant.rights],
         "groups": list(grant.groups),
-        "status": token.standing(now),
+        "status": token.status_at(now),
         "note": token.note,
         "created_at": iso(token.made_at),
         "created_by": token.made_by,

@@ -44,16 +44,16 @@ class Run:
     def status(self) -> str | None:
         return self._status or (None if self.detail is None else self.detail.status)
 
-    def _seen(self, detail: models.RunDetail) -> models.RunDetail:
+    def _update(self, detail: models.RunDetail) -> models.RunDetail:
         self.detail, self._status = detail, None
         return detail
 
     def refresh(self) -> models.RunDetail:
-        return self._seen(self._client.runs.get(self.id))
+        return self._update(self._client.runs.get(self.id))
 
     def follow(self, *, after: int = 0) -> EventStream:
         """Its events from the first, or behind number `after`, until it has ended. The stream stays open
-        while the run waits for somebody."""
+        while the run waits for input."""
         return self._client.runs.stream(self.id, after=after)
 
     def result(self, timeout: float | None = None) -> models.RunResult:
@@ -76,10 +76,10 @@ class Run:
                 found = self._client.runs.result(self.id, wait=left)
             except HoldfastError as error:
                 away = away or asked
-                self._outlast(error, away, until)
+                self._wait_for_server(error, away, until)
                 continue
             self._status, away = found.status, None
-            # The server takes its time where the questions are answered and nobody has gone on yet.
+            # The questions are answered, and no worker has resumed the run yet: the server may take its time.
             waits = found.status == "pending_input" and monotonic() - asked < max(left, POLL_BACKOFF.first)
             if found.status in ENDED or (waits and not people):
                 return found
@@ -89,7 +89,7 @@ class Run:
                 pause = next(pauses)
                 sleep(pause if until is None else max(0.0, min(pause, until - monotonic())))
 
-    def _outlast(self, error: HoldfastError, away: float, until: float | None) -> None:
+    def _wait_for_server(self, error: HoldfastError, away: float, until: float | None) -> None:
         """A server that restarts is waited for, as streams do. Raises the error where that does not help."""
         now = monotonic()
         if (
@@ -103,12 +103,12 @@ class Run:
     def _still_running_error(self, status: str, timeout: float | None) -> StillRunningError:
         return StillRunningError(
             f"run {self.id} is {status} after {timeout or 0:g} seconds.",
-            hint="It goes on by itself. Wait longer, or follow it.",
+            hint="It keeps running. Wait longer, or follow it.",
             run=self.id,
         )
 
     def holds(self) -> Pages[models.Hold]:
-        """What it asks and nobody has decided yet, as far as you may see it."""
+        """Its open holds, as far as you may see them."""
         return self._client.holds.list(run=[self.id], status=["pending"])
 
     def answer(
@@ -119,8 +119,8 @@ class Run:
         return self._client.runs.input(self.id, content, checkpoint_id=hold, idempotency_key=idempotency_key)
 
     def cancel(self, reason: str | None = None) -> models.RunDetail:
-        return self._seen(self._client.runs.cancel(self.id, reason=reason))
+        return self._update(self._client.runs.cancel(self.id, reason=reason))
 
     def resume(self) -> models.RunDetail:
-        """Go on with it from where it stands."""
-        return self._seen(self._client.runs.resume(self.id))
+        """Resume it from its latest checkpoint."""
+        return self._update(self._client.runs.resume(self.id))

@@ -34,7 +34,7 @@ class EventStream:
         self._transport = transport
         self._request = request
         self._frames = EventParser()
-        self._told: deque[StreamEvent] = deque()
+        self._pending: deque[StreamEvent] = deque()
         self._response: httpx2.Response | None = None
         self._bytes: Iterator[bytes] | None = None
         self._silent_since: float | None = None
@@ -46,7 +46,7 @@ class EventStream:
         return self
 
     def __next__(self) -> StreamEvent:
-        while not self._told:
+        while not self._pending:
             if self._over:
                 raise StopIteration
             try:
@@ -54,7 +54,7 @@ class EventStream:
             except HoldfastError as error:
                 self._drop()
                 self._pause(error)
-        event = self._told.popleft()
+        event = self._pending.popleft()
         self.last = event.id
         return event
 
@@ -72,7 +72,7 @@ class EventStream:
         except library().RequestError as error:
             raise unreachable_error(error, self._transport.settings, self._request.name) from None
         found = self._frames.feed(chunk)
-        self._told.extend(found)
+        self._pending.extend(found)
         self._empty = self._empty and not found
         self._attempt, self._silent_since = 0, None
 
@@ -109,7 +109,7 @@ class EventStream:
 
     def close(self) -> None:
         self._over = True
-        self._told.clear()
+        self._pending.clear()
         self._drop()
 
     def __enter__(self) -> EventStream:

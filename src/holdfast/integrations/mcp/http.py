@@ -40,12 +40,14 @@ async def speak_mcp(call: ApiCall) -> Response:
         )  # fmt: skip
     _require_origin(call)
     body = await read_bytes(call.request, call.settings.most_body)
-    door: Authenticator = call.request.app.state.authenticator
+    authenticator: Authenticator = call.request.app.state.authenticator
 
     async def refused(error: HttpError) -> None:
-        await door.refused(call.request, call.route.path, call.principal, error, call.request_id)
+        await authenticator.note_refusal(
+            call.request, call.route.path, call.principal, error, call.request_id
+        )
 
-    site = door.settings.public_url or str(call.request.base_url).rstrip("/")
+    site = authenticator.settings.public_url or str(call.request.base_url).rstrip("/")
     agent = McpCaller(call.hf, call.who, call.route, call.settings, site=site, refused=refused)
     return McpResponse(agent, body)
 
@@ -53,8 +55,12 @@ async def speak_mcp(call: ApiCall) -> Response:
 def _require_origin(call: ApiCall) -> None:
     """A page elsewhere cannot speak to us from somebody's browser, unless the operator lists it."""
     origin = call.request.headers.get("origin")
-    door: Authenticator = call.request.app.state.authenticator
-    if origin is not None and origin not in call.settings.origins and not door.same_origin(call.request):
+    authenticator: Authenticator = call.request.app.state.authenticator
+    if (
+        origin is not None
+        and origin not in call.settings.origins
+        and not authenticator.same_origin(call.request)
+    ):
         raise HttpError(403, "This came from another site's page.", code="cross_site")
 
 

@@ -15,7 +15,7 @@ from holdfast.client.requests import request_of
 
 class AsyncAudit(AsyncGroup):
     async def head(self) -> models.AuditHead:
-        """Where the audit stands now."""
+        """The current head of the audit."""
         request = request_of("GET", "/v1/audit/head")
         return await self._json(request, models.AuditHead)
 

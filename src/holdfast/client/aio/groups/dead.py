@@ -12,9 +12,10 @@ class AsyncDead(AsyncGroup):
     async def discard(
         self, run: str, *, reason: str | None = None, unread: bool | None = None
     ) -> models.RunDetail:
-        """It is not worth mending: the next worker that carries its flow ends it as cancelled.
+        """Discard it: the next worker that serves its flow ends it as cancelled.
 
-        With `unread` it ends at once, without being loaded: for one that no worker can carry any more."""
+        With `unread` it ends at once, without being loaded: for a run whose flow no worker serves any
+        more."""
         request = request_of(
             "POST", "/v1/dead/{run}/discard", {"run": run}, maybe={"reason": reason, "unread": unread}
         )
@@ -26,11 +27,11 @@ class AsyncDead(AsyncGroup):
         return await self._json(request, models.DeadRun)
 
     async def list(self, *, limit: int | None = None) -> Listing[models.Run]:
-        """Runs that were given up because their workers fell silent again and again, newest first."""
+        """Dead letters: runs that were given up because their workers kept dying, newest first."""
         request = request_of("GET", "/v1/dead", query={"limit": limit})
         return await self._list(request, models.Run)
 
     async def retry(self, run: str) -> models.RunDetail:
-        """What killed it is mended: any worker may go on with it."""
+        """Retry it once the cause is fixed: any worker may resume it."""
         request = request_of("POST", "/v1/dead/{run}/retry", {"run": run})
         return await self._json(request, models.RunDetail)

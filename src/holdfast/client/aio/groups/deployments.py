@@ -13,7 +13,7 @@ from holdfast.client.requests import request_of
 
 class AsyncDeployments(AsyncGroup):
     async def delegate(self, name: str, to: str, *, seconds: int | None = None) -> models.Deployment:
-        """It works on behalf of somebody: holds for `delegated_user` go to them."""
+        """Delegate it to a person: holds for `delegated_user` go to them."""
         request = request_of(
             "PUT",
             "/v1/deployments/{name}/delegation",
@@ -63,6 +63,6 @@ class AsyncDeployments(AsyncGroup):
         return await self._json(request, models.Deployment)
 
     async def revoke_delegation(self, name: str) -> models.Deployment:
-        """On nobody's behalf, until it is delegated again."""
+        """End its delegation."""
         request = request_of("DELETE", "/v1/deployments/{name}/delegation", {"name": name})
         return await self._json(request, models.Deployment)

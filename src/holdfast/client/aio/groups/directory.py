@@ -55,7 +55,7 @@ class AsyncDirectory(AsyncGroup):
         since: str | datetime | None = None,
         until: str | datetime | None = None,
     ) -> None:
-        """Out of office; somebody else acts for them."""
+        """Out of office; a substitute acts for them."""
         request = request_of(
             "PUT",
             "/v1/directory/people/{person}/away",

@@ -40,7 +40,7 @@ class AsyncFlows(AsyncGroup):
     ) -> models.FlowGraph:
         """Keep a version of a flow: 201, or 200 where it is known already.
 
-        A graph is data: it brings no code. Its runs go on where a worker carries code of the same
+        A graph is data: it brings no code. Its runs advance on workers that have code of the same
         graph."""
         request = request_of("POST", "/v1/flows", maybe={"graph": graph, "flow": flow})
         return await self._json(request, models.FlowGraph)

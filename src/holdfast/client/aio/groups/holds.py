@@ -17,7 +17,7 @@ from holdfast.client.requests import Files, request_of
 
 class AsyncHolds(AsyncGroup):
     async def ask_back(self, hold: str, text: str, *, to: str | None = None) -> models.Hold:
-        """Ask before you decide; the deadline stands still until there is a reply."""
+        """Ask a question before you decide; the deadline pauses until there is a reply."""
         request = request_of(
             "POST", "/v1/holds/{hold}/ask-back", {"hold": hold}, sent={"text": text}, maybe={"to": to}
         )
@@ -42,7 +42,7 @@ class AsyncHolds(AsyncGroup):
     async def claim(
         self, hold: str, *, seconds: float | None = None, reason: str | None = None
     ) -> models.Hold:
-        """Take it for a while; an unrouted one becomes your own."""
+        """Claim it for a while; an unassigned one becomes yours."""
         request = request_of(
             "POST", "/v1/holds/{hold}/claim", {"hold": hold}, maybe={"seconds": seconds, "reason": reason}
         )
@@ -138,14 +138,14 @@ class AsyncHolds(AsyncGroup):
         await self._none(request)
 
     async def drop_question(self, hold: str, *, question: str | None = None) -> models.Hold:
-        """Take back what was asked: nobody has to reply, and the deadline goes on."""
+        """Withdraw the question: no reply is needed, and the deadline runs again."""
         request = request_of(
             "POST", "/v1/holds/{hold}/drop-question", {"hold": hold}, maybe={"question": question}
         )
         return await self._json(request, models.Hold)
 
     async def end_presence(self, hold: str) -> None:
-        """That you look at it no longer."""
+        """Say that you no longer look at it."""
         request = request_of("DELETE", "/v1/holds/{hold}/presence", {"hold": hold})
         await self._none(request)
 
@@ -242,7 +242,10 @@ class AsyncHolds(AsyncGroup):
     async def make_link(
         self, hold: str, to: str, *, decide: bool | None = None, seconds: int | None = None
     ) -> models.Link:
-        """A link for one person. It is void once it is used, the hold goes on, or its links are revoked."""
+        """A link for one person. It is void once it is used, the hold is reassigned or decided, or its
+        links are
+
+        revoked."""
         request = request_of(
             "POST",
             "/v1/holds/{hold}/links",
@@ -253,7 +256,7 @@ class AsyncHolds(AsyncGroup):
         return await self._json(request, models.Link)
 
     async def mark_seen(self, hold: str) -> None:
-        """That you have looked at it; the first time is in the audit, and counts in the figures."""
+        """Mark it as seen; the first time is in the audit, and counts in the metrics."""
         request = request_of("PUT", "/v1/holds/{hold}/seen", {"hold": hold})
         await self._none(request)
 
@@ -324,7 +327,7 @@ class AsyncHolds(AsyncGroup):
         idempotency_key: str | None = None,
         if_match: str | None = None,
     ) -> models.Hold:
-        """Decide it in a few seconds, unless you take it back before."""
+        """Decide it after a few seconds, unless you take the decision back before."""
         request = request_of(
             "POST",
             "/v1/holds/{hold}/place",
@@ -345,7 +348,7 @@ class AsyncHolds(AsyncGroup):
         return await self._json(request, models.Hold)
 
     async def presence(self, hold: str) -> Listing[models.HoldViewer]:
-        """Who looks at it just now."""
+        """Who is looking at it now."""
         request = request_of("GET", "/v1/holds/{hold}/presence", {"hold": hold})
         return await self._list(request, models.HoldViewer)
 
@@ -363,7 +366,7 @@ class AsyncHolds(AsyncGroup):
         reason: str | None = None,
         if_match: str | None = None,
     ) -> models.Hold:
-        """Give it to somebody else, who is told. Its older links are void."""
+        """Reassign it; the new assignee is notified. Its older links are void."""
         request = request_of(
             "POST",
             "/v1/holds/{hold}/reassign",
@@ -374,12 +377,12 @@ class AsyncHolds(AsyncGroup):
         return await self._json(request, models.Hold)
 
     async def release(self, hold: str) -> models.Hold:
-        """Let it go again."""
+        """Release a claim."""
         request = request_of("POST", "/v1/holds/{hold}/release", {"hold": hold})
         return await self._json(request, models.Hold)
 
     async def reply(self, hold: str, text: str, *, question: str | None = None) -> models.Hold:
-        """Answer what you were asked back."""
+        """Reply to a question."""
         request = request_of(
             "POST",
             "/v1/holds/{hold}/reply",
@@ -459,20 +462,20 @@ class AsyncHolds(AsyncGroup):
         return await self._json(request, models.AnswerSchema)
 
     async def snooze(self, hold: str, until: str | datetime) -> None:
-        """Out of your sight until then. Its deadline stays."""
+        """Snooze it until then. Its deadline stays."""
         request = request_of("PUT", "/v1/holds/{hold}/snooze", {"hold": hold}, sent={"until": until})
         await self._none(request)
 
     def stream(self, *, after: int | None = None) -> AsyncEventStream:
         """What becomes of the holds that you may see, as server-sent events.
 
-        The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` goes on from
+        The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
         there, without one it begins now. The numbers have gaps where something is not for you to see."""
         request = request_of("GET", "/v1/holds/stream", query={"after": after})
         return self._stream(request)
 
     async def tell_presence(self, hold: str, *, editing: bool | None = None) -> Listing[models.HoldViewer]:
-        """That you look at it, for 30 seconds: send it again every 10 to 20. Answers who else does."""
+        """Say that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns who else is."""
         request = request_of("PUT", "/v1/holds/{hold}/presence", {"hold": hold}, maybe={"editing": editing})
         return await self._list(request, models.HoldViewer)
 
@@ -482,12 +485,12 @@ class AsyncHolds(AsyncGroup):
         return await self._json(request, models.Hold)
 
     async def unsnooze(self, hold: str) -> None:
-        """Back in your sight."""
+        """End the snooze."""
         request = request_of("DELETE", "/v1/holds/{hold}/snooze", {"hold": hold})
         await self._none(request)
 
     async def unwatch(self, hold: str) -> None:
-        """No longer among those that you watch."""
+        """Stop watching it."""
         request = request_of("DELETE", "/v1/holds/{hold}/watch", {"hold": hold})
         await self._none(request)
 
@@ -524,6 +527,6 @@ class AsyncHolds(AsyncGroup):
         return await self._json(request, models.Hold)
 
     async def watch(self, hold: str) -> None:
-        """Among those that you watch, whoever decides it."""
+        """Watch it."""
         request = request_of("PUT", "/v1/holds/{hold}/watch", {"hold": hold})
         await self._none(request)

@@ -75,9 +75,9 @@ class AsyncPipelines(AsyncGroup):
     def stream(self, run: str, *, after: int | None = None) -> AsyncEventStream:
         """A pipeline's events as server-sent events, in the words of section 9.6, from its stored log.
 
-        Whoever comes later hears everything from the first; whoever comes back with `Last-Event-ID`
-        misses nothing and hears nothing twice. The stream ends behind the last event of a run that has
-        ended; 204: there is nothing after that id, and nothing will come."""
+        A client that connects later gets every event from the first; one that reconnects with
+        `Last-Event-ID` misses nothing and hears nothing twice. The stream ends behind the last event of
+        a run that has ended; 204: there is nothing after that id, and nothing will come."""
         request = request_of("GET", "/v1/pipelines/{run}/events", {"run": run}, query={"after": after})
         return self._stream(request)
 

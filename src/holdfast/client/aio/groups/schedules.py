@@ -15,7 +15,7 @@ from holdfast.client.requests import request_of
 
 class AsyncSchedules(AsyncGroup):
     async def drop(self, name: str, *, if_match: str | None = None) -> None:
-        """It fires no more. What it has started goes on."""
+        """Delete it. Runs that it has started continue."""
         request = request_of("DELETE", "/v1/schedules/{name}", {"name": name}, if_match=if_match)
         await self._none(request)
 

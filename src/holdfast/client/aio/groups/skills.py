@@ -44,7 +44,7 @@ class AsyncSkills(AsyncGroup):
         return await self._json(request, models.Skill)
 
     async def yank(self, name: str, version: str, *, reason: str | None = None) -> models.Skill:
-        """No new run gets it; those that are pinned to it go on."""
+        """No new run gets it; runs that are pinned to it keep it."""
         request = request_of(
             "POST",
             "/v1/skills/{name}/{version}/yank",

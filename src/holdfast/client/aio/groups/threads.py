@@ -48,8 +48,8 @@ class AsyncThreads(AsyncGroup):
     ) -> models.RunDetail:
         """Say something in a thread.
 
-        Where a run of it waits for a person, that is its answer: 200 and that run, which goes on (409
-        where several questions are open and none is named). Otherwise, and with
+        Where a run of it waits for input, the message is the answer: 200 and that run, which resumes
+        (409 where several questions are open and none is named). Otherwise, and with
         `auto_resume_pending=false`, it starts a run of `flow` in the thread: 201."""
         request = request_of(
             "POST",

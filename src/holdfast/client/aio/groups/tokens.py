@@ -21,7 +21,7 @@ class AsyncTokens(AsyncGroup):
         expires_at: str | None = None,
         note: str | None = None,
     ) -> models.Token:
-        """Make a token of this tenant, with no more rights than your own. Its text is told only now."""
+        """Make a token of this tenant, with no more rights than your own. Its text is shown only now."""
         request = request_of(
             "POST",
             "/v1/tokens",
@@ -37,11 +37,11 @@ class AsyncTokens(AsyncGroup):
         return await self._json(request, models.Token)
 
     async def list(self) -> Listing[models.Token]:
-        """The tenant's tokens, the newest first; what they are is not among it."""
+        """The tenant's tokens, newest first, without their text."""
         request = request_of("GET", "/v1/tokens")
         return await self._list(request, models.Token)
 
     async def revoke(self, token: str) -> models.Token:
-        """It is good no more: here at once, on other servers within five seconds."""
+        """Revoke it: here at once, on other servers within five seconds."""
         request = request_of("DELETE", "/v1/tokens/{token}", {"token": token})
         return await self._json(request, models.Token)

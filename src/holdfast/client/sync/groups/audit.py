@@ -16,7 +16,7 @@ from holdfast.client.sync.pages import Pages
 
 class Audit(Group):
     def head(self) -> models.AuditHead:
-        """Where the audit stands now."""
+        """The current head of the audit."""
         request = request_of("GET", "/v1/audit/head")
         return self._json(request, models.AuditHead)
 

@@ -14,7 +14,7 @@ from holdfast.client.sync.group import Group, Listing
 
 class Deployments(Group):
     def delegate(self, name: str, to: str, *, seconds: int | None = None) -> models.Deployment:
-        """It works on behalf of somebody: holds for `delegated_user` go to them."""
+        """Delegate it to a person: holds for `delegated_user` go to them."""
         request = request_of(
             "PUT",
             "/v1/deployments/{name}/delegation",
@@ -64,6 +64,6 @@ class Deployments(Group):
         return self._json(request, models.Deployment)
 
     def revoke_delegation(self, name: str) -> models.Deployment:
-        """On nobody's behalf, until it is delegated again."""
+        """End its delegation."""
         request = request_of("DELETE", "/v1/deployments/{name}/delegation", {"name": name})
         return self._json(request, models.Deployment)

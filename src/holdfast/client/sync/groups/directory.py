@@ -56,7 +56,7 @@ class Directory(Group):
         since: str | datetime | None = None,
         until: str | datetime | None = None,
     ) -> None:
-        """Out of office; somebody else acts for them."""
+        """Out of office; a substitute acts for them."""
         request = request_of(
             "PUT",
             "/v1/directory/people/{person}/away",

@@ -27,7 +27,7 @@ class Runs(Group):
         return self._list(request, models.Artifact)
 
     def cancel(self, run: str, *, reason: str | None = None, if_match: str | None = None) -> models.RunDetail:
-        """Ask a run to stop. Whoever has it does so at the next moment; its open questions are withdrawn."""
+        """Cancel a run. Its worker stops it as soon as possible; its open holds are withdrawn."""
         request = request_of(
             "POST", "/v1/runs/{run}/cancel", {"run": run}, maybe={"reason": reason}, if_match=if_match
         )
@@ -64,10 +64,10 @@ class Runs(Group):
         wait: float | None = None,
         idempotency_key: str | None = None,
     ) -> models.RunDetail:
-        """Start a run; durable when this answers, and taken by whichever worker carries its flow.
+        """Start a run. It is durable when this returns; a worker that serves its flow runs it.
 
         201 with its `Location`; 200 and the same run for a key that was used before, 422 where the key
-        stands for another input."""
+        was used for another input."""
         request = request_of(
             "POST",
             "/v1/runs",
@@ -127,7 +127,7 @@ class Runs(Group):
         idempotency_key: str | None = None,
         if_match: str | None = None,
     ) -> models.RunDetail:
-        """A new run that begins where this one stood. This one is left as it is."""
+        """A new run that begins at a checkpoint of this one. This one is not changed."""
         request = request_of(
             "POST",
             "/v1/runs/{run}/fork",
@@ -140,7 +140,7 @@ class Runs(Group):
         return self._json(request, models.RunDetail)
 
     def get(self, run: str) -> models.RunDetail:
-        """Where a run stands."""
+        """One run."""
         request = request_of("GET", "/v1/runs/{run}", {"run": run})
         return self._json(request, models.RunDetail)
 
@@ -153,10 +153,11 @@ class Runs(Group):
         checkpoint_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.InputTaken:
-        """Answer what a run asks, from any device; the body is JSON whatever its type is said to be.
+        """Answer what a run asks, from any device; the body is read as JSON whatever its content type.
 
         A text is an answer's id, then its label, whatever the case: 422 with the ids where it is
-        neither. 409 where several questions are open and none is named, and where somebody was first."""
+        neither. 409 where several questions are open and none is named, and where it is decided
+        already."""
         request = request_of(
             "POST",
             "/v1/runs/{run}/input",
@@ -192,7 +193,7 @@ class Runs(Group):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Pages[models.Pending]:
-        """Runs that wait for a person, with what they ask: the newest question first.
+        """Runs that wait for input, with their questions: the newest question first.
 
         With `mine` a page may be short although `next` leads on: it is found among so many questions
         only."""
@@ -200,7 +201,7 @@ class Runs(Group):
         return self._pages(request, models.Pending, limit, cursor)
 
     def result(self, run: str, *, wait: float | None = None) -> models.RunResult:
-        """What a run came to. `wait`: so many seconds, until it has ended or waits for a person."""
+        """The result of a run. `wait`: at most this many seconds, until it has ended or waits for input."""
         request = request_of("GET", "/v1/runs/{run}/result", {"run": run}, query={"wait": wait}, wait=wait)
         return self._json(request, models.RunResult)
 
@@ -215,11 +216,11 @@ class Runs(Group):
         idempotency_key: str | None = None,
         if_match: str | None = None,
     ) -> models.RunDetail:
-        """Go on with a run, from its latest checkpoint or another.
+        """Resume a run from its latest checkpoint or another.
 
-        The latest checkpoint and no `input_data`: the same run goes on, 200. An older checkpoint, or an
-        input: a fork of it, 201 with its `Location` and `forked_from`; the run itself is left as it is.
-        A finished run: 200, and nothing is executed."""
+        The latest checkpoint and no `input_data`: the same run is resumed, 200. An older checkpoint, or
+        an input: a fork of it, 201 with its `Location` and `forked_from`; the run itself is left as it
+        is. A finished run: 200, and nothing is executed."""
         request = request_of(
             "POST",
             "/v1/runs/{run}/resume",
@@ -269,8 +270,8 @@ class Runs(Group):
     ) -> EventStream:
         """A run's events as server-sent events, from its stored log.
 
-        The id of each is its number: whoever comes back with `Last-Event-ID` (browsers do) misses
-        nothing and sees nothing twice. The stream ends behind the last event of a run that has ended;
+        The id of each is its number: a client that reconnects with `Last-Event-ID` (browsers do) misses
+        nothing and sees nothing twice. The stream ends after the last event of a run that has ended;
         204: there is nothing after that number, and nothing will come. `names=seed`:
         `checkpoint_created`, `checkpoint_resumed` and `approval` with the fields of the runtime
         proposal, as under `/runs/{run}/stream`."""
@@ -285,7 +286,7 @@ class Runs(Group):
     def take_in(
         self, content: bytes, *, headers: Mapping[str, str] | None = None, as_new_run: bool | None = None
     ) -> models.RunDetail:
-        """Take in an exported run as history that is only read, or as a new run that goes on from its end.
+        """Import an exported run as read-only history, or as a new run that continues from its end.
 
         The same file again gives the same run."""
         request = request_of(

@@ -16,7 +16,7 @@ from holdfast.client.sync.pages import Pages
 
 class Schedules(Group):
     def drop(self, name: str, *, if_match: str | None = None) -> None:
-        """It fires no more. What it has started goes on."""
+        """Delete it. Runs that it has started continue."""
         request = request_of("DELETE", "/v1/schedules/{name}", {"name": name}, if_match=if_match)
         self._none(request)
 

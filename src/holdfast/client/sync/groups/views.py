@@ -24,7 +24,7 @@ class Views(Group):
         shared: bool | None = None,
         if_match: str | None = None,
     ) -> models.SavedView:
-        """Change it: whoever made it may, and admins. `If-Match`: only the version that you have seen."""
+        """Change it: its owner and admins may. `If-Match`: only the version that you have seen."""
         request = request_of(
             "PUT",
             "/v1/views/{view}",

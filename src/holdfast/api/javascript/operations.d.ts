@@ -1045,9 +1045,13 @@ export interface EntryWire {
 /** `own`: `checkpoint.created`, `hold.opened`, ... `seed`: `checkpoint_created`, `approval`, ... */
 export type EventNames = "own" | "seed";
 
-/** `last`: send it as `after` for the next page. `ended`: no more events will follow. */
+/**
+ * `next`: send it as `after` for the next page; none: the run has ended, and this was its last event.
+ * `last`: the number of the last event. `ended`: no more events will follow.
+ */
 export interface EventPage {
   items: EventWire[];
+  next: number | null;
   last: number;
   ended: boolean;
 }

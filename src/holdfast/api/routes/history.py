@@ -177,8 +177,7 @@ async def list_events(call: ApiCall, run: str, query: ReadEvents) -> EventPage:
     row = await service.get(run, tenant=call.tenant)
     found = await service.events(row.id, after=query.after, limit=query.limit)
     last = found[-1].number if found else query.after
+    ended = row.status in ENDED and last >= row.event_seq
     return EventPage(
-        items=[event_wire(each) for each in found],
-        last=last,
-        ended=row.status in ENDED and last >= row.event_seq,
+        items=[event_wire(each) for each in found], next=None if ended else last, last=last, ended=ended
     )

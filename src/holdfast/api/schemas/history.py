@@ -292,9 +292,11 @@ def totals_of(node: NodeSum) -> NodeTotals:
 
 
 class EventPage(msgspec.Struct, kw_only=True):
-    """`last`: send it as `after` for the next page. `ended`: no more events will follow."""
+    """`next`: send it as `after` for the next page; none: the run has ended, and this was its last event.
+    `last`: the number of the last event. `ended`: no more events will follow."""
 
     items: list[EventWire]
+    next: int | None
     last: int
     ended: bool
 

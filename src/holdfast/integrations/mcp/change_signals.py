@@ -20,7 +20,7 @@ async def run_signal(call: ApiCall, run: str) -> AsyncGenerator[StreamSignal]:
     hub, service = hub_of(call.hf), await call.runs()
     channel = hub.join(service, await service.get(run, tenant=call.tenant))
     try:
-        yield channel.bell
+        yield channel.signal
     finally:
         hub.leave(channel)
 

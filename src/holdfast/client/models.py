@@ -255,7 +255,7 @@ class Death(Model, kw_only=True):
 
 
 class Defaults(Model, kw_only=True):
-    """For holds that do not say otherwise. Durations as written."""
+    """Defaults for holds that do not set these themselves. Durations as written."""
 
     assignee: str | None = None
     priority: str | None = None
@@ -522,7 +522,7 @@ class Hold(Model, kw_only=True):
 
 
 class HoldMetrics(Model, kw_only=True):
-    """Rates are shares of 1; none where there is nothing to take a share of. Breakpoints do not count."""
+    """Rates are between 0 and 1; None without data. Breakpoints do not count."""
 
     holds: int
     pending_by_queue: dict[str, int]
@@ -765,7 +765,8 @@ class QuestionOption(Model, kw_only=True):
 
 
 class Replayed(Model, kw_only=True):
-    """One past decision. `agrees`: whether an automatic outcome is what people decided; None: they would."""
+    """One past decision. `agrees`: whether the automatic outcome is what people decided; None: not
+    automatic."""
 
     hold: str
     flow: str
@@ -946,7 +947,7 @@ class Session(Model, kw_only=True):
 
 
 class Simulation(Model, kw_only=True):
-    """`differing`: only the holds that would have gone otherwise, oldest first."""
+    """`differing`: only the holds with another result, oldest first."""
 
     looked_at: int
     differing: list[Replayed]
@@ -971,9 +972,10 @@ class Skill(Model, kw_only=True):
 
 
 class SkillTool(Model, kw_only=True):
-    """A tool that a skill hands out, by the name under which the code knows it. Code is never in a skill.
+    """A tool that a skill provides, by its registered name. A skill never contains code.
 
-    `description` replaces what the model is told of it; `settings` are for the node that uses it."""
+    `description` replaces the tool's description for the model; `settings` are for the node that uses
+    it."""
 
     name: str
     description: str = ""
@@ -981,7 +983,7 @@ class SkillTool(Model, kw_only=True):
 
 
 class Spread(Model, kw_only=True):
-    """Seconds, of so many."""
+    """Percentiles in seconds, and the number of values."""
 
     count: int
     p50: float | None = None

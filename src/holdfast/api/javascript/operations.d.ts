@@ -957,7 +957,7 @@ export interface DeathWire {
   unknown: string;
 }
 
-/** For holds that do not say otherwise. Durations as written. */
+/** Defaults for holds that do not set these themselves. Durations as written. */
 export interface Defaults {
   assignee?: string | null;
   priority?: string | null;
@@ -1198,7 +1198,7 @@ export interface HoldAnswer {
   reason?: string | null;
 }
 
-/** Rates are shares of 1; none where there is nothing to take a share of. Breakpoints do not count. */
+/** Rates are between 0 and 1; None without data. Breakpoints do not count. */
 export interface HoldMetrics {
   holds: number;
   pending_by_queue: Record<string, number>;
@@ -1630,7 +1630,10 @@ export interface RegisterFlow {
   flow?: string | null;
 }
 
-/** One past decision. `agrees`: whether an automatic outcome is what people decided; None: they would. */
+/**
+ * One past decision. `agrees`: whether the automatic outcome is what people decided; None: not
+ * automatic.
+ */
 export interface Replayed {
   hold: string;
   flow: string;
@@ -1809,7 +1812,7 @@ export interface SimulatePolicies {
   limit?: number;
 }
 
-/** `differing`: only the holds that would have gone otherwise, oldest first. */
+/** `differing`: only the holds with another result, oldest first. */
 export interface Simulation {
   looked_at: number;
   differing: Replayed[];
@@ -1820,9 +1823,9 @@ export interface Simulation {
 }
 
 /**
- * A tool that a skill hands out, by the name under which the code knows it. Code is never in a skill.
+ * A tool that a skill provides, by its registered name. A skill never contains code.
  *
- * `description` replaces what the model is told of it; `settings` are for the node that uses it.
+ * `description` replaces the tool's description for the model; `settings` are for the node that uses it.
  */
 export interface SkillTool {
   name: string;
@@ -1849,7 +1852,7 @@ export interface SnoozeHold {
   until: string;
 }
 
-/** Seconds, of so many. */
+/** Percentiles in seconds, and the number of values. */
 export interface Spread {
   count: number;
   p50?: number | null;

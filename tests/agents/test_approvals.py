@@ -207,7 +207,7 @@ async def test_nobody_answering_in_time_is_no_permission(place: Place) -> None:
     result = await flow.resume(result.run_id, on=hf)
     assert result.completed
     assert world.done == []
-    assert "Nobody answered in time" in results(model.requests[-1])[0].text
+    assert "not approved in time" in results(model.requests[-1])[0].text
 
 
 @pytest.mark.covers("TOOL-AGENT-07", "TOOL-AGENT-08", "R-27", "R-28")

@@ -53,7 +53,7 @@ def test_a_run_with_a_model_goes_on_in_another_process(
     )
     waiting = cli("run", write(text), "--backend", "model", "--json")
     assert waiting.code == 3
-    assert cli("answer", waiting.json["run_id"], "Go").code == 0
+    assert cli("answer", waiting.json["id"], "Go").code == 0
     assert cli("worker", "--until-idle").code == 0
     assert said(nearby.seen[1]) == [("user", "Think"), ("assistant", "4711"), ("user", "Which?")]
 

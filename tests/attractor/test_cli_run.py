@@ -99,7 +99,7 @@ def test_gates_are_passed_only_where_that_was_asked_for(cli: Cli) -> None:
     assert "F  # [F] Fix" in asked.out
     said = cli("run", file, "--simulate", "--json")
     assert (said.code, said.json["status"]) == (3, "pending_input")
-    run_id = said.json["run_id"]
+    run_id = said.json["id"]
     assert cli("answer", run_id, "F").code == 0
     again = cli("resume", run_id)
     assert again.code == 0

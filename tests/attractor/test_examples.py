@@ -32,7 +32,7 @@ def test_graphviz_reads_an_example(file: Path) -> None:
 
 
 def test_a_release_is_fixed_asked_about_and_published(cli: Cli) -> None:
-    run_id = cli("run", str(EXAMPLES / "release.dot"), "--json").json["run_id"]
+    run_id = cli("run", str(EXAMPLES / "release.dot"), "--json").json["id"]
     assert cli("answer", run_id, "P").code == 0
     ended = cli("resume", run_id, "--json").json
     assert ended["completed_nodes"] == [

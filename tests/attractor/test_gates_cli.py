@@ -46,7 +46,7 @@ def test_only_one_way_to_answer_is_taken(cli: Cli, file: str, other: str) -> Non
 
 @pytest.mark.covers("ATTRACTOR-GATE-02", "ATTRACTOR-PROOF-09")
 def test_a_gate_is_decided_by_a_command_while_nothing_runs_and_a_worker_goes_on(cli: Cli, file: str) -> None:
-    run = cli("run", file, "--simulate", "--json").json["run_id"]
+    run = cli("run", file, "--simulate", "--json").json["id"]
     listed = cli("holds", "list")
     assert "Ship?" in listed.out
     refused = cli("answer", run, "perhaps")

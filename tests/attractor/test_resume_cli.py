@@ -48,7 +48,7 @@ def test_a_directory_of_another_machine_goes_on_here(failed: Cli) -> None:
     said = failed("run", "--resume", "E", "--simulate", "--store", "sqlite:other.db", "--json")
     assert said.code == 0
     assert said.json["completed_nodes"] == ["start", "a", "t", "done"]
-    assert read("E")["run_id"] == said.json["run_id"] != run
+    assert read("E")["run_id"] == said.json["id"] != run
     ended = failed("run", "--resume", "E", "--store", "sqlite:third.db")
     assert ended.code == 0
     assert "has ended: there is nothing to do" in ended.out
@@ -75,7 +75,7 @@ def test_what_makes_no_sense_together_is_refused(failed: Cli) -> None:
     new = ("run", "--resume", "D", "--simulate", "--store", "sqlite:other.db")
     assert "idempotency-key: a run that goes on" in failed(*new, "--idempotency-key", "k").err
     assert failed(*new, "--lane", "night", "--priority", "3", "--by", "user:dana").code == 0
-    assert failed("runs", "--store", "sqlite:other.db", "--json").json[0]["lane"] == "night"
+    assert failed("runs", "--store", "sqlite:other.db", "--json").items[0]["lane"] == "night"
     Path("f.py").write_text("")
     assert "--force" in failed("run", "f.py", "--force").err
 

@@ -135,11 +135,11 @@ async def test_run_still_waits_when_it_is_resumed_without_an_answer(hf: Holdfast
 
 @pytest.mark.covers("CORE-BAD-07")
 def test_command_line_says_what_to_choose_when_an_answer_does_not_fit(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
     for wrong in ("aprove", "", "APPROVE"):
         said = cli("answer", run, wrong)
         assert (said.code, "approve, reject" in said.err, "Traceback" in said.err) == (2, True, False)
     said = cli("answer", run, "approve", "--data", "{not json")
     assert (said.code, "--data is not JSON" in said.err) == (2, True)
-    assert cli("runs", "--json").json[0]["status"] == "pending_input"
+    assert cli("runs", "--json").items[0]["status"] == "pending_input"
     assert cli("answer", run, "approve", "--resume").code == 0

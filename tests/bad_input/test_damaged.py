@@ -254,8 +254,8 @@ async def test_run_stops_until_it_is_restored_when_a_blob_was_cut_or_is_gone(
 def test_command_line_tells_what_is_damaged_without_a_traceback(
     cli: Cli, refund: str, tmp_path: Path, how: str
 ) -> None:
-    run = cli("run", refund, "--input", given(80), "--json").json["run_id"]
-    waits = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(80), "--json").json["id"]
+    waits = cli("run", refund, "--input", given(250), "--json").json["id"]
     disk = Disk(tmp_path / ".holdfast" / "holdfast.db")
     with plain(disk.file) as conn:
         ((key,),) = conn.execute("SELECT MAX(key) FROM journal WHERE node = 'pay'")

@@ -209,7 +209,7 @@ async def test_fork_is_refused_when_the_checkpoint_or_the_patch_means_nothing(hf
 
 @pytest.mark.covers("CORE-BAD-08", "CORE-BAD-09", "CORE-BAD-10")
 def test_command_line_names_what_is_wrong_when_a_run_cannot_go_on(cli: Cli, refund: str) -> None:
-    done = cli("run", refund, "--input", given(80), "--json").json["run_id"]
+    done = cli("run", refund, "--input", given(80), "--json").json["id"]
     for words, part in (
         (("resume", NOBODY), "no run"),
         (("show", "zzzz"), "no run"),
@@ -220,4 +220,4 @@ def test_command_line_names_what_is_wrong_when_a_run_cannot_go_on(cli: Cli, refu
         said = cli(*words)
         assert (said.code, "Traceback" in said.err) == (2, False), said
         assert part in said.err
-    assert cli("runs", "--json").json[0]["status"] == "completed"
+    assert cli("runs", "--json").items[0]["status"] == "completed"

@@ -65,4 +65,4 @@ def test_command_line_says_what_is_wrong_with_an_input(cli: Cli, refund: str, te
     assert (said.code, "Traceback" in said.err, said.out) == (2, False, "")
     assert "--input" in said.err or "input" in said.err
     assert cli("run", refund, "--input", given(80)).code == 0
-    assert len(cli("runs", "--json").json) == 1
+    assert len(cli("runs", "--json").items) == 1

@@ -59,8 +59,8 @@ def test_worker_of_the_command_line_leaves_a_damaged_run_without_a_traceback(
     cli: Cli, refund: str, tmp_path: Path
 ) -> None:
     store = ("--store", "sqlite:w.db")
-    bad = cli("run", refund, "--input", given(250), "--json", *store).json["run_id"]
-    good = cli("run", refund, "--input", given(250), "--json", *store).json["run_id"]
+    bad = cli("run", refund, "--input", given(250), "--json", *store).json["id"]
+    good = cli("run", refund, "--input", given(250), "--json", *store).json["id"]
     with plain(tmp_path / "w.db") as conn:
         of_it = "key >> 32 = (SELECT key FROM runs WHERE id = ?)"
         conn.execute(f"UPDATE journal SET payload = x'00' WHERE node = 'assess' AND {of_it}", (bad,))
@@ -69,6 +69,6 @@ def test_worker_of_the_command_line_leaves_a_damaged_run_without_a_traceback(
         assert cli("answer", run, "approve", *store).code == 0
     said = cli("worker", refund, "--until-idle", *store)
     assert (said.code, "Traceback" in said.err) == (0, False), said.err
-    rows = {row["id"]: row["status"] for row in cli("runs", "--json", *store).json}
+    rows = {row["id"]: row["status"] for row in cli("runs", "--json", *store).items}
     assert rows[good] == "completed"
     assert rows[bad] in ("failed", "completed")  # only reads lie in the lost range: it may fall back

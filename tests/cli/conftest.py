@@ -52,6 +52,11 @@ class Said(NamedTuple):
     def json(self) -> Any:
         return json.loads(self.out)
 
+    @property
+    def items(self) -> Any:
+        """Of a list."""
+        return self.json["items"]
+
 
 Cli = Callable[..., Said]
 

@@ -14,7 +14,7 @@ TRIGGERS = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name =
 
 @pytest.fixture
 def decided(cli: Cli, refund: str) -> Cli:
-    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
     assert cli("answer", run, "approve", "--resume").code == 0
     assert cli("holds", "comment", run, "Well done.").code == 0
     return cli
@@ -44,7 +44,7 @@ def test_verify_names_the_record_that_somebody_was_at(decided: Cli, statement: s
     tamper(statement)
     said = decided("audit", "verify")
     assert (said.code, why in said.out) == (4, True)
-    assert decided("audit", "verify", "--json").json[0]["seq"] == 2
+    assert decided("audit", "verify", "--json").items[0]["seq"] == 2
 
 
 @pytest.mark.covers("HOLD-SEC-13", "HOLD-AUDIT-02")
@@ -65,13 +65,13 @@ def test_a_signed_head_is_checked_and_checks(decided: Cli, tmp_path: Path) -> No
 
 
 def test_list_shows_the_records_in_their_order(decided: Cli) -> None:
-    records = decided("audit", "list", "--json").json
+    records = decided("audit", "list", "--json").items
     assert [each["seq"] for each in records] == list(range(1, len(records) + 1))
     assert [each["action"] for each in records][:2] == ["created", "resolved"]
     hold = records[0]["hold"]
-    later = decided("audit", "list", "--hold", hold, "--after", "1", "--json").json
+    later = decided("audit", "list", "--hold", hold, "--after", "1", "--json").items
     assert later[0]["seq"] == 2
     said = decided("audit", "list", "--limit", "1")
     assert said.out.splitlines()[0].split() == ["seq", "when", "who", "did", "hold", "hash"]
     assert "--after 1" in said.err
-    assert decided("audit", "list", "--tenant", "nobody").out == "No records like that.\n"
+    assert decided("audit", "list", "--tenant", "nobody").out == "No matching records.\n"

@@ -69,7 +69,7 @@ def test_file_that_is_no_database_is_left_alone(cli: Cli, refund: str, tmp_path:
 
 
 def test_wrong_answers_leave_the_hold_open(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
 
     complains(cli("answer", run, "perhaps"), 2, "approve, reject")
     complains(cli("answer", "ffffffff", "approve"), 2, "neither a hold nor a run")
@@ -86,7 +86,7 @@ def test_second_answer_names_the_winner(cli: Cli, refund: str) -> None:
 
 
 def test_resume_refuses_the_unknown_and_the_foreign(cli: Cli, refund: str, tmp_path: Path) -> None:
-    waiting = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    waiting = cli("run", refund, "--input", given(250), "--json").json["id"]
     (tmp_path / "other_flow.py").write_text(
         "from holdfast import Flow\nf = Flow('other', effect='pure')\nf.node(id='a')(lambda s: None)\n"
     )
@@ -97,7 +97,7 @@ def test_resume_refuses_the_unknown_and_the_foreign(cli: Cli, refund: str, tmp_p
     complains(cli("resume", "00000000"), 2, "there is no run")
     complains(cli("resume", waiting, "other_flow.py"), 2, "no flow 'refund' is loaded")
     complains(cli("resume", waiting, "newer_flow.py"), 2, "version")
-    assert cli("runs", "--status", "pending_input", "--json").json[0]["id"] == waiting
+    assert cli("runs", "--status", "pending_input", "--json").items[0]["id"] == waiting
 
 
 def test_unknown_options_commands_and_statuses_point_to_help(cli: Cli, refund: str) -> None:
@@ -105,8 +105,8 @@ def test_unknown_options_commands_and_statuses_point_to_help(cli: Cli, refund: s
     complains(cli("fly"), 2, "fly")
     cli("run", refund, "--input", given(1))
     complains(cli("runs", "--status", "sleeping"), 2, "'sleeping' is not a status", "pending_input")
-    complains(cli("show", cli("runs", "--json").json[0]["id"], "--checkpoint", "99"), 2, "no record 99")
-    complains(cli("cancel", cli("runs", "--json").json[0]["id"]), 2, "already")
+    complains(cli("show", cli("runs", "--json").items[0]["id"], "--checkpoint", "99"), 2, "no record 99")
+    complains(cli("cancel", cli("runs", "--json").items[0]["id"]), 2, "already")
 
 
 def test_bug_is_told_in_a_sentence_and_whole_when_debugging(

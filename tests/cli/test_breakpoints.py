@@ -37,9 +37,9 @@ def test_run_stops_before_the_node_and_says_how_to_go_on(cli: Cli, refund: str) 
     assert said.code == 3
     assert "Breakpoint before pay" in said.out
     assert "continue" in said.out
-    run = cli("runs", "--json").json[0]["id"]
-    (hold,) = cli("breakpoints", "--json").json
-    assert (hold["run_id"], hold["node"], hold["type"]) == (run, "pay__breakpoint", "debug_breakpoint")
+    run = cli("runs", "--json").items[0]["id"]
+    (hold,) = cli("breakpoints", "--json").items
+    assert (hold["run"], hold["node"], hold["type"]) == (run, "pay__breakpoint", "debug_breakpoint")
     done = cli("answer", run, "continue", "--resume")
     assert done.code == 0
     assert "R-A17" in done.out
@@ -51,12 +51,12 @@ def test_break_at_a_node_that_is_not_there_starts_nothing(cli: Cli, refund: str)
     said = cli("run", refund, "--input", given(80), "--break", "pya")
     assert said.code == 2
     assert "Did you mean pay" in said.err
-    assert len(cli("runs", "--json").json) == 1
+    assert len(cli("runs", "--json").items) == 1
 
 
 @pytest.mark.covers("TOOL-CLI-22")
 def test_resume_takes_one_more_break(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
     assert cli("resume", run, "--break", "nothing").code == 2
     cli("answer", run, "approve")
     assert cli("resume", run, "--break", "pay", "--json").json["holds"][0]["node"] == "pay__breakpoint"
@@ -65,34 +65,34 @@ def test_resume_takes_one_more_break(cli: Cli, refund: str) -> None:
 @pytest.mark.covers("TOOL-CLI-21")
 def test_breakpoints_are_listed_by_flow_and_run(cli: Cli, refund: str, stops: str) -> None:
     cli("run", refund, "--input", given(80))
-    assert cli("breakpoints").out == "No run stands at a breakpoint.\n"
-    runs = [cli("run", stops, "--json").json["run_id"] for _ in range(2)]
-    other = cli("run", refund, "--input", given(80), "--break", "pay", "--json").json["run_id"]
+    assert cli("breakpoints").out == "No run stopped at a breakpoint.\n"
+    runs = [cli("run", stops, "--json").json["id"] for _ in range(2)]
+    other = cli("run", refund, "--input", given(80), "--break", "pay", "--json").json["id"]
     listed = cli("breakpoints")
     assert listed.code == 0
     assert all(run[:8] in listed.out for run in (*runs, other))
-    assert [h["run_id"] for h in cli("breakpoints", "--flow", "stops", "--json").json] == runs
-    assert [h["run_id"] for h in cli("breakpoints", "--run", other[:8], "--json").json] == [other]
+    assert [h["run"] for h in cli("breakpoints", "--flow", "stops", "--json").items] == runs
+    assert [h["run"] for h in cli("breakpoints", "--run", other[:8], "--json").items] == [other]
     assert cli("breakpoints", "--run", "00000000").code == 2
 
 
 @pytest.mark.covers("TOOL-CLI-21")
 def test_continue_lets_one_run_one_hold_or_all_go_on(cli: Cli, stops: str) -> None:
-    runs = [cli("run", stops, "--json").json["run_id"] for _ in range(3)]
+    runs = [cli("run", stops, "--json").json["id"] for _ in range(3)]
     said = cli("breakpoints", "continue", runs[0], "--resume", "--json")
     assert said.code == 3
     assert said.json["state"] == {"a": 1}
     hold = said.json["holds"][0]["id"]
-    assert [h["id"] for h in cli("breakpoints", "continue", hold, "--json").json] == [hold]
+    assert [h["id"] for h in cli("breakpoints", "continue", hold, "--json").items] == [hold]
     assert cli("resume", runs[0]).code == 0
     assert "Continued before one" in cli("breakpoints", "continue", "--all").out
-    assert cli("breakpoints", "--json").json == []
+    assert cli("breakpoints", "--json").items == []
     assert [cli("resume", run, "--json").json["state"] for run in runs[1:]] == [{"a": 1}] * 2
 
 
 @pytest.mark.covers("TOOL-CLI-21")
 def test_continue_with_clear_stops_nowhere_else(cli: Cli, stops: str) -> None:
-    run = cli("run", stops, "--json").json["run_id"]
+    run = cli("run", stops, "--json").json["id"]
     said = cli("breakpoints", "continue", run, "--clear", "--resume", "--json")
     assert (said.code, said.json["state"]) == (0, {"a": 1, "b": 2})
 
@@ -109,7 +109,7 @@ def test_continue_refuses_what_is_no_breakpoint(cli: Cli, refund: str, stops: st
         said = cli("breakpoints", "continue", *words)
         assert said.code == 2
         assert told in said.err
-    run = cli("runs", "--json").json[0]["id"]
+    run = cli("runs", "--json").items[0]["id"]
     assert "stands at no breakpoint" in cli("breakpoints", "continue", run).err
 
 
@@ -117,7 +117,7 @@ def test_continue_refuses_what_is_no_breakpoint(cli: Cli, refund: str, stops: st
 def test_run_lists_the_checkpoints_that_it_is_told_to(cli: Cli, refund: str) -> None:
     listed = {}
     for which in ("every", "none"):
-        run = cli("run", refund, "--input", given(80), "--checkpoints", which, "--json").json["run_id"]
+        run = cli("run", refund, "--input", given(80), "--checkpoints", which, "--json").json["id"]
         records = cli("show", run, "--json").json["records"]
         listed[which] = [r["node"] for r in records if r["listed"]]
     assert listed == {"every": ["", "assess", "pay", ""], "none": ["", ""]}

@@ -41,13 +41,13 @@ def test_a_calendar_is_tried_out_without_a_store(cli: Cli, office: str) -> None:
 
 def test_a_calendar_is_set_listed_and_shown(cli: Cli, office: str) -> None:
     assert "Calendar default is set" in cli("calendars", "set", "default", office).out
-    assert [row["name"] for row in cli("calendars", "list", "--json").json] == ["default"]
+    assert [row["name"] for row in cli("calendars", "list", "--json").items] == ["default"]
     assert "Europe/Amsterdam" in cli("calendars", "list").out
     shown = cli("calendars", "show", "default", "--days", "14", "--json").json
     assert shown["rules"]["holidays"] == ["2026-04-06", "12-25"]
     assert len(shown["days"]) == 14
     assert "09:00-12:30, 13:00-17:00" in cli("calendars", "show", "default", "--days", "14").out
-    assert cli("calendars", "list", "--tenant", "acme", "--json").json == []
+    assert cli("calendars", "list", "--tenant", "acme", "--json").items == []
 
 
 @pytest.mark.covers("HOLD-BAD-02")

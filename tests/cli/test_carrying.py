@@ -14,7 +14,7 @@ THERE = ("--store", "sqlite:there.db")
 
 
 def waiting(cli: Cli, refund: str) -> str:
-    return cli("run", refund, "--input", given(500), "--json").json["run_id"]
+    return cli("run", refund, "--input", given(500), "--json").json["id"]
 
 
 def exported(cli: Cli, refund: str) -> tuple[str, Path]:
@@ -35,7 +35,7 @@ def test_run_is_shown_elsewhere_as_it_is_here(cli: Cli, refund: str) -> None:
     assert cli("import", str(file), *THERE, "--json").json == {
         "run_id": run, "status": "pending_input", "read_only": True, "known": True,
     }  # fmt: skip
-    assert len(cli("runs", "--json", *THERE).json) == 1, "a second time changes nothing"
+    assert len(cli("runs", "--json", *THERE).items) == 1, "a second time changes nothing"
 
 
 @pytest.mark.covers("TOOL-CLI-18")
@@ -46,9 +46,9 @@ def test_imported_run_goes_on_as_a_new_one(cli: Cli, refund: str) -> None:
     words = ("import", str(file), "--as-new-run", "--resume", "--flow", refund, *THERE)
     said = cli(*words, "--json")
     assert (said.code, said.json["status"]) == (3, "pending_input")
-    fresh = said.json["run_id"]
+    fresh = said.json["id"]
     assert fresh != run
-    assert cli(*words, "--json").json["run_id"] == fresh, "the same file makes the same run"
+    assert cli(*words, "--json").json["id"] == fresh, "the same file makes the same run"
     done = cli("answer", fresh, "approve", "--resume", "--json", *THERE)
     assert done.json["state"]["receipt"] == "R-A17"
 
@@ -57,7 +57,7 @@ def test_imported_run_goes_on_as_a_new_one(cli: Cli, refund: str) -> None:
 def test_file_is_described_and_nothing_is_made_in_a_dry_run(cli: Cli, refund: str) -> None:
     run, file = exported(cli, refund)
     found = cli("import", str(file), "--dry-run", "--json", *THERE).json
-    assert (found["run_id"], found["flow"], found["encrypted"]) == (run, "refund", "no")
+    assert (found["id"], found["flow"], found["encrypted"]) == (run, "refund", "no")
     assert found["written_by"].startswith("holdfast ")
     assert "Nothing was imported" in cli("import", str(file), "--dry-run", *THERE).err
     assert not Path("there.db").exists()
@@ -67,7 +67,7 @@ def test_file_is_described_and_nothing_is_made_in_a_dry_run(cli: Cli, refund: st
 def test_run_is_taken_in_for_another_tenant(cli: Cli, refund: str) -> None:
     _, file = exported(cli, refund)
     assert cli("import", str(file), "--tenant", "acme", *THERE).code == 0
-    assert [row["tenant"] for row in cli("runs", "--json", *THERE).json] == ["acme"]
+    assert [row["tenant"] for row in cli("runs", "--json", *THERE).items] == ["acme"]
     complains(cli("import", str(file), *THERE), 2, "history differs")
 
 

@@ -16,7 +16,7 @@ from tests.cli.test_travelling import complains, started
 def test_diff_tells_where_two_branches_part_and_what_differs(cli: Cli, refund: str) -> None:
     run = started(cli, refund, 250)
     cli("answer", run, "approve", "--resume", "--by", "user:ann")
-    made = cli("fork", f"{run}@0", "--set", "amount=80", "--resume", "--json").json["run_id"]
+    made = cli("fork", f"{run}@0", "--set", "amount=80", "--resume", "--json").json["id"]
     Path(refund).unlink()
 
     said = cli("diff", run[:8], made[:8])
@@ -42,7 +42,7 @@ def test_diff_tells_where_two_branches_part_and_what_differs(cli: Cli, refund: s
 @pytest.mark.covers("TOOL-CLI-08", "TOOL-TIME-03")
 def test_diff_is_drawn_and_narrowed(cli: Cli, refund: str, tmp_path: Path) -> None:
     run = started(cli, refund, 250)
-    made = cli("fork", f"{run}@0", "--set", "amount=80", "--resume", "--json").json["run_id"]
+    made = cli("fork", f"{run}@0", "--set", "amount=80", "--resume", "--json").json["id"]
 
     assert "Drawn in d.svg." in cli("diff", run, made, "--svg", "d.svg").err
     drawn = (tmp_path / "d.svg").read_text()
@@ -64,7 +64,7 @@ def test_diff_is_drawn_and_narrowed(cli: Cli, refund: str, tmp_path: Path) -> No
 @pytest.mark.covers("TOOL-CLI-08", "TOOL-TIME-01")
 def test_diff_of_two_records_tells_the_lines_of_texts(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "letter_flow.py").write_text(LETTER)
-    run = cli("run", "letter_flow.py", "--input", '{"text": "Dear Ann,\\nbye"}', "--json").json["run_id"]
+    run = cli("run", "letter_flow.py", "--input", '{"text": "Dear Ann,\\nbye"}', "--json").json["id"]
     lines = cli("diff", f"{run}@0", f"{run}@write").out.splitlines()
     assert "      +how are you?" in lines
     assert "       bye" in lines
@@ -73,7 +73,7 @@ def test_diff_of_two_records_tells_the_lines_of_texts(cli: Cli, tmp_path: Path) 
 @pytest.mark.covers("TOOL-CLI-08", "TOOL-TIME-02")
 def test_diff_tells_the_beginning_and_what_was_left_out_when_runs_are_long(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "long_flow.py").write_text(LONG)
-    run = cli("run", "long_flow.py", "--input", '{"n": 0}', "--json").json["run_id"]
+    run = cli("run", "long_flow.py", "--input", '{"n": 0}', "--json").json["id"]
 
     said = cli("diff", f"{run}@0", run, "--json")
     told = said.json
@@ -81,7 +81,7 @@ def test_diff_tells_the_beginning_and_what_was_left_out_when_runs_are_long(cli: 
     assert told["left_out"]["nodes"] == 1_200 - len(told["nodes"]) > 0
     assert told["state"]["left_out"] == told["left_out"]["state"] == 1_201 - len(told["state"]["shown"])
     assert set(cli("diff", f"{run}@0", run, "--json", "--only", "cost").json["left_out"]) == set()
-    assert "and 1,000 more visits; --all tells them" in cli("diff", f"{run}@0", run).out
+    assert "and 1,000 more visits; --all prints them" in cli("diff", f"{run}@0", run).out
     whole = cli("diff", f"{run}@0", run, "--json", "--all").json
     assert (len(whole["nodes"]), len(whole["state"]["shown"]), whole["left_out"]) == (1_200, 1_201, {})
 

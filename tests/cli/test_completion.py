@@ -38,7 +38,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 @pytest.mark.covers("TOOL-CLI-27")
 @pytest.mark.skipif(BASH is None, reason="no bash here")
 def test_bash_completes_commands_options_and_runs(cli: Cli, refund: str, tmp_path: Path) -> None:
-    runs = [cli("run", refund, "--input", given(250), "--json").json["run_id"] for _ in range(2)]
+    runs = [cli("run", refund, "--input", given(250), "--json").json["id"] for _ in range(2)]
     assert _completed(tmp_path, "holdfast tor") == ["torture"]
     assert "--status" in _completed(tmp_path, "holdfast runs --s")
     assert sorted(_completed(tmp_path, "holdfast show ")) == sorted(runs)
@@ -69,13 +69,13 @@ def test_statuses_flows_and_templates_are_completed(cli: Cli, refund: str, monke
 
 @pytest.mark.covers("TOOL-CLI-27")
 def test_zsh_and_fish_are_told_what_a_run_is(cli: Cli, refund: str, monkeypatch) -> None:
-    run = cli("run", refund, "--input", given(20), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(20), "--json").json["id"]
     assert _asked(cli, monkeypatch, "holdfast show ", "fish") == [f"{run}\trefund: completed"]
     assert run in "".join(_asked(cli, monkeypatch, "holdfast resume ", "zsh"))
 
 
 def test_runs_of_the_named_store_are_completed(cli: Cli, refund: str, monkeypatch) -> None:
-    run = cli("run", refund, "--input", given(20), "--json", "--store", "other.db").json["run_id"]
+    run = cli("run", refund, "--input", given(20), "--json", "--store", "other.db").json["id"]
     assert _asked(cli, monkeypatch, "holdfast show ") == [""]
     assert _asked(cli, monkeypatch, "holdfast show --store other.db ") == [run]
 

@@ -28,7 +28,7 @@ async def _die(run: RunId) -> None:
 def dead(cli: Cli, refund: str) -> str:
     """A run that waited for a person and was then taken up by workers that died with it."""
     cli("run", refund, "--input", given(500))
-    (row,) = cli("runs", "--json").json
+    (row,) = cli("runs", "--json").items
     asyncio.run(_die(RunId(row["id"])))
     return row["id"]
 
@@ -36,7 +36,7 @@ def dead(cli: Cli, refund: str) -> str:
 @pytest.mark.covers("FLEET-WORK-11")
 def test_a_dead_run_is_listed_with_its_evidence(cli: Cli, dead: str) -> None:
     assert dead in cli("runs", "--dead").out
-    (listed,) = cli("dead", "list", "--json").json
+    (listed,) = cli("dead", "list", "--json").items
     assert (listed["run"], listed["dead"], listed["status"]) == (dead, True, "failed")
     assert [death["worker"] for death in listed["deaths"]] == list(WORKERS)
     assert "mill-2" in cli("dead", "list").out
@@ -50,10 +50,10 @@ def test_a_dead_run_is_listed_with_its_evidence(cli: Cli, dead: str) -> None:
 @pytest.mark.covers("FLEET-WORK-11")
 def test_a_dead_run_goes_on_when_it_is_retried(cli: Cli, refund: str, dead: str) -> None:
     assert "may go on" in cli("dead", "retry", dead, "--by", "user:dana").out
-    assert cli("dead", "list", "--json").json == []
+    assert cli("dead", "list", "--json").items == []
     cli("worker", refund, "--until-idle")
     assert cli("answer", dead, "approve", "--resume").code == 0
-    assert [row["status"] for row in cli("runs", "--json").json] == ["completed"]
+    assert [row["status"] for row in cli("runs", "--json").items] == ["completed"]
     assert [death["worker"] for death in cli("dead", "show", dead, "--json").json["deaths"]] == list(WORKERS)
 
 
@@ -62,7 +62,7 @@ def test_a_dead_run_is_cancelled_when_it_is_discarded(cli: Cli, refund: str, dea
     said = cli("dead", "discard", dead, "--reason", "ordered twice")
     assert "the next worker that carries refund ends it as cancelled" in said.out
     cli("worker", refund, "--until-idle")
-    (row,) = cli("runs", "--json").json
+    (row,) = cli("runs", "--json").items
     assert (row["status"], row["dead"]) == ("cancelled", False)
 
 

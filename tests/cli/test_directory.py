@@ -80,5 +80,5 @@ SLIPS = {
 def test_empty_directory_says_how_to_begin(cli: Cli) -> None:
     cli("directory", "add-group", "nobody")
     said = cli("directory", "list")
-    assert "Nobody is in the directory." in said.out
+    assert "The directory is empty." in said.out
     assert "add-person" in said.err

@@ -28,7 +28,7 @@ def change(sql: str, *args: Any) -> None:
 
 @pytest.fixture
 def waiting(cli: Cli, refund: str) -> str:
-    return cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    return cli("run", refund, "--input", given(250), "--json").json["id"]
 
 
 @pytest.mark.covers("TOOL-CLI-19")
@@ -36,7 +36,7 @@ def waiting(cli: Cli, refund: str) -> str:
 def test_doctor_finds_nothing_when_everything_is_well(cli: Cli, waiting: str, words: tuple[str, ...]) -> None:
     said = cli("doctor", *words)
     assert said.code == 0
-    assert "Everything is as it should be." in said.out
+    assert "All checks passed." in said.out
     found = findings(cli, *words)
     assert set(found) >= {
         "versions", "settings", "room", "store", "schema", "structure", "keys", "blobs", "leases", "journals",
@@ -106,7 +106,7 @@ def test_doctor_names_runs_that_nobody_here_can_serve(cli: Cli, refund: str, wai
     found = findings(cli)["code"]
     assert found["state"] == "warn"
     assert "1 of refund g1-" in found["about"][0]
-    assert "holds another version now" in found["about"][0]
+    assert "has another version now" in found["about"][0]
     Path(f"{STORE}-flows.json").unlink()
     assert "is not known here" in findings(cli)["code"]["about"][0]
 

@@ -36,18 +36,18 @@ def deploy(file: Path, text: str, name: str = "") -> str:
 
 
 def started(cli: Cli, flow: Path, amount: int = 250) -> str:
-    return cli("run", str(flow), "--input", given(amount), "--json").json["run_id"]
+    return cli("run", str(flow), "--input", given(amount), "--json").json["id"]
 
 
 def row_of(cli: Cli, run: str) -> Any:
-    return next(row for row in cli("runs", "--json").json if row["id"] == run)
+    return next(row for row in cli("runs", "--json").items if row["id"] == run)
 
 
 @pytest.mark.covers("TOOL-CLI-14")
 def test_list_shows_versions_runs_by_status_and_where_the_code_is(cli: Cli, flow: Path) -> None:
     started(cli, flow)
     started(cli, flow, 80)
-    (entry,) = cli("flows", "list", "--json").json
+    (entry,) = cli("flows", "list", "--json").items
     assert (entry["flow"], entry["label"], entry["live"]) == ("refund", "1", 1)
     assert entry["runs"] == {"completed": 1, "pending_input": 1}
     assert entry["code"] == {"here": True, "place": str(flow), "why": ""}
@@ -62,7 +62,7 @@ def test_list_says_that_the_file_holds_another_version_now(cli: Cli, flow: Path)
     started(cli, flow)
     deploy(flow, NEW)
     said = cli("flows", "list")
-    assert "holds another version now" in said.out
+    assert "has another version now" in said.out
 
 
 @pytest.mark.covers("TOOL-CLI-15", "TOOL-VER-02")
@@ -79,7 +79,7 @@ def test_check_lists_the_run_that_would_break_with_why_and_what_mends_it(cli: Cl
     report = cli("flows", "check", new, "--json")
     assert (report.code, report.json["breaks"]) == (1, 1)
     (told,) = report.json["runs"]
-    assert (told["run_id"], told["label"], told["fits"], told["served"]) == (run, "1", False, False)
+    assert (told["run"], told["label"], told["fits"], told["served"]) == (run, "1", False, False)
     assert told["misfits"][0]["node"] == "approve"
 
 
@@ -127,10 +127,10 @@ def test_migrate_takes_only_the_runs_that_are_named(cli: Cli, flow: Path) -> Non
     first, second = started(cli, flow), started(cli, flow)
     declared = deploy(flow, DECLARED)
     report = cli("flows", "migrate", declared, "--run", second[:8], "--json").json
-    assert [entry["run_id"] for entry in report["runs"]] == [second]
+    assert [entry["run"] for entry in report["runs"]] == [second]
     assert report["runs"][0]["migrated"]
     left = cli("flows", "check", declared, "--json").json["runs"]
-    assert [entry["run_id"] for entry in left] == [first]
+    assert [entry["run"] for entry in left] == [first]
     ended = cli("cancel", second)
     assert ended.code == 0
     wrong = cli("flows", "migrate", declared, "--run", second)
@@ -171,7 +171,7 @@ def test_one_file_carries_two_versions_and_each_run_goes_on_with_its_own(cli: Cl
     several = cli("run", str(flow), "--input", given(250))
     assert (several.code, "defines several flows" in several.err) == (2, True)
     runs = [
-        cli("run", f"{flow}:refund@{label}", "--input", given(250), "--json").json["run_id"]
+        cli("run", f"{flow}:refund@{label}", "--input", given(250), "--json").json["id"]
         for label in ("1", "2")
     ]
     for run in runs:
@@ -181,7 +181,7 @@ def test_one_file_carries_two_versions_and_each_run_goes_on_with_its_own(cli: Cl
     assert [shown["status"] for shown in versions] == ["completed", "completed"]
     assert versions[0]["version"] != versions[1]["version"]
     # The note beside the store tells the two apart.
-    again = cli("run", f"{flow}:refund@1", "--input", given(250), "--json").json["run_id"]
+    again = cli("run", f"{flow}:refund@1", "--input", given(250), "--json").json["id"]
     assert cli("answer", again, "approve", "--resume", "--json").json["status"] == "completed"
 
 

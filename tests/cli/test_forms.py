@@ -52,7 +52,7 @@ def test_form_is_shown_and_its_answer_checked_and_bound(cli: Cli, pay: str) -> N
         assert line in refused.err
 
     (hold,) = cli("show", run, "--json").json["holds"]
-    assert (hold["status"], len(hold["form"]["sections"])) == ("pending", 5)
+    assert (hold["status"], len(hold["schema"]["x-form"]["sections"])) == ("pending", 5)
     assert hold["schema"]["properties"]["amount"]["default"] == 100
     assert "x-form" not in hold["schema"]
 

@@ -41,7 +41,7 @@ def test_graph_draws_svg_to_a_file_and_to_stdout(cli: Cli, refund: str, tmp_path
 
 @pytest.mark.covers("TOOL-CLI-24")
 def test_graph_draws_a_run_and_a_stored_flow_without_code(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
     Path(refund).unlink()
 
     of_run, of_flow = cli("graph", run[:8]).out, cli("graph", "refund").out

@@ -20,7 +20,7 @@ def test_keys_are_made_listed_and_rotated_without_showing_a_secret(cli: Cli) -> 
     assert cli("keys", "new", "--file", "k.json", "--tenant", "acme").code == 0
     assert cli("keys", "rotate", "--file", "k.json", "--tenant", "acme").code == 0
     complains(cli("keys", "rotate", "--file", "k.json", "--tenant", "nobody"), 2, "no key for tenant nobody")
-    listed = cli("keys", "list", "--file", "k.json", "--json").json
+    listed = cli("keys", "list", "--file", "k.json", "--json").items
     assert [(row["tenant"], row["state"]) for row in listed] == [
         ("*", "current"), ("acme", "current"), ("acme", "older"),
     ]  # fmt: skip
@@ -34,7 +34,7 @@ def test_keys_are_made_listed_and_rotated_without_showing_a_secret(cli: Cli) -> 
 def test_store_is_brought_under_the_new_key(cli: Cli, refund: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_KEYS", "k.json")
     cli("keys", "new")
-    run = cli("run", refund, "--input", given(500), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(500), "--json").json["id"]
     old = Path("k.json").read_text()
     cli("keys", "rotate")
     first = json.loads(old)["scopes"]["*"]["current"]
@@ -49,7 +49,7 @@ def test_store_is_brought_under_the_new_key(cli: Cli, refund: str, monkeypatch: 
     Path("k.json").write_text(old)
     complains(cli("show", run), 4, kept["scopes"]["*"]["current"], "Nothing is lost")
     complains(cli("answer", run, "approve"), 4, kept["scopes"]["*"]["current"])
-    assert [row["status"] for row in cli("runs", "--json").json] == ["pending_input"]
+    assert [row["status"] for row in cli("runs", "--json").items] == ["pending_input"]
     assert f"encrypted under key {kept['scopes']['*']['current']}" in cli("runs").out
     assert cli("keys", "reencrypt").code == 4
     Path("k.json").write_text(json.dumps(kept))
@@ -71,7 +71,7 @@ def test_run_whose_key_is_missing_is_not_pruned_and_says_so(
 ) -> None:
     monkeypatch.setenv("HOLDFAST_KEYS", "k.json")
     key = cli("keys", "new", "--json").json["current"]
-    run = cli("run", refund, "--input", given(5), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(5), "--json").json["id"]
     monkeypatch.delenv("HOLDFAST_KEYS")
     complains(cli("prune", "--keep", "1"), 4, "1 run could not be read", key)
     monkeypatch.setenv("HOLDFAST_KEYS", "k.json")

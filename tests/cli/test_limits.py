@@ -31,7 +31,7 @@ def jobs(cli: Cli, tmp_path: Path) -> str:
 
 @pytest.mark.covers("FLEET-WORK-03", "FLEET-WORK-04")
 def test_limits_are_listed_set_and_cleared(cli: Cli, jobs: str) -> None:
-    flow, each = cli("limits", "list", "--json").json
+    flow, each = cli("limits", "list", "--json").items
     assert flow == {
         "name": "flow:jobs",
         "concurrency": 4,
@@ -58,7 +58,7 @@ def test_limits_are_listed_set_and_cleared(cli: Cli, jobs: str) -> None:
 def test_store_without_limits_says_how_to_set_one(cli: Cli, refund: str) -> None:
     cli("run", refund, "--input", '{"order": "A1", "amount": 1}')
     assert "holdfast limits set flow:NAME" in cli("limits", "list").out
-    assert cli("limits", "list", "--json").json == []
+    assert cli("limits", "list", "--json").items == []
 
 
 def test_limit_that_means_nothing_is_refused(cli: Cli, jobs: str) -> None:

@@ -11,20 +11,20 @@ from tests.cli.conftest import Cli, given
 
 @pytest.mark.covers("CORE-CLI-03")
 def test_runs_lists_newest_first_and_by_status(cli: Cli, refund: str) -> None:
-    waiting = cli("run", refund, "--input", given(250), "--json").json["run_id"]
-    done = cli("run", refund, "--input", given(80), "--json").json["run_id"]
+    waiting = cli("run", refund, "--input", given(250), "--json").json["id"]
+    done = cli("run", refund, "--input", given(80), "--json").json["id"]
 
     lines = cli("runs").out.splitlines()
     assert [line.split()[0] for line in lines] == ["run", done, waiting]
     assert lines[2].endswith("Refund 250?")
-    assert [row["id"] for row in cli("runs", "--status", "pending_input", "--json").json] == [waiting]
-    assert cli("runs", "--flow", "other").out == "No runs like that.\n"
-    assert len(cli("runs", "--limit", "1", "--json").json) == 1
+    assert [row["id"] for row in cli("runs", "--status", "pending_input", "--json").items] == [waiting]
+    assert cli("runs", "--flow", "other").out == "No matching runs.\n"
+    assert len(cli("runs", "--limit", "1", "--json").items) == 1
 
 
 @pytest.mark.covers("CORE-CLI-04")
 def test_show_tells_the_journal_without_the_flows_code(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
     Path(refund).unlink()
 
     said = cli("show", run[:8], "--records")
@@ -40,7 +40,7 @@ def test_show_tells_the_journal_without_the_flows_code(cli: Cli, refund: str) ->
 
 @pytest.mark.covers("CORE-CLI-04")
 def test_show_gives_a_checkpoint_by_number_and_by_id(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", given(80), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(80), "--json").json["id"]
 
     early = cli("show", run, "--checkpoint", "0", "--json").json
     late = cli("show", run, "--checkpoint", "3", "--json").json
@@ -52,7 +52,7 @@ def test_show_gives_a_checkpoint_by_number_and_by_id(cli: Cli, refund: str) -> N
 
 @pytest.mark.covers("CORE-IFACE-03")
 def test_show_gives_the_published_form_when_asked(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", given(80), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(80), "--json").json["id"]
 
     said = cli("show", run, "--checkpoint", "1", "--json=interface").json
 

@@ -59,7 +59,7 @@ def hold(cli: Cli, server: HttpServer, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_a_channel_is_listed_and_tried_out(cli: Cli, hold: str, server: HttpServer) -> None:
     assert cli("notify", "channels").out.splitlines()[1].split()[:2] == ["ops", "slack"]
-    assert [each["name"] for each in cli("notify", "channels", "--json").json] == ["ops", "mail"]
+    assert [each["name"] for each in cli("notify", "channels", "--json").items] == ["ops", "mail"]
     assert "has taken it" in cli("notify", "test", "ops").out
     assert "Nothing is to be decided" in server.seen[0].body.decode()
     server.says(500, body="broken")
@@ -73,7 +73,7 @@ def test_a_channel_is_listed_and_tried_out(cli: Cli, hold: str, server: HttpServ
 def test_what_was_given_up_is_listed_and_replayed(cli: Cli, hold: str, server: HttpServer) -> None:
     server.says(404, body="no_service")
     assert cli("notify", "deliver", "--json").json["dead"] == 1
-    (dead,) = cli("notify", "dead", "--json").json
+    (dead,) = cli("notify", "dead", "--json").items
     assert (dead["hold"], dead["topic"], dead["error"]) == (hold, "hold.created", "HTTP 404: no_service")
     assert "no_service" in cli("notify", "dead").out
     complains(cli("notify", "replay"), 2, "--all")
@@ -82,7 +82,7 @@ def test_what_was_given_up_is_listed_and_replayed(cli: Cli, hold: str, server: H
         "replayed": [dead["number"]],
         "told": 1,
     }
-    assert cli("notify", "dead").out == "No message was given up.\n"
+    assert cli("notify", "dead").out == "No undelivered messages.\n"
     assert len(server.seen) == 2
 
 
@@ -96,7 +96,7 @@ def test_a_channel_is_kept_for_one_tenant_and_dropped(cli: Cli, hold: str, tmp_p
     file = tmp_path / "chat.toml"
     file.write_text('name = "chat"\nkind = "slack"\nurl = "https://hooks.slack.example/services/x"\n')
     assert "acme is told by chat" in cli("notify", "put", str(file), "--tenant", "acme").out
-    named = [each["name"] for each in cli("notify", "channels", "--tenant", "acme", "--json").json]
+    named = [each["name"] for each in cli("notify", "channels", "--tenant", "acme", "--json").items]
     assert "chat" in named
     assert "chat" not in cli("notify", "channels").out
     assert "not told by chat" in cli("notify", "drop", "chat", "--tenant", "acme").out
@@ -115,8 +115,8 @@ def test_a_link_is_made_for_one_person_and_revoked(cli: Cli, hold: str) -> None:
     complains(cli("links", "make", hold, "--to", "group:finance"), 2, "no one person")
     complains(cli("links", "make", "nothing", "--to", "user:x"), 2, "neither a hold nor a run")
     assert cli("links", "revoke", hold, "--json").json == {"hold": hold, "epoch": 2}
-    (key,) = cli("links", "keys", "--json").json
-    assert len(cli("links", "keys", "--rotate", "--json").json) == 2
+    (key,) = cli("links", "keys", "--json").items
+    assert len(cli("links", "keys", "--rotate", "--json").items) == 2
     assert key["key"] not in cli("links", "keys", "--drop", key["key"]).out
     complains(cli("links", "keys", "--drop", key["key"]), 2, "no key")
     assert ":" in cli("links", "new-key").out

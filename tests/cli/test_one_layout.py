@@ -25,7 +25,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.covers("TOOL-DRAW-05")
 def test_commands_that_draw_use_the_one_layout(cli: Cli, refund: str, drawn: list[str]) -> None:
-    runs = [cli("run", refund, "--input", given(amount), "--json").json["run_id"] for amount in (80, 250)]
+    runs = [cli("run", refund, "--input", given(amount), "--json").json["id"] for amount in (80, 250)]
 
     for words in (
         ("show", runs[0], "--graph"),

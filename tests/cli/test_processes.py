@@ -99,7 +99,7 @@ def test_run_gives_the_run_back_when_interrupted_once(folder: Path) -> None:
     code, out, _ = finish(running)
 
     assert (code, json.loads(out)["status"]) == (130, "resumable")
-    code, out, err = finish(start(folder, "resume", json.loads(out)["run_id"], "--json"))
+    code, out, err = finish(start(folder, "resume", json.loads(out)["id"], "--json"))
     assert (code, json.loads(out)["state"]) == (0, {"first": True, "second": True, "third": True})
     assert "waiting for it" not in err  # nobody's lease had to lapse
 

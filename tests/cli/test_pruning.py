@@ -10,11 +10,11 @@ from tests.cli.test_bad_input import complains
 
 
 def ended(cli: Cli, refund: str) -> str:
-    return cli("run", refund, "--input", given(5), "--json").json["run_id"]
+    return cli("run", refund, "--input", given(5), "--json").json["id"]
 
 
 def waiting(cli: Cli, refund: str) -> str:
-    return cli("run", refund, "--input", given(500), "--json").json["run_id"]
+    return cli("run", refund, "--input", given(500), "--json").json["id"]
 
 
 def records(cli: Cli, run: str) -> int:
@@ -57,7 +57,7 @@ def test_age_takes_whole_runs_and_never_one_that_waits(
     clock.advance(days=3650)
     done = cli("prune", "--older", "30d", "--json").json
     assert (done["done"]["runs"], [s["run"] for s in done["planned"]]) == (1, [run])
-    assert [row["id"] for row in cli("runs", "--json").json] == [held]
+    assert [row["id"] for row in cli("runs", "--json").items] == [held]
 
 
 @pytest.mark.covers("TOOL-KEEP-03")
@@ -70,7 +70,7 @@ def test_named_run_that_waits_is_refused_with_the_reason_and_the_others_are_done
     complains(said, 2, f"run {held} is pending_input", "waits for an answer", "cancel it first")
     assert (records(cli, held), records(cli, run)) == (before, 1)
     told = cli("prune", held, "--json")
-    assert (told.code, told.json["refused"][0]["run_id"]) == (2, held)
+    assert (told.code, told.json["refused"][0]["run"]) == (2, held)
 
 
 @pytest.mark.covers("TOOL-CLI-17")
@@ -87,7 +87,7 @@ def test_flow_narrows_and_an_unknown_one_is_named(cli: Cli, refund: str) -> None
 def test_blobs_go_when_no_run_names_them(cli: Cli, refund: str, tmp_path: object) -> None:
     order = "A" * 200_000
     cli("run", refund, "--input", f'{{"order": "{order}", "amount": 5}}')
-    run = cli("runs", "--json").json[0]["id"]
+    run = cli("runs", "--json").items[0]["id"]
     assert cli("prune", "--blobs", "--grace", "0s", "--json").json["blobs"] == 0
     assert cli("prune", run, "--older", "0s", "--blobs", "--grace", "0s", "--json").json["blobs"] >= 1
-    assert cli("runs", "--json").json == []
+    assert cli("runs", "--json").items == []

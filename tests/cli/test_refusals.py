@@ -30,7 +30,7 @@ def refused(said: Said, *parts: str) -> None:
 
 @pytest.fixture
 def waiting(cli: Cli, refund: str) -> str:
-    return cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    return cli("run", refund, "--input", given(250), "--json").json["id"]
 
 
 @pytest.mark.covers("TOOL-BAD-01", "TOOL-BAD-07", "TOOL-CLI-28")
@@ -86,7 +86,7 @@ def test_an_answer_that_does_not_fit_is_named_and_leaves_a_record_of_the_refusal
     before = cli("show", waiting, "--json").json
     refused(cli("answer", waiting, "perhaps"), "perhaps", "approve")
     assert cli("show", waiting, "--json").json == before
-    assert cli("audit", "verify", "--json").json[0]["records"] == 2
+    assert cli("audit", "verify", "--json").items[0]["records"] == 2
 
 
 @pytest.mark.covers("TOOL-BAD-02", "TOOL-BAD-07")

@@ -58,7 +58,7 @@ def test_detached_run_cannot_be_watched_and_bad_input_starts_nothing(cli: Cli, r
     unfit = cli("run", refund, "--input", '{"no": "such"}', "--detach")
     assert unfit.code == 2
     assert "cannot start flow" in unfit.err
-    assert cli("runs", "--json").json == []
+    assert cli("runs", "--json").items == []
 
 
 def test_run_fails_with_the_reason_and_the_next_command_when_a_node_fails(cli: Cli, refund: str) -> None:
@@ -102,14 +102,14 @@ def test_run_starts_no_second_run_when_the_key_is_known(cli: Cli, refund: str) -
     first = cli("run", refund, "--input", given(80), "--idempotency-key", "k", "--json")
     second = cli("run", refund, "--input", given(80), "--idempotency-key", "k", "--json")
 
-    assert first.json["run_id"] == second.json["run_id"]
+    assert first.json["id"] == second.json["id"]
     assert second.json["status"] == "completed"
-    assert len(cli("runs", "--json").json) == 1
+    assert len(cli("runs", "--json").items) == 1
 
 
 @pytest.mark.covers("CORE-CLI-02", "CORE-CLI-05", "TOOL-CLI-02", "TOOL-CLI-12")
 def test_answer_then_resume_completes_the_run(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
 
     answered = cli("answer", run[:8], "approve", "--comment", "checked", "--by", "user:ada", "--json")
     resumed = cli("resume", run[:8], "--json")
@@ -132,18 +132,18 @@ def test_answer_goes_on_with_the_run_when_told_to(cli: Cli, refund: str) -> None
 
 @pytest.mark.covers("CORE-CLI-06", "CORE-HOLD-03", "TOOL-CLI-13")
 def test_worker_finishes_what_was_answered(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
     cli("answer", run, "reject")
 
     said = cli("worker", refund, "--until-idle")
 
     assert said.code == 0
-    assert cli("runs", "--status", "completed", "--json").json[0]["id"] == run
+    assert cli("runs", "--status", "completed", "--json").items[0]["id"] == run
 
 
 @pytest.mark.covers("TOOL-CLI-12")
 def test_cancel_stops_a_waiting_run_here_when_nobody_has_it(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
 
     said = cli("cancel", run, "--reason", "ordered twice", "--json")
 
@@ -152,7 +152,7 @@ def test_cancel_stops_a_waiting_run_here_when_nobody_has_it(cli: Cli, refund: st
 
 
 def test_cancel_is_kept_for_whoever_goes_on_when_the_code_is_not_found(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
     Path(".holdfast/holdfast.db-flows.json").unlink()
 
     asked = cli("cancel", run)
@@ -173,7 +173,7 @@ def test_resume_goes_on_with_a_failed_run_when_its_cause_was_mended(cli: Cli, tm
     assert (run.code, run.json["status"]) == (1, "failed")
     (tmp_path / "there").write_text("yes")
 
-    again = cli("resume", run.json["run_id"], "--json")
+    again = cli("resume", run.json["id"], "--json")
 
     assert (again.code, again.json["state"]) == (0, {"found": "yes"})
 
@@ -183,21 +183,21 @@ def test_resume_shows_the_result_and_executes_nothing_when_the_run_is_over(
     cli: Cli, refund: str, tmp_path: Path
 ) -> None:
     done = cli("run", refund, "--input", '{"order": "A17", "amount": 80}', "--json").json
-    before = cli("show", done["run_id"], "--json").json["records"]
+    before = cli("show", done["id"], "--json").json["records"]
     (tmp_path / refund).unlink()
 
-    again = cli("resume", done["run_id"], "--json")
+    again = cli("resume", done["id"], "--json")
     assert (again.code, again.json) == (0, done)
-    told = cli("resume", done["run_id"])
+    told = cli("resume", done["id"])
     assert told.code == 0
     assert "has completed already; nothing was executed" in told.err
     assert "R-A17" in told.out
-    assert cli("show", done["run_id"], "--json").json["records"] == before
+    assert cli("show", done["id"], "--json").json["records"] == before
 
 
 @pytest.mark.covers("R-14")
 def test_resume_of_a_cancelled_run_says_so_with_the_exit_code_of_its_status(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", '{"order": "A17", "amount": 250}', "--json").json["run_id"]
+    run = cli("run", refund, "--input", '{"order": "A17", "amount": 250}', "--json").json["id"]
     cli("cancel", run)
     told = cli("resume", run)
     assert told.code == 1

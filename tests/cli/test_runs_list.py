@@ -17,7 +17,7 @@ DAY = 86_400_000_000
 def runs(cli: Cli, refund: str, tmp_path: Path) -> list[str]:
     """Newest first: made now for acme, two days ago, and ten days ago."""
     made = [
-        cli("run", refund, "--input", given(80), "--tenant", tenant, "--json").json["run_id"]
+        cli("run", refund, "--input", given(80), "--tenant", tenant, "--json").json["id"]
         for tenant in ("default", "default", "acme")
     ]
     with apsw.Connection(str(tmp_path / ".holdfast" / "holdfast.db")) as db:
@@ -27,7 +27,7 @@ def runs(cli: Cli, refund: str, tmp_path: Path) -> list[str]:
 
 
 def ids(cli: Cli, *words: str) -> list[str]:
-    return [row["id"] for row in cli("runs", "--json", *words).json]
+    return [row["id"] for row in cli("runs", "--json", *words).items]
 
 
 @pytest.mark.covers("TOOL-CLI-03", "TOOL-CLI-25")
@@ -53,7 +53,7 @@ def test_runs_are_paged_by_the_command_that_the_list_names(cli: Cli, runs: list[
 
     page = cli("runs", "--limit", "1", "--older", "1h")
 
-    told = page.err.strip().removeprefix("There are more: holdfast ").split()
+    told = page.err.strip().removeprefix("More: holdfast ").split()
     assert told == ["runs", "--after", runs[1][:8], "--older", "1h", "--limit", "1"]
     assert ids(cli, *told[1:]) == [runs[2]]
 

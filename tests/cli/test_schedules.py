@@ -15,7 +15,7 @@ def test_a_schedule_is_set_listed_shown_and_deleted(cli: Cli, refund: str) -> No
     said = cli(*NIGHTLY, "--flow", refund, "--input", given(20))
     assert said.code == 0
     assert "Schedule nightly starts refund 0 2 * * * (Europe/Berlin)." in said.out
-    (listed,) = cli("schedules", "list", "--json").json
+    (listed,) = cli("schedules", "list", "--json").items
     assert (listed["name"], listed["flow"], listed["missed"], listed["overlap"]) == (
         "nightly", "refund", "last", "skip",
     )  # fmt: skip
@@ -23,7 +23,7 @@ def test_a_schedule_is_set_listed_shown_and_deleted(cli: Cli, refund: str) -> No
     assert "0 2 * * * (Europe/Berlin)" in cli("schedules", "list").out
     shown = cli("schedules", "show", "nightly")
     assert '"amount": 20' in shown.out
-    assert len(cli("schedules", "next", "nightly", "--count", "7", "--json").json) == 7
+    assert len(cli("schedules", "next", "nightly", "--count", "7", "--json").items) == 7
     assert "02:00:00 CE" in cli("schedules", "next", "nightly").out
     assert cli("schedules", "delete", "nightly").code == 0
     assert "No schedules." in cli("schedules", "list").out
@@ -47,7 +47,7 @@ def test_a_schedule_is_paused_resumed_and_started_by_hand(cli: Cli, refund: str)
     assert "paused" in cli("schedules", "next", "nightly").err
     run = cli("schedules", "trigger", "nightly", "--by", "user:dana", "--json").json["run"]
     assert cli("worker", refund, "--until-idle").code == 0
-    (row,) = cli("runs", "--json").json
+    (row,) = cli("runs", "--json").items
     assert (row["id"], row["status"], row["started_by"]) == (run, "completed", "user:dana")
     assert "goes on: next" in cli("schedules", "resume", "nightly").out
     assert cli("schedules", "show", "nightly", "--json").json["last_run"] == run
@@ -95,10 +95,10 @@ def test_a_schedule_or_flow_that_is_not_there_is_named(cli: Cli, refund: str) ->
 @pytest.mark.covers("FLEET-WORK-11")
 def test_where_no_run_is_dead_that_is_said(cli: Cli, refund: str) -> None:
     cli("run", refund, "--input", given(20))
-    (row,) = cli("runs", "--json").json
+    (row,) = cli("runs", "--json").items
     assert "No dead letters" in cli("dead", "list").out
-    assert cli("dead", "list", "--json").json == []
-    assert cli("runs", "--dead", "--json").json == []
+    assert cli("dead", "list", "--json").items == []
+    assert cli("runs", "--dead", "--json").items == []
     assert "No worker of this run has died." in cli("dead", "show", row["id"]).out
     for verb in ("retry", "discard"):
         said = cli("dead", verb, row["id"])

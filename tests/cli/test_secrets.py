@@ -118,7 +118,7 @@ def test_secret_is_in_the_output_of_no_command_and_in_no_log(
         cli("run", str(flow), "--input", INPUT, "--watch"),
         cli("run", str(flow), "--input", INPUT, "--json"),
     ]
-    runs = [row["id"] for row in cli("runs", "--json").json]
+    runs = [row["id"] for row in cli("runs", "--json").items]
     for run, decision in zip(runs, ("no", "yes"), strict=True):
         redactor.forget()
         said.append(cli("show", run))
@@ -156,4 +156,4 @@ def test_short_secret_of_a_flow_without_a_type_is_hidden_at_its_place(cli: Cli, 
     said = cli("run", str(flow), "--input", '{"pin": 42}', "--json")
     assert said.json["state"] == hidden
     assert "42" not in cli("run", str(flow), "--input", '{"pin": 42}').out.partition("state")[2]
-    assert cli("show", said.json["run_id"], "--json").json["state"] == hidden
+    assert cli("show", said.json["id"], "--json").json["state"] == hidden

@@ -18,7 +18,7 @@ from tests.cli.terminal import in_terminal
 def news(cli: Cli, tmp_path: Path) -> str:
     """A run that waits for a person; the code of its flow is gone."""
     file = write_news(tmp_path, f"news_{abs(hash(str(tmp_path)))}")
-    run = cli("run", f"{file}:news", "--json").json["run_id"]
+    run = cli("run", f"{file}:news", "--json").json["id"]
     file.unlink()
     return run
 
@@ -82,7 +82,7 @@ def test_show_tells_machines_every_visit(cli: Cli, news: str) -> None:
 @pytest.mark.covers("TOOL-CLI-05")
 def test_show_tells_who_answered_and_how_long_that_took(cli: Cli, tmp_path: Path) -> None:
     file = write_news(tmp_path, f"news_{abs(hash(str(tmp_path)))}")
-    run = cli("run", f"{file}:news", "--json").json["run_id"]
+    run = cli("run", f"{file}:news", "--json").json["id"]
     cli("answer", run, "yes", "--by", "user:ada", "--resume")
 
     ask = visits(cli, run)["ask"]
@@ -145,7 +145,7 @@ def test_show_adds_up_costs_also_of_what_is_inside(cli: Cli, news: str) -> None:
 
 @pytest.mark.covers("TOOL-CLI-04", "TOOL-CLI-05")
 def test_show_tells_what_failed_and_what_to_do(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", '{"order": "A", "amount": -1}', "--json").json["run_id"]
+    run = cli("run", refund, "--input", '{"order": "A", "amount": -1}', "--json").json["id"]
 
     said = cli("show", run)
 
@@ -156,8 +156,8 @@ def test_show_tells_what_failed_and_what_to_do(cli: Cli, refund: str) -> None:
 
 @pytest.mark.covers("TOOL-CLI-04", "TOOL-CLI-05")
 def test_show_tells_what_a_fork_brought_along(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", '{"order": "A", "amount": 80}', "--json").json["run_id"]
-    fork = cli("fork", f"{run}@1", "--json").json["run_id"]
+    run = cli("run", refund, "--input", '{"order": "A", "amount": 80}', "--json").json["id"]
+    fork = cli("fork", f"{run}@1", "--json").json["id"]
 
     found = visits(cli, fork)
 
@@ -168,7 +168,7 @@ def test_show_tells_what_a_fork_brought_along(cli: Cli, refund: str) -> None:
 
 @pytest.mark.covers("TOOL-CLI-04", "TOOL-CLI-05")
 def test_show_tells_the_whole_story_of_a_pruned_run(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", '{"order": "A", "amount": 80}', "--json").json["run_id"]
+    run = cli("run", refund, "--input", '{"order": "A", "amount": 80}', "--json").json["id"]
     whole = visits(cli, run)
     assert cli("prune", run, "--keep", "1", "--yes").code == 0
 
@@ -181,7 +181,7 @@ def test_show_tells_the_whole_story_of_a_pruned_run(cli: Cli, refund: str) -> No
 
 @pytest.mark.covers("TOOL-CLI-04")
 def test_show_tells_of_imported_history(cli: Cli, refund: str, tmp_path: Path) -> None:
-    run = cli("run", refund, "--input", '{"order": "A", "amount": 80}', "--json").json["run_id"]
+    run = cli("run", refund, "--input", '{"order": "A", "amount": 80}', "--json").json["id"]
     cli("export", run, "--out", "run.hf")
     cli("import", "run.hf", "--store", "sqlite:other.db")
 
@@ -207,7 +207,7 @@ long.loop(tick, tick, when="n < 400", max=1000)
 @pytest.mark.covers("TOOL-CLI-05")
 def test_show_of_a_long_run_says_how_much_it_leaves_out(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "long_one.py").write_text(LONG)
-    run = cli("run", "long_one.py", "--json").json["run_id"]
+    run = cli("run", "long_one.py", "--json").json["id"]
 
     short, whole = cli("show", run, "--timeline"), cli("show", run, "--timeline", "--all")
     records = cli("show", run, "--records")
@@ -266,7 +266,7 @@ hush.start(enter)
 def test_show_and_watch_do_not_tell_what_is_secret(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "hush_one.py").write_text(HUSH)
     watched = in_terminal(tmp_path, "run", "hush_one.py", "--watch")
-    run = cli("runs", "--json").json[0]["id"]
+    run = cli("runs", "--json").items[0]["id"]
 
     seen = [cli("show", run).out, cli("show", run, "--json").out, cli("graph", run, "--svg", "-").out]
 
@@ -277,7 +277,7 @@ def test_show_and_watch_do_not_tell_what_is_secret(cli: Cli, tmp_path: Path) -> 
 
 @pytest.mark.covers("TOOL-CLI-04", "TOOL-CLI-05")
 def test_show_tells_what_it_can_of_a_damaged_run(cli: Cli, refund: str, tmp_path: Path) -> None:
-    run = cli("run", refund, "--input", '{"order": "A", "amount": 80}', "--json").json["run_id"]
+    run = cli("run", refund, "--input", '{"order": "A", "amount": 80}', "--json").json["id"]
     with apsw.Connection(str(tmp_path / ".holdfast" / "holdfast.db")) as db:
         db.execute("UPDATE journal SET payload = ? WHERE node = 'assess'", (b"garbage",))
 

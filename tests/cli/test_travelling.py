@@ -20,12 +20,12 @@ def complains(said: Said, *parts: str) -> None:
 
 
 def started(cli: Cli, flow: str, amount: int) -> str:
-    return cli("run", flow, "--input", given(amount), "--json").json["run_id"]
+    return cli("run", flow, "--input", given(amount), "--json").json["id"]
 
 
 def everything(cli: Cli) -> list[Any]:
     """All that the store says about its runs."""
-    return [cli("show", row["id"], "--json").json for row in cli("runs", "--json").json]
+    return [cli("show", row["id"], "--json").json for row in cli("runs", "--json").items]
 
 
 # ---------------------------------------------------------------------- checkpoints
@@ -36,17 +36,17 @@ def test_checkpoints_are_listed_newest_first_by_node_and_by_range(cli: Cli, refu
     run = started(cli, refund, 80)
     Path(refund).unlink()
 
-    found = cli("checkpoints", run[:8], "--json").json
+    found = cli("checkpoints", run[:8], "--json").items
     assert [meta["seq"] for meta in found] == [4, 3, 1, 0]
     assert [meta["node"] for meta in found] == ["", "pay", "assess", ""]
-    assert [meta["seq"] for meta in cli("checkpoints", run, "--node", "pay", "--json").json] == [3]
+    assert [meta["seq"] for meta in cli("checkpoints", run, "--node", "pay", "--json").items] == [3]
     for text, seqs in (("1:3", [3, 1]), ("3:", [4, 3]), (":1", [1, 0]), ("2:2", [])):
-        assert [meta["seq"] for meta in cli("checkpoints", run, "--range", text, "--json").json] == seqs
-    assert [meta["seq"] for meta in cli("checkpoints", run, "--limit", "2", "--json").json] == [4, 3]
+        assert [meta["seq"] for meta in cli("checkpoints", run, "--range", text, "--json").items] == seqs
+    assert [meta["seq"] for meta in cli("checkpoints", run, "--limit", "2", "--json").items] == [4, 3]
     lines = cli("checkpoints", run).out.splitlines()
     assert lines[0].split() == ["checkpoint", "record", "time", "node", "status", "bytes"]
     assert lines[1].split()[:2] == [found[0]["id"], "4"]
-    assert cli("checkpoints", run, "--node", "nowhere").out == "No checkpoints like that.\n"
+    assert cli("checkpoints", run, "--node", "nowhere").out == "No matching checkpoints.\n"
 
 
 RANGES = {
@@ -76,14 +76,14 @@ def test_fork_goes_another_way_when_its_patch_says_so(cli: Cli, refund: str) -> 
 
     made = cli("fork", f"{source[:8]}@0", "--patch", '{"amount": 80}', "--json").json
     assert made["source"] == source
-    assert made["forked_from"] == cli("checkpoints", source, "--json").json[-1]["id"]
+    assert made["forked_from"] == cli("checkpoints", source, "--json").items[-1]["id"]
     assert made["superseded_by"] is None
-    ended = cli("resume", made["run_id"], "--json").json
+    ended = cli("resume", made["id"], "--json").json
     assert (ended["status"], ended["state"]["receipt"]) == ("completed", "R-A17")
     assert cli("show", source, "--json").json == before
 
     patched = cli("fork", f"{source}@assess", "--patch", '{"state": {"order": "B2"}}', "--json").json
-    assert cli("show", patched["run_id"], "--json").json["state"]["order"] == "B2"
+    assert cli("show", patched["id"], "--json").json["state"]["order"] == "B2"
     other = cli("fork", f"{source}@0", "--input", '{"amount": 7}', "--resume", "--json")
     assert (other.code, other.json["state"]["amount"]) == (0, 7)
 
@@ -114,7 +114,7 @@ def test_fork_needs_no_code_when_its_values_are_plain(cli: Cli, refund: str) -> 
 
     complains(cli("fork", f"{source}@0", "--patch", '{"amount": "much"}'), "'amount' does not fit")
     complains(cli("fork", f"{source}@0", "--set", "amoutn=1"), "did you mean 'amount'")
-    made = cli("fork", f"{source}@0", "--set", "amount=80", "--json").json["run_id"]
+    made = cli("fork", f"{source}@0", "--set", "amount=80", "--json").json["id"]
     Path(refund).write_text(code)
     assert cli("resume", made, "--json").json["state"]["receipt"] == "R-A17"
 
@@ -155,9 +155,9 @@ async def a(s):
 def test_set_reaches_into_a_value_of_the_state(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "nested_flow.py").write_text(NESTED)
     given = json.dumps({"customer": {"name": "Ann", "tags": ["x", "y"]}, "n": 1})
-    run = cli("run", "nested_flow.py", "--input", given, "--json").json["run_id"]
+    run = cli("run", "nested_flow.py", "--input", given, "--json").json["id"]
     made = cli("fork", f"{run}@0", "--set", "customer.tags.1=z", "--set", "customer.name=Zoe", "--set",
-               "artifacts.note=hi", "--set", "n=[1]", "--json").json["run_id"]  # fmt: skip
+               "artifacts.note=hi", "--set", "n=[1]", "--json").json["id"]  # fmt: skip
     there = cli("show", made, "--json").json
     assert there["state"] == {"customer": {"name": "Zoe", "tags": ["x", "z"]}, "n": [1]}
     assert there["artifacts"] == {"note": "hi"}
@@ -173,12 +173,12 @@ def test_rewind_takes_the_place_of_a_waiting_run(cli: Cli, refund: str) -> None:
 
     old = cli("show", source, "--json").json
     assert old["run"]["status"] == "cancelled"
-    assert old["run"]["superseded_by"] == said["run_id"] == said["run_id"]
+    assert old["run"]["superseded_by"] == said["id"] == said["id"]
     assert [hold["status"] for hold in old["holds"]] == ["cancelled"]
-    assert said["superseded_by"] == said["run_id"]
-    assert cli("show", said["run_id"], "--json").json["run"]["forked_from"] == said["forked_from"]
+    assert said["superseded_by"] == said["id"]
+    assert cli("show", said["id"], "--json").json["run"]["forked_from"] == said["forked_from"]
     complains(cli("answer", source, "approve"), "has no open hold")
-    assert cli("resume", said["run_id"], "--json").json["state"]["amount"] == 80
+    assert cli("resume", said["id"], "--json").json["state"]["amount"] == 80
 
 
 @pytest.mark.covers("TOOL-CLI-10", "TOOL-TIME-04")

@@ -176,7 +176,7 @@ def test_run_watch_is_live_in_a_terminal_and_then_says_what_to_do(cli: Cli, tmp_
 
 @pytest.mark.covers("TOOL-CLI-01")
 def test_resume_watch_tells_lines_in_a_pipe_and_json_lines_to_machines(cli: Cli, refund: str) -> None:
-    runs = [cli("run", refund, "--input", given(250), "--json").json["run_id"] for _ in range(2)]
+    runs = [cli("run", refund, "--input", given(250), "--json").json["id"] for _ in range(2)]
     for run in runs:
         cli("answer", run, "approve")
 
@@ -218,7 +218,7 @@ def test_resume_watch_tells_what_another_process_does_as_it_does_it(cli: Cli, tm
         [*command, "run", "gated.py", "--watch"], stdout=subprocess.PIPE, text=True
     ) as works:
         _until(works, "node.started", "second")
-        run = cli("runs", "--json").json[0]["id"]
+        run = cli("runs", "--json").items[0]["id"]
         with subprocess.Popen(
             [*command, "resume", run, "--watch"], stdout=subprocess.PIPE, text=True
         ) as looks:

@@ -49,7 +49,7 @@ def test_every_suggested_answer_works_as_it_is_shown(cli: Cli, letter: str, deci
 
 @pytest.mark.covers("TOOL-CLI-01")
 def test_who_answers_second_is_told_who_was_first(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
     cli("answer", run, "approve", "--by", "user:ada", "--resume")
 
     second = cli("answer", run, "reject")
@@ -77,7 +77,7 @@ def test_a_command_without_its_arguments_shows_its_help_and_nothing_else(cli: Cl
 
 @pytest.mark.covers("TOOL-CLI-18")
 def test_importing_what_is_here_says_that_it_was(cli: Cli, refund: str, tmp_path: Path) -> None:
-    run = cli("run", refund, "--input", given(80), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(80), "--json").json["id"]
     file = str(tmp_path / "run.hfrun")
     cli("export", run, "--out", file)
 
@@ -119,9 +119,9 @@ def test_no_open_question_is_left_out_when_a_map_asks_many(cli: Cli, many: str) 
     said = cli("run", many, "--json").json
     assert len(said["holds"]) == 101
 
-    told = cli("resume", said["run_id"])
+    told = cli("resume", said["id"])
     assert "91 more questions are open" in told.err
-    refused = cli("answer", said["run_id"], "yes")
+    refused = cli("answer", said["id"], "yes")
     assert refused.code == 2
     assert "has 101 open holds" in refused.err
     assert len(refused.err) < 1_500
@@ -136,7 +136,7 @@ def test_the_beginning_of_a_holds_id_names_it_when_it_is_open(cli: Cli, many: st
 
 @pytest.mark.covers("TOOL-CLI-09")
 def test_a_moved_run_is_forked_from_before_it_was_moved(cli: Cli, many: str, tmp_path: Path) -> None:
-    run = cli("run", many, "--input", '{"names": [1]}', "--json").json["run_id"]
+    run = cli("run", many, "--input", '{"names": [1]}', "--json").json["id"]
     moved = tmp_path / "moved.py"
     text = MANY.replace('version="1"', 'version="2"').replace('"each"', '"every"')
     moved.write_text(text + 'many.migrate("1", rename={"each": "every"})\n')
@@ -144,14 +144,14 @@ def test_a_moved_run_is_forked_from_before_it_was_moved(cli: Cli, many: str, tmp
 
     made = cli("fork", f"{run}@0", "--json")
     assert made.code == 0, made.err
-    old, new = cli("show", run, "--json").json, cli("show", made.json["run_id"], "--json").json
+    old, new = cli("show", run, "--json").json, cli("show", made.json["id"], "--json").json
     assert old["run"]["version"] != new["run"]["version"]
-    assert cli("resume", made.json["run_id"]).code == 3
+    assert cli("resume", made.json["id"]).code == 3
 
 
 @pytest.mark.covers("TOOL-CLI-11")
 def test_replay_of_a_run_whose_past_is_pruned_claims_nothing(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", given(80), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(80), "--json").json["id"]
     cli("prune", run, "--keep", "1", "--yes")
     said = cli("replay", run)
     assert said.code == 0
@@ -218,7 +218,7 @@ doubt.start(pay)
 def test_an_answer_of_another_form_is_told_which_form_a_doubt_has(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "doubt.py"
     file.write_text(DOUBT)
-    run = cli("run", str(file), "--json").json["run_id"]
+    run = cli("run", str(file), "--json").json["id"]
 
     refused = cli("answer", run, "happened", "--data", '{"ticket": 1}')
     assert refused.code == 2
@@ -231,7 +231,7 @@ def test_an_answer_of_another_form_is_told_which_form_a_doubt_has(cli: Cli, tmp_
 
 @pytest.mark.covers("TOOL-CLI-18")
 def test_imported_history_says_in_words_of_the_command_line_how_to_go_on(cli: Cli, refund: str) -> None:
-    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
     cli("export", run, "--out", "r.hfrun")
     there = ("--store", "sqlite:there.db")
     cli("import", "r.hfrun", *there)

@@ -221,7 +221,7 @@ def test_the_command_tells_what_it_does(
     moved = json.loads(cli("promote", source, secret, "--json").out)
     assert moved["already"] is True
     listed = cli("runs", "--store", source, "--json")
-    run = json.loads(listed.out)[0]["id"]
+    run = json.loads(listed.out)["items"][0]["id"]
     assert cli("show", run, "--store", source).code == 0
     late = cli("cancel", run, "--store", source)
     assert late.code == 4

@@ -25,16 +25,17 @@ app = typer.Typer(
 )
 
 Flow = Annotated[str, typer.Argument(help="path/to/file.py[:name] or package.module[:name]", metavar="FLOW")]
-Run = Annotated[str, typer.Argument(help="The run's id, or enough of its beginning", metavar="RUN")]
+Run = Annotated[str, typer.Argument(help="Run id or a unique prefix of it", metavar="RUN")]
 Store = Annotated[
     str | None,
     typer.Option(
-        help="sqlite:PATH or postgresql://...; else HOLDFAST_STORE, else sqlite:.holdfast/holdfast.db",
+        help="Store address: sqlite:PATH or postgresql://... (default: HOLDFAST_STORE or "
+        "sqlite:.holdfast/holdfast.db)",
         metavar="ADDRESS",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="For machines: JSON on stdout")]
-Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show events as they become durable")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show events as they are recorded")]
 Text = str | None
 Breaks = Annotated[
     list[str] | None,
@@ -42,25 +43,25 @@ Breaks = Annotated[
         "--break", help="Stop before this node (child/node in a sub-flow); may be repeated", metavar="NODE"
     ),
 ]
-By = Annotated[str, typer.Option(help="Who decides", metavar="WHO")]
-OfTenant = Annotated[str, typer.Option("--tenant", help="Of this tenant")]
+By = Annotated[str, typer.Option(help="Acting person, e.g. user:dana", metavar="WHO")]
+OfTenant = Annotated[str, typer.Option("--tenant", help="Tenant")]
 Roles = Annotated[
     list[str] | None,
     typer.Option(
         "--role", help="viewer, member, approver, operator or admin; may be repeated", metavar="ROLE"
     ),
 ]
-Tenant = Annotated[str, typer.Option(help="Whose runs and holds it is for")]
+Tenant = Annotated[str, typer.Option(help="Tenant whose runs and holds it may use")]
 Backend = Annotated[
     Text,
-    typer.Option(
-        help="Of a pipeline: who answers prompts: model, cli:COMMAND or file.py:name", metavar="WHO"
-    ),
+    typer.Option(help="Pipelines: backend for prompts: model, cli:COMMAND or file.py:name", metavar="WHO"),
 ]
 Handlers = Annotated[
-    Text, typer.Option(help="Of a pipeline: a HandlerRegistry, as file.py:name", metavar="WHERE")
+    Text, typer.Option(help="Pipelines: a HandlerRegistry, as file.py:name", metavar="WHERE")
 ]
-Code = Annotated[Text, typer.Option("--flow", help="Where its code is, if not where it was started from")]
+Code = Annotated[
+    Text, typer.Option("--flow", help="Location of the flow's code (default: where the run was started from)")
+]
 
 
 def _print_version(wanted: bool) -> None:

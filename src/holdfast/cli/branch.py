@@ -12,7 +12,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source, remember_source
-from holdfast.cli.output.results import command, print_holds
+from holdfast.cli.output.results import command, print_holds, row_json
 from holdfast.cli.output.screen import print_fields, print_json, print_note
 from holdfast.errors import FlowNotFoundError, InputError
 from holdfast.types.status import RunStatus
@@ -24,23 +24,25 @@ if TYPE_CHECKING:
 
 Moment = Annotated[
     str,
-    typer.Argument(help="A checkpoint's id, RUN, RUN@12 (a record) or RUN@node (its latest)", metavar="REF"),
+    typer.Argument(
+        help="Checkpoint id, RUN, RUN@12 (a record) or RUN@node (its latest checkpoint)", metavar="REF"
+    ),
 ]
 Patch = Annotated[
     Text,
     typer.Option(
-        help="What changes: JSON, @file or -; of the state, or by state, input, artifacts, diagnostics",
+        help="Changes to the state, or to state, input, artifacts, diagnostics: JSON, @file or -",
         metavar="JSON",
     ),
 ]
 Sets = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="One value: amount=250, customer.name=Ada; may be repeated", metavar="PATH=VALUE"
+        "--set", help="Set one value: amount=250, customer.name=Ada; may be repeated", metavar="PATH=VALUE"
     ),
 ]
-Input = Annotated[Text, typer.Option("--input", help="Another input: JSON, @file or -", metavar="JSON")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the new run here and now")]
+Input = Annotated[Text, typer.Option("--input", help="Replace the input: JSON, @file or -", metavar="JSON")]
+Resume = Annotated[bool, typer.Option("--resume", help="Advance the new run in this process")]
 
 
 class BranchOptions(msgspec.Struct, frozen=True):
@@ -139,8 +141,8 @@ async def _print_branch(
     json: bool,
 ) -> None:
     if json:
-        print_json({"run_id": made.id, "status": made.status, "source": source.id, "seq": seq,
-                    "forked_from": made.forked_from, "superseded_by": source.superseded_by})  # fmt: skip
+        print_json({**row_json(made), "source": source.id, "seq": seq,
+                    "superseded_by": source.superseded_by})  # fmt: skip
         return
     print_fields(
         [
@@ -154,6 +156,6 @@ async def _print_branch(
     print_holds(await service.holds(made.id), store)
     if source.status is RunStatus.completed and seq == source.head:
         print_note(
-            "It stands where its source ended: nothing is left to do. Name an earlier moment: RUN@node."
+            "It starts where its source ended: nothing is left to run. Name an earlier checkpoint: RUN@node."
         )
-    print_note(f"Go on with: {command('resume', made.id[:8], store)}")
+    print_note(f"Resume it: {command('resume', made.id[:8], store)}")

@@ -51,7 +51,7 @@ class QueueNotice:
     def __call__(self, error: LimitReachedError) -> None:
         if not self._said and time.monotonic() - self._since > PATIENCE:
             self._said = True
-            print_note(f"{error.message} Ctrl-C leaves it there; a worker may take it.")
+            print_note(f"{error.message} Press Ctrl-C to leave it queued for a worker.")
 
 
 async def _advance(

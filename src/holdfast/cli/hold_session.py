@@ -159,7 +159,7 @@ def _named(text: str) -> str:
     if text.startswith(("service:", "agent:")):
         return text
     if text.startswith(("system:", "policy:")):
-        raise InputError(f"nobody acts as {text!r} by hand.", hint="Write --as user:NAME.")
+        raise InputError(f"{text!r} cannot be used with --as.", hint="Write --as user:NAME.")
     found = parse_assignee(text)
     if found.type != "user":
         raise InputError(f"{text!r} is not one person.", hint="Write --as user:NAME.")
@@ -201,7 +201,7 @@ def moment(text: str, what: str) -> datetime | timedelta:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise InputError(
-            f"{what}: {text!r} is no time.", hint="Write 30m, 4h, 2d, or 2030-01-31T17:00."
+            f"{what}: {text!r} is not a time.", hint="Write 30m, 4h, 2d, or 2030-01-31T17:00."
         ) from None
     return found if found.tzinfo is not None else found.astimezone()
 

@@ -71,9 +71,7 @@ def _explain(error: Exception) -> Exit:
     if isinstance(error, HoldfastError):
         print_error(str(error))
         return _code_of(error)
-    print_error(
-        f"Something unexpected went wrong: {type(error).__name__}: {error}. HOLDFAST_DEBUG=1 shows where."
-    )
+    print_error(f"Unexpected error: {type(error).__name__}: {error}. Set HOLDFAST_DEBUG=1 for a traceback.")
     return Exit.broken
 
 

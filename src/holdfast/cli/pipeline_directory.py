@@ -38,7 +38,9 @@ async def resume_from_directory(
 ) -> Exit:
     used = [name for name, value in refused.items() if value is not None]
     if used:
-        raise InputError(f"{', '.join(used)}: a run that goes on has all it needs.", hint="Leave it out.")
+        raise InputError(
+            f"{', '.join(used)}: a resumed run keeps its own input and options.", hint="Leave it out."
+        )
     fittings = pipeline_setup(asked)
 
     def prepare(source: PipelineSource) -> PreparedPipeline:

@@ -23,7 +23,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.backend import backend_asked_for, name_for_workers, require_model
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.results import command, exit_for, print_holds, result_json
+from holdfast.cli.output.results import command, exit_for, print_holds, result_json, row_json
 from holdfast.cli.output.screen import print_json, print_line, print_note
 from holdfast.cli.output.watch import follow, watch
 from holdfast.errors import InputError
@@ -130,9 +130,9 @@ def _warn(ready: PreparedPipeline, manner: OutputOptions) -> None:
 
 def _print_detached(row: RunRow, manner: OutputOptions) -> Exit:
     if manner.json:
-        print_json({"run": row.id, "status": row.status, "lane": row.lane})
+        print_json(row_json(row))
     else:
-        print_line(f"run {row.id} is {row.status} in lane {row.lane}. A worker goes on with it.")
+        print_line(f"run {row.id} is {row.status} in lane {row.lane}. A worker advances it.")
     return Exit.ok
 
 
@@ -171,7 +171,7 @@ async def print_pipeline(service: RunService, row: RunRow, result: Result, manne
     print_line(f"logs: {logs}")
     print_holds(result.holds, manner.store)
     if result.failed or result.status is RunStatus.resumable:
-        print_note(f"Go on with: {command('resume', result.run_id, manner.store)}")
+        print_note(f"Resume it: {command('resume', result.run_id, manner.store)}")
     return exit_for(result.status)
 
 

@@ -93,7 +93,7 @@ def test_list_goes_on_where_a_page_ended(hands: Hands) -> None:
     ids = [hands.asks(amount) for amount in (1, 2, 3)]
 
     said = hands.cli("holds", "list", "--limit", "2")
-    words = said.err.partition("There are more: holdfast ")[2].split()
+    words = said.err.partition("More: holdfast ")[2].split()
 
     assert hands.cli(*words).out.split()[7] == ids[2][:8]
 

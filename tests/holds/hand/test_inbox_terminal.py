@@ -172,4 +172,4 @@ def test_without_a_terminal_a_sentence_says_so(cli: Cli, tmp_path: Path) -> None
 
     assert (said.code, said.out) == (2, "")
     assert "holdfast holds list" in said.err
-    assert len(cli("inbox", "--json").json["holds"]) == 1
+    assert len(cli("inbox", "--json").items) == 1

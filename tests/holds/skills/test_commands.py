@@ -123,11 +123,11 @@ def test_a_run_under_a_deployment_is_decided_and_proven(
     unnamed = cli("run", refund, "--input", given(250), "--deployment", "desk")
     run = cli("run", refund, "--input", given(250), "--deployment", "desk", "--instance-key", "c-9", "--json")
     hold = run.json["holds"][0]["id"]
-    shown = cli("show", run.json["run_id"])
+    shown = cli("show", run.json["id"])
     cli("answer", hold, "approve", "--by", "user:dana@acme", "--resume")
     (tmp_path / "audit.key").write_text("0123456789abcdef0123456789abcdef\n")
     proof = cli("evidence", hold, "-o", "case.json", "--page", "case.html", "--key", "audit.key")
-    page = cli("evidence", run.json["run_id"], "--page", "case.md", "--short", "--json")
+    page = cli("evidence", run.json["id"], "--page", "case.md", "--short", "--json")
     out = cli("evidence", hold, "-o", "-")
 
     assert unnamed.code == 2

@@ -29,13 +29,13 @@ _MIN_PREFIX = 6
 )
 def answer(
     which: Annotated[
-        str, typer.Argument(help="A hold's id, or a run with one open hold", metavar="RUN|HOLD")
+        str, typer.Argument(help="Hold id, or a run with exactly one open hold", metavar="RUN|HOLD")
     ],
-    decision: Annotated[str, typer.Argument(help="One of the hold's options, or text where it has none")],
-    data: Annotated[Text, typer.Option(help="More of the answer: JSON, @file or -", metavar="JSON")] = None,
-    comment: Annotated[Text, typer.Option(help="Why")] = None,
+    decision: Annotated[str, typer.Argument(help="One of the hold's options, or free text if it has none")],
+    data: Annotated[Text, typer.Option(help="Data of the answer: JSON, @file or -", metavar="JSON")] = None,
+    comment: Annotated[Text, typer.Option(help="Comment")] = None,
     by: By = "user:local",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run here and now")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Advance the run in this process")] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -70,9 +70,7 @@ def _print_answer(decided: HoldRow, decision: str, manner: OutputOptions) -> Non
         print_json(hold_json(decided))
         return
     print_line(f"Recorded: {decision!r} for {decided.node!r} of run {decided.run}.")
-    print_note(
-        f"A worker goes on with the run, or you do: {command('resume', decided.run[:8], manner.store)}"
-    )
+    print_note(f"A worker resumes the run, or run: {command('resume', decided.run[:8], manner.store)}")
 
 
 async def _find_hold(service: RunService, which: str) -> HoldRow:

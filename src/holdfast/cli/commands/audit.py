@@ -11,7 +11,7 @@ import typer
 from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_list, print_note, print_table
 from holdfast.errors import InputError
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import iso
@@ -28,7 +28,7 @@ group = typer.Typer(
     rich_markup_mode=app.rich_markup_mode,
 )
 app.add_typer(group, name="audit")
-Tenant = Annotated[Text, typer.Option("--tenant", help="Whose; without: everybody's")]
+Tenant = Annotated[Text, typer.Option("--tenant", help="Tenant (default: all tenants)")]
 
 
 @group.command(
@@ -38,15 +38,15 @@ Tenant = Annotated[Text, typer.Option("--tenant", help="Whose; without: everybod
 def verify(
     tenant: Tenant = None,
     against: Annotated[
-        Text, typer.Option("--against", help="A head that was signed before", metavar="FILE")
+        Text, typer.Option("--against", help="Compare with this signed head", metavar="FILE")
     ] = None,
     key: Annotated[
-        Text, typer.Option("--key", help="The key that it was signed with", metavar="FILE")
+        Text, typer.Option("--key", help="Key that the head was signed with", metavar="FILE")
     ] = None,
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Walk the chain from end to end. Exits with 4 where a record was edited, removed or moved."""
+    """Verify the whole chain. Exit code 4: a record was edited, removed or moved."""
     return run_async(verify_chain(tenant, against=against, key=key, store=store, json=json))
 
 
@@ -56,26 +56,33 @@ def verify(
     "holdfast audit list --hold 3fa9c1d2-0000-4000-8000-000000000000 --json",
 )
 def list_(
-    tenant: Annotated[str, typer.Option("--tenant", help="Whose")] = "default",
-    hold: Annotated[Text, typer.Option("--hold", help="Of one hold, by its id", metavar="HOLD")] = None,
-    after: Annotated[int, typer.Option("--after", help="From behind this record", metavar="N", min=0)] = 0,
-    limit: Annotated[int, typer.Option("--limit", help="At most so many", min=1, max=10_000)] = 100,
+    tenant: Annotated[str, typer.Option("--tenant", help="Tenant")] = "default",
+    hold: Annotated[Text, typer.Option("--hold", help="Only this hold, by its id", metavar="HOLD")] = None,
+    after: Annotated[int, typer.Option("--after", help="Start after this record", metavar="N", min=0)] = 0,
+    limit: Annotated[int, typer.Option("--limit", help="Maximum number of rows", min=1, max=10_000)] = 100,
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """The records in their order, each with the hash that binds it to the one before."""
+    """List the records in order, each with its hash."""
     return run_async(list_records(tenant, hold=hold, after=after, limit=limit, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast audit head --tenant acme --key audit.key -o head.json")
 def head(
-    key: Annotated[str, typer.Option("--key", help="At least 16 bytes, kept elsewhere", metavar="FILE")],
-    out: Annotated[Text, typer.Option("--out", "-o", help="The file; else stdout", metavar="FILE")] = None,
-    tenant: Annotated[str, typer.Option("--tenant", help="Whose")] = "default",
+    key: Annotated[
+        str,
+        typer.Option(
+            "--key", help="Signing key, at least 16 bytes; keep it outside the store", metavar="FILE"
+        ),
+    ],
+    out: Annotated[
+        Text, typer.Option("--out", "-o", help="Output file (default: stdout)", metavar="FILE")
+    ] = None,
+    tenant: Annotated[str, typer.Option("--tenant", help="Tenant")] = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Sign where the chain stands now. Kept elsewhere, it finds a chain that was cut off or written anew."""
+    """Sign the current head. Stored elsewhere, it reveals a truncated or rewritten chain."""
     return run_async(write_head(tenant, key=key, out=out, store=store, json=json))
 
 
@@ -90,7 +97,7 @@ async def verify_chain(
         tenants = [head.tenant] if head is not None else [tenant] if tenant else await opened.audit_tenants()
         found = [await verify_audit(opened, each, against=head) for each in tenants]
     if json:
-        print_json(found)
+        print_list(found)
     else:
         _print_findings(found)
     return Exit.ok if all(each.whole for each in found) else Exit.store_trouble
@@ -112,14 +119,15 @@ async def list_records(
     async with open_store_for_command(store, must_exist=True) as hf:
         rows = await (await hf.open()).audit(tenant, after=after, limit=limit, hold=hold)
     if json:
-        print_json(
+        print_list(
             [
                 {**msgspec.structs.asdict(entry_of(row)), "hold": row.hold, "hash": row.hash.hex()}
                 for row in rows
-            ]
+            ],
+            str(rows[-1].seq) if len(rows) == limit else None,
         )
     elif not rows:
-        print_line("No records like that.")
+        print_line("No matching records.")
     else:
         print_table(("seq", "when", "who", "did", "hold", "hash"), [_cells(row) for row in rows])
         if len(rows) == limit:

@@ -13,7 +13,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import command, hold_json
-from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import print_line, print_list, print_note, print_table
 from holdfast.errors import HoldDecidedError, HoldNotFoundError, InputError
 from holdfast.types.human_time import clock_time
 from holdfast.types.ids import HoldId
@@ -51,19 +51,19 @@ def breakpoints(
 )
 def continue_(
     which: Annotated[
-        Text, typer.Argument(help="A run (all its breakpoints) or one hold", metavar="RUN|HOLD")
+        Text, typer.Argument(help="A run (all its breakpoints) or a hold id", metavar="RUN|HOLD")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every breakpoint at which a run stands")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All breakpoints at which runs stopped")] = False,
     flow: OfFlow = None,
     clear: Annotated[
-        bool, typer.Option("--clear", help="And stop at no breakpoint in the rest of these runs")
+        bool, typer.Option("--clear", help="Also ignore all later breakpoints of these runs")
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the runs here and now")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Advance the runs in this process")] = False,
     by: By = "user:local",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Let runs go on that stand at breakpoints: one, those of a run, or all."""
+    """Continue runs from breakpoints: one, those of a run, or all."""
     chosen = BreakpointSelection(which, every, flow)
     return run_async(continue_breakpoints(chosen, clear=clear, resume=resume, by=by, store=store, json=json))
 
@@ -80,12 +80,12 @@ async def list_breakpoints(flow: str | None, run: str | None, *, store: str | No
     async with open_store_for_command(store, must_exist=True) as hf:
         found = await (await hf.service()).breakpoints(run=run, flow=flow)
     if json:
-        print_json([hold_json(hold) for hold in found])
+        print_list([hold_json(hold) for hold in found])
     elif not found:
-        print_line("No run stands at a breakpoint.")
+        print_line("No run stopped at a breakpoint.")
     else:
         print_table(("hold", "run", "flow", "before", "since"), [_cells(hold) for hold in found])
-        print_note(f"Go on with: {command('breakpoints continue', f'{found[0].run[:8]} --resume', store)}")
+        print_note(f"Resume it: {command('breakpoints continue', f'{found[0].run[:8]} --resume', store)}")
     return Exit.ok
 
 
@@ -118,7 +118,7 @@ async def continue_breakpoints(
             [await resume_run(run, None, OutputOptions(store, False, json)) for run in runs], default=Exit.ok
         )
     if json:
-        print_json([hold_json(hold) for hold in done])
+        print_list([hold_json(hold) for hold in done])
         return Exit.ok
     _print_continued(done, runs, store)
     return Exit.ok
@@ -128,9 +128,9 @@ def _print_continued(done: list[HoldRow], runs: Sequence[str], store: str | None
     for hold in done:
         print_line(f"Continued before {_before(hold)} of run {hold.run}.")
     if not done:
-        print_line("No run stands at a breakpoint.")
+        print_line("No run stopped at a breakpoint.")
     for run in runs[:1]:
-        print_note(f"A worker goes on with it, or you do: {command('resume', run[:8], store)}")
+        print_note(f"A worker resumes it, or run: {command('resume', run[:8], store)}")
 
 
 async def _continue(service: RunService, hold: HoldRow, by: str) -> HoldRow | None:
@@ -144,7 +144,7 @@ async def _find(service: RunService, chosen: BreakpointSelection) -> list[HoldRo
     from holdfast.model.breakpoints import TYPE
 
     if (chosen.which is None) is not chosen.every:
-        raise InputError("name a run or a hold, or say --all.", hint="`holdfast breakpoints` lists them.")
+        raise InputError("name a run or a hold, or use --all.", hint="`holdfast breakpoints` lists them.")
     if chosen.which is None:
         return await service.breakpoints(flow=chosen.flow)
     hold = await service.store.hold(HoldId(chosen.which))
@@ -158,5 +158,5 @@ async def _find(service: RunService, chosen: BreakpointSelection) -> list[HoldRo
     found = await service.breakpoints(run=chosen.which, flow=chosen.flow)
     if not found:
         row = await service.get(chosen.which)
-        raise HoldNotFoundError(f"run {row.id} ({row.status}) stands at no breakpoint.")
+        raise HoldNotFoundError(f"run {row.id} ({row.status}) has not stopped at a breakpoint.")
     return found

@@ -12,7 +12,7 @@ import typer
 from holdfast.cli.app import By, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_fields, print_json, print_line, print_table
+from holdfast.cli.output.screen import print_fields, print_json, print_line, print_list, print_table
 from holdfast.errors import InputError
 from holdfast.types.clock import SystemClock, iso, to_datetime, to_micros
 from holdfast.types.duration import parse_length
@@ -28,21 +28,21 @@ calendars = typer.Typer(
     epilog="Examples:  holdfast calendars set default office.toml   ·   holdfast calendars show default",
 )
 app.add_typer(calendars, name="calendars")
-Name = Annotated[str, typer.Argument(help="The calendar; `default` is that of holds that name none")]
-File = Annotated[str, typer.Argument(help="Its rules in TOML or JSON; - for stdin", metavar="FILE")]
-Whose = Annotated[Text, typer.Option("--tenant", help="Of this tenant")]
-Days = Annotated[int, typer.Option("--days", help="How many days ahead are shown", min=1, max=366)]
+Name = Annotated[str, typer.Argument(help="Calendar name; holds that name no calendar use `default`")]
+File = Annotated[str, typer.Argument(help="Calendar rules in TOML or JSON; - for stdin", metavar="FILE")]
+Whose = Annotated[Text, typer.Option("--tenant", help="Tenant")]
+Days = Annotated[int, typer.Option("--days", help="Number of days to show", min=1, max=366)]
 
 
 @calendars.command("list", epilog="Example:  holdfast calendars list")
 def list_(tenant: Whose = None, store: Store = None, json: Json = False) -> int:
-    """Which calendars there are."""
+    """List calendars."""
     return run_async(list_calendars(tenant, store=store, json=json))
 
 
 @calendars.command(epilog="Example:  holdfast calendars show default --days 14")
 def show(name: Name, days: Days = 7, tenant: Whose = None, store: Store = None, json: Json = False) -> int:
-    """A calendar's rules, and when it is open in the coming days."""
+    """Show a calendar's rules and its hours in the coming days."""
     return run_async(show_calendar(name, days, tenant, store=store, json=json))
 
 
@@ -55,7 +55,7 @@ def set_(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Write a calendar. Deadlines of open holds that were counted by it are counted again."""
+    """Set a calendar. Deadlines of open holds that use it are recalculated."""
     return run_async(set_calendar(name, file, by, tenant, store=store, json=json))
 
 
@@ -66,14 +66,17 @@ def set_(
 def check(
     file: File,
     add: Annotated[
-        Text, typer.Option("--add", help="When this much time has passed: 30bm, 4bh, 2bd", metavar="LENGTH")
+        Text,
+        typer.Option(
+            "--add", help="Add this business time and print the result: 30bm, 4bh, 2bd", metavar="LENGTH"
+        ),
     ] = None,
     start: Annotated[
-        Text, typer.Option("--from", help="From then on, in ISO 8601; else from now", metavar="WHEN")
+        Text, typer.Option("--from", help="Start time in ISO 8601 (default: now)", metavar="WHEN")
     ] = None,
     json: Json = False,
 ) -> int:
-    """Read a calendar's rules without writing them, and try them out."""
+    """Check a calendar's rules without storing them."""
     return check_calendar(file, add, start, json=json)
 
 
@@ -84,7 +87,7 @@ async def list_calendars(tenant: str | None, *, store: str | None, json: bool) -
         found = await Calendars(await hf.open()).all(tenant or DEFAULT_TENANT)
     rows = [_summary(calendar, SystemClock().now()) for calendar in found]
     if json:
-        print_json(rows)
+        print_list(rows)
     elif not rows:
         print_line("No calendars. Write one: holdfast calendars set default FILE")
     else:
@@ -170,7 +173,7 @@ def check_calendar(file: str, length: str | None, start: str | None, *, json: bo
             {**_summary(calendar, begun), "from": iso(begun), "until": None if end is None else iso(end)}
         )
     elif end is None:
-        print_line(f"Good: {calendar.zone}, {_summary(calendar, begun)['hours_a_week']:g} hours a week.")
+        print_line(f"Valid: {calendar.zone}, {_summary(calendar, begun)['hours_a_week']:g} hours a week.")
     else:
         local = to_datetime(end).astimezone(zone_of(calendar.zone))
         print_line(f"{length} from {iso(begun)} is {iso(end)} ({local:%a %Y-%m-%d %H:%M} there).")
@@ -185,7 +188,7 @@ def _instant(text: str, calendar: Calendar) -> int:
         found = datetime.fromisoformat(text)
     except ValueError as error:
         raise InputError(
-            f"--from {text!r} is no instant.", hint="Write it as 2026-01-09T15:00+01:00."
+            f"--from {text!r} is not a time.", hint="Write it as 2026-01-09T15:00+01:00."
         ) from error
     return to_micros(
         (found if found.tzinfo else found.replace(tzinfo=zone_of(calendar.zone))).astimezone(UTC)

@@ -10,6 +10,7 @@ from holdfast.cli.app import By, Json, Run, Store, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source
+from holdfast.cli.output.results import row_json
 from holdfast.cli.output.screen import print_json, print_line
 from holdfast.errors import FlowNotFoundError, InputError
 from holdfast.types.status import ENDED, RunStatus
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 @app.command(epilog="Example:  holdfast cancel 3fa9c1 --reason 'ordered twice'")
 def cancel(
     run: Run,
-    reason: Annotated[str, typer.Option(help="Kept with the run")] = "cancelled",
+    reason: Annotated[str, typer.Option(help="Reason, stored with the run")] = "cancelled",
     by: By = "user:local",
     store: Store = None,
     json: Json = False,
@@ -42,11 +43,13 @@ async def cancel_run(run: str, *, reason: str, by: str, manner: OutputOptions) -
         if row.status not in ENDED and row.worker is None:
             row = await _cancel_here(service, row, manner.store)
         if manner.json:
-            print_json({"run_id": row.id, "status": str(row.status)})
+            print_json(row_json(row))
         elif row.status is RunStatus.cancelled:
             print_line(f"Run {row.id} is cancelled.")
         else:
-            print_line(f"Asked run {row.id} to stop; whoever advances it next does so.")
+            print_line(
+                f"Cancellation of run {row.id} is requested; the next worker that advances it cancels it."
+            )
         return Exit.ok
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from holdfast.cli.app import Json, Run, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import iso_times, print_line, print_list, print_note, print_table
 from holdfast.types.human_time import clock_time
 
 if TYPE_CHECKING:
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 )
 def checkpoints(
     run: Run,
-    node: Annotated[Text, typer.Option(help="Only those of this node")] = None,
+    node: Annotated[Text, typer.Option(help="Only checkpoints of this node")] = None,
     range_: Annotated[
         Text, typer.Option("--range", help="Only these records: 5:9, 5: or :9", metavar="FROM:TO")
     ] = None,
-    limit: Annotated[int, typer.Option(help="At most so many; 0: all", min=0)] = 50,
+    limit: Annotated[int, typer.Option(help="Maximum number of rows (0 = no limit)", min=0)] = 50,
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -49,9 +50,12 @@ async def list_checkpoints(
         found = await service.checkpoints(row.id, limit=limit, node=node, before=before)
     shown = [meta for meta in found if meta.seq >= first]
     if json:
-        print_json(shown)
+        more = bool(limit) and len(found) == limit and shown[-1].seq > first
+        print_list(
+            [iso_times(msgspec.structs.asdict(meta)) for meta in shown], shown[-1].id if more else None
+        )
     elif not shown:
-        print_line("No checkpoints." if node is None and range_ is None else "No checkpoints like that.")
+        print_line("No checkpoints." if node is None and range_ is None else "No matching checkpoints.")
     else:
         print_table(
             ("checkpoint", "record", "time", "node", "status", "bytes"), [_cells(meta) for meta in shown]

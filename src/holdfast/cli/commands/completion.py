@@ -14,7 +14,7 @@ from holdfast.cli.app import app
 )
 def completion(
     shell: Annotated[
-        str | None, typer.Argument(help="bash, zsh or fish; else the one of $SHELL", metavar="SHELL")
+        str | None, typer.Argument(help="bash, zsh or fish (default: $SHELL)", metavar="SHELL")
     ] = None,
 ) -> int:
     """Print the completion script of a shell.

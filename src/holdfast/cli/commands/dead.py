@@ -9,12 +9,13 @@ import typer
 from holdfast.cli.app import By, Json, Run, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.results import command
+from holdfast.cli.output.results import command, row_json
 from holdfast.cli.output.screen import (
     is_terminal,
     print_fields,
     print_json,
     print_line,
+    print_list,
     print_note,
     print_table,
 )
@@ -39,39 +40,40 @@ app.add_typer(group, name="dead")
 @group.command("list", epilog="Example:  holdfast dead list --json")
 def list_(
     tenant: Annotated[Text, typer.Option(help="Only runs of this tenant")] = None,
-    limit: Annotated[int, typer.Option(help="At most so many", min=1)] = 20,
+    limit: Annotated[int, typer.Option(help="Maximum number of rows", min=1)] = 20,
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Runs that nobody goes on with until somebody decides, newest first."""
+    """List dead letters, newest first."""
     return run_async(list_dead(tenant, limit, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast dead show 3fa9c1")
 def show(run: Run, store: Store = None, json: Json = False) -> int:
-    """Every worker that this run lost: when, at which record, and which nodes were under way."""
+    """Show every lost worker: when, at which record, and which nodes were running."""
     return run_async(show_dead(run, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast dead retry 3fa9c1 --by user:dana")
 def retry(run: Run, by: By = "user:local", store: Store = None, json: Json = False) -> int:
-    """What killed it is mended: a worker may go on where it stood. Its deaths stay on record."""
+    """Retry the run after its cause was fixed. Its lost workers stay recorded."""
     return run_async(retry_dead(run, by, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast dead discard 3fa9c1 --reason 'the order was cancelled'")
 def discard(
     run: Run,
-    reason: Annotated[str, typer.Option(help="Kept with the run")] = "discarded",
-    unread: Annotated[bool, typer.Option("--unread", help="End it here, without loading it")] = False,
+    reason: Annotated[str, typer.Option(help="Reason, stored with the run")] = "discarded",
+    unread: Annotated[bool, typer.Option("--unread", help="Cancel the run here, without loading it")] = False,
     by: By = "user:local",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Not worth mending: it ends as cancelled, its questions are withdrawn, none of its nodes runs again.
+    """Discard the run: it is cancelled and its holds are withdrawn.
 
-    The next worker that carries its flow does it. Where loading the run is what kills, or nobody carries
-    its flow any more: --unread."""
+    The next worker that serves its flow does it. If loading the run kills workers, or no worker serves its
+    flow: --unread.
+    """
     return run_async(discard_dead(run, reason, by, unread=unread, store=store, json=json))
 
 
@@ -82,13 +84,13 @@ async def list_dead(tenant: str | None, limit: int, *, store: str | None, json: 
         found = [await service.deaths(row.id) for row in rows]
         now = service.store.now()
     if json:
-        print_json([_as_json(each) for each in found])
+        print_list([_as_json(each) for each in found])
     elif not found:
-        print_line("No dead letters: no run has killed its workers too often.")
+        print_line("No dead letters.")
     else:
         heads = ("run", "flow", "deaths", "given up", "under way at most of them", "last worker")
         print_table(heads, [_line(each, now) for each in found])
-        print_note(f"Look closer: {command('dead show', found[0].run.id[:8], store)}")
+        print_note(f"Show details: {command('dead show', found[0].run.id[:8], store)}")
     return Exit.ok
 
 
@@ -144,9 +146,9 @@ def _advise(found: DeadRun, store: str | None) -> None:
             "an endless loop that stops the heartbeat)."
         )
     else:
-        print_line("No one node was under way at every death: look at the machines of these workers too.")
+        print_line("No node was running at every loss: check the machines of these workers too.")
     if row.dead:
-        print_note(f"When it is mended: {command('dead retry', row.id[:8], store)}")
+        print_note(f"When the cause is fixed: {command('dead retry', row.id[:8], store)}")
         print_note(f"If it is not worth it: {command('dead discard', row.id[:8], store)}")
 
 
@@ -170,7 +172,7 @@ async def discard_dead(
 
 def _print_run(row: RunRow, said: str, *, json: bool) -> Exit:
     if json:
-        print_json(row)
+        print_json(row_json(row))
     else:
         print_line(said)
     return Exit.ok

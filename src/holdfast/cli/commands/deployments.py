@@ -9,7 +9,14 @@ import typer
 from holdfast.cli.app import By, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import (
+    print_fields,
+    print_json,
+    print_line,
+    print_list,
+    print_note,
+    print_table,
+)
 from holdfast.types.deployment import Deployment
 from holdfast.types.duration import parse_duration
 from holdfast.types.human_time import clock_time
@@ -25,8 +32,8 @@ group = typer.Typer(
     rich_markup_mode=app.rich_markup_mode,
 )
 app.add_typer(group, name="deployments")
-Name = Annotated[str, typer.Argument(help="Its name or id", metavar="NAME")]
-Whose = Annotated[str, typer.Option("--tenant", help="Whose deployments")]
+Name = Annotated[str, typer.Argument(help="Deployment name or id", metavar="NAME")]
+Whose = Annotated[str, typer.Option("--tenant", help="Tenant")]
 
 
 @group.command(
@@ -34,22 +41,25 @@ Whose = Annotated[str, typer.Option("--tenant", help="Whose deployments")]
     "holdfast deployments create cases --flow case --mode entity --assignee group:session --timeout 2d"
 )
 def create(
-    name: Annotated[str, typer.Argument(help="Its name", metavar="NAME")],
-    flow: Annotated[str, typer.Option("--flow", help="The name of the flow")],
-    version: Annotated[str, typer.Option(help="Only this version of the flow")] = "",
-    mode: Annotated[str, typer.Option(help="plain, or entity: each run names one")] = "plain",
+    name: Annotated[str, typer.Argument(help="Deployment name", metavar="NAME")],
+    flow: Annotated[str, typer.Option("--flow", help="Flow name")],
+    version: Annotated[str, typer.Option(help="Use only this version of the flow")] = "",
+    mode: Annotated[str, typer.Option(help="plain, or entity (each run names an entity)")] = "plain",
     skill: Annotated[
-        list[str] | None, typer.Option("--skill", help="NAME@RANGE; may be repeated", metavar="SKILL")
+        list[str] | None,
+        typer.Option("--skill", help="Bind a skill: NAME@RANGE; may be repeated", metavar="SKILL"),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict-skills", help="A pinned skill whose content was changed fails its node")
+        bool, typer.Option("--strict-skills", help="Fail the node if a pinned skill's content was changed")
     ] = False,
-    assignee: Annotated[Text, typer.Option(help="Of holds that name nobody")] = None,
-    priority: Annotated[Text, typer.Option(help="Of holds with no priority of their own")] = None,
-    calendar: Annotated[Text, typer.Option(help="Of holds that name none")] = None,
-    timeout: Annotated[Text, typer.Option(help="Of holds that have none: 2d, 4bh")] = None,
-    on_timeout: Annotated[Text, typer.Option(help="cancel, default_option, fail, escalate:WHO")] = None,
-    reminder: Annotated[Text, typer.Option(help="How often people are reminded: 4h")] = None,
+    assignee: Annotated[Text, typer.Option(help="Default assignee of holds")] = None,
+    priority: Annotated[Text, typer.Option(help="Default priority of holds")] = None,
+    calendar: Annotated[Text, typer.Option(help="Default calendar of holds")] = None,
+    timeout: Annotated[Text, typer.Option(help="Default deadline of holds: 2d, 4bh")] = None,
+    on_timeout: Annotated[
+        Text, typer.Option(help="Default action at expiry: cancel, default_option, fail, escalate:WHO")
+    ] = None,
+    reminder: Annotated[Text, typer.Option(help="Reminder interval: 4h")] = None,
     policy: Annotated[
         list[str] | None, typer.Option("--policy", help="Only this policy; may be repeated", metavar="NAME")
     ] = None,
@@ -58,7 +68,7 @@ def create(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Make a deployment, or change its settings for runs that start later."""
+    """Create a deployment, or change its settings for later runs."""
     given = {
         "version": version, "mode": mode, "skills": skill or (), "by": by, "tenant": tenant,
         "on_changed_skill": "fail" if strict else "warn", "assignee": assignee, "priority": priority,
@@ -70,13 +80,13 @@ def create(
 
 @group.command("list", epilog="Example:  holdfast deployments list --json")
 def list_(tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
-    """Every deployment, with its flow, skills and delegation."""
+    """List deployments with flow, skills and delegation."""
     return run_async(list_deployments(tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast deployments show desk")
 def show(name: Name, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
-    """One deployment, and the skill versions that a run would be pinned to now."""
+    """Show a deployment and the skill versions that a new run would get."""
     return run_async(show_deployment(name, tenant, store=store, json=json))
 
 
@@ -84,13 +94,13 @@ def show(name: Name, tenant: Whose = "default", store: Store = None, json: Json 
 def delegate(
     name: Name,
     to: Annotated[str, typer.Argument(help="user:dana@acme", metavar="WHO")],
-    until: Annotated[Text, typer.Option(help="For so long: 30d", metavar="DURATION")] = None,
+    until: Annotated[Text, typer.Option(help="Duration, e.g. 30d", metavar="DURATION")] = None,
     by: By = "user:local",
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """From now on it works on behalf of WHO, to whom its holds for `delegated_user` go."""
+    """Delegate to WHO: holds for `delegated_user` are assigned to them."""
     return run_async(delegate_deployment(name, to, until, by, tenant, store=store, json=json))
 
 
@@ -98,7 +108,7 @@ def delegate(
 def revoke(
     name: Name, by: By = "user:local", tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
-    """Take the delegation back: its holds for `delegated_user` are unrouted until it is given again."""
+    """Revoke the delegation. Holds for `delegated_user` stay unassigned until the next one."""
     return run_async(revoke_deployment(name, by, tenant, store=store, json=json))
 
 
@@ -118,7 +128,7 @@ async def list_deployments(tenant: str, *, store: str | None, json: bool) -> Exi
         found = await deployments.list(tenant=tenant)
         now = deployments.store.now()
     if json:
-        print_json(found)
+        print_list(found)
     elif not found:
         print_line("No deployments.")
         print_note("Make one: holdfast deployments create NAME --flow FLOW")

@@ -42,17 +42,19 @@ _ROOM = 64 * 1024
 )
 def diff(
     a: Annotated[
-        str, typer.Argument(help="From this moment: RUN, RUN@12, RUN@node, a checkpoint's id", metavar="A")
+        str, typer.Argument(help="Compare from: RUN, RUN@12, RUN@node or a checkpoint id", metavar="A")
     ],
-    b: Annotated[str, typer.Argument(help="To this one", metavar="B")],
+    b: Annotated[str, typer.Argument(help="Compare to (same forms as A)", metavar="B")],
     only: Annotated[
         list[str] | None, typer.Option(help="Only state, nodes or cost; may be repeated", metavar="PART")
     ] = None,
     svg: Annotated[
-        Text, typer.Option(help="Draw both graphs laid over each other; - for stdout", metavar="FILE")
+        Text, typer.Option(help="Draw both graphs in one SVG file; - for stdout", metavar="FILE")
     ] = None,
-    graph: Annotated[bool, typer.Option("--graph", help="Draw them in the terminal too")] = False,
-    whole: Annotated[bool, typer.Option("--all", help="Everything, however much it is")] = False,
+    graph: Annotated[bool, typer.Option("--graph", help="Also draw the graphs in the terminal")] = False,
+    whole: Annotated[
+        bool, typer.Option("--all", help="Print everything, without cutting long lists")
+    ] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -167,7 +169,7 @@ def _section(name: str, changes: ChangeList) -> None:
     for change in changes.shown:
         _change(change, "  ")
     if changes.left_out:
-        print_line(f"  and {changes.left_out:,} more; --all tells them", style="dim")
+        print_line(f"  and {changes.left_out:,} more; --all prints them", style="dim")
 
 
 def _sides_of(name: str, sides: Sides) -> None:
@@ -225,7 +227,7 @@ def _nodes(found: Diff, visits: int) -> None:
         _all(_brief(node.calls), "      ")
         _all(_brief(node.asked), "      ")
     if len(found.nodes) > visits:
-        print_line(f"  and {len(found.nodes) - visits:,} more visits; --all tells them", style="dim")
+        print_line(f"  and {len(found.nodes) - visits:,} more visits; --all prints them", style="dim")
 
 
 def _all(changes: Iterable[Change], indent: str) -> None:

@@ -32,26 +32,26 @@ group = typer.Typer(
     rich_markup_mode=app.rich_markup_mode,
 )
 app.add_typer(group, name="directory")
-Who = Annotated[str, typer.Argument(help="A person, by id or address", metavar="WHO")]
+Who = Annotated[str, typer.Argument(help="Person, by id or address", metavar="WHO")]
 CircleName = Annotated[str, typer.Argument(help="group:KEY or role:KEY", metavar="GROUP|ROLE")]
 Members = Annotated[list[str] | None, typer.Argument(help="People, by id or address", metavar="WHO")]
-Whose = Annotated[str, typer.Option("--tenant", help="Whose directory")]
+Whose = Annotated[str, typer.Option("--tenant", help="Tenant")]
 
 
 @group.command("list", epilog="Examples:  holdfast directory list   ·   holdfast directory list --json")
 def list_(tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
-    """Everybody, with what they belong to and who is away."""
+    """List people with their groups, roles and absences."""
     return run_async(list_directory(tenant, store=store, json=json))
 
 
 @group.command(epilog="Examples:  holdfast directory show dana@acme   ·   holdfast directory show role:cfo")
 def show(
-    which: Annotated[str, typer.Argument(help="A person, group:KEY or role:KEY", metavar="WHO|GROUP|ROLE")],
+    which: Annotated[str, typer.Argument(help="Person, group:KEY or role:KEY", metavar="WHO|GROUP|ROLE")],
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """One person with all they belong to, or one group or role with its members."""
+    """Show a person with groups and roles, or a group or role with members."""
     return run_async(show_entry(which, tenant, store=store, json=json))
 
 
@@ -61,15 +61,15 @@ def show(
     "holdfast directory add-person dana --email dana@acme --inactive",
 )
 def add_person(
-    person: Annotated[str, typer.Argument(help="An id that stays: dana, 42, dana@acme", metavar="ID")],
-    email: Annotated[str, typer.Option(help="Another name for them, and where mail goes")] = "",
-    name: Annotated[str, typer.Option(help="As people call them")] = "",
-    inactive: Annotated[bool, typer.Option("--inactive", help="They may do nothing")] = False,
+    person: Annotated[str, typer.Argument(help="Permanent id: dana, 42, dana@acme", metavar="ID")],
+    email: Annotated[str, typer.Option(help="Mail address, also accepted as a name")] = "",
+    name: Annotated[str, typer.Option(help="Display name")] = "",
+    inactive: Annotated[bool, typer.Option("--inactive", help="Disable the person")] = False,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Somebody new, or with another address, name or state."""
+    """Add a person, or change address, name or state."""
     from holdfast.holds.directory.base import Person
 
     given = Person(id=person, email=email, name=name, active=not inactive)
@@ -78,33 +78,33 @@ def add_person(
 
 @group.command("drop-person", epilog="Example:  holdfast directory drop-person dana")
 def drop_person(who: Who, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
-    """Somebody leaves: gone from every group and role, at once."""
+    """Remove a person from the directory and all groups and roles."""
     return run_async(delete_person(who, tenant, store=store, json=json))
 
 
 @group.command("add-group", epilog="Example:  holdfast directory add-group finance dana sam@acme")
 def add_group(
-    key: Annotated[str, typer.Argument(help="As holds name it: group:KEY", metavar="KEY")],
+    key: Annotated[str, typer.Argument(help="Key of the group, as in group:KEY", metavar="KEY")],
     members: Members = None,
-    name: Annotated[str, typer.Option(help="As people call it")] = "",
+    name: Annotated[str, typer.Option(help="Display name")] = "",
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """A group with exactly these members."""
+    """Set a group to exactly these members."""
     return run_async(add_circle("group", key, members or (), name, tenant, store=store, json=json))
 
 
 @group.command("add-role", epilog="Example:  holdfast directory add-role cfo kim")
 def add_role(
-    key: Annotated[str, typer.Argument(help="As holds name it: role:KEY", metavar="KEY")],
+    key: Annotated[str, typer.Argument(help="Key of the role, as in role:KEY", metavar="KEY")],
     members: Members = None,
-    name: Annotated[str, typer.Option(help="As people call it")] = "",
+    name: Annotated[str, typer.Option(help="Display name")] = "",
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """A role that exactly these people have."""
+    """Set a role to exactly these people."""
     return run_async(add_circle("role", key, members or (), name, tenant, store=store, json=json))
 
 
@@ -112,7 +112,7 @@ def add_role(
 def join(
     circle: CircleName, who: Who, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
-    """Somebody joins a group or is given a role."""
+    """Add a person to a group or role."""
     return run_async(join_circle(circle, who, tenant, store=store, json=json))
 
 
@@ -120,13 +120,13 @@ def join(
 def leave(
     circle: CircleName, who: Who, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
-    """Somebody leaves a group or loses a role: what waits for it is not theirs any more."""
+    """Remove a person from a group or role."""
     return run_async(leave_circle(circle, who, tenant, store=store, json=json))
 
 
 @group.command("drop-group", epilog="Example:  holdfast directory drop-group group:finance")
 def drop_group(circle: CircleName, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
-    """A group or a role goes: what waits for it is left to admins."""
+    """Delete a group or role. Its open holds go to admins."""
     return run_async(drop_circle(circle, tenant, store=store, json=json))
 
 
@@ -136,24 +136,29 @@ def drop_group(circle: CircleName, tenant: Whose = "default", store: Store = Non
 )
 def away(
     who: Who,
-    substitute: Annotated[str, typer.Option("--substitute", help="Who acts in their place", metavar="WHO")],
+    substitute: Annotated[
+        str, typer.Option("--substitute", help="Substitute, by id or address", metavar="WHO")
+    ],
     since: Annotated[
-        Text, typer.Option("--from", help="In 2d, or from that time on; else now", metavar="WHEN")
+        Text,
+        typer.Option(
+            "--from", help="Start: a duration from now (2d) or a time (default: now)", metavar="WHEN"
+        ),
     ] = None,
     until: Annotated[
-        Text, typer.Option("--until", help="For 14d, or until that time", metavar="WHEN")
+        Text, typer.Option("--until", help="End: a duration from now (14d) or a time", metavar="WHEN")
     ] = None,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Somebody is out of office; their substitute may decide what waits for them."""
+    """Set an absence. The substitute may decide the person's holds."""
     return run_async(set_absence(who, substitute, since, until, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast directory back dana")
 def back(who: Who, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
-    """Somebody is there again."""
+    """End an absence."""
     return run_async(clear_absence(who, tenant, store=store, json=json))
 
 
@@ -177,8 +182,8 @@ async def list_directory(tenant: str, *, store: str | None, json: bool) -> Exit:
     if json:
         print_json({"people": people, "groups": groups, "roles": roles})
     elif not people:
-        print_line("Nobody is in the directory.")
-        print_note("Add somebody: holdfast directory add-person dana --email dana@acme")
+        print_line("The directory is empty.")
+        print_note("Add a person: holdfast directory add-person dana --email dana@acme")
     else:
         belongs = {each.id: _memberships_of(each.id, groups, roles) for each in people}
         rows = [(each.id, each.email, _texts(belongs[each.id]), _state(each, now)) for each in people]
@@ -200,7 +205,7 @@ def _print_empty(groups: Sequence[Circle], roles: Sequence[Circle]) -> None:
     empty = [f"group:{each.key}" for each in groups if not each.members]
     empty += [f"role:{each.key}" for each in roles if not each.members]
     if empty:
-        print_note(f"Nobody is in {', '.join(empty)}.")
+        print_note(f"{', '.join(empty)}: no members.")
 
 
 async def show_entry(which: str, tenant: str, *, store: str | None, json: bool) -> Exit:
@@ -382,7 +387,7 @@ def _instant(text: str | None, now: int) -> int | None:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise InputError(f"{text!r} is no time.", hint="Write 14d, or 2026-12-24T00:00:00Z with its zone.")
+        raise InputError(f"{text!r} is not a time.", hint="Write 14d, or 2026-12-24T00:00:00Z with its zone.")
     return to_micros(moment)
 
 

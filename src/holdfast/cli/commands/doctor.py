@@ -23,7 +23,7 @@ _MARKS = {"ok": ("ok  ", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", 
 )
 def doctor(
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also read every record and blob of every run; may take long")
+        bool, typer.Option("--deep", help="Also read every record and blob of every run (slow)")
     ] = False,
     store: Store = None,
     json: Json = False,
@@ -85,6 +85,6 @@ def _print_findings(found: list[Finding]) -> None:
     counts = {state: sum(finding.state == state for finding in found) for state in ("fail", "warn")}
     print_line()
     if not any(counts.values()):
-        print_line("Everything is as it should be.", style="green")
+        print_line("All checks passed.", style="green")
     else:
-        print_line(f"{counts['fail']} wrong, {counts['warn']} to look at.")
+        print_line(f"{counts['fail']} failed, {counts['warn']} warnings.")

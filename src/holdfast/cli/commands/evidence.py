@@ -25,20 +25,21 @@ from holdfast.types.terms import operator
 )
 def evidence(
     which: Annotated[
-        str, typer.Argument(help="A hold's id or its beginning, or a run with one hold", metavar="RUN|HOLD")
+        str,
+        typer.Argument(help="Hold id or a prefix of it, or a run with exactly one hold", metavar="RUN|HOLD"),
     ],
     out: Annotated[
         Text,
-        typer.Option("--out", "-o", help="The file; - for stdout; else HOLD.evidence.json", metavar="FILE|-"),
+        typer.Option(
+            "--out", "-o", help="Output file; - for stdout (default: HOLD.evidence.json)", metavar="FILE|-"
+        ),
     ] = None,
     page: Annotated[
-        Text, typer.Option("--page", help="Also a page to read: FILE.html or FILE.md", metavar="FILE")
+        Text, typer.Option("--page", help="Also write a readable page: FILE.html or FILE.md", metavar="FILE")
     ] = None,
-    key: Annotated[
-        Text, typer.Option("--key", help="Sign it with the key in this file", metavar="FILE")
-    ] = None,
+    key: Annotated[Text, typer.Option("--key", help="Sign with the key in this file", metavar="FILE")] = None,
     short: Annotated[
-        bool, typer.Option("--short", help="The audit only as far as this hold's last record")
+        bool, typer.Option("--short", help="Include the audit log only up to this hold's last record")
     ] = False,
     by: By = "user:local",
     store: Store = None,

@@ -23,14 +23,15 @@ from holdfast.errors import InputError
 def export(
     run: Run,
     out: Annotated[
-        Text, typer.Option("--out", "-o", help="The file; - for stdout; else RUN.hfrun", metavar="FILE|-")
+        Text,
+        typer.Option("--out", "-o", help="Output file; - for stdout (default: RUN.hfrun)", metavar="FILE|-"),
     ] = None,
     decrypt: Annotated[
-        bool, typer.Option("--decrypt", help="Write the content of an encrypted store in the clear")
+        bool, typer.Option("--decrypt", help="Write the content of an encrypted store unencrypted")
     ] = False,
     attractor: Annotated[
         bool,
-        typer.Option("--attractor", help="Of a pipeline: its run directory, made from the journal alone"),
+        typer.Option("--attractor", help="Pipelines: write the run directory, made from the journal"),
     ] = False,
     store: Store = None,
     json: Json = False,
@@ -51,21 +52,21 @@ async def export_attractor(
     from holdfast.attractor.export import export_directory
 
     if out == "-":
-        raise InputError("a run directory is no stream.", hint="Name a folder: -o DIR.")
+        raise InputError("a run directory cannot be written to stdout.", hint="Name a folder: -o DIR.")
     async with open_store_for_command(store, must_exist=True) as hf:
         service = await hf.service()
         row = await service.get(run)
         if service.runtime.blobs.of(row.tenant).encrypted is not None and not decrypt:
             raise InputError(
                 "this store is encrypted, and a run directory is not.",
-                hint="Say that the content may be written in the clear: --decrypt.",
+                hint="Use --decrypt to write the content unencrypted.",
             )
         found = await export_directory(service, row.id, Path(out or row.id))
     if json:
-        print_json({"run_id": found.run, "folder": str(found.folder), "files": list(found.files)})
+        print_json({"run": found.run, "folder": str(found.folder), "files": list(found.files)})
     else:
         print_line(f"Run {found.run} is in {found.folder}: {len(found.files)} files.")
-        print_note(f"Go on with it elsewhere: holdfast run --resume {found.folder}")
+        print_note(f"Resume it elsewhere: holdfast run --resume {found.folder}")
     return Exit.ok
 
 
@@ -83,10 +84,10 @@ async def export_run(run: str, out: str | None, *, decrypt: bool, store: str | N
     file = Path(out or f"{row.id}.hfrun")
     _write(file, data)
     if json:
-        print_json({"run_id": row.id, "file": str(file), "bytes": len(data)})
+        print_json({"run": row.id, "file": str(file), "bytes": len(data)})
     else:
         print_line(f"Run {row.id} is in {file}: {len(data):,} bytes.")
-        print_note(f"Take it in elsewhere: holdfast import {file.name}")
+        print_note(f"Import it elsewhere: holdfast import {file.name}")
     return Exit.ok
 
 

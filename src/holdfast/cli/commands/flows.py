@@ -12,7 +12,7 @@ from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.output.results import command, version_text
-from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import iso_times, print_json, print_line, print_list, print_note, print_table
 from holdfast.types.human_time import clock_time
 from holdfast.types.status import ENDED, RunStatus
 
@@ -34,9 +34,9 @@ group = typer.Typer(
 app.add_typer(group, name="flows")
 New = Annotated[
     str,
-    typer.Argument(help="The new version: path/to/file.py[:name] or package.module[:name]", metavar="NEW"),
+    typer.Argument(help="New version: path/to/file.py[:name] or package.module[:name]", metavar="NEW"),
 ]
-Which = Annotated[Text, typer.Option("--flow", help="Which flow of NEW, if it has several", metavar="NAME")]
+Which = Annotated[Text, typer.Option("--flow", help="Flow name, if NEW has several flows", metavar="NAME")]
 
 
 @group.command("list", epilog="Examples:  holdfast flows list   ·   holdfast flows list --flow refund --json")
@@ -45,7 +45,7 @@ def list_(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Flows and their versions in the store: runs by status, when they were used, where their code is."""
+    """List versions of flows: runs by status, times of use, location of code."""
     return run_async(list_flows(flow, store=store, json=json))
 
 
@@ -53,9 +53,9 @@ def list_(
     epilog="Examples:  holdfast flows check refund.py   ·   holdfast flows check shop.flows:refund --json"
 )
 def check(new: New, flow: Which = None, store: Store = None, json: Json = False) -> int:
-    """Each live run on another version: would it fit NEW, and if not, why, and what would mend it.
+    """Check whether active runs of other versions fit NEW, and say why not.
 
-    Changes nothing. Exit code 1 where some run would break.
+    It changes nothing. Exit code 1: at least one run does not fit.
     """
     return run_async(check_flow(new, flow, store=store, json=json))
 
@@ -71,18 +71,21 @@ def migrate(
         list[str] | None, typer.Option("--run", help="Only this run; may be repeated", metavar="RUN")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="On copies in memory: show what each run would do next")
+        bool, typer.Option("--dry-run", help="Migrate copies in memory and show what each run would do next")
     ] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="With --run: past reasons that you answer for; the event tells them"),
+        typer.Option(
+            "--force", help="With --run: migrate in spite of refusals you accept; the event records them"
+        ),
     ] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Move live runs to NEW, as it declares with `migrate(...)`. A run that does not fit stays as it is.
+    """Migrate active runs to NEW, as it declares with `migrate(...)`.
 
-    Holds keep their ids and answers. Exit code 1 where some run was not moved.
+    A run that does not fit is not changed. Holds keep their ids and answers. Exit code 1: some run was
+    not migrated.
     """
     return run_async(
         migrate_runs(FlowMigrateOptions(new, flow, run or [], dry_run, force), store=store, json=json)
@@ -112,7 +115,7 @@ async def list_flows(flow: str | None, *, store: str | None, json: bool) -> Exit
     sources = Sources(store)
     found = [_listed(row.name, row.version, row.created_at, names, uses, sources) for row in rows]
     if json:
-        print_json(found)
+        print_list([iso_times(entry) for entry in found])
     elif not found:
         print_note("No flow was run on this store yet.")
     else:
@@ -292,7 +295,7 @@ def _print_totals(verdicts: list[MigrationReport], breaks: int, new: str, store:
         print_line(f"All {len(verdicts)} live runs on other versions fit.")
     lost = sum(not verdict.served for verdict in verdicts)
     if lost:
-        print_line(f"{lost} are on a version whose code is not here: nobody here can go on with them.")
+        print_line(f"{lost} are on a version whose code is not available here: they cannot be resumed here.")
     if breaks < len(verdicts):
         print_note(f"Move what fits: {command('flows migrate', new, store)}")
 
@@ -301,7 +304,7 @@ def _print_unserved(verdicts: list[MigrationReport], versions: set[str] | None) 
     """Only where workers are alive: without, whoever has the code goes on."""
     count = sum(verdict.version not in (versions or ()) for verdict in verdicts)
     if versions is not None and count:
-        print_line(f"{count} are on a version that no live worker carries: they wait until one does.")
+        print_line(f"{count} are on a version that no worker serves: they wait until a worker does.")
 
 
 def _report(flow: Flow, verdicts: list[MigrationReport], names: dict[str, str]) -> dict[str, Any]:
@@ -317,4 +320,4 @@ def _report(flow: Flow, verdicts: list[MigrationReport], names: dict[str, str]) 
 def _verdict(verdict: MigrationReport, names: dict[str, str]) -> dict[str, Any]:
     told = msgspec.to_builtins(verdict)
     run = told.pop("run")
-    return {"run_id": run, **told, "label": names.get(verdict.version, "")}
+    return {"run": run, **told, "label": names.get(verdict.version, "")}

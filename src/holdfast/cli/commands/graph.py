@@ -40,10 +40,13 @@ def graph(
         ),
     ],
     svg: Annotated[
-        Text, typer.Option("--svg", "--output", "-o", help="Draw to this file; - is stdout", metavar="FILE")
+        Text,
+        typer.Option(
+            "--svg", "--output", "-o", help="Write an SVG to this file; - for stdout", metavar="FILE"
+        ),
     ] = None,
     expand: Annotated[
-        bool, typer.Option("--expand", help="Draw what is inside maps, sub-flows and included pipelines")
+        bool, typer.Option("--expand", help="Also draw the insides of maps, sub-flows and included pipelines")
     ] = False,
     store: Store = None,
     json: Json = False,
@@ -150,5 +153,5 @@ def picture_of_file(file: str, *, expand: bool) -> Picture:
     prepared = prepare(source, path=file)
     if prepared.errors:
         count = len(prepared.errors)
-        print_note(f"{file} has {count} error{'' if count == 1 else 's'}: holdfast validate {file} tells.")
+        print_note(f"{file} has {count} error{'' if count == 1 else 's'}: see holdfast validate {file}.")
     return picture_of_pipeline(prepared.pipeline if expand else parse(source, path=file).pipeline)

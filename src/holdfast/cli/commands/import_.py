@@ -13,8 +13,8 @@ from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source
-from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note
+from holdfast.cli.output.results import command, row_json
+from holdfast.cli.output.screen import iso_times, print_fields, print_json, print_line, print_note
 from holdfast.errors import (
     CheckpointCorruptError,
     FlowNotFoundError,
@@ -35,15 +35,20 @@ if TYPE_CHECKING:
     epilog="Examples:  holdfast import run.hfrun   ·   holdfast import run.hfrun --as-new-run --resume",
 )
 def import_(
-    file: Annotated[str, typer.Argument(help="What `holdfast export` wrote; - for stdin", metavar="FILE")],
+    file: Annotated[
+        str, typer.Argument(help="File written by `holdfast export`; - for stdin", metavar="FILE")
+    ],
     as_new_run: Annotated[
-        bool, typer.Option("--as-new-run", help="Also a fork that goes on from its last checkpoint")
+        bool,
+        typer.Option(
+            "--as-new-run", help="Also fork it from its last checkpoint, as a run that can be resumed"
+        ),
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with that fork here and now")] = False,
-    flow: Annotated[Text, typer.Option(help="Where the flow's code is, for --as-new-run")] = None,
-    tenant: Annotated[Text, typer.Option(help="Whose it is here; else as in the file")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Advance that fork in this process")] = False,
+    flow: Annotated[Text, typer.Option(help="Location of the flow's code, for --as-new-run")] = None,
+    tenant: Annotated[Text, typer.Option(help="Tenant (default: as in the file)")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check the file, say what is in it, change nothing")
+        bool, typer.Option("--dry-run", help="Check the file and print its contents; change nothing")
     ] = False,
     store: Store = None,
     json: Json = False,
@@ -137,7 +142,7 @@ def _code_of(parcel: Archive, wanted: ImportOptions, store: str | None) -> Progr
 def _describe(parcel: Archive, *, json: bool) -> Exit:
     found = _contents(parcel)
     if json:
-        print_json(found)
+        print_json(iso_times(found))
         return Exit.ok
     shown = {**found, "created_at": clock_time(found["created_at"])}
     print_fields([(name.replace("_", " "), str(value)) for name, value in shown.items()])
@@ -149,7 +154,7 @@ def _contents(parcel: Archive) -> dict[str, Any]:
     history = parcel.history
     run = history.run
     return {
-        "run_id": run.id,
+        "id": run.id,
         "flow": run.flow,
         "version": run.version,
         "tenant": run.tenant,
@@ -165,12 +170,12 @@ def _contents(parcel: Archive) -> dict[str, Any]:
 
 def _print_imported(row: RunRow, store: str | None, *, known: bool, json: bool) -> None:
     if json:
-        print_json({"run_id": row.id, "status": str(row.status), "read_only": row.read_only, "known": known})
+        print_json({**row_json(row), "known": known})
     elif known:
-        print_line(f"Run {row.id} ({row.status}) was here before, and is as it was.")
+        print_line(f"Run {row.id} ({row.status}) is already in this store and was not changed.")
     elif row.read_only:
-        print_line(f"Run {row.id} ({row.status}) is here as history: it can be read and forked.")
-        print_note(f"Look at it: {command('show', row.id[:8], store)}")
+        print_line(f"Run {row.id} ({row.status}) was imported as history: it can be read and forked.")
+        print_note(f"Show it: {command('show', row.id[:8], store)}")
     else:
-        print_line(f"Run {row.id} ({row.status}) is here as a new run.")
-        print_note(f"Go on with it: {command('resume', row.id[:8], store)}")
+        print_line(f"Run {row.id} ({row.status}) was imported as a new run.")
+        print_note(f"Resume it: {command('resume', row.id[:8], store)}")

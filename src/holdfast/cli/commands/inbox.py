@@ -16,9 +16,9 @@ from holdfast.cli.hold_session import ActorOptions
     "holdfast inbox --query 'priority>=high'",
 )
 def inbox(
-    query: Annotated[Text, typer.Option(help="Begin with a search: flow:NAME, priority>=high, ...")] = None,
+    query: Annotated[Text, typer.Option(help="Initial search: flow:NAME, priority>=high, ...")] = None,
     view: Annotated[
-        Text, typer.Option(help="Begin with: mine, groups, unrouted, watching, all, ...", metavar="VIEW")
+        Text, typer.Option(help="Initial view: mine, groups, unrouted, watching, all, ...", metavar="VIEW")
     ] = None,
     as_: As = None,
     tenant: Whose = "default",

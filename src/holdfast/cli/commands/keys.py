@@ -12,7 +12,14 @@ import typer
 from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_error, print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import (
+    print_error,
+    print_json,
+    print_line,
+    print_list,
+    print_note,
+    print_table,
+)
 from holdfast.errors import ConflictError, InputError, NotFoundError
 from holdfast.types.clock import SystemClock, to_datetime
 
@@ -26,31 +33,33 @@ keys = typer.Typer(
     epilog="Examples:  holdfast keys new --file keys.json   ·   holdfast keys rotate",
 )
 app.add_typer(keys, name="keys")
-File = Annotated[Text, typer.Option("--file", help="The key file; else HOLDFAST_KEYS", metavar="FILE")]
-Whose = Annotated[Text, typer.Option("--tenant", help="Of this tenant alone; else of all that have none")]
+File = Annotated[Text, typer.Option("--file", help="Key file (default: HOLDFAST_KEYS)", metavar="FILE")]
+Whose = Annotated[
+    Text, typer.Option("--tenant", help="Tenant (default: all tenants without a key of their own)")
+]
 
 
 @keys.command(epilog="Examples:  holdfast keys new --file keys.json   ·   holdfast keys new --tenant acme")
 def new(file: File = None, tenant: Whose = None, json: Json = False) -> int:
-    """Make a key file, or a key of a tenant's own in it. Keep a copy: without it nothing can be read."""
+    """Create a key file, or a tenant's own key in it. Keep a copy of the file."""
     return new_key(file, tenant, json=json)
 
 
 @keys.command("list", epilog="Example:  holdfast keys list")
 def list_(file: File = None, json: Json = False) -> int:
-    """Which keys there are, and which are current. Secrets are not shown."""
+    """List keys and which are current. Secrets are not shown."""
     return list_keys(file, json=json)
 
 
 @keys.command(epilog="Example:  holdfast keys rotate && holdfast keys reencrypt")
 def rotate(file: File = None, tenant: Whose = None, json: Json = False) -> int:
-    """A new key for all that is written from now on; the older ones stay to read by."""
+    """Create a new current key. Older keys stay for reading."""
     return rotate_key(file, tenant, json=json)
 
 
 @keys.command(epilog="Example:  holdfast keys reencrypt --store sqlite:runs.db")
 def reencrypt(file: File = None, store: Store = None, json: Json = False) -> int:
-    """Bring everything in a store under the current keys; runs go on meanwhile. May be repeated."""
+    """Re-encrypt a store with the current keys, while runs continue."""
     return run_async(reencrypt_store(file, store=store, json=json))
 
 
@@ -59,7 +68,7 @@ def _path(file: str | None) -> Path:
 
     named = file or os.environ.get(ENVIRONMENT)
     if not named or named.lstrip().startswith("{"):
-        raise InputError("which key file is not said.", hint=f"Name it: --file keys.json, or {ENVIRONMENT}.")
+        raise InputError("no key file is named.", hint=f"Name it: --file keys.json, or {ENVIRONMENT}.")
     return Path(named)
 
 
@@ -126,7 +135,7 @@ def list_keys(file: str | None, *, json: bool) -> Exit:
         for entry in reversed(scope.keys)
     ]
     if json:
-        print_json([dict(zip(("tenant", "key", "state", "created_at"), row, strict=True)) for row in rows])
+        print_list([dict(zip(("tenant", "key", "state", "created_at"), row, strict=True)) for row in rows])
     else:
         print_table(("tenant", "key", "state", "created"), rows)
     return Exit.ok

@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_json, print_line, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_list, print_table
 
 if TYPE_CHECKING:
     from holdfast.runs.limits import Limit
@@ -36,12 +36,14 @@ Name = Annotated[
     "list", epilog="Examples:  holdfast limits list   ·   holdfast limits list flow:refund --keys"
 )
 def list_(
-    prefix: Annotated[str, typer.Argument(help="Only those whose name begins so", metavar="PREFIX")] = "",
-    keys: Annotated[bool, typer.Option("--keys", help="Also each key at which runs stand now")] = False,
+    prefix: Annotated[
+        str, typer.Argument(help="Only limits whose name starts with this", metavar="PREFIX")
+    ] = "",
+    keys: Annotated[bool, typer.Option("--keys", help="Also each key that has runs now")] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """What holds, how many runs are inside, and how many wait in line."""
+    """List limits with the number of active and queued runs."""
     return run_async(list_limits(prefix, keys=keys, store=store, json=json))
 
 
@@ -56,23 +58,29 @@ def set_(
     concurrency: Annotated[
         Text,
         typer.Option(
-            help="So many runs go on at once; 0 stops the flow, none takes the limit away", metavar="N"
+            help="Maximum number of active runs; 0 stops the flow, none removes the limit", metavar="N"
         ),
     ] = None,
     rate: Annotated[
-        Text, typer.Option(help="So many start in a while: 100/min, 5/s, 20/30s; or none", metavar="RATE")
+        Text,
+        typer.Option(
+            help="Maximum number of starts: 100/min, 5/s, 20/30s; none removes the limit", metavar="RATE"
+        ),
     ] = None,
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Set a limit, in place of what the flow declares. It holds at once, and for every worker; what is not
-    given stays as it is. Runs that go on already are left alone."""
+    """Set a limit, overriding what the flow declares.
+
+    It applies at once and to every worker; options that are not given keep their value. Active runs are not
+    stopped.
+    """
     return run_async(set_limit(name, concurrency, rate, store=store, json=json))
 
 
 @limits.command(epilog="Example:  holdfast limits clear flow:refund")
 def clear(name: Name, store: Store = None, json: Json = False) -> int:
-    """Take back what was set: what the flow declares holds again."""
+    """Remove a set limit. The flow's declared limit applies again."""
     return run_async(clear_limit(name, store=store, json=json))
 
 
@@ -80,7 +88,7 @@ async def list_limits(prefix: str, *, keys: bool, store: str | None, json: bool)
     async with open_store_for_command(store, must_exist=True) as hf:
         found = await (await hf.limits()).list(prefix, keys=keys)
     if json:
-        print_json([msgspec.structs.asdict(limit) for limit in found])
+        print_list([msgspec.structs.asdict(limit) for limit in found])
     elif found:
         print_table(_HEADS, [_cells(limit) for limit in found])
     else:

@@ -10,7 +10,7 @@ from holdfast.cli.app import By, Json, OfTenant, Store, Text, app, run_async
 from holdfast.cli.hold_session import find_in_any_tenant
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_list, print_note, print_table
 from holdfast.errors import InputError
 from holdfast.types.clock import iso
 from holdfast.types.duration import parse_duration
@@ -23,25 +23,25 @@ links = typer.Typer(
     epilog="Example:  holdfast links make 3fa9c1d2-0000-4000-8000-000000000000 --to user:dana@example.com",
 )
 app.add_typer(links, name="links")
-Hold = Annotated[str, typer.Argument(help="The hold's id, or enough of its beginning", metavar="HOLD")]
+Hold = Annotated[str, typer.Argument(help="Hold id or a unique prefix of it", metavar="HOLD")]
 
 
 @links.command(epilog="Example:  holdfast links make HOLD --to user:dana@example.com --for 2d")
 def make(
     hold: Hold,
-    to: Annotated[str, typer.Option(help="OfTenant link it is: user:NAME", metavar="WHO")],
-    view: Annotated[bool, typer.Option("--view", help="Only to look, not to decide")] = False,
-    lasting: Annotated[str, typer.Option("--for", help="How long it is good", metavar="LENGTH")] = "7d",
+    to: Annotated[str, typer.Option(help="Person the link is for: user:NAME", metavar="WHO")],
+    view: Annotated[bool, typer.Option("--view", help="Read-only link: it cannot decide")] = False,
+    lasting: Annotated[str, typer.Option("--for", help="Lifetime of the link", metavar="LENGTH")] = "7d",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Make a link to a hold for one person; it ends with the hold's deadline at the latest."""
+    """Create a link to a hold for one person. It expires with the hold at the latest."""
     return run_async(make_link(hold, to, view=view, lasting=lasting, store=store, json=json))
 
 
 @links.command(epilog="Example:  holdfast links revoke HOLD")
 def revoke(hold: Hold, by: By = "user:local", store: Store = None, json: Json = False) -> int:
-    """Void every link of a hold that there is."""
+    """Revoke all links of a hold."""
     return run_async(revoke_links(hold, by, store=store, json=json))
 
 
@@ -50,19 +50,21 @@ def revoke(hold: Hold, by: By = "user:local", store: Store = None, json: Json = 
     "holdfast links keys --drop 1f2e3d4c"
 )
 def keys(
-    rotate: Annotated[bool, typer.Option("--rotate", help="A new key signs from now on")] = False,
-    drop: Annotated[Text, typer.Option(help="Void every link of this key", metavar="KEY")] = None,
+    rotate: Annotated[bool, typer.Option("--rotate", help="Create a new key; it signs from now on")] = False,
+    drop: Annotated[
+        Text, typer.Option(help="Delete this key; its links become invalid", metavar="KEY")
+    ] = None,
     tenant: OfTenant = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """The keys in the store that sign links, newest first. Their secrets are not shown."""
+    """List the keys that sign links, newest first. Secrets are not shown."""
     return run_async(keys_of_links(tenant, rotate=rotate, drop=drop, store=store, json=json))
 
 
 @links.command("new-key", epilog="Example:  holdfast links new-key")
 def new_key(json: Json = False) -> int:
-    """Make a key for HOLDFAST_LINK_KEYS, where keys are kept outside the store."""
+    """Create a key for HOLDFAST_LINK_KEYS (keys outside the store)."""
     return print_key(json=json)
 
 
@@ -74,7 +76,7 @@ async def make_link(hold: str, to: str, *, view: bool, lasting: str, store: str 
 
     whom = parse_assignee(to)
     if whom.type != "user":
-        raise InputError(f"{to!r} is no one person.", hint="Write user:NAME.")
+        raise InputError(f"{to!r} is not a person.", hint="Write user:NAME.")
     length = int(parse_duration(lasting).total_seconds())
     async with open_store_for_command(store, must_exist=True) as hf:
         row = await find_in_any_tenant(hf, hold)
@@ -89,7 +91,7 @@ async def make_link(hold: str, to: str, *, view: bool, lasting: str, store: str 
     else:
         print_line(f"{base}/l/{token}" if base else token)
         if strength_of(row) == "login_required" and not view:
-            print_note("It shows the question; to decide, this person has to sign in.")
+            print_note("The link shows the hold; to decide, the person has to sign in.")
     return Exit.ok
 
 
@@ -103,7 +105,7 @@ async def revoke_links(hold: str, by: str, *, store: str | None, json: bool) -> 
     if json:
         print_json({"hold": after.id, "epoch": after.epoch})
     else:
-        print_line(f"Every link to hold {after.id} is void.")
+        print_line(f"All links to hold {after.id} are revoked.")
     return Exit.ok
 
 
@@ -121,9 +123,9 @@ async def keys_of_links(
         found = await keys.kept(tenant)
         fixed = keys.are_fixed
     if json:
-        print_json([{"key": key.id, "made_at": iso(made)} for key, made in found])
+        print_list([{"key": key.id, "made_at": iso(made)} for key, made in found])
     elif not found:
-        print_line("No key is in the store; the first link makes one.")
+        print_line("No keys in the store; the first link creates one.")
     else:
         print_table(
             ("key", "made", ""),

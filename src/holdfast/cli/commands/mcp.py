@@ -24,16 +24,17 @@ from holdfast.types.ids import DEFAULT_TENANT
 )
 def mcp(
     flows: Annotated[
-        list[str] | None, typer.Argument(help="Files or modules whose flows it may start", metavar="FLOW...")
+        list[str] | None,
+        typer.Argument(help="Files or modules whose flows the agent may start", metavar="FLOW..."),
     ] = None,
     url: Annotated[
         Text,
-        typer.Option(help="A server to speak to, with the token in HOLDFAST_TOKEN; else HOLDFAST_URL"),
+        typer.Option(help="Server address, with the token in HOLDFAST_TOKEN (default: HOLDFAST_URL)"),
     ] = None,
     who: Annotated[
-        str, typer.Option("--as", help="Who the agent is on a store: service:NAME", metavar="WHO")
+        str, typer.Option("--as", help="Identity of the agent on a store: service:NAME", metavar="WHO")
     ] = "service:agent",
-    tenant: Annotated[Text, typer.Option(help="Whose questions and runs they are")] = None,
+    tenant: Annotated[Text, typer.Option(help="Tenant")] = None,
     store: Store = None,
 ) -> int:
     """Serve an agent over MCP (stdin and stdout).

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 def migrate(
     finish: Annotated[
         bool,
-        typer.Option("--finish", help="The second half: after it, older versions are refused"),
+        typer.Option("--finish", help="Second step: afterwards older versions are refused"),
     ] = False,
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Finish although an older version seems to be at work")
+        bool, typer.Option("--anyway", help="Finish even if an older version seems to be running")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done, change nothing")
+        bool, typer.Option("--dry-run", help="Show what would be done; change nothing")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation")] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -60,7 +60,7 @@ async def migrate_store(wanted: MigrateOptions, *, store: str | None, json: bool
     from holdfast.store import upgrade
 
     if wanted.anyway and not wanted.finish:
-        raise InputError("--anyway goes with --finish.", hint="Without it nobody is refused.")
+        raise InputError("--anyway needs --finish.", hint="Without --finish no worker is refused.")
     if not store_exists(store):
         raise StoreUnavailableError(
             f"there is no store at {shown_address(store)}.", hint="--store or HOLDFAST_STORE names another."

@@ -29,7 +29,7 @@ _ANSWER = "Where it asks, `holdfast answer RUN approve --resume` decides and goe
 
 @app.command(epilog="Examples:  holdfast new expenses   ·   holdfast new tides --template agent")
 def new(
-    name: Annotated[str, typer.Argument(help="Its name, and that of its folder", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="Name of the project and of its folder", metavar="NAME")],
     template: Annotated[str, typer.Option(help="approval, agent or map")] = "approval",
     json: Json = False,
 ) -> int:

@@ -14,7 +14,7 @@ from holdfast.cli.app import Json, OfTenant, Store, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_list, print_note, print_table
 from holdfast.errors import InputError, NotFoundError
 from holdfast.types.clock import iso
 from holdfast.types.human_time import clock_time
@@ -40,7 +40,7 @@ app.add_typer(notify, name="notify")
 
 @notify.command(epilog="Example:  holdfast notify channels")
 def channels(tenant: OfTenant = "default", store: Store = None, json: Json = False) -> int:
-    """Which channels there are for a tenant's holds."""
+    """List a tenant's channels."""
     return run_async(list_channels(tenant, store=store, json=json))
 
 
@@ -53,7 +53,7 @@ def put(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Keep a channel for one tenant in the store. Its address must lie outside."""
+    """Store a channel for a tenant. Its address must not be internal."""
     return run_async(put_channel(file, tenant, store=store, json=json))
 
 
@@ -64,50 +64,52 @@ def drop(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Take a tenant's channel out of the store."""
+    """Delete a tenant's channel."""
     return run_async(drop_channel(channel, tenant, store=store, json=json))
 
 
 @notify.command("test", epilog="Example:  holdfast notify test mail --to me@example.com")
 def send_test(
     channel: Annotated[str, typer.Argument(help="The channel's name", metavar="CHANNEL")],
-    to: Annotated[str, typer.Option(help="For channels to people: whom", metavar="ADDRESS")] = "",
+    to: Annotated[
+        str, typer.Option(help="Recipient, for channels that address people", metavar="ADDRESS")
+    ] = "",
     tenant: OfTenant = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Send a notice that asks nothing, to see whether a channel works."""
+    """Send a test notification."""
     return run_async(try_channel(channel, to, tenant, store=store, json=json))
 
 
 @notify.command(epilog="Example:  holdfast notify deliver --json")
 def deliver(store: Store = None, json: Json = False) -> int:
-    """Tell what is due now. A worker does this all the time."""
+    """Deliver due messages now. Workers do this continuously."""
     return run_async(deliver_now(store=store, json=json))
 
 
 @notify.command(epilog="Example:  holdfast notify dead")
 def dead(store: Store = None, json: Json = False) -> int:
-    """List messages that were given up, with what went wrong."""
+    """List messages that could not be delivered, with their errors."""
     return run_async(list_dead(store=store, json=json))
 
 
 @notify.command(epilog="Examples:  holdfast notify replay 17   ·   holdfast notify replay --all")
 def replay(
     message: Annotated[
-        int | None, typer.Argument(help="Its number, as `notify dead` has it", metavar="NUMBER")
+        int | None, typer.Argument(help="Message number, as listed by `notify dead`", metavar="NUMBER")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Everything that was given up")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All messages that were given up")] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Try messages again that were given up. Who has a message already does not get it twice."""
+    """Retry messages that were given up. Nobody receives a message twice."""
     return run_async(replay_dead(message, every=every, store=store, json=json))
 
 
 @notify.command(epilog="Example:  holdfast notify secret")
 def secret(json: Json = False) -> int:
-    """Make a secret for a signed webhook."""
+    """Create a secret for a signed webhook."""
     return make_secret(json=json)
 
 
@@ -115,9 +117,9 @@ async def list_channels(tenant: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=False) as hf:
         found = await (await _deliverer(hf)).channels.of(tenant)
     if json:
-        print_json([{"name": each.name, "kind": _kind(each), "to": _to(each)} for each in found])
+        print_list([{"name": each.name, "kind": _kind(each), "to": _to(each)} for each in found])
     elif not found:
-        print_line("There is no channel: nobody is told of holds.")
+        print_line("No channels: no notifications are sent.")
         print_note("HOLDFAST_NOTIFY names a file with channels; docs/how-to/notify-people.md shows one.")
     else:
         print_table(("name", "kind", "to"), [(each.name, _kind(each), _to(each)) for each in found])
@@ -133,7 +135,7 @@ async def put_channel(file: Path, tenant: str, *, store: str | None, json: bool)
     if json:
         print_json({"name": spec.name, "tenant": tenant})
     else:
-        print_line(f"{tenant} is told by {spec.name} from now on.")
+        print_line(f"{tenant} is notified through {spec.name} from now on.")
     return Exit.ok
 
 
@@ -143,7 +145,7 @@ async def drop_channel(name: str, tenant: str, *, store: str | None, json: bool)
     if json:
         print_json({"name": name, "tenant": tenant})
     else:
-        print_line(f"{tenant} is not told by {name} any more.")
+        print_line(f"{tenant} is no longer notified through {name}.")
     return Exit.ok
 
 
@@ -154,14 +156,16 @@ async def try_channel(name: str, to: str, tenant: str, *, store: str | None, jso
         deliverer = await _deliverer(hf)
         channel = _channel_named(name, await deliverer.channels.of(tenant))
         if channel.personal and not to:
-            raise InputError(f"{name} is a channel to people.", hint="Say whom: --to ADDRESS.")
+            raise InputError(
+                f"{name} is a channel that addresses people.", hint="Name the recipient: --to ADDRESS."
+            )
         delivery = await send_notice(channel, _test_notice(tenant, to or channel.name, deliverer.store.now()))
     if json:
         print_json(msgspec.to_builtins(delivery))
     elif delivery.accepted:
-        print_line(f"{name} has taken it. {delivery.detail}".strip())
+        print_line(f"{name} accepted the message. {delivery.detail}".strip())
     else:
-        print_line(f"{name} has not taken it: {delivery.detail or 'it did not say why'}")
+        print_line(f"{name} did not accept the message: {delivery.detail or 'no reason given'}")
     return Exit.ok if delivery.accepted else Exit.run_failed
 
 
@@ -171,7 +175,11 @@ async def deliver_now(*, store: str | None, json: bool) -> Exit:
     if json:
         print_json(msgspec.to_builtins(found))
     else:
-        counts = (f"{found.done} told", f"{found.skipped} not needed", f"{found.waiting} to be tried again")
+        counts = (
+            f"{found.done} delivered",
+            f"{found.skipped} not needed",
+            f"{found.waiting} to be tried again",
+        )
         print_line(", ".join((*counts, f"{found.dead} given up.")))
     return Exit.ok
 
@@ -180,9 +188,9 @@ async def list_dead(*, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         found = await (await hf.open()).list_outbox(state=OutboxState.dead, limit=ALL)
     if json:
-        print_json([_message_json(each) for each in found])
+        print_list([_message_json(each) for each in found])
     elif not found:
-        print_line("No message was given up.")
+        print_line("No undelivered messages.")
     else:
         heads = ("number", "since", "topic", "hold", "error")
         print_table(heads, [_cells(each) for each in found])
@@ -192,7 +200,7 @@ async def list_dead(*, store: str | None, json: bool) -> Exit:
 
 async def replay_dead(message: int | None, *, every: bool, store: str | None, json: bool) -> Exit:
     if (message is None) is not every:
-        raise InputError("name a message, or say --all.", hint="`holdfast notify dead` lists them.")
+        raise InputError("name a message, or use --all.", hint="`holdfast notify dead` lists them.")
     async with open_store_for_command(store, must_exist=True) as hf:
         opened = await hf.open()
         wanted = [message] if message is not None else await _all_dead(hf)
@@ -203,7 +211,7 @@ async def replay_dead(message: int | None, *, every: bool, store: str | None, js
     if json:
         print_json({"replayed": done, "told": found.done})
     else:
-        print_line(f"{len(done)} to be tried again; {found.done} told now.")
+        print_line(f"{len(done)} will be retried; {found.done} delivered now.")
     return Exit.ok
 
 
@@ -221,7 +229,7 @@ def make_secret(*, json: bool) -> Exit:
 async def _deliverer(hf: Holdfast) -> Deliverer:
     found = (await hf.service()).runtime.deliverer
     if found is None:
-        raise InputError("this house delivers nothing.")
+        raise InputError("this instance has no notifications.")
     return found
 
 

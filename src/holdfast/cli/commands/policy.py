@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.app import By, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_list, print_note, print_table
 from holdfast.errors import InputError
 from holdfast.types.clock import micros
 from holdfast.types.duration import DurationError, parse_duration
@@ -30,7 +30,7 @@ group = typer.Typer(
     epilog="Examples:  holdfast policy check rules.toml   ·   holdfast policy simulate rules.toml",
     rich_markup_mode=app.rich_markup_mode,
 )
-Whose = Annotated[Text, typer.Option("--tenant", help="Of this tenant")]
+Whose = Annotated[Text, typer.Option("--tenant", help="Tenant")]
 app.add_typer(group, name="policy")
 
 
@@ -41,7 +41,7 @@ def check(
     files: Annotated[list[str], typer.Argument(help="Rules in TOML, JSON or YAML", metavar="FILE...")],
     json: Json = False,
 ) -> int:
-    """Read rules and list every problem, with its line and field. Exit code 2 where there is one."""
+    """Check rules and list every problem. Exit code 2: problems were found."""
     return int(check_policies(files, json=json))
 
 
@@ -51,19 +51,18 @@ def check(
 )
 def simulate(
     file: Annotated[str, typer.Argument(help="Rules in TOML, JSON or YAML", metavar="FILE")],
-    since: Annotated[Text, typer.Option(help="Only holds asked since then: an age such as 30d")] = None,
+    since: Annotated[Text, typer.Option(help="Only holds created within this time: 30d")] = None,
     flow: Annotated[
         list[str] | None, typer.Option("--flow", help="Only holds of this flow; may be repeated")
     ] = None,
-    tenant: Annotated[Text, typer.Option(help="Only this tenant's")] = None,
-    limit: Annotated[int, typer.Option(help="At most so many decisions", min=1)] = 10_000,
+    tenant: Annotated[Text, typer.Option(help="Tenant")] = None,
+    limit: Annotated[int, typer.Option(help="Maximum number of decisions", min=1)] = 10_000,
     store: Store = None,
     json: Json = False,
 ) -> int:
     """Replay past decisions under FILE and list what would differ.
 
-    Whom each would have gone to, how many it takes, how long they have, what would have come out. Asks no
-    judge and changes nothing.
+    It compares assignee, number of votes, deadline and outcome. It asks no judge and changes nothing.
     """
     past = SimulationOptions(since=since, tenant=tenant, flows=tuple(flow or ()), limit=limit)
     return run_async(simulate_file(file, past, store=store, json=json))
@@ -71,7 +70,7 @@ def simulate(
 
 @group.command("list", epilog="Example:  holdfast policy list")
 def list_(tenant: Whose = None, store: Store = None, json: Json = False) -> int:
-    """The policies that are kept in the store."""
+    """List stored policies."""
     return run_async(show_policies(tenant, store=store, json=json))
 
 
@@ -83,19 +82,19 @@ def put(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Keep a policy in the store, in place of the one of its name. Open holds stay as they are."""
+    """Store a policy, replacing one of the same name. Open holds do not change."""
     return run_async(save_policy(file, by, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast policy drop refunds")
 def drop(
-    name: Annotated[str, typer.Argument(help="The policy", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="Policy name", metavar="NAME")],
     by: By = "user:local",
     tenant: Whose = None,
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Take a policy out of the store. What it may still decide goes to people."""
+    """Delete a stored policy. Its pending decisions go to people."""
     return run_async(delete_policy(name, by, tenant, store=store, json=json))
 
 
@@ -122,7 +121,7 @@ def check_policies(files: list[str], *, json: bool) -> Exit:
             problems = error.facts.get("problems") or [error.message]
             found.append({"file": file, "problems": problems, "error": error.message})
     if json:
-        print_json(found)
+        print_list(found)
     else:
         for each in found:
             _print_check(each)
@@ -189,7 +188,7 @@ async def show_policies(tenant: str | None, *, store: str | None, json: bool) ->
         {**msgspec.json.decode(each.body), "revision": each.revision} for each in found
     ]
     if json:
-        print_json(listed)
+        print_list(listed)
     elif not listed:
         print_note("No policy is in this store.")
     else:

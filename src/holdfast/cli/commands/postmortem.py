@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 def postmortem(
     run: Run,
     form: Annotated[
-        Text, typer.Option("--format", help="md or html; else as --out is called, else md", metavar="FORM")
+        Text,
+        typer.Option("--format", help="md or html (default: by the name of --out, else md)", metavar="FORM"),
     ] = None,
-    out: Annotated[Text, typer.Option(help="Into this file instead of stdout", metavar="FILE")] = None,
-    visits: Annotated[int, typer.Option(help="Tell so many visits in full; 0: all", min=0)] = 300,
+    out: Annotated[Text, typer.Option(help="Output file (default: stdout)", metavar="FILE")] = None,
+    visits: Annotated[int, typer.Option(help="Number of visits shown in full (0 = no limit)", min=0)] = 300,
     store: Store = None,
     json: Json = False,
 ) -> int:

@@ -30,19 +30,23 @@ MEASURED = 23_000
     "   ·   holdfast promote --undo sqlite:runs.db postgresql://holdfast@db/holdfast",
 )
 def promote(
-    source: Annotated[str, typer.Argument(help="The store to move", metavar="FROM")],
-    target: Annotated[str, typer.Argument(help="An empty one, which is made where needed", metavar="TO")],
+    source: Annotated[str, typer.Argument(help="Store to move", metavar="FROM")],
+    target: Annotated[
+        str, typer.Argument(help="Empty target store; it is created if it does not exist", metavar="TO")
+    ],
     wait: Annotated[
-        str, typer.Option(help="How long workers of the old store may take to end", metavar="DURATION")
+        str, typer.Option(help="How long to wait for workers of the old store to stop", metavar="DURATION")
     ] = "10m",
     force: Annotated[
-        bool, typer.Option("--force", help="Take runs away from workers instead of waiting")
+        bool, typer.Option("--force", help="Release the runs of workers instead of waiting")
     ] = False,
     undo: Annotated[
         bool,
-        typer.Option("--undo", help="Take back a move that is not done: FROM works again, TO is empty"),
+        typer.Option("--undo", help="Undo an unfinished move: FROM works again, TO is empty"),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would move, change nothing")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be moved; change nothing")
+    ] = False,
     json: Json = False,
 ) -> int:
     """Move a whole store: SQLite to PostgreSQL, and back.
@@ -140,7 +144,7 @@ def _print_moved(moved: PromoteResult) -> None:
     rows = sum(each.rows for each in moved.tables)
     print_line(f"Moved: {moved.source} is now {moved.target}. {_count(rows, 'row')}, every one compared.")
     if moved.anew:
-        print_note("Positions of the feed are new: whoever reads it begins anew.")
+        print_note("Positions of the event feed are new: its readers have to start again.")
     if moved.outside:
         values = _count(moved.outside, "large value")
         print_note(f"{values} stay in your own blob store: give the new store the same `objects`.")

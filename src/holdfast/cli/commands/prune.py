@@ -30,24 +30,24 @@ EACH = 50
 )
 def prune(
     runs: Annotated[
-        list[str] | None, typer.Argument(help="Only these; else all that have ended", metavar="RUN")
+        list[str] | None, typer.Argument(help="Only these runs (default: all ended runs)", metavar="RUN")
     ] = None,
     keep: Annotated[
-        int | None, typer.Option(help="So many checkpoints are kept of each run (10)", min=1)
+        int | None, typer.Option(help="Number of checkpoints to keep per run (default: 10)", min=1)
     ] = None,
     older: Annotated[
-        Text, typer.Option(help="Runs that ended longer ago go wholly: 30d, 12h", metavar="AGE")
+        Text, typer.Option(help="Delete runs that ended longer ago: 30d, 12h", metavar="AGE")
     ] = None,
     flow: Annotated[Text, typer.Option(help="Only runs of this flow")] = None,
-    blobs: Annotated[
-        bool, typer.Option("--blobs", help="Also large values that no run names any more")
-    ] = False,
-    grace: Annotated[str, typer.Option(help="Only blobs that are older", metavar="AGE")] = "24h",
+    blobs: Annotated[bool, typer.Option("--blobs", help="Also delete blobs that no run refers to")] = False,
+    grace: Annotated[str, typer.Option(help="Only blobs older than this", metavar="AGE")] = "24h",
     feed: Annotated[
-        Text, typer.Option(help="Also what the feed over all runs told longer ago: 7d", metavar="AGE")
+        Text, typer.Option(help="Also delete entries of the event feed older than this: 7d", metavar="AGE")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, change nothing")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be deleted; change nothing")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation")] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -194,7 +194,7 @@ def _outcome_json(
         "planned": shares,
         "done": done,
         "blobs": collected,
-        "refused": [{"run_id": error.facts.get("run"), "error": str(error)} for error in refused],
+        "refused": [{"run": error.facts.get("run"), "error": str(error)} for error in refused],
     }
 
 

@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 )
 def replay(
     run: Run,
-    upto: Annotated[int | None, typer.Option(help="Only up to this record", metavar="N", min=0)] = None,
+    upto: Annotated[int | None, typer.Option(help="Stop at this record", metavar="N", min=0)] = None,
     against: Annotated[
-        Text, typer.Option(help="Let this flow decide, or this stored version of the run's", metavar="FLOW")
+        Text,
+        typer.Option(
+            help="Replay with this flow, or with this stored version of the run's flow", metavar="FLOW"
+        ),
     ] = None,
     flow: Code = None,
     store: Store = None,
@@ -116,7 +119,7 @@ def _print_same(found: Replay) -> None:
         print_fields([("recorded", found.recorded), ("replayed", found.replayed)])
         return
     if not found.decisions:
-        print_line("There is no decision to make again: the history begins where the run stands.")
+        print_line("There is no decision to make again: the history starts at the run's current position.")
         return
     many = f"{found.decisions} {'decision' if found.decisions == 1 else 'decisions'}"
     where = f"on version {found.against}" if found.against else f"(digest {found.recorded})"

@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 )
 def resume(
     run: Run,
-    flow: Annotated[Text, typer.Argument(help="Where its code is, if not where it was started from")] = None,
+    flow: Annotated[
+        Text, typer.Argument(help="Location of the flow's code (default: where the run was started from)")
+    ] = None,
     store: Store = None,
     watch: Watch = False,
     json: Json = False,
     breaks: Breaks = None,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Also where a failover lost part of the run's history")
+        bool, typer.Option("--accept-loss", help="Resume even if a failover lost part of the run's history")
     ] = False,
     backend: Backend = None,
     handlers: Handlers = None,

@@ -11,7 +11,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, remember_source
-from holdfast.cli.output.results import command
+from holdfast.cli.output.results import command, row_json
 from holdfast.cli.output.screen import print_json, print_line, print_note
 from holdfast.errors import InputError, StateError
 
@@ -32,51 +32,51 @@ def run(
     store: Store = None,
     watch: Watch = False,
     detach: Annotated[
-        bool, typer.Option("--detach", help="Only start it: a worker takes it from there")
+        bool, typer.Option("--detach", help="Only create the run; a worker advances it")
     ] = False,
     json: Json = False,
-    lane: Annotated[Text, typer.Option(help="The lane of the run")] = None,
-    priority: Annotated[int | None, typer.Option(help="Higher is sooner")] = None,
-    tenant: Annotated[Text, typer.Option(help="Whose run it is")] = None,
-    run_id: Annotated[Text, typer.Option(help="An id of your own: a version-4 UUID")] = None,
-    idempotency_key: Annotated[Text, typer.Option(help="The same key never starts a second run")] = None,
-    deployment: Annotated[Text, typer.Option(help="Under which deployment", metavar="NAME")] = None,
-    instance_key: Annotated[
-        Text, typer.Option(help="Which entity it is of, where the deployment has some", metavar="KEY")
+    lane: Annotated[Text, typer.Option(help="Lane of the run")] = None,
+    priority: Annotated[int | None, typer.Option(help="Priority; higher runs first")] = None,
+    tenant: Annotated[Text, typer.Option(help="Tenant of the run")] = None,
+    run_id: Annotated[Text, typer.Option(help="Run id to use: a version-4 UUID")] = None,
+    idempotency_key: Annotated[
+        Text, typer.Option(help="Idempotency key: the same key starts only one run")
     ] = None,
-    by: Annotated[Text, typer.Option(help="Who starts it, as user:NAME", metavar="WHO")] = None,
+    deployment: Annotated[Text, typer.Option(help="Deployment name", metavar="NAME")] = None,
+    instance_key: Annotated[
+        Text, typer.Option(help="Entity of the run, if the deployment has entities", metavar="KEY")
+    ] = None,
+    by: Annotated[Text, typer.Option(help="Person who starts the run, as user:NAME", metavar="WHO")] = None,
     breaks: Breaks = None,
     checkpoints: Annotated[
         Text,
         typer.Option(
-            help="What this run lists, whatever its flow says: every, explicit or none", metavar="WHICH"
+            help="Checkpoints to list, overriding the flow: every, explicit or none", metavar="WHICH"
         ),
     ] = None,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Of a pipeline: ask no model, answer by a fixed sentence")
+        bool, typer.Option("--simulate", help="Pipelines: call no model, answer with a fixed text")
     ] = False,
     auto_approve: Annotated[
-        bool, typer.Option("--auto-approve", help="Of a pipeline: take the first choice at every gate")
+        bool, typer.Option("--auto-approve", help="Pipelines: take the first choice at every gate")
     ] = False,
-    ask: Annotated[bool, typer.Option("--ask", help="Of a pipeline: put its questions to you, here")] = False,
+    ask: Annotated[bool, typer.Option("--ask", help="Pipelines: ask the questions in this terminal")] = False,
     logs: Annotated[
         Text,
-        typer.Option(help="Of a pipeline: its run directory; else .holdfast/logs/RUN", metavar="DIR"),
+        typer.Option(help="Pipelines: run directory (default: .holdfast/logs/RUN)", metavar="DIR"),
     ] = None,
     backend: Backend = None,
     handlers: Handlers = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Of a pipeline: take the grammar at its word")
-    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Pipelines: strict grammar")] = False,
     resume: Annotated[
-        Text, typer.Option(help="Of a pipeline: go on from its run directory", metavar="DIR")
+        Text, typer.Option(help="Pipelines: resume from this run directory", metavar="DIR")
     ] = None,
     resume_fidelity: Annotated[
         Text,
-        typer.Option(help="With --resume: what stands for full at the first stage", metavar="MODE|keep"),
+        typer.Option(help="With --resume: fidelity of the first stage in place of full", metavar="MODE|keep"),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="With --resume: also where the pipeline has changed")
+        bool, typer.Option("--force", help="With --resume: resume even if the pipeline has changed")
     ] = False,
 ) -> int:
     """Start a run and advance it until it ends or waits.
@@ -175,10 +175,10 @@ async def start_detached(spec: str, given: Any, options: dict[str, Any], manner:
             raise _input_error(flow, error) from error
         remember_source(manner.store, program.version, absolute(spec))
     if manner.json:
-        print_json({"run": row.id, "status": row.status, "lane": row.lane, "created": fresh})
+        print_json({**row_json(row), "created": fresh})
         return Exit.ok
     if not fresh:
         print_note(f"A run with this idempotency key exists already: {row.id}.")
     print_line(f"run {row.id} is {row.status} in lane {row.lane}.")
-    print_line(f"A worker goes on with it: {command('worker', spec, store=manner.store)}")
+    print_line(f"A worker advances it: {command('worker', spec, store=manner.store)}")
     return Exit.ok

@@ -10,8 +10,14 @@ import typer
 from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import is_terminal, print_json, print_line, print_note, print_table
+from holdfast.cli.output.results import command, row_json
+from holdfast.cli.output.screen import (
+    is_terminal,
+    print_line,
+    print_list,
+    print_note,
+    print_table,
+)
 from holdfast.errors import InputError
 from holdfast.types.clock import micros
 from holdfast.types.duration import DurationError, parse_duration
@@ -30,18 +36,16 @@ DEFAULT_TENANT = "default"
     epilog="Examples:  holdfast runs --status pending_input   ·   holdfast runs --flow refund --newer 2d"
 )
 def runs(
-    status: Annotated[list[str] | None, typer.Option(help="Only these; may be repeated")] = None,
+    status: Annotated[
+        list[str] | None, typer.Option(help="Only runs with this status; may be repeated")
+    ] = None,
     flow: Annotated[Text, typer.Option(help="Only runs of this flow")] = None,
     tenant: Annotated[Text, typer.Option(help="Only runs of this tenant")] = None,
-    newer: Annotated[Text, typer.Option(help="Only runs made within this time: 2d", metavar="AGE")] = None,
-    older: Annotated[Text, typer.Option(help="Only runs made longer ago: 12h", metavar="AGE")] = None,
-    after: Annotated[
-        Text, typer.Option(help="The next page: runs listed after this one", metavar="RUN")
-    ] = None,
-    dead: Annotated[
-        bool, typer.Option("--dead", help="Only runs that were given up because they killed their workers")
-    ] = False,
-    limit: Annotated[int, typer.Option(help="At most so many", min=1)] = 20,
+    newer: Annotated[Text, typer.Option(help="Only runs created within this time: 2d", metavar="AGE")] = None,
+    older: Annotated[Text, typer.Option(help="Only runs created longer ago: 12h", metavar="AGE")] = None,
+    after: Annotated[Text, typer.Option(help="Next page: runs listed after this run", metavar="RUN")] = None,
+    dead: Annotated[bool, typer.Option("--dead", help="Only dead letters")] = False,
+    limit: Annotated[int, typer.Option(help="Maximum number of rows", min=1)] = 20,
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -78,14 +82,15 @@ async def list_runs(wanted: RunListOptions, *, store: str | None, json: bool) ->
         shown = rows[: wanted.limit]
         asks = {row.id: await _question(service, row) for row in shown}
     if json:
-        print_json(shown)
+        more = len(rows) > len(shown)
+        print_list([row_json(row) for row in shown], shown[-1].id if more else None)
     elif not rows:
-        print_line("No runs like that." if wanted.has_filter else "No runs.")
+        print_line("No matching runs." if wanted.has_filter else "No runs.")
     else:
         _print_runs(shown, asks, now)
     if len(rows) > len(shown) and not json:
         following = f"--after {shown[-1].id[:8]}{_next_page_command(wanted)}"
-        print_note(f"There are more: {command('runs', following, store)}")
+        print_note(f"More: {command('runs', following, store)}")
     return Exit.ok
 
 

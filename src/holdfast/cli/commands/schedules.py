@@ -10,7 +10,15 @@ from holdfast.cli.app import By, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.store import open_store_for_command, remember_source
-from holdfast.cli.output.screen import brief, print_fields, print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import (
+    brief,
+    print_fields,
+    print_json,
+    print_line,
+    print_list,
+    print_note,
+    print_table,
+)
 from holdfast.errors import FlowNotFoundError
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.duration import format_duration
@@ -29,8 +37,8 @@ group = typer.Typer(
     rich_markup_mode=app.rich_markup_mode,
 )
 app.add_typer(group, name="schedules")
-Name = Annotated[str, typer.Argument(help="The schedule's name", metavar="NAME")]
-Whose = Annotated[str, typer.Option("--tenant", help="Whose schedule")]
+Name = Annotated[str, typer.Argument(help="Schedule name", metavar="NAME")]
+Whose = Annotated[str, typer.Option("--tenant", help="Tenant")]
 
 
 @group.command(
@@ -43,51 +51,59 @@ def set_(
     name: Name,
     flow: Annotated[
         str,
-        typer.Option("--flow", help="FILE[:NAME] or module[:NAME], or the name of a flow the store knows"),
+        typer.Option("--flow", help="FILE[:NAME], module[:NAME], or the name of a flow in the store"),
     ],
     cron: Annotated[
         Text, typer.Option(help='minute hour day month weekday: "0 9 * * mon-fri"; @daily', metavar="CRON")
     ] = None,
-    every: Annotated[Text, typer.Option(help="15m, 6h, 1d; see --anchor", metavar="DURATION")] = None,
-    at: Annotated[Text, typer.Option(help="Once: 2027-01-31T09:00", metavar="MOMENT")] = None,
-    zone: Annotated[str, typer.Option(help="Of cron, and of moments without one", metavar="ZONE")] = "UTC",
-    anchor: Annotated[
-        Text, typer.Option(help="A moment that --every falls on; else 1970-01-01 UTC", metavar="MOMENT")
+    every: Annotated[
+        Text, typer.Option(help="Interval: 15m, 6h, 1d; see --anchor", metavar="DURATION")
     ] = None,
-    start: Annotated[Text, typer.Option(help="Not before", metavar="MOMENT")] = None,
-    end: Annotated[Text, typer.Option(help="Not after", metavar="MOMENT")] = None,
+    at: Annotated[
+        Text, typer.Option(help="Start once, at this time: 2027-01-31T09:00", metavar="MOMENT")
+    ] = None,
+    zone: Annotated[
+        str, typer.Option(help="Time zone of --cron and of times without one", metavar="ZONE")
+    ] = "UTC",
+    anchor: Annotated[
+        Text, typer.Option(help="A time that --every counts from (default: 1970-01-01 UTC)", metavar="MOMENT")
+    ] = None,
+    start: Annotated[Text, typer.Option(help="Do not start before this time", metavar="MOMENT")] = None,
+    end: Annotated[Text, typer.Option(help="Do not start after this time", metavar="MOMENT")] = None,
     jitter: Annotated[
-        Text, typer.Option(help="Up to so much later, each instant by its own share", metavar="DURATION")
+        Text, typer.Option(help="Random delay of each start, up to this long", metavar="DURATION")
     ] = None,
     missed: Annotated[
-        str, typer.Option(help="Instants nobody was there for: skip, last (one run), all (each)")
+        str, typer.Option(help="Starts missed while no worker ran: skip, last (one run), all (each)")
     ] = "last",
     grace: Annotated[
-        str, typer.Option(help="With --missed skip: so late still is on time", metavar="DURATION")
+        str, typer.Option(help="With --missed skip: a start this late still counts", metavar="DURATION")
     ] = "1m",
     overlap: Annotated[
         Text,
         typer.Option(
-            help="While the run before is under way: skip, allow, wait, cancel (the run before); "
-            "without: skip, and wait with --missed all"
+            help="If the previous run is still active: skip, allow, wait or cancel it "
+            "(default: skip; wait with --missed all)"
         ),
     ] = None,
     input: Annotated[Text, typer.Option(help="JSON, @file, or - for stdin", metavar="JSON")] = None,  # noqa: A002
     stamp: Annotated[
-        Text, typer.Option(help="The field of the input that is given the instant", metavar="FIELD")
+        Text, typer.Option(help="Input field that receives the scheduled time", metavar="FIELD")
     ] = None,
-    lane: Annotated[Text, typer.Option(help="The lane of its runs")] = None,
-    priority: Annotated[int | None, typer.Option(help="Of its runs; higher is sooner")] = None,
-    thread: Annotated[Text, typer.Option(help="The thread of its runs")] = None,
-    deployment: Annotated[Text, typer.Option(help="Under which deployment", metavar="NAME")] = None,
-    instance_key: Annotated[Text, typer.Option(help="Of which entity, under it", metavar="KEY")] = None,
+    lane: Annotated[Text, typer.Option(help="Lane of its runs")] = None,
+    priority: Annotated[int | None, typer.Option(help="Priority of its runs; higher runs first")] = None,
+    thread: Annotated[Text, typer.Option(help="Thread of its runs")] = None,
+    deployment: Annotated[Text, typer.Option(help="Deployment name", metavar="NAME")] = None,
+    instance_key: Annotated[
+        Text, typer.Option(help="Entity of its runs, with --deployment", metavar="KEY")
+    ] = None,
     mode: Annotated[Text, typer.Option(help="barrier, strict or exit")] = None,
     by: By = "user:local",
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Make a schedule, or change it. Where its times stay, so does its next instant."""
+    """Create or change a schedule. Unchanged times keep the next start."""
     plan = {
         "cron": cron, "every": every, "at": at, "zone": zone, "anchor": anchor, "start": start, "end": end,
         "jitter": jitter, "missed": missed, "grace": grace, "overlap": overlap,
@@ -103,38 +119,38 @@ def list_(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Every schedule: when it fires next, and what is wrong with it."""
+    """List schedules with their next start and problems."""
     return run_async(list_schedules(tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast schedules show nightly")
 def show(name: Name, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
-    """One schedule with all its settings."""
+    """Show a schedule with all its settings."""
     return run_async(show_schedule(name, tenant, store=store, json=json))
 
 
 @group.command("next", epilog="Example:  holdfast schedules next nightly --count 10")
 def next_(
     name: Name,
-    count: Annotated[int, typer.Option(help="How many", min=1, max=1000)] = 5,
+    count: Annotated[int, typer.Option(help="Number of times to print", min=1, max=1000)] = 5,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """When it fires next, in its own time zone."""
+    """Print the next starts, in the schedule's time zone."""
     return run_async(next_instants(name, count, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast schedules pause nightly --reason stocktaking")
 def pause(
     name: Name,
-    reason: Annotated[str, typer.Option(help="Why, for whoever looks at it")] = "",
+    reason: Annotated[str, typer.Option(help="Reason")] = "",
     by: By = "user:local",
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """It fires no more until it is resumed. What it has started goes on."""
+    """Pause a schedule. Runs it has started continue."""
     return run_async(pause_schedule(name, reason, by, tenant, store=store, json=json))
 
 
@@ -142,7 +158,7 @@ def pause(
 def resume(
     name: Name, by: By = "user:local", tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
-    """It fires again from its next instant on. The pause is not caught up."""
+    """Resume a schedule from its next start. Starts during the pause are skipped."""
     return run_async(resume_schedule(name, by, tenant, store=store, json=json))
 
 
@@ -150,21 +166,21 @@ def resume(
 def trigger(
     name: Name,
     input: Annotated[  # noqa: A002
-        Text, typer.Option(help="Instead of its own: JSON, @file or -", metavar="JSON")
+        Text, typer.Option(help="Input in place of the schedule's: JSON, @file or -", metavar="JSON")
     ] = None,
     by: By = "user:local",
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """One run now, beside its instants, also while it is paused. Tells the run's id."""
+    """Start one run now, even while paused, and print its id."""
     given = read_json(input, "--input")
     return run_async(trigger_schedule(name, given, by, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast schedules delete nightly")
 def delete(name: Name, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
-    """It is gone. What it has started goes on."""
+    """Delete a schedule. Runs it has started continue."""
     return run_async(delete_schedule(name, tenant, store=store, json=json))
 
 
@@ -188,7 +204,7 @@ async def set_schedule(
         return Exit.ok
     print_line(f"Schedule {made.name} starts {made.flow} {_when(made.plan)}.")
     if made.paused:
-        print_note(f"It is paused. Let it go on: holdfast schedules resume {name}")
+        print_note(f"It is paused. Resume it: holdfast schedules resume {name}")
     for at in ahead:
         print_line(f"  {_moment(at, made.plan)}")
     if isinstance(flow, str):
@@ -211,7 +227,7 @@ async def list_schedules(tenant: str | None, *, store: str | None, json: bool) -
         found = await (await hf.schedules()).list(tenant=tenant)
         now = (await hf.open()).now()
     if json:
-        print_json([_as_json(each) for each in found])
+        print_list([_as_json(each) for each in found])
     elif not found:
         print_line("No schedules.")
         print_note(
@@ -284,7 +300,7 @@ async def next_instants(name: str, count: int, tenant: str, *, store: str | None
         found = await schedules.get(name, tenant=tenant)
         ahead = await schedules.next(name, count, tenant=tenant)
     if json:
-        print_json([iso(at) for at in ahead])
+        print_list([iso(at) for at in ahead])
         return Exit.ok
     for at in ahead:
         print_line(_moment(at, found.plan))
@@ -300,7 +316,7 @@ async def pause_schedule(
 ) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         made = await (await hf.schedules()).pause(name, reason=reason, by=by, tenant=tenant)
-    return _print_schedule(made, f"Schedule {name} is paused. What it has started goes on.", json=json)
+    return _print_schedule(made, f"Schedule {name} is paused. Runs it has started continue.", json=json)
 
 
 async def resume_schedule(name: str, by: str, tenant: str, *, store: str | None, json: bool) -> Exit:
@@ -318,7 +334,7 @@ async def trigger_schedule(
     if json:
         print_json({"schedule": name, "run": run})
     else:
-        print_line(f"Run {run} is started by the next worker that carries the flow.")
+        print_line(f"Run {run} is started by the next worker that serves the flow.")
     return Exit.ok
 
 
@@ -328,7 +344,7 @@ async def delete_schedule(name: str, tenant: str, *, store: str | None, json: bo
     if json:
         print_json({"schedule": name, "deleted": True, "not_started": promised})
     else:
-        print_line(f"Schedule {name} is deleted. What it has started goes on.")
+        print_line(f"Schedule {name} is deleted. Runs it has started continue.")
         if promised:
             said = "Triggered by hand and not started by any worker until now, so they never will be"
             print_note(f"{said}: {', '.join(promised)}.")

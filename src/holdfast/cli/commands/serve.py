@@ -48,56 +48,61 @@ class ProjectionMode(Enum):
 )
 def serve(
     flows: Annotated[
-        list[str] | None, typer.Argument(help="Files or modules whose flows it knows", metavar="FLOW...")
+        list[str] | None,
+        typer.Argument(help="Files or modules whose flows the server serves", metavar="FLOW..."),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Where it listens; for others than this machine it needs tokens")
+        str, typer.Option(help="Address to listen on; other than loopback it needs tokens")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0: one that is free", min=0, max=65535)] = 8420,
+    port: Annotated[int, typer.Option(help="Port (0 = any free port)", min=0, max=65535)] = 8420,
     no_worker: Annotated[
-        bool, typer.Option("--no-worker", help="Only serve; runs go on where `holdfast worker` is")
+        bool, typer.Option("--no-worker", help="Do not run a worker in this process")
     ] = False,
     lane: Annotated[
-        list[str] | None, typer.Option(help="Its worker takes only runs of this lane; may be repeated")
+        list[str] | None, typer.Option(help="Its worker claims only runs of this lane; may be repeated")
     ] = None,
-    concurrency: Annotated[int, typer.Option(help="At most so many runs at work", min=1)] = 10,
-    name: Annotated[Text, typer.Option(help="How its worker is called in the fleet", metavar="NAME")] = None,
+    concurrency: Annotated[int, typer.Option(help="Maximum number of active runs", min=1)] = 10,
+    name: Annotated[Text, typer.Option(help="Worker name (default: generated)", metavar="NAME")] = None,
     lease: Annotated[
-        Text, typer.Option(help="How long its worker may be silent: 30s, or HOLDFAST_LEASE", metavar="TIME")
+        Text, typer.Option(help="Lease of its worker (default: HOLDFAST_LEASE or 30s)", metavar="TIME")
     ] = None,
     metrics: Annotated[
         Text,
-        typer.Option(help="Serve /metrics of its worker for Prometheus there", metavar="[HOST:]PORT"),
+        typer.Option(
+            help="Serve /metrics of its worker for Prometheus on this address", metavar="[HOST:]PORT"
+        ),
     ] = None,
     origin: Annotated[
         list[str] | None,
-        typer.Option(help="Pages of this origin may call it (CORS); may be repeated", metavar="URL"),
+        typer.Option(help="Allow this origin (CORS); may be repeated", metavar="URL"),
     ] = None,
     hosts: Annotated[
         list[str] | None,
-        typer.Option(help="It answers to this name only, or to *.NAME; may be repeated", metavar="NAME"),
+        typer.Option(help="Accept only this host name, or *.NAME; may be repeated", metavar="NAME"),
     ] = None,
     sign_in: Annotated[
         Text,
-        typer.Option(help="How people sign in, a TOML file; else HOLDFAST_SIGN_IN", metavar="FILE"),
+        typer.Option(help="Sign-in settings, a TOML file (default: HOLDFAST_SIGN_IN)", metavar="FILE"),
     ] = None,
     root: Annotated[
         list[str] | None,
-        typer.Option(help="Flows may be named as files of this folder; may be repeated", metavar="FOLDER"),
+        typer.Option(
+            help="Allow starting flows from files of this folder; may be repeated", metavar="FOLDER"
+        ),
     ] = None,
     allow_code: Annotated[
         bool,
         typer.Option(
             "--allow-code",
-            help="Pipelines that are handed in may bring commands, and files of the first --root",
+            help="Allow commands, and files of the first --root, in submitted pipelines",
         ),
     ] = False,
     drain: Annotated[
-        float, typer.Option(help="Seconds that requests have to end when it stops", min=0)
+        float, typer.Option(help="Seconds for open requests to finish at shutdown", min=0)
     ] = 10.0,
     projection: Annotated[
         ProjectionMode,
-        typer.Option(help="Checkpoints that plain SQL shows whole (docs/reference/tables.md)"),
+        typer.Option(help="Checkpoints projected into SQL tables (docs/reference/tables.md)"),
     ] = ProjectionMode.holds,
     store: Store = None,
     json: Json = False,

@@ -11,11 +11,12 @@ from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.commands.graph import graph_json
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.results import command, hold_json, print_holds, version_text
+from holdfast.cli.output.results import command, hold_json, print_holds, row_json, version_text
 from holdfast.cli.output.screen import (
     brief,
     busy,
     is_plain,
+    iso_times,
     print_drawing,
     print_error,
     print_fields,
@@ -26,6 +27,7 @@ from holdfast.cli.output.screen import (
     width,
 )
 from holdfast.errors import InputError, RunNotFoundError, StoreError
+from holdfast.types.clock import iso
 from holdfast.types.human_time import clock_time, human_duration
 from holdfast.types.ids import is_id
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
@@ -49,18 +51,22 @@ TALL = 80
 )
 def show(
     run: Annotated[
-        str, typer.Argument(help="The run's id or its beginning, or a checkpoint's id", metavar="RUN")
+        str, typer.Argument(help="Run id or a unique prefix of it, or a checkpoint id", metavar="RUN")
     ],
     checkpoint: Annotated[
-        int | None, typer.Option(help="The run as it stood after record N", metavar="N")
+        int | None, typer.Option(help="The run as it was after record N", metavar="N")
     ] = None,
     graph: Annotated[
         bool, typer.Option("--graph", help="Only the graph with the state of each node")
     ] = False,
-    timeline: Annotated[bool, typer.Option("--timeline", help="Only what happened when")] = False,
-    records: Annotated[bool, typer.Option("--records", help="Only the journal, record by record")] = False,
-    expand: Annotated[bool, typer.Option("--expand", help="Draw what is inside maps and sub-flows")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Leave nothing out of a long history")] = False,
+    timeline: Annotated[bool, typer.Option("--timeline", help="Only the timeline")] = False,
+    records: Annotated[bool, typer.Option("--records", help="Only the journal records")] = False,
+    expand: Annotated[
+        bool, typer.Option("--expand", help="Also draw the insides of maps and sub-flows")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print everything, without cutting long histories")
+    ] = False,
     store: Store = None,
     json: Json = False,
     form: Annotated[Text, typer.Option(hidden=True)] = None,
@@ -114,7 +120,7 @@ async def show_moment(
 def _print_checkpoint(found: Checkpoint, *, json: bool, form: str | None) -> Exit:
     found = found.shown()
     if json:
-        print_json(found.as_interface() if form == "interface" else found)
+        print_json(found.as_interface() if form == "interface" else iso_times(msgspec.structs.asdict(found)))
         return Exit.ok
     print_fields(
         [
@@ -158,7 +164,7 @@ async def _show_run(service: RunService, row: RunRow, view: ShowOptions, *, stor
     if row.dead:
         print_note(f"It killed its workers: {command('dead show', row.id[:8], store)}")
     elif row.status in (RunStatus.failed, RunStatus.resumable) and not row.read_only:
-        print_note(f"Go on with: {command('resume', row.id[:8], store)}")
+        print_note(f"Resume it: {command('resume', row.id[:8], store)}")
     if damage:
         print_error(f"{damage} What can still be read is shown.")
     return Exit.store_trouble if damage else Exit.ok
@@ -301,7 +307,7 @@ async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
     state, artifacts, damage = await _values(service, row, line)
     interrupted = row.worker is None and row.status not in ENDED
     return {
-        "run": row,
+        "run": row_json(row),
         "state": state,
         "artifacts": artifacts,
         "error": _last_error(row, line) or None,
@@ -340,7 +346,7 @@ def _record(record: Record) -> dict[str, Any]:
     return {
         "seq": record.seq,
         "kind": Kind(record.kind).name,
-        "at": record.at,
+        "at": iso(record.at),
         "term": record.term,
         "node": record.node,
         "scope": record.scope,

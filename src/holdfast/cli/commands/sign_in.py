@@ -18,12 +18,10 @@ from holdfast.cli.output.screen import print_json, print_note, print_raw
     "   ·   holdfast sign-in --address https://holdfast.example.com",
 )
 def sign_in(
-    subject: Annotated[str, typer.Option("--as", help="Who will be signed in", metavar="WHO")] = "user:local",
+    subject: Annotated[str, typer.Option("--as", help="Person to sign in", metavar="WHO")] = "user:local",
     role: Roles = None,
     tenant: Tenant = "default",
-    address: Annotated[
-        str, typer.Option(help="Where the server is", metavar="URL")
-    ] = "http://127.0.0.1:8420",
+    address: Annotated[str, typer.Option(help="Server address", metavar="URL")] = "http://127.0.0.1:8420",
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -60,5 +58,5 @@ async def make_sign_in(
         print_json({"sign_in": where})
     else:
         print_raw(f"{where}\n")
-        print_note("Good once, for ten minutes.")
+        print_note("Valid once, for ten minutes.")
     return Exit.ok

@@ -17,7 +17,7 @@ from holdfast.cli.output.screen import print_json, print_line
     epilog="Examples:  holdfast sign-out user:dana@acme.com   ·   holdfast sign-out user:dana --tenant acme",
 )
 def sign_out(
-    subject: Annotated[str, typer.Argument(help="Whose sessions: user:NAME", metavar="WHO")],
+    subject: Annotated[str, typer.Argument(help="Person: user:NAME", metavar="WHO")],
     tenant: Tenant = "default",
     store: Store = None,
     json: Json = False,

@@ -12,7 +12,14 @@ import typer
 from holdfast.cli.app import By, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import (
+    print_fields,
+    print_json,
+    print_line,
+    print_list,
+    print_note,
+    print_table,
+)
 from holdfast.errors import InputError
 from holdfast.types.human_time import clock_time
 from holdfast.types.skill import Skill
@@ -30,8 +37,8 @@ group = typer.Typer(
     rich_markup_mode=app.rich_markup_mode,
 )
 app.add_typer(group, name="skills")
-Named = Annotated[str, typer.Argument(help="A skill and its version", metavar="NAME@VERSION")]
-Whose = Annotated[str, typer.Option("--tenant", help="Whose skills")]
+Named = Annotated[str, typer.Argument(help="Skill and version", metavar="NAME@VERSION")]
+Whose = Annotated[str, typer.Option("--tenant", help="Tenant")]
 
 
 @group.command(
@@ -40,20 +47,23 @@ Whose = Annotated[str, typer.Option("--tenant", help="Whose skills")]
 )
 def publish(
     file: Annotated[
-        str, typer.Argument(help="TOML or JSON with all of it, or the instructions as text", metavar="FILE")
+        str,
+        typer.Argument(
+            help="TOML or JSON with the whole skill, or a text file with the instructions", metavar="FILE"
+        ),
     ],
-    name: Annotated[Text, typer.Option(help="Its name, if the file does not say it")] = None,
-    version: Annotated[Text, typer.Option(help="Its version: 1.2.0")] = None,
+    name: Annotated[Text, typer.Option(help="Skill name, if the file does not have it")] = None,
+    version: Annotated[Text, typer.Option(help="Skill version: 1.2.0")] = None,
     tool: Annotated[
-        list[str] | None, typer.Option("--tool", help="A tool that it hands out; may be repeated")
+        list[str] | None, typer.Option("--tool", help="Tool that the skill provides; may be repeated")
     ] = None,
-    description: Annotated[Text, typer.Option(help="One line about it")] = None,
+    description: Annotated[Text, typer.Option(help="One-line description")] = None,
     by: By = "user:local",
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Publish a version, for good: later runs use it, runs that wait keep theirs."""
+    """Publish a version. Later runs use it; existing runs keep theirs."""
     said = {"name": name, "version": version, "tools": tool, "description": description}
     wanted = SkillPublishOptions(file, {key: value for key, value in said.items() if value}, by, tenant)
     return run_async(publish_skill(wanted, store=store, json=json))
@@ -66,32 +76,34 @@ def list_(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Every version, with those that were yanked."""
+    """List all versions, including yanked ones."""
     return run_async(list_skills(name, tenant, store=store, json=json))
 
 
 @group.command(epilog="Examples:  holdfast skills show refunds   ·   holdfast skills show refunds@^1 --json")
 def show(
-    which: Annotated[str, typer.Argument(help="A skill, a version or a range", metavar="NAME[@RANGE]")],
+    which: Annotated[
+        str, typer.Argument(help="Skill, with an optional version or range", metavar="NAME[@RANGE]")
+    ],
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """One version in full; without one, the newest that a run would get."""
+    """Show a version; by default the newest that a run would get."""
     return run_async(show_skill(which, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast skills yank refunds@1.0.0 --reason 'wrong limit'")
 def yank(
     which: Named,
-    reason: Annotated[str, typer.Option(help="Told to those whose runs are pinned to it")] = "",
-    undo: Annotated[bool, typer.Option("--undo", help="Offer it again")] = False,
+    reason: Annotated[str, typer.Option(help="Reason, shown for runs that are pinned to the version")] = "",
+    undo: Annotated[bool, typer.Option("--undo", help="Undo the yank")] = False,
     by: By = "user:local",
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Offer a version to no new run. Runs that are pinned to it go on with it, and are warned."""
+    """Withdraw a version from new runs. Pinned runs keep it and are warned."""
     return run_async(yank_skill(which, reason, by, tenant, undo=undo, store=store, json=json))
 
 
@@ -144,7 +156,7 @@ async def list_skills(name: str | None, tenant: str, *, store: str | None, json:
     async with open_store_for_command(store, must_exist=True) as hf:
         found = await (await hf.skills()).list(name, tenant=tenant)
     if json:
-        print_json(found)
+        print_list(found)
     elif not found:
         print_line("No skills.")
         print_note("Publish one: holdfast skills publish FILE")

@@ -9,7 +9,7 @@ import typer
 from holdfast.cli.app import Json, Roles, Store, Tenant, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_json, print_line, print_note, print_raw, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_list, print_note, print_raw, print_table
 from holdfast.errors import InputError
 from holdfast.types.clock import iso, micros
 from holdfast.types.duration import DurationError, parse_duration
@@ -38,19 +38,19 @@ def create(
     ],
     role: Roles = None,
     right: Annotated[
-        list[str] | None, typer.Option(help="One right by its name; may be repeated", metavar="RIGHT")
+        list[str] | None, typer.Option(help="Grant this right; may be repeated", metavar="RIGHT")
     ] = None,
     group: Annotated[
         list[str] | None,
-        typer.Option(help="A group whose holds are theirs too; may be repeated", metavar="GROUP"),
+        typer.Option(help="Add to this group; may be repeated", metavar="GROUP"),
     ] = None,
     tenant: Tenant = "default",
-    expires: Annotated[Text, typer.Option(help="90d, 12h, or never", metavar="TIME")] = "90d",
-    note: Annotated[str, typer.Option(help="What it is for")] = "",
+    expires: Annotated[Text, typer.Option(help="Lifetime: 90d, 12h, or never", metavar="TIME")] = "90d",
+    note: Annotated[str, typer.Option(help="Note")] = "",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Make a token. It is printed once; the store keeps only a digest of it."""
+    """Create a token. It is printed once; the store keeps only a digest."""
     return run_async(
         create_token(
             subject,
@@ -70,24 +70,24 @@ def create(
     "list", epilog="Examples:  holdfast tokens list   ·   holdfast tokens list --tenant acme --all"
 )
 def list_(
-    tenant: Annotated[Text, typer.Option(help="Only those of this tenant")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Also those that are expired or revoked")] = False,
+    tenant: Annotated[Text, typer.Option(help="Only tokens of this tenant")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Also expired and revoked tokens")] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """The tokens, what they may, and when each was last used (to five minutes)."""
+    """List tokens with rights and last use (to five minutes)."""
     return run_async(list_tokens(tenant=tenant, every=every, store=store, json=json))
 
 
 @tokens.command(epilog="Example:  holdfast tokens revoke k3v9q2m8x1ab")
 def revoke(
     name: Annotated[
-        str, typer.Argument(help="Its id, as `list` shows it; not the token itself", metavar="ID")
+        str, typer.Argument(help="Token id, as shown by `list` (not the token itself)", metavar="ID")
     ],
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """A token is good no more, nor is any session that began with it. Servers hear within five seconds."""
+    """Revoke a token and its sessions. Servers apply it within five seconds."""
     return run_async(revoke_token(name, store=store, json=json))
 
 
@@ -108,7 +108,7 @@ async def create_token(
 
     if not roles and not rights:
         raise InputError(
-            "A token without a role or a right may do nothing.",
+            "A token needs a role or a right.",
             hint="Give --role operator, or --right runs:read.",
         )
     grant = CredentialGrant(
@@ -137,7 +137,7 @@ async def list_tokens(*, tenant: str | None, every: bool, store: str | None, jso
         found = [pair for pair in await tokens.list(tenant) if every or pair[0].is_valid(now)]
     told = [_token_json(token, used, now) for token, used in found]
     if json:
-        print_json(told)
+        print_list(told)
     elif told:
         print_table(_HEADS, [_cells(each) for each in told])
     else:

@@ -14,8 +14,8 @@ from holdfast.cli.app import Json, Store, app, run_async
     "holdfast top --json --store postgresql://db.example/shop",
 )
 def top(
-    every: Annotated[float, typer.Option(help="Seconds between two looks", min=0.2)] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Show it once and end; so does a pipe")] = False,
+    every: Annotated[float, typer.Option(help="Refresh interval in seconds", min=0.2)] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Print once and exit (default in a pipe)")] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:

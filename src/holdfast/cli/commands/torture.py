@@ -32,39 +32,39 @@ def torture(
     input: Annotated[Text, typer.Option(help="JSON, @file, or - for stdin", metavar="JSON")] = None,  # noqa: A002
     decide: Annotated[
         list[str] | None,
-        typer.Option(help="What a hold is answered; may be repeated", metavar="NODE=DECISION"),
+        typer.Option(help="Answer of a hold; may be repeated", metavar="NODE=DECISION"),
     ] = None,
     answers: Annotated[
         Text, typer.Option(help="Answers with data, by node: JSON or @file", metavar="JSON")
     ] = None,
     in_doubt: Annotated[
-        str, typer.Option(help="What 'did it happen?' is answered: truth, happened, not_happened, fail")
+        str, typer.Option(help="Answer to 'did it happen?': truth, happened, not_happened, fail")
     ] = "truth",
     effects: Annotated[
         list[str] | None,
-        typer.Option(help="A file that the flow appends its effects to; may be repeated", metavar="FILE"),
+        typer.Option(help="File to which the flow appends its effects; may be repeated", metavar="FILE"),
     ] = None,
     copy: Annotated[
         list[str] | None,
-        typer.Option(help="Put this into each run's working folder; may be repeated", metavar="PATH"),
+        typer.Option(help="Copy this into each run's working folder; may be repeated", metavar="PATH"),
     ] = None,
     points: Annotated[
         list[str] | None,
-        typer.Option(help="Only these boundaries, such as 'after_*'; may be repeated", metavar="NAME"),
+        typer.Option(help="Only these crash points, e.g. 'after_*'; may be repeated", metavar="NAME"),
     ] = None,
     most: Annotated[
-        int, typer.Option("--max", help="At most so many boundaries, spread evenly", min=1)
+        int, typer.Option("--max", help="Maximum number of crash points, spread evenly", min=1)
     ] = 400,
     kills: Annotated[
-        int, typer.Option(help="2: kill the process that recovers too, at as many boundaries", min=1, max=2)
+        int, typer.Option(help="2 = also kill the recovering process, at as many crash points", min=1, max=2)
     ] = 1,
-    jobs: Annotated[int, typer.Option(help="So many at a time", min=1)] = 2,
-    limit: Annotated[str, typer.Option(help="How long one process may take")] = "30s",
-    time: Annotated[str, typer.Option(help="Begin no further run after this time")] = "10m",
+    jobs: Annotated[int, typer.Option(help="Number of parallel runs", min=1)] = 2,
+    limit: Annotated[str, typer.Option(help="Time limit of one process")] = "30s",
+    time: Annotated[str, typer.Option(help="Start no further run after this time")] = "10m",
     may_fail: Annotated[
-        bool, typer.Option("--may-fail", help="That the run fails, always alike, is as it should be")
+        bool, typer.Option("--may-fail", help="Accept that the run fails, if it always fails in the same way")
     ] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the folders of all runs, to look into")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the folders of all runs")] = False,
     json: Json = False,
 ) -> int:
     """Kill a flow at every crash point and check that it is safe.
@@ -171,7 +171,7 @@ def print_report(report: Report) -> None:
     for line in report.suspects:
         print_note(f"Look at this: {line}.")
     for line in report.waits:
-        print_note(f"The run ends waiting; --decide NODE=DECISION lets it go on. {line}")
+        print_note(f"The run ends waiting; --decide NODE=DECISION answers its hold. {line}")
     if report.missed:
         print_note(
             f"{report.missed} boundaries were not reached again: those runs went another way, undisturbed."

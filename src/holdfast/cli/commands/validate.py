@@ -29,14 +29,14 @@ _STYLES = {
     "holdfast validate build.dot --format sarif > out.sarif   ·   holdfast validate - < build.dot"
 )
 def validate(
-    files: Annotated[list[str], typer.Argument(help="Pipelines in DOT; - is stdin", metavar="FILE")],
+    files: Annotated[list[str], typer.Argument(help="Pipelines in DOT; - for stdin", metavar="FILE")],
     strict: Annotated[
-        bool, typer.Option("--strict", help="Take the grammar at its word: leniencies are errors")
+        bool, typer.Option("--strict", help="Strict grammar: tolerated deviations are errors")
     ] = False,
     form: Annotated[Text, typer.Option("--format", help="text, json or sarif", metavar="FORM")] = None,
     types: Annotated[
         list[str] | None,
-        typer.Option("--type", help="A type that a handler of your own has; may be repeated", metavar="NAME"),
+        typer.Option("--type", help="Handler type that you registered; may be repeated", metavar="NAME"),
     ] = None,
     json: Json = False,
 ) -> int:

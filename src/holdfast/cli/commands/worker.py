@@ -37,29 +37,28 @@ def worker(
     flows: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Files or modules whose flows it carries; pipelines it runs without", metavar="[FLOW...]"
+            help="Files or modules whose flows it serves (pipelines need none)", metavar="[FLOW...]"
         ),
     ] = None,
     lane: Annotated[list[str] | None, typer.Option(help="Only runs of this lane; may be repeated")] = None,
-    concurrency: Annotated[int, typer.Option(help="At most so many runs at work", min=1)] = 10,
-    name: Annotated[
-        Text, typer.Option(help="How it is called in the fleet; without, a name of its own", metavar="NAME")
-    ] = None,
+    concurrency: Annotated[int, typer.Option(help="Maximum number of active runs", min=1)] = 10,
+    name: Annotated[Text, typer.Option(help="Worker name (default: generated)", metavar="NAME")] = None,
     lease: Annotated[
         Text,
         typer.Option(
-            help="How long it may be silent before others take its runs: 30s, or HOLDFAST_LEASE",
+            help="Lease: after this long without a heartbeat others claim its runs (default: "
+            "HOLDFAST_LEASE or 30s)",
             metavar="TIME",
         ),
     ] = None,
     hot: Annotated[
         Text,
-        typer.Option(help="How long a run that waits for a person stays in memory: 30s", metavar="TIME"),
+        typer.Option(help="How long a run that waits for input stays in memory, e.g. 30s", metavar="TIME"),
     ] = None,
     metrics: Annotated[
         Text,
         typer.Option(
-            help="Serve /metrics for Prometheus, /healthz and /readyz there; a port alone is on loopback",
+            help="Serve /metrics for Prometheus, /healthz and /readyz; a port alone means loopback",
             metavar="[HOST:]PORT",
         ),
     ] = None,
@@ -69,14 +68,13 @@ def worker(
     max_recoveries: Annotated[
         int | None,
         typer.Option(
-            help="Give a run up when its workers died oftener in a row than this (5): `holdfast dead`",
+            help="Give up a run after more worker deaths in a row than this (default: 5); see "
+            "`holdfast dead`",
             metavar="N",
             min=0,
         ),
     ] = None,
-    until_idle: Annotated[
-        bool, typer.Option("--until-idle", help="Stop when nothing is left to do now")
-    ] = False,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Exit when no run is ready")] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -110,7 +108,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         seconds = _seconds(self.lease, "--lease")
         if seconds is not None and seconds < 1:
             raise SettingsError(
-                f"--lease {self.lease} is too short.", hint="A worker needs at least 1s to say that it lives."
+                f"--lease {self.lease} is too short.", hint="A worker needs at least 1s between heartbeats."
             )
         return seconds
 

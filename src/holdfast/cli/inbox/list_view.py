@@ -27,7 +27,7 @@ _EMPTY = {
     "watching": "You watch nothing.",
     "snoozed": "Nothing is snoozed.",
     "done": "You have decided nothing yet.",
-    "breakpoints": "No run stands at a breakpoint.",
+    "breakpoints": "No run stopped at a breakpoint.",
 }
 
 
@@ -45,7 +45,7 @@ def list_lines(state: InboxState, width: int, height: int, *, ascii_only: bool =
 
 
 def _nothing(state: InboxState, width: int) -> list[Line]:
-    text = "Nothing like that." if state.query else _EMPTY.get(state.view, "Nothing waits for a decision.")
+    text = "No matching holds." if state.query else _EMPTY.get(state.view, "Nothing waits for a decision.")
     return [
         *_pill(state, width),
         [],

@@ -28,14 +28,14 @@ class Sources:
     def of(self, version: str) -> SourceStatus:
         spec = self._noted.get(version)
         if spec is None:
-            return SourceStatus(False, why="where its code is, is not known here")
+            return SourceStatus(False, why="the location of its code is unknown")
         place = split(spec)[0]
         found = self._flows(place)
         if isinstance(found, str):
             return SourceStatus(False, place, found)
         if any(flow.program().version == version for flow in found):
             return SourceStatus(True, place)
-        return SourceStatus(False, place, f"{place} holds another version now")
+        return SourceStatus(False, place, f"{place} has another version now")
 
     def _flows(self, place: str) -> list[Flow] | str:
         if place not in self._loaded:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import shown_address
 from holdfast.cli.output.forms import form_lines, sample_data
-from holdfast.cli.output.screen import brief, print_fields, print_line, print_note
-from holdfast.model.forms.json_schema import KEY
+from holdfast.cli.output.screen import brief, iso_times, print_fields, print_line, print_note
 from holdfast.types.clock import to_datetime
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
     from holdfast.app.result import Result
+    from holdfast.store.protocols import RunRow
     from holdfast.types.event import Event
     from holdfast.types.hold import HoldRow
 
@@ -55,7 +55,7 @@ def print_result(result: Result, store: str | None) -> None:
     )
     print_holds(result.holds, store)
     if result.failed or result.status is RunStatus.resumable:
-        print_note(f"Go on with: {command('resume', result.run_id, store)}")
+        print_note(f"Resume it: {command('resume', result.run_id, store)}")
 
 
 def _error_text(result: Result) -> str:
@@ -70,7 +70,7 @@ def print_holds(holds: Sequence[HoldRow], store: str | None) -> None:
     for hold in holds[:HOLDS_SHOWN]:
         print_hold(hold, store, alone=len(holds) == 1)
     if len(holds) > HOLDS_SHOWN:
-        print_note(f"{len(holds) - HOLDS_SHOWN} more questions are open; --json has them.")
+        print_note(f"{len(holds) - HOLDS_SHOWN} more holds are open; --json lists them.")
 
 
 def print_hold(hold: HoldRow, store: str | None, *, alone: bool = True) -> None:
@@ -113,7 +113,7 @@ def result_json(result: Result) -> dict[str, Any]:
     error = result.error
     state, artifacts = result.shown()
     return {
-        "run_id": result.run_id,
+        "id": result.run_id,
         "status": str(result.status),
         "state": state,
         "artifacts": artifacts,
@@ -126,27 +126,15 @@ def result_json(result: Result) -> dict[str, Any]:
 
 
 def hold_json(hold: HoldRow) -> dict[str, Any]:
-    said: dict[str, Any] | None = msgspec.json.decode(hold.resolution) if hold.resolution else None
-    schema: Any = None if hold.schema is None else msgspec.json.decode(hold.schema)
-    return {
-        "id": hold.id,
-        "run_id": hold.run,
-        "node": hold.node,
-        "status": str(hold.status),
-        "type": hold.type,
-        "prompt": hold.prompt,
-        "options": None if hold.options is None else [msgspec.to_builtins(option) for option in hold.options],
-        "assignee": hold.assignee,
-        "context": msgspec.json.decode(hold.context),
-        "schema": schema,
-        "form": cast("dict[str, Any]", schema).pop(KEY, None) if isinstance(schema, dict) else None,
-        "request_hash": hold.request_hash,
-        "created_at": hold.created_at,
-        "expires_at": hold.expires_at,
-        "resolution": said,
-        "resolved_by": hold.resolved_by,
-        "resolved_at": hold.resolved_at,
-    }
+    """As over HTTP."""
+    from holdfast.holds.queries.hold_view import hold_view
+
+    return hold_view(hold)
+
+
+def row_json(row: RunRow) -> dict[str, Any]:
+    """A run with the names of the HTTP API, and what only the store knows (its lease, its counters)."""
+    return iso_times(msgspec.structs.asdict(row))
 
 
 def event_line(event: Event) -> str | None:

@@ -232,6 +232,25 @@ def print_json(value: Any) -> None:
     print(to_json(value, indent=2 if is_terminal() else None))
 
 
+def print_list(items: Sequence[Any], following: str | None = None) -> None:
+    """A list in JSON, shaped as over HTTP. `following`: what `--after` takes for the next page."""
+    print_json({"items": items, "next": following})
+
+
+def iso_times(fields: dict[str, Any]) -> dict[str, Any]:
+    """Instants (`at`, `..._at`, `..._until`) as ISO 8601 in UTC, as over HTTP."""
+    from holdfast.types.clock import iso
+
+    return {
+        name: iso(value) if isinstance(value, int) and _is_instant(name) else value
+        for name, value in fields.items()
+    }
+
+
+def _is_instant(name: str) -> bool:
+    return name in ("at", "since", "until") or name.endswith(("_at", "_until"))
+
+
 def to_json(value: Any, *, indent: int | None = None) -> str:
     """Values that JSON does not know are shown as the nearest thing that it does."""
     import json

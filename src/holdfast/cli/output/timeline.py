@@ -13,6 +13,7 @@ from holdfast.cli.output.screen import (
     clean_text,
     is_plain,
     is_terminal,
+    iso_times,
     print_note,
     print_table,
     style_of,
@@ -215,15 +216,17 @@ _SHOWN = (
 
 
 def timeline_json(visits: Visits) -> list[dict[str, Any]]:
-    """All of it; instants and durations in microseconds."""
+    """All of it; instants in ISO 8601, durations in microseconds."""
     import msgspec
 
     return [
         {
-            **{name: getattr(visit, name) for name in _SHOWN},
+            **iso_times({name: getattr(visit, name) for name in _SHOWN}),
             "error": visit.error_text,
-            "waits": [msgspec.structs.asdict(wait) for wait in visit.waits],
-            "retries": [{"at": retry.at, "error": error_text(retry.error)} for retry in visit.retries],
+            "waits": [iso_times(msgspec.structs.asdict(wait)) for wait in visit.waits],
+            "retries": [
+                iso_times({"at": retry.at, "error": error_text(retry.error)}) for retry in visit.retries
+            ],
         }
         for visit in visits.all()
     ]

@@ -16,8 +16,8 @@ from holdfast.types.human_time import clock_time
 if TYPE_CHECKING:
     from holdfast.types.hold import HoldRow
 
-Reason = Annotated[Text, typer.Option(help="Why; kept in the audit")]
-Until = Annotated[str, typer.Argument(help="So long from now (4h, 2d), or a time", metavar="UNTIL")]
+Reason = Annotated[Text, typer.Option(help="Reason, stored in the audit log")]
+Until = Annotated[str, typer.Argument(help="Duration from now (4h, 2d) or a time", metavar="UNTIL")]
 
 
 @group.command(
@@ -27,14 +27,14 @@ Until = Annotated[str, typer.Argument(help="So long from now (4h, 2d), or a time
 def reassign(
     hold: Hold,
     to: Annotated[str, typer.Argument(help="user:NAME, group:KEY or role:KEY", metavar="WHOM")],
-    due: Annotated[Text, typer.Option(help="A new deadline too", metavar="UNTIL")] = None,
+    due: Annotated[Text, typer.Option(help="Also set a new deadline", metavar="UNTIL")] = None,
     reason: Reason = None,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Give it to somebody else, who is told. Older links to it are void."""
+    """Reassign a hold and notify the new assignee. Older links become invalid."""
     options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
     return run_async(reassign_hold(hold, to, due=due, reason=reason, options=options))
 
@@ -42,14 +42,14 @@ def reassign(
 @group.command(epilog="Examples:  holdfast holds claim 3fa9c1d2   ·   holdfast holds claim 3fa9c1d2 --for 1h")
 def claim(
     hold: Hold,
-    lasting: Annotated[Text, typer.Option("--for", help="How long", metavar="DURATION")] = None,
+    lasting: Annotated[Text, typer.Option("--for", help="Duration, e.g. 15m", metavar="DURATION")] = None,
     reason: Reason = None,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Take it for a while, so that nobody else works on it. An unrouted one becomes yours."""
+    """Claim a hold for a while. An unassigned one becomes yours."""
     options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
     return run_async(claim_hold(hold, lasting=lasting, reason=reason, options=options))
 
@@ -58,7 +58,7 @@ def claim(
 def release(
     hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
-    """Let go of what you claimed."""
+    """Release your claim."""
     return run_async(release_hold(hold, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
@@ -75,7 +75,7 @@ def extend(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Give it a later deadline."""
+    """Extend the deadline of a hold."""
     return run_async(
         extend_hold(
             hold, until, reason=reason, options=ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
@@ -89,30 +89,30 @@ def extend(
 def snooze(
     hold: Hold,
     until: Annotated[
-        Text, typer.Argument(help="So long from now (4h, 2d), or a time", metavar="UNTIL")
+        Text, typer.Argument(help="Duration from now (4h, 2d) or a time", metavar="UNTIL")
     ] = None,
-    off: Annotated[bool, typer.Option("--off", help="It is back")] = False,
+    off: Annotated[bool, typer.Option("--off", help="End the snooze")] = False,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Out of your own list for a while; its deadline stays."""
+    """Hide a hold from your list for a while. Its deadline stays."""
     if off == (until is not None):
-        raise InputError("say until when, or --off.", hint="Write 4h, 2d or 2030-01-31T09:00.")
+        raise InputError("give a time, or --off.", hint="Write 4h, 2d or 2030-01-31T09:00.")
     return run_async(snooze_hold(hold, until, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(epilog="Examples:  holdfast holds watch 3fa9c1d2   ·   holdfast holds watch 3fa9c1d2 --off")
 def watch(
     hold: Hold,
-    off: Annotated[bool, typer.Option("--off", help="No more")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Stop watching")] = False,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Keep an eye on it, whoever decides it: it is in the view `watching`."""
+    """Watch a hold: it is listed in the view `watching`."""
     return run_async(
         watch_hold(hold, off=off, options=ActorOptions(as_=as_, tenant=tenant, store=store, json=json))
     )

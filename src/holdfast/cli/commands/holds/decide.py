@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from holdfast.holds.actions.bulk import BulkItem, BulkResult
     from holdfast.types.hold import HoldRow
 
-Decision = Annotated[str, typer.Argument(help="One of the hold's options, or text where it has none")]
-Reason = Annotated[Text, typer.Option(help="Why you override the assignment, where you may")]
+Decision = Annotated[str, typer.Argument(help="One of the hold's options, or free text if it has none")]
+Reason = Annotated[Text, typer.Option(help="Reason for overriding the assignment")]
 
 
 @group.command(
@@ -46,19 +46,21 @@ def resolve(
     comment: Comment = None,
     reason: Reason = None,
     if_version: Annotated[
-        int | None, typer.Option("--if-version", help="Only if it is still this version", metavar="N")
+        int | None, typer.Option("--if-version", help="Only if the hold still has this version", metavar="N")
     ] = None,
-    key: Annotated[Text, typer.Option("--key", help="The same key never decides twice")] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Leave a few seconds to take it back")] = False,
-    draft: Annotated[bool, typer.Option("--draft", help="With what your draft has, files included")] = False,
+    key: Annotated[
+        Text, typer.Option("--key", help="Idempotency key: the same key decides only once")
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Allow undoing it for a few seconds")] = False,
+    draft: Annotated[bool, typer.Option("--draft", help="Use your saved draft, including files")] = False,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Decide it, once; where several have to agree, give one vote.
+    """Decide a hold; where several people have to agree, vote.
 
-    What does not fit is refused, the hold stays open, and what you sent is your draft.
+    An answer that does not fit is refused: the hold stays open and your answer is saved as your draft.
     """
     found = read_json(data, "--data")
     said = DecisionInput(
@@ -85,7 +87,7 @@ def vote(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """One vote where several have to agree; the same as resolve."""
+    """Vote where several people have to agree; the same as resolve."""
     said = DecisionInput(decision=decision, data=read_json(data, "--data"), comment=comment)
     return run_async(resolve_hold(hold, said, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
@@ -94,7 +96,7 @@ def vote(
 def undo(
     hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
-    """Take back a decision that was made with --undo, while its window lasts."""
+    """Undo a decision that was made with --undo, while its window is open."""
     return run_async(undo_decision(hold, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
@@ -104,16 +106,16 @@ def undo(
 )
 def bulk(
     decision: Decision,
-    holds: Annotated[list[str] | None, typer.Argument(help="Which", metavar="HOLD...")] = None,
-    query: Annotated[Text, typer.Option(help="Or: all that are open and fit, up to 500")] = None,
+    holds: Annotated[list[str] | None, typer.Argument(help="Hold ids", metavar="HOLD...")] = None,
+    query: Annotated[Text, typer.Option(help="Instead of ids: all open holds that match, up to 500")] = None,
     comment: Comment = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without, only say what would be")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Decide; without it only a preview is printed")] = False,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """The same decision on many, each by itself. What has something to fill in is left out."""
+    """Decide many holds, each on its own. Holds with a form are left out."""
     options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
     return run_async(
         resolve_many(decision, holds or [], query=query, comment=comment, sure=yes, options=options)
@@ -123,13 +125,13 @@ def bulk(
 @group.command(epilog="Example:  holdfast holds cancel 3fa9c1d2 --reason 'ordered twice'")
 def cancel(
     hold: Hold,
-    reason: Annotated[str, typer.Option(help="Kept with the hold")] = "cancelled",
+    reason: Annotated[str, typer.Option(help="Reason, stored with the hold")] = "cancelled",
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Withdraw the question: no decision, and the run ends as cancelled unless it catches that."""
+    """Withdraw a hold. The run is cancelled unless the flow handles it."""
     return run_async(cancel_hold(hold, reason, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
@@ -148,7 +150,7 @@ class DecisionInput(msgspec.Struct, frozen=True, kw_only=True):
     def filled(self, draft: Submission | None) -> DecisionInput:
         """Raises InputError for a draft that is not there."""
         if draft is None:
-            raise InputError("there is no draft of yours at this hold.", hint="Leave --draft out.")
+            raise InputError("you have no draft for this hold.", hint="Leave --draft out.")
         data, own = draft.response_data, self.data
         if isinstance(data, dict) and isinstance(own, dict):
             data = {**cast("dict[str, Any]", data), **cast("dict[str, Any]", own)}
@@ -186,9 +188,7 @@ async def resolve_hold(which: str, said: DecisionInput, options: ActorOptions) -
         return Exit.ok
     print_line(_decision_text(done.row, said, replay=done.replay))
     if done.row.status is HoldStatus.resolved:
-        print_note(
-            f"A worker goes on with the run, or you do: {command('resume', row.run[:8], options.store)}"
-        )
+        print_note(f"A worker resumes the run, or run: {command('resume', row.run[:8], options.store)}")
     return Exit.ok
 
 
@@ -234,7 +234,7 @@ async def resolve_many(
 ) -> Exit:
     """A preview, unless they are sure. Exits with 2 where one was left out of what they were sure of."""
     if bool(which) == bool(query):
-        raise InputError("name the holds, or say which by --query.", hint="One of the two.")
+        raise InputError("name the holds, or select them with --query.", hint="One of the two.")
     async with open_hold_session(options) as session:
         rows = await _selected_holds(session, which, query)
         found = await session.holds.bulk(

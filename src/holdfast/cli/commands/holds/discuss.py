@@ -17,8 +17,8 @@ from holdfast.errors import InputError
 if TYPE_CHECKING:
     from holdfast.types.hold import HoldRow
 
-Words = Annotated[str, typer.Argument(help="In quotes", metavar="TEXT")]
-Question = Annotated[Text, typer.Option(help="Which, where several are open", metavar="ID")]
+Words = Annotated[str, typer.Argument(help="The text, in quotes", metavar="TEXT")]
+Question = Annotated[Text, typer.Option(help="Question id, if several are open", metavar="ID")]
 
 
 @group.command(epilog="Example:  holdfast holds comment 3fa9c1d2 'The invoice is in the post.'")
@@ -30,7 +30,7 @@ def comment(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Say something to all who see it; it stays open, or decided."""
+    """Add a comment to a hold."""
     return run_async(add_comment(hold, text, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
@@ -40,16 +40,16 @@ def comment(
 )
 def draft(
     hold: Hold,
-    decision: Annotated[Text, typer.Argument(help="As far as you are sure")] = None,
+    decision: Annotated[Text, typer.Argument(help="Decision, if you have one yet")] = None,
     data: Data = None,
     comment: Comment = None,
-    drop: Annotated[bool, typer.Option("--drop", help="Throw it away")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Delete the draft")] = False,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Keep what you have so far, unchecked and for you alone; without anything, show it."""
+    """Save your draft of an answer, unchecked and private; without options, show it."""
     options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
     return run_async(
         edit_draft(
@@ -66,21 +66,21 @@ def draft(
 )
 def ask_back(
     hold: Hold,
-    text: Annotated[Text, typer.Argument(help="In quotes", metavar="TEXT")] = None,
+    text: Annotated[Text, typer.Argument(help="The text, in quotes", metavar="TEXT")] = None,
     to: Annotated[
         str, typer.Option(help="requester (who started the run), agent, or user:NAME", metavar="WHOM")
     ] = "requester",
-    drop: Annotated[bool, typer.Option("--drop", help="Take the question back")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Withdraw the question")] = False,
     question: Question = None,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Ask for what you need to decide. The deadline stands still until the reply."""
+    """Ask a question before you decide. The deadline is paused until the reply."""
     options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
     if drop == (text is not None):
-        raise InputError("ask something, or take it back by --drop.", hint="One of the two.")
+        raise InputError("write a question, or withdraw it with --drop.", hint="One of the two.")
     if text is None:
         return run_async(withdraw_question(hold, question, options))
     return run_async(ask_question(hold, text, to=to, options=options))
@@ -96,7 +96,7 @@ def reply(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Answer what was asked back."""
+    """Reply to a question about a hold."""
     options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
     return run_async(answer_question(hold, text, question=question, options=options))
 
@@ -147,5 +147,5 @@ async def edit_draft(
     if options.json or (kept is not None and not drop):
         print_json(kept)
     else:
-        print_line(f"There is no draft of yours at {short(row)}.")
+        print_line(f"You have no draft for  {short(row)}.")
     return Exit.ok

@@ -12,7 +12,7 @@ from holdfast.cli.commands.evidence import EvidenceOptions, require_one_output, 
 from holdfast.cli.commands.holds.group import As, Hold, Whose, group
 from holdfast.cli.hold_session import ActorOptions, open_hold_session
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_list, print_note, print_table
 from holdfast.errors import InputError
 
 
@@ -20,17 +20,17 @@ from holdfast.errors import InputError
 def evidence(
     hold: Hold,
     out: Annotated[
-        Text, typer.Option("--out", "-o", help="The file; - for stdout; else HOLD.evidence.json")
+        Text, typer.Option("--out", "-o", help="Output file; - for stdout (default: HOLD.evidence.json)")
     ] = None,
     page: Annotated[
-        Text, typer.Option("--page", help="Also a page to read: FILE.html or FILE.md", metavar="FILE")
+        Text, typer.Option("--page", help="Also write a readable page: FILE.html or FILE.md", metavar="FILE")
     ] = None,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """One decision as a file that can be checked offline: `holdfast evidence` has more options."""
+    """Write one decision to a file; `holdfast evidence` has more options."""
     wanted = EvidenceOptions(hold, out, page, None, False, as_ or "user:local")
     return run_async(
         write_hold_evidence(wanted, ActorOptions(as_=as_, tenant=tenant, store=store, json=json))
@@ -42,14 +42,14 @@ def evidence(
 )
 def attach(
     hold: Hold,
-    field: Annotated[str, typer.Argument(help="The field of the form that takes it", metavar="FIELD")],
-    file: Annotated[str, typer.Argument(help="Which file", metavar="FILE")],
+    field: Annotated[str, typer.Argument(help="Form field", metavar="FIELD")],
+    file: Annotated[str, typer.Argument(help="File to attach", metavar="FILE")],
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Keep a file for a field of the form. It is in your draft: `resolve --draft` decides with it."""
+    """Attach a file to a form field of your draft; `resolve --draft` uses it."""
     return run_async(
         attach_file(hold, field, file, ActorOptions(as_=as_, tenant=tenant, store=store, json=json))
     )
@@ -61,7 +61,7 @@ def attach(
 def files(
     hold: Hold,
     save: Annotated[
-        Text, typer.Option("--save", help="Write them into this folder", metavar="FOLDER")
+        Text, typer.Option("--save", help="Write the files into this folder", metavar="FOLDER")
     ] = None,
     as_: As = None,
     tenant: Whose = "default",
@@ -102,7 +102,7 @@ async def list_files(which: str, folder: str | None, options: ActorOptions) -> E
             reference, data = await session.holds.read_file(session.actor, row.id, each.file["sha256"])
             await asyncio.to_thread(_write, Path(folder or "."), reference["name"], data)
     if options.json:
-        print_json([{"field": each.field, **each.file} for each in found])
+        print_list([{"field": each.field, **each.file} for each in found])
     elif not found:
         print_line("No files are attached.")
     else:

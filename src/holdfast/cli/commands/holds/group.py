@@ -17,16 +17,16 @@ group = typer.Typer(
 )
 app.add_typer(group, name="holds")
 Hold = Annotated[
-    str, typer.Argument(help="A hold's id or its beginning, or a run with one hold", metavar="HOLD")
+    str, typer.Argument(help="Hold id or a prefix of it, or a run with exactly one hold", metavar="HOLD")
 ]
 As = Annotated[
     Text,
     typer.Option(
         "--as",
-        help="Who acts. With a directory: with that person's rights only; without: with all",
+        help="Act as this person; with a directory only with that person's rights",
         metavar="WHO",
     ),
 ]
-Whose = Annotated[str, typer.Option("--tenant", help="Whose holds")]
-Data = Annotated[Text, typer.Option(help="What is filled in: JSON, @file or -", metavar="JSON")]
-Comment = Annotated[Text, typer.Option("--comment", "-m", help="Why")]
+Whose = Annotated[str, typer.Option("--tenant", help="Tenant")]
+Data = Annotated[Text, typer.Option(help="Form data: JSON, @file or -", metavar="JSON")]
+Comment = Annotated[Text, typer.Option("--comment", "-m", help="Comment")]

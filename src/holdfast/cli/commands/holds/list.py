@@ -12,7 +12,14 @@ from holdfast.cli.commands.holds.group import As, Whose, group
 from holdfast.cli.hold_session import ActorOptions, HoldListOptions, find_holds, open_hold_session
 from holdfast.cli.main import Exit
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import (
+    print_fields,
+    print_json,
+    print_line,
+    print_list,
+    print_note,
+    print_table,
+)
 from holdfast.types.clock import MICROS
 
 if TYPE_CHECKING:
@@ -23,7 +30,9 @@ HEADS = ("id", "priority", "title", "flow", "for", "age", "due")
 _WIDE = 60
 QueryWords = Annotated[
     list[str] | None,
-    typer.Argument(help="Words to look for, flow:NAME, priority>=high, due<2d and so on", metavar="QUERY"),
+    typer.Argument(
+        help="Search terms, e.g. flow:NAME, priority>=high, due<2d, or words of the question", metavar="QUERY"
+    ),
 ]
 
 
@@ -38,20 +47,23 @@ def list_(
     view: Annotated[
         str,
         typer.Option(
-            help="all, mine, groups, asked, unrouted, watching, snoozed, done or breakpoints", metavar="VIEW"
+            help="View: all, mine, groups, asked, unrouted, watching, snoozed, done or breakpoints",
+            metavar="VIEW",
         ),
     ] = "all",
-    limit: Annotated[int, typer.Option(help="At most so many", min=1, max=500)] = 20,
-    after: Annotated[Text, typer.Option(help="Where the page before ended", metavar="CURSOR")] = None,
+    limit: Annotated[int, typer.Option(help="Maximum number of rows", min=1, max=500)] = 20,
+    after: Annotated[
+        Text, typer.Option(help="Cursor of the previous page (`next` in its JSON)", metavar="CURSOR")
+    ] = None,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """What waits for a decision, the most pressing first.
+    """List open holds, the most urgent first.
 
-    Words: status: assignee:me group: role: flow: type: priority>=high due<2d due:overdue age>1h tag: run:
-    key: has:comment; everything else is looked for in the question.
+    Search terms: status: assignee:me group: role: flow: type: priority>=high due<2d due:overdue age>1h tag:
+    run: key: has:comment; other words are searched in the question.
     """
     wanted = HoldListOptions(query=" ".join(query or ()), view=view, after=after, limit=limit)
     return run_async(list_holds(wanted, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
@@ -67,7 +79,7 @@ def metrics(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Figures: what waits and how long, how long people take, how often it went otherwise."""
+    """Print figures: open holds by age, times to decision, rates."""
     return run_async(
         print_metrics(" ".join(query or ()), ActorOptions(as_=as_, tenant=tenant, store=store, json=json))
     )
@@ -80,15 +92,15 @@ async def list_holds(wanted: HoldListOptions, options: ActorOptions) -> Exit:
         page = await find_holds(session, wanted)
         now = session.now
     if options.json:
-        print_json({"holds": [hold_view(row) for row in page.rows], "cursor": page.cursor})
+        print_list([hold_view(row) for row in page.rows], page.cursor)
         return Exit.ok
     if not page.rows:
-        print_line("Nothing like that." if wanted.query else "Nothing waits for a decision here.")
+        print_line("No matching holds." if wanted.query else "No open holds.")
         return Exit.ok
     print_table(HEADS, [_cells(row, now) for row in page.rows])
     if page.cursor is not None:
         rest = f"--after {page.cursor}{_next_page_command(wanted, options)}"
-        print_note(f"There are more: {command('holds list', rest, options.store)}")
+        print_note(f"More: {command('holds list', rest, options.store)}")
     return Exit.ok
 
 

@@ -14,7 +14,15 @@ from holdfast.cli.hold_session import ActorOptions, HoldSession, open_hold_sessi
 from holdfast.cli.main import Exit
 from holdfast.cli.output.forms import form_lines, sample_data
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import brief, print_fields, print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import (
+    brief,
+    print_fields,
+    print_json,
+    print_line,
+    print_list,
+    print_note,
+    print_table,
+)
 from holdfast.types.clock import iso
 from holdfast.types.human_time import clock_time
 from holdfast.types.status import HoldStatus
@@ -29,7 +37,7 @@ if TYPE_CHECKING:
 def show(
     hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
-    """One hold: what is asked, of whom and why, what was said about it, and how to decide it."""
+    """Show a hold: question, assignee, comments, and how to decide it."""
     return run_async(show_hold(hold, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
@@ -37,7 +45,7 @@ def show(
 def history(
     hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
-    """What happened to it, oldest first; each entry with its number in the audit."""
+    """Show a hold's history, oldest first, with audit record numbers."""
     return run_async(print_history(hold, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
@@ -170,7 +178,7 @@ async def print_history(which: str, options: ActorOptions) -> Exit:
     async with open_hold_session(options) as session:
         entries = await _history(session, which)
     if options.json:
-        print_json(entries)
+        print_list(entries)
         return Exit.ok
     print_table(("seq", "when", "who", "did", "what"), [_cells(entry) for entry in entries])
     return Exit.ok

@@ -90,4 +90,4 @@ def test_a_directory_is_exported_from_the_journal_alone(failed: Cli) -> None:
     assert "a/response.md" in said.json["files"]
     assert Path("again/checkpoint.json").read_bytes() == before
     assert failed("run", "--resume", "again").code == 0
-    assert "no stream" in failed("export", "--attractor", run, "-o", "-").err
+    assert "cannot be written to stdout" in failed("export", "--attractor", run, "-o", "-").err

@@ -110,7 +110,7 @@ def test_continue_refuses_what_is_no_breakpoint(cli: Cli, refund: str, stops: st
         assert said.code == 2
         assert told in said.err
     run = cli("runs", "--json").items[0]["id"]
-    assert "stands at no breakpoint" in cli("breakpoints", "continue", run).err
+    assert "has not stopped at a breakpoint" in cli("breakpoints", "continue", run).err
 
 
 @pytest.mark.covers("RS-FLOW-8")

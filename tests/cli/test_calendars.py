@@ -59,7 +59,7 @@ def test_a_calendar_that_makes_no_sense_is_refused_with_every_slip(cli: Cli, off
     complains(cli("calendars", "check", "worse.toml"), 2, "neither TOML nor JSON")
     complains(cli("calendars", "check", "none.toml"), 2, "none.toml cannot be read")
     complains(cli("calendars", "check", office, "--add", "4xh"), 2, "is not a duration")
-    complains(cli("calendars", "check", office, "--add", "4bh", "--from", "noon"), 2, "no instant")
+    complains(cli("calendars", "check", office, "--add", "4bh", "--from", "noon"), 2, "is not a time")
 
 
 def test_a_calendar_that_is_not_there_is_named(cli: Cli, office: str) -> None:

@@ -108,7 +108,7 @@ def test_doctor_names_runs_that_nobody_here_can_serve(cli: Cli, refund: str, wai
     assert "1 of refund g1-" in found["about"][0]
     assert "has another version now" in found["about"][0]
     Path(f"{STORE}-flows.json").unlink()
-    assert "is not known here" in findings(cli)["code"]["about"][0]
+    assert "location of its code is unknown" in findings(cli)["code"]["about"][0]
 
 
 @pytest.mark.covers("TOOL-CLI-19", "RM-5")

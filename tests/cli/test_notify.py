@@ -60,7 +60,7 @@ def hold(cli: Cli, server: HttpServer, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_channel_is_listed_and_tried_out(cli: Cli, hold: str, server: HttpServer) -> None:
     assert cli("notify", "channels").out.splitlines()[1].split()[:2] == ["ops", "slack"]
     assert [each["name"] for each in cli("notify", "channels", "--json").items] == ["ops", "mail"]
-    assert "has taken it" in cli("notify", "test", "ops").out
+    assert "accepted the message" in cli("notify", "test", "ops").out
     assert "Nothing is to be decided" in server.seen[0].body.decode()
     server.says(500, body="broken")
     failed = cli("notify", "test", "ops", "--json")
@@ -95,11 +95,11 @@ def test_no_secret_is_shown_by_any_command(cli: Cli, hold: str, server: HttpServ
 def test_a_channel_is_kept_for_one_tenant_and_dropped(cli: Cli, hold: str, tmp_path: Path) -> None:
     file = tmp_path / "chat.toml"
     file.write_text('name = "chat"\nkind = "slack"\nurl = "https://hooks.slack.example/services/x"\n')
-    assert "acme is told by chat" in cli("notify", "put", str(file), "--tenant", "acme").out
+    assert "acme is notified through chat" in cli("notify", "put", str(file), "--tenant", "acme").out
     named = [each["name"] for each in cli("notify", "channels", "--tenant", "acme", "--json").items]
     assert "chat" in named
     assert "chat" not in cli("notify", "channels").out
-    assert "not told by chat" in cli("notify", "drop", "chat", "--tenant", "acme").out
+    assert "no longer notified through chat" in cli("notify", "drop", "chat", "--tenant", "acme").out
     complains(cli("notify", "drop", "chat", "--tenant", "acme"), 2, "no channel 'chat'")
     file.write_text('name = "chat"\nkind = "slack"\nurl = "http://10.0.0.1/x"\n')
     complains(cli("notify", "put", str(file)), 2, "is not https")
@@ -112,7 +112,7 @@ def test_a_link_is_made_for_one_person_and_revoked(cli: Cli, hold: str) -> None:
     made = cli("links", "make", hold, "--to", "user:dana@acme.example").out.strip()
     assert made.startswith("https://holdfast.example/l/v1.")
     assert cli("links", "make", hold[:8], "--to", "user:dana@acme.example").out.startswith("https:")
-    complains(cli("links", "make", hold, "--to", "group:finance"), 2, "no one person")
+    complains(cli("links", "make", hold, "--to", "group:finance"), 2, "is not a person")
     complains(cli("links", "make", "nothing", "--to", "user:x"), 2, "neither a hold nor a run")
     assert cli("links", "revoke", hold, "--json").json == {"hold": hold, "epoch": 2}
     (key,) = cli("links", "keys", "--json").items
@@ -124,7 +124,7 @@ def test_a_link_is_made_for_one_person_and_revoked(cli: Cli, hold: str) -> None:
 
 
 def test_nobody_is_told_when_there_is_no_channel(cli: Cli) -> None:
-    assert "nobody is told" in cli("notify", "channels").out
+    assert "no notifications are sent" in cli("notify", "channels").out
 
 
 def test_a_broken_file_of_channels_is_told_with_its_field(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def test_run_is_left_to_a_worker_when_detached(cli: Cli, refund: str) -> None:
     assert (started.json["status"], started.json["lane"]) == ("pending", "slow")
 
     assert cli("worker", refund, "--lane", "slow", "--until-idle").code == 0
-    shown = cli("show", started.json["run"], "--json")
+    shown = cli("show", started.json["id"], "--json")
     assert shown.json["run"]["status"] == "completed"
 
 
@@ -158,7 +158,7 @@ def test_cancel_is_kept_for_whoever_goes_on_when_the_code_is_not_found(cli: Cli,
     asked = cli("cancel", run)
     ended = cli("resume", run, refund, "--json")
 
-    assert (asked.code, "whoever advances it next" in asked.out) == (0, True)
+    assert (asked.code, "the next worker that advances it" in asked.out) == (0, True)
     assert (ended.code, ended.json["status"]) == (1, "cancelled")
 
 

@@ -111,7 +111,7 @@ def test_doctor_names_schedules_that_nobody_serves(cli: Cli, refund: str) -> Non
     cli(*NIGHTLY, "--flow", refund, "--input", given(20))
     found = {each["check"]: each for each in cli("doctor", "--json").json["findings"]}
     assert found["schedules"]["state"] == "warn"
-    assert "a flow that no live worker carries: refund" in found["schedules"]["said"]
+    assert "a flow that no worker serves: refund" in found["schedules"]["said"]
     cli("schedules", "pause", "nightly")
     found = {each["check"]: each for each in cli("doctor", "--json").json["findings"]}
     assert found["schedules"]["said"] == "1 schedules, 1 paused or over"

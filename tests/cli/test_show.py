@@ -128,7 +128,7 @@ def test_each_of_many_questions_is_answered_by_its_own_id(cli: Cli, tmp_path: Pa
     for seen in (said, shown):
         commands = [line.split() for line in seen.out.splitlines() if line.startswith("  holdfast answer")]
         assert len({words[2] for words in commands}) == 10
-        assert "2 more questions are open" in seen.err
+        assert "2 more holds are open" in seen.err
     assert cli(*commands[0][1:]).code == 0
     assert len(cli("show", run, "--json").json["holds"]) == 12
 

@@ -102,8 +102,8 @@ def test_fork_tells_where_it_came_from_and_what_to_type_next(cli: Cli, refund: s
 @pytest.mark.covers("TOOL-CLI-09")
 def test_fork_of_a_run_that_is_over_says_that_nothing_is_left_to_do(cli: Cli, refund: str) -> None:
     run = started(cli, refund, 80)
-    assert "nothing is left to do" in cli("fork", run).err
-    assert "nothing is left to do" not in cli("fork", f"{run}@assess").err
+    assert "nothing is left to run" in cli("fork", run).err
+    assert "nothing is left to run" not in cli("fork", f"{run}@assess").err
 
 
 @pytest.mark.covers("TOOL-CLI-09")

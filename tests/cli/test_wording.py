@@ -83,7 +83,7 @@ def test_importing_what_is_here_says_that_it_was(cli: Cli, refund: str, tmp_path
 
     again = cli("import", file)
     assert again.code == 0
-    assert "was here before" in again.out
+    assert "is already in this store" in again.out
     assert "new run" not in again.out
     assert cli("import", file, "--json").json["known"] is True
     assert cli("import", file, "--store", "sqlite:elsewhere.db", "--json").json["known"] is False
@@ -120,7 +120,7 @@ def test_no_open_question_is_left_out_when_a_map_asks_many(cli: Cli, many: str) 
     assert len(said["holds"]) == 101
 
     told = cli("resume", said["id"])
-    assert "91 more questions are open" in told.err
+    assert "91 more holds are open" in told.err
     refused = cli("answer", said["id"], "yes")
     assert refused.code == 2
     assert "has 101 open holds" in refused.err

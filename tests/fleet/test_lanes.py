@@ -102,7 +102,7 @@ async def test_worker_takes_runs_of_the_versions_that_it_carries(
             # Nobody carries it: it waits, and whoever looks after the store hears of it.
             await asyncio.to_thread(command, ["doctor", "--store", address])
             told = capsys.readouterr().out
-            assert "nobody here can go on with" in told
+            assert "they cannot be resumed here" in told
             assert third.program().version[:11] in told
             verdicts = await second.check_runs(on=hf)
             assert [verdict.run for verdict in verdicts] == [row.id]

@@ -84,8 +84,8 @@ def test_list_shows_what_waits_by_its_words(hands: Hands) -> None:
     assert head.split() == ["id", "priority", "title", "flow", "for", "age", "due"]
     assert row.startswith(f"{hold[:8]}  high      Refund 250 to c-9?  refund  group:finance")
     assert re.search(r"due in 2 days$", row)
-    assert len(hands("list")["holds"]) == 2
-    assert hands("list", "nothing like it")["holds"] == []
+    assert len(hands("list")["items"]) == 2
+    assert hands("list", "nothing like it")["items"] == []
     assert "no priority 'urgent'" in hands.refused("list", "priority:urgent")
 
 
@@ -173,9 +173,9 @@ def test_as_has_the_rights_of_that_person_only_when_there_is_a_directory(
     monkeypatch.setenv("HOLDFAST_DIRECTORY", str(tmp_path / "people.json"))
 
     assert "not for user:eve@acme" in hands.refused("resolve", hold, "approve", "--as", "user:eve@acme")
-    assert hands("list", "--as", "user:eve@acme")["holds"] == []
+    assert hands("list", "--as", "user:eve@acme")["items"] == []
     assert "not for user:eve@acme" in hands.refused("evidence", hold, "--as", "user:eve@acme")
-    assert len(hands("list", "--view", "groups", "--as", "user:dana@acme")["holds"]) == 1
+    assert len(hands("list", "--view", "groups", "--as", "user:dana@acme")["items"]) == 1
     assert (
         hands("resolve", hold, "approve", "--as", "user:dana@acme")["resolution"]["authority"] == "assignee"
     )
@@ -194,7 +194,7 @@ def test_a_hold_is_handed_on_claimed_and_freed(hands: Hands) -> None:
     assert hands("release", hold)["claimed_by"] is None
     later = hands("extend", hold, "2090-01-31T17:00Z")
     assert later["expires_at"] == "2090-01-31T17:00:00Z"
-    assert "is no time" in hands.refused("extend", hold, "tomorrow")
+    assert "is not a time" in hands.refused("extend", hold, "tomorrow")
 
 
 def test_people_talk_about_a_hold(hands: Hands) -> None:
@@ -212,8 +212,8 @@ def test_people_talk_about_a_hold(hands: Hands) -> None:
     assert "user:dana@acme says, " in said
     assert "user:dana@acme asks user:ian@acme, " in said
     assert "user:ian@acme replies, " in said
-    assert len(hands("list", "has:comment")["holds"]) == 1
-    told = [each["action"] for each in hands("history", hold)]
+    assert len(hands("list", "has:comment")["items"]) == 1
+    told = [each["action"] for each in hands("history", hold)["items"]]
     assert told[:4] == ["created", "commented", "asked_back", "replied"]
 
 
@@ -223,22 +223,22 @@ def test_has_comment_finds_it_behind_those_that_have_none(hands: Hands) -> None:
 
     found = hands("list", "has:comment", "--limit", "1")
 
-    assert [each["id"] for each in found["holds"]] == [ids[2]]
+    assert [each["id"] for each in found["items"]] == [ids[2]]
 
 
 def test_what_is_ones_own_is_in_ones_own_lists(hands: Hands) -> None:
     hold = hands.asks()
     hands("reassign", hold, "user:local")
 
-    assert len(hands("list", "--view", "mine")["holds"]) == 1
+    assert len(hands("list", "--view", "mine")["items"]) == 1
     hands("snooze", hold, "4h")
-    assert hands("list", "--view", "mine")["holds"] == []
-    assert len(hands("list", "--view", "snoozed")["holds"]) == 1
+    assert hands("list", "--view", "mine")["items"] == []
+    assert len(hands("list", "--view", "snoozed")["items"]) == 1
     hands("snooze", hold, "--off")
     hands("watch", hold)
-    assert len(hands("list", "--view", "watching")["holds"]) == 1
+    assert len(hands("list", "--view", "watching")["items"]) == 1
     hands("watch", hold, "--off")
-    assert hands("list", "--view", "watching")["holds"] == []
+    assert hands("list", "--view", "watching")["items"] == []
     assert hands("draft", hold, "approve", "-m", "so far")["comment"] == "so far"
     assert hands("draft", hold, "--drop") is None
     assert "until when" in hands.refused("snooze", hold)
@@ -310,6 +310,6 @@ def test_a_file_is_attached_and_decided_with(hands: Hands, tmp_path: Path) -> No
     done = hands("resolve", hold, "approve", "--draft")
 
     assert done["resolution"]["response_data"]["contract"] == kept
-    assert [each["name"] for each in hands("files", hold, "--save", "papers")] == ["contract.pdf"]
+    assert [each["name"] for each in hands("files", hold, "--save", "papers")["items"]] == ["contract.pdf"]
     assert (tmp_path / "papers" / "contract.pdf").read_bytes() == b"%PDF-1.7 signed"
     assert "cannot be written" in hands.refused("files", hold, "--save", "papers")

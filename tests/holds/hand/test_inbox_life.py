@@ -148,7 +148,7 @@ async def test_a_refusal_is_something_to_read(hf: Holdfast, clock: FakeClock) ->
     await ask(hf)
     seen = await screen(hf, clock)
 
-    assert "is no time" in "\n".join(await seen.press("s", "ctrl-u", "soon", "enter"))
+    assert "is not a time" in "\n".join(await seen.press("s", "ctrl-u", "soon", "enter"))
     assert "After g: m mine" in "\n".join(await seen.press("g", "y"))
     assert "There are 2 decisions here." in "\n".join(await seen.press("o", "9"))
 

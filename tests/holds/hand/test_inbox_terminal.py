@@ -150,7 +150,7 @@ def test_somebody_lives_in_it_decides_sees_others_and_leaves(
     assert "\x1b[?1049l" in terminal.raw
     assert "1 decided." in terminal.raw.rpartition("\x1b[?1049l")[2]
     assert termios.tcgetattr(terminal.theirs) == terminal.before
-    rows = json.loads(cli("holds", "list", "status:any", "--json").out)["holds"]
+    rows = json.loads(cli("holds", "list", "status:any", "--json").out)["items"]
     assert {row["prompt"]: row["resolved_by"] for row in rows} == {
         "Refund 250?": "user:dana@acme",
         "Refund 90?": "user:sam@acme",

@@ -51,7 +51,7 @@ def unserved_runs(live: list[RunRow], versions: set[str] | None) -> Finding:
     return Finding(
         "carried",
         WARN,
-        f"{counts.total()} live runs are on a version that no live worker carries",
+        f"{counts.total()} active runs are on a version that no worker serves",
         "start a worker with that code, or see `holdfast flows check NEW` and move them",
         few([f"{count} of {flow} {version}" for (flow, version), count in counts.most_common()]),
     )
@@ -127,7 +127,7 @@ async def _schedules(service: RunService) -> Finding | None:
         return Finding(
             "schedules",
             WARN,
-            f"{len(unserved)} of {len(found)} schedules start a flow that no live worker carries: {flows}",
+            f"{len(unserved)} of {len(found)} schedules start a flow that no worker serves: {flows}",
             "start a worker with their code: holdfast worker FILE; or holdfast schedules pause NAME",
             few([_named(each, now) for each in unserved]),
         )

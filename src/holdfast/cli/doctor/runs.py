@@ -109,7 +109,7 @@ async def _code(service: RunService, live: list[RunRow], store: str | None, vers
     return Finding(
         "code",
         WARN,
-        f"{sum(counts.values())} live runs are on a version that nobody here can go on with",
+        f"{sum(counts.values())} active runs are on a version without code here: they cannot be resumed here",
         "load that code (`holdfast worker FILE`), or see `holdfast flows check NEW`",
         few(about),
     )

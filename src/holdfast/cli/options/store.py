@@ -112,7 +112,7 @@ def recall_source(store: str | None, flow: str, version: str) -> str:
     spec = _sources(place).get(version) if place is not None else None
     if spec is None:
         raise FlowNotFoundError(
-            f"where the code of flow {flow!r} ({version}) is unknown here.",
+            f"the location of the code of flow {flow!r} ({version}) is unknown here.",
             hint="Name it: holdfast resume RUN path/to/file.py.",
         )
     return spec

@@ -41,7 +41,9 @@ def test_run_is_shown_elsewhere_as_it_is_here(cli: Cli, refund: str) -> None:
 @pytest.mark.covers("TOOL-CLI-18")
 def test_imported_run_goes_on_as_a_new_one(cli: Cli, refund: str) -> None:
     run, file = exported(cli, refund)
-    complains(cli("import", str(file), "--as-new-run", *THERE), 2, "where the code", "--flow path/to/file.py")
+    complains(
+        cli("import", str(file), "--as-new-run", *THERE), 2, "location of the code", "--flow path/to/file.py"
+    )
     assert not Path("there.db").exists()
     words = ("import", str(file), "--as-new-run", "--resume", "--flow", refund, *THERE)
     said = cli(*words, "--json")

@@ -14,7 +14,7 @@ __all__ = ["cli", "logs"]
 
 TOOL = "shape=parallelogram, tool_command"
 HELPERS = """
-from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.registry import HandlerRegistry
 
 def answer(node, prompt, context):
@@ -22,7 +22,7 @@ def answer(node, prompt, context):
 
 class Mine:
     def execute(self, node, context, graph, logs_root):
-        return Outcome(context_updates={"context.mine": node.id})
+        return StageOutcome(context_updates={"context.mine": node.id})
 
 registry = HandlerRegistry({"mine": Mine()})
 nonsense = 7

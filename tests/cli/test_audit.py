@@ -33,8 +33,8 @@ def tamper(statement: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "why"),
     [
-        ("UPDATE audit SET actor = 'user:eve' WHERE seq = 2", "record 2 does not say"),
-        ("DELETE FROM audit WHERE seq = 2", "record 2 is not there"),
+        ("UPDATE audit SET actor = 'user:eve' WHERE seq = 2", "record 2 was changed"),
+        ("DELETE FROM audit WHERE seq = 2", "record 2 is missing"),
         ("DELETE FROM audit WHERE seq >= 2", "from 2 on are missing"),
     ],
     ids=["edited", "removed", "truncated"],

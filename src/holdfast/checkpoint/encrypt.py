@@ -122,7 +122,7 @@ def bytes_of_text(text: str) -> bytes:
 
 
 def keyed_digest(secret: bytes, what: str, tenant: str, content: bytes) -> bytes:
-    """An HMAC: tells equal from unequal to nobody who has not the secret."""
+    """An HMAC: only with the secret can equal content be recognised."""
     scope = hmac.digest(secret, f"holdfast {what} 1\0{tenant}".encode(), "sha256")
     return hmac.digest(scope, content, "sha256")
 

@@ -1,4 +1,4 @@
-"""What is to be drawn, whoever asks: boxes and lines with words, states, marks. Neither place nor colour."""
+"""What is drawn: boxes and lines with labels, states and marks; neither places nor colours."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ async def build_postmortem(service: RunService, run: str, *, chapters: int = MAX
 
 
 async def _last(service: RunService, row: RunRow) -> tuple[Checkpoint | None, str]:
-    """A run whose journal is damaged is the one that somebody wants explained."""
+    """A run with a damaged journal needs a post-mortem most."""
     try:
         return (await make_checkpoint(service, row, row.head)).shown(), ""
     except (CheckpointCorruptError, BlobMissingError) as error:

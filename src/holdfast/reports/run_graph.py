@@ -14,7 +14,7 @@ _FIRST = ("failed", "asking", "running", "waiting", "ready", "unknown")
 
 
 def picture_of(graph: Graph, visits: Visits, *, expand: bool = False, interrupted: bool = False) -> Picture:
-    """`interrupted`: nobody has the run, so what was running is only ready to go on."""
+    """`interrupted`: no worker has the run, so what was running is only ready to continue."""
     return run_overlay_picture(
         graph, overlays_by_path(visits, interrupted=interrupted), visits.edges, expand=expand
     )

@@ -203,7 +203,7 @@ DRAWN = 400
 
 
 def no_drawing_text(told: Postmortem) -> str:
-    """What is said instead of a drawing that nobody could read."""
+    """The text in place of a graph that is too large to read."""
     count = len(told.picture.nodes)
     return f"The graph has {count:,} nodes, too many for a page." if count > DRAWN else ""
 

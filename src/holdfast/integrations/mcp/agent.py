@@ -35,7 +35,7 @@ DECIDING: Final = frozenset({Right.resolve, Right.manage, Right.override, Right.
 WORKING: Final = (Right.runs_write, Right.holds_write)
 """What an agent on this machine has: with what they imply, all that the tools ask for."""
 BEAT: Final = 2.0
-"""Seconds between two signs of life while somebody waits, and two looks though no bell has rung."""
+"""Seconds between two progress messages while a caller waits, and between two looks without a signal."""
 
 
 def as_agent(principal: Principal) -> Principal:
@@ -74,7 +74,7 @@ class McpCaller:
 
     @property
     def closing(self) -> bool:
-        """Whether the server is about to end, and lets go whoever waits."""
+        """Whether the server is about to stop, and releases the callers that wait."""
         return hub_of(self.hf).closing
 
     def require(self, right: Right) -> None:

@@ -38,7 +38,7 @@ from holdfast.types.status import ENDED, HoldStatus
 tools: Final = ToolRegistry()
 
 OPENS_IN: Final = 5.0
-"""Seconds within which a worker has opened a question; else nobody carries it just now."""
+"""Seconds within which a worker opens a question; else no worker serves it now."""
 
 
 @tools.tool(needs=Right.runs_write)

@@ -98,4 +98,4 @@ def parts_of(uri: str) -> tuple[str, str]:
 
 
 async def ignore_progress(_done: float, _total: float | None, _told: str | None) -> None:
-    """Progress that nobody asked for."""
+    """Progress that was not asked for."""

@@ -72,7 +72,7 @@ def ended_by_sigterm(stop: Callable[[], None]) -> Generator[None]:
     try:
         loop.add_signal_handler(signal.SIGTERM, stop)
     except (NotImplementedError, RuntimeError, ValueError):
-        yield  # not in the main thread: whoever embeds us handles signals
+        yield  # not in the main thread: the embedding program handles signals
         return
     try:
         yield

@@ -110,7 +110,7 @@ class OtelExporter:
     def _note(self, item: _Item) -> None:
         self._items.append(item)
         if self._work is None or self._work.done():
-            # With no variables of whoever happens to be running: their trace is not ours.
+            # Without the context variables of the running task: its trace is not ours.
             loop = asyncio.get_running_loop()
             self._work = loop.create_task(self._tell_all(), context=Variables())
 

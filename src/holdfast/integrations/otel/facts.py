@@ -162,11 +162,11 @@ class RunStory:
 
 
 _LAPSED = {HoldExpiredError.code: "expired", HoldCancelledError.code: "cancelled"}
-"""By the error that a node is told where nobody has decided."""
+"""By the error that a node gets where its hold was not decided."""
 
 
 def _ended(body: Any) -> str:
-    """Nobody answered where the node was told an error, or what was bound says so."""
+    """Not answered where the node got an error, or where the bound result says so."""
     error = getattr(body, "error", None)
     if error is not None and error.code in _LAPSED:
         return _LAPSED[error.code]

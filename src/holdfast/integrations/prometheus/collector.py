@@ -1,6 +1,6 @@
 """Where a worker's figures come from: its store, looked at in passing, and the commits of its runs.
 
-Nothing of this is there in a worker that nobody measures.
+A worker without metrics has none of this.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What led to a record: the message that the engine was told, read back from what the journal keeps.
 
-A worker is told things (a handler ended, somebody answered, a timer fired) and writes down what came of them.
+A worker receives messages (a handler ended, an answer came, a timer fired) and records their results.
 The journal keeps enough of each to tell the engine the same thing once more, with no user code (D-26).
 
 A record at which something was decided, and the messages that several of the causes are made of.
@@ -82,7 +82,7 @@ def answered_message(hold: str, resolution: Any) -> HoldAnswered:
 
 
 def undecided_message(hold: str, error: ErrorInfo | None) -> HoldUnanswered:
-    """A hold that nobody decided, as its error tells."""
+    """A hold that was not decided, as its error says."""
     if error is None or error.code != HoldCancelledError.code:
         return HoldUnanswered(hold=hold)
     return HoldUnanswered(

@@ -275,7 +275,7 @@ class _Retracer:
         return ReplayStep(self.graph, self.told, self.pos, record, body, self.reason)
 
     def _take(self, record: Record, body: Any) -> None:
-        """A record that nobody decided."""
+        """A record without a decision."""
         try:
             if record.kind == Kind.snapshot or _fell_back(body):
                 self.pos.head, self.pos.at = record.seq, record.at

@@ -47,7 +47,7 @@ async def test_smtp_hands_over_one_mail_in_two_forms():
     (mail,) = server.mails
     message = mail.message
     assert (mail.sender, mail.to) == ("holdfast@acme.example", ["dana@acme.example"])
-    assert message["Subject"] == "Decision wanted: Refund 250 to c-9?"
+    assert message["Subject"] == "Decision needed: Refund 250 to c-9?"
     assert message["Auto-Submitted"] == "auto-generated"
     text = message.get_body(("plain",)).get_content()
     html = message.get_body(("html",)).get_content()
@@ -186,7 +186,7 @@ async def test_smtp_sends_nothing_when_the_server_has_no_starttls():
 
 
 def test_smtp_sends_no_password_in_the_clear():
-    with pytest.raises(SettingsError, match="in the clear"):
+    with pytest.raises(SettingsError, match="unencrypted"):
         Smtp("mail", MailServer(host="h", security="none", user="u", password="p"), "a@b")
 
 
@@ -310,7 +310,7 @@ async def test_bridge_sends_by_the_library_when_it_is_there():
     assert delivery.accepted
     assert (failed.accepted, failed.retry) == (False, True)
     sent = server.seen[0].json
-    assert sent["title"] == "Decision wanted: Refund 250 to c-9?"
+    assert sent["title"] == "Decision needed: Refund 250 to c-9?"
     assert "Open it to decide" in sent["message"]
 
 

@@ -287,7 +287,7 @@ async def test_link_of_an_important_hold_decides_when_its_own_user_is_signed_in(
         row = await it.ask()
         doors, token = await _scene_link(it, row)
         eve = Actor(id="user:eve@acme.example", auth_method="session", channel="inbox")
-        with pytest.raises(LinkInvalidError, match="somebody else"):
+        with pytest.raises(LinkInvalidError, match="another person"):
             await doors.decide(token, APPROVE, actor=eve)
         dana = Actor(id="user:Dana@acme.example", auth_method="session", channel="inbox")
         said = resolution_of((await doors.decide(token, APPROVE, actor=dana)).row)

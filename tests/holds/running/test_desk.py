@@ -84,7 +84,7 @@ async def test_an_assignee_that_a_rule_gets_wrong_is_nobody_and_says_why(place: 
     hf = await furnished(place, policies=Step(assignee="user:a\nb"))
     (hold,) = (await asking(assignee="user:dana").run(on=hf)).holds
     assert (hold.assignee_type, hold.assignee_value) == ("unrouted", "")
-    assert "cannot be seen" in hold.assignee_reason
+    assert "invisible character" in hold.assignee_reason
 
 
 @pytest.mark.covers("CP-11")

@@ -92,7 +92,7 @@ async def test_a_tool_that_the_code_does_not_carry_is_warned_of(
     with caplog.at_level(logging.WARNING, "holdfast"):
         assert (await flow.run({}, on=hf, deployment="desk")).completed
 
-    assert "does not carry tools that its skills hand out: fly" in caplog.text
+    assert "does not have tools that its skills provide: fly" in caplog.text
     assert list(offered(model, 0)) == ["pay"]
 
 
@@ -115,5 +115,5 @@ async def test_a_conversation_that_has_begun_goes_on_when_its_skill_is_gone(plac
 
 
 def test_tools_and_toolkit_share_their_names() -> None:
-    with pytest.raises(InputError, match="names cannot be used: pay"):
+    with pytest.raises(InputError, match="invalid names: pay"):
         Agent("bot", model=Scripted("x"), tools=[World().pays()], toolkit=[World().pays()])

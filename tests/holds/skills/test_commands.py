@@ -81,7 +81,7 @@ def test_a_skill_file_that_makes_no_sense_is_refused(cli: Cli, tmp_path: Path) -
 def test_a_skill_that_is_not_there_is_told(cli: Cli, skill: str) -> None:
     cli("skills", "publish", skill)
 
-    assert "no skill refunds@9.0.0; there are: 1.0.0." in cli("skills", "show", "refunds@9.0.0").err
+    assert "skill refunds@9.0.0 does not exist; known versions: 1.0.0." in cli("skills", "show", "refunds@9.0.0").err
     assert "does not name one version" in cli("skills", "yank", "refunds").err
     assert cli("skills", "list", "other").out == "No skills.\n"
 
@@ -108,7 +108,7 @@ def test_a_deployment_is_made_shown_delegated_and_taken_back(cli: Cli, skill: st
     assert "user:dana@acme (revoked)" in cli("deployments", "list").out
     assert cli("deployments", "show", "other").code == 2
     assert (
-        "no skill nothing@latest"
+        "skill nothing@latest does not exist"
         in cli("deployments", "create", "x", "--flow", "f", "--skill", "nothing").err
     )
 

@@ -110,7 +110,7 @@ async def test_a_deployment_changes_its_settings_and_keeps_its_identity_and_dele
         ({"on_timeout": "cancel"}, "on_timeout is set without timeout"),
         ({"on_behalf_of": "group:leads"}, "is not a person"),
         ({"on_behalf_of": "user:d@a", "until": timedelta(-1)}, "would end before it starts"),
-        ({"on_behalf_of": "user:d@a", "until": datetime(2030, 1, 1)}, "without a zone"),  # noqa: DTZ001
+        ({"on_behalf_of": "user:d@a", "until": datetime(2030, 1, 1)}, "has no time zone"),  # noqa: DTZ001
     ],
 )
 async def test_a_deployment_that_makes_no_sense_is_refused(settings: dict[str, Any], why: str) -> None:
@@ -131,7 +131,7 @@ async def test_a_deployment_starts_its_own_flow_and_version_only(hf: Holdfast) -
         await flow.run({}, on=hf, deployment="elsewhere")
     with pytest.raises(DeploymentNotFoundError):
         await flow.run({}, on=hf, deployment="nowhere")
-    with pytest.raises(SkillNotFoundError, match="no skill refunds@latest"):
+    with pytest.raises(SkillNotFoundError, match="skill refunds@latest does not exist"):
         await hf.deploy("desk", flow, skills=["refunds"])
     assert (await flow.run({}, on=hf, deployment="desk")).holds
 

@@ -71,7 +71,7 @@ async def test_a_range_finds_the_newest_version_that_was_not_yanked(hf: Holdfast
     )
     assert (await skills.resolve("refunds", "^1")).version == "1.9.0"
     assert (await skills.get("refunds", "1.10.0")).instructions == "1.10.0"
-    with pytest.raises(SkillNotFoundError, match=r"there are: .*1\.10\.0 \(yanked\)"):
+    with pytest.raises(SkillNotFoundError, match=r"known versions: .*1\.10\.0 \(yanked\)"):
         await skills.resolve("refunds", "1.10.0")
     await skills.restore("refunds", "1.10.0")
     assert (await skills.resolve("refunds", "^1")).version == "1.10.0"

@@ -81,7 +81,10 @@ def test_a_skill_file_that_makes_no_sense_is_refused(cli: Cli, tmp_path: Path) -
 def test_a_skill_that_is_not_there_is_told(cli: Cli, skill: str) -> None:
     cli("skills", "publish", skill)
 
-    assert "skill refunds@9.0.0 does not exist; known versions: 1.0.0." in cli("skills", "show", "refunds@9.0.0").err
+    assert (
+        "skill refunds@9.0.0 does not exist; known versions: 1.0.0."
+        in cli("skills", "show", "refunds@9.0.0").err
+    )
     assert "does not name one version" in cli("skills", "yank", "refunds").err
     assert cli("skills", "list", "other").out == "No skills.\n"
 

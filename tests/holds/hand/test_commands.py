@@ -86,7 +86,7 @@ def test_list_shows_what_waits_by_its_words(hands: Hands) -> None:
     assert re.search(r"due in 2 days$", row)
     assert len(hands("list")["items"]) == 2
     assert hands("list", "nothing like it")["items"] == []
-    assert "no priority 'urgent'" in hands.refused("list", "priority:urgent")
+    assert "unknown priority 'urgent'" in hands.refused("list", "priority:urgent")
 
 
 def test_list_goes_on_where_a_page_ended(hands: Hands) -> None:
@@ -172,9 +172,9 @@ def test_as_has_the_rights_of_that_person_only_when_there_is_a_directory(
     )
     monkeypatch.setenv("HOLDFAST_DIRECTORY", str(tmp_path / "people.json"))
 
-    assert "not for user:eve@acme" in hands.refused("resolve", hold, "approve", "--as", "user:eve@acme")
+    assert "not to user:eve@acme" in hands.refused("resolve", hold, "approve", "--as", "user:eve@acme")
     assert hands("list", "--as", "user:eve@acme")["items"] == []
-    assert "not for user:eve@acme" in hands.refused("evidence", hold, "--as", "user:eve@acme")
+    assert "not to user:eve@acme" in hands.refused("evidence", hold, "--as", "user:eve@acme")
     assert len(hands("list", "--view", "groups", "--as", "user:dana@acme")["items"]) == 1
     assert (
         hands("resolve", hold, "approve", "--as", "user:dana@acme")["resolution"]["authority"] == "assignee"
@@ -306,7 +306,7 @@ def test_a_file_is_attached_and_decided_with(hands: Hands, tmp_path: Path) -> No
 
     assert "text/plain" in hands.refused("attach", hold, "contract", "note.txt")
     kept = hands("attach", hold, "contract", "contract.pdf")
-    assert "does not fit" in hands.refused("resolve", hold, "approve")
+    assert "the form has errors" in hands.refused("resolve", hold, "approve")
     done = hands("resolve", hold, "approve", "--draft")
 
     assert done["resolution"]["response_data"]["contract"] == kept

@@ -220,7 +220,7 @@ async def test_tables_take_one_person_for_one_name(store: Store) -> None:
         await clerk.put_group("default", "finance", ["eve"])
     with pytest.raises(InputError, match="their own substitute"):
         await clerk.put_away("default", "dana", Away(substitute="dana@acme"))
-    with pytest.raises(InputError, match="before it begins"):
+    with pytest.raises(InputError, match="before it starts"):
         await clerk.put_away("default", "dana", Away(substitute="sam", since=2, until=1))
     with pytest.raises(InputError, match="not a group or role"):
         await clerk.join("default", "finance", "dana")

@@ -62,9 +62,9 @@ async def check(shape: Shape, place: float, *, patched: bool) -> None:
         row = await service.fork(source.run_id, seq, patch=patch)
         assert await everything(hf, source.run_id) == before
         program = flow.program()
-        sealer, desk = service.runtime.codec_for(program), service.runtime.blobs
-        forked = await load(service.store, sealer, program.graph, row.id, desk=desk)
-        again = await load(service.store, sealer, program.graph, row.id, desk=desk)
+        codec, blobs = service.runtime.codec_for(program), service.runtime.blobs
+        forked = await load(service.store, codec, program.graph, row.id, blobs=blobs)
+        again = await load(service.store, codec, program.graph, row.id, blobs=blobs)
         assert dump_position(forked.pos) == dump_position(again.pos)
         picture = await service.checkpoint(row.id, 0)
         there = await service.checkpoint(source.run_id, seq)

@@ -96,7 +96,7 @@ async def test_tools_say_what_they_take_give_and_do(hall: Server) -> None:
 async def test_agent_sees_the_tools_that_its_token_is_good_for(hall: Server) -> None:
     async with agent(hall, rights=("runs:read",)) as bot:
         assert set(await bot.tools()) == {"get_run", "list_runs", "follow_run", "get_result"}
-        assert "no right to runs:write" in await bot.fails("ask_people", question="May I?")
+        assert "does not have the right runs:write" in await bot.fails("ask_people", question="May I?")
         assert (await bot.client.list_resource_templates()).resource_templates[0].name == "run"
     (entry,) = await audited(hall, "access_refused")
     assert entry.actor == "service:bot"

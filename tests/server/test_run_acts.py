@@ -277,7 +277,7 @@ async def test_a_yes_is_not_taken_along_into_a_branch_by_whoever_may_only_start_
         ("resume", {"mode": "fork"}),
     ):
         said = await shop.json("POST", f"/v1/runs/{run['id']}/{path}", 403, json=body, headers=starter)
-        assert "has been decided before" in said["detail"]
+        assert "was decided before" in said["detail"]
     again = await shop.json("POST", f"/v1/runs/{run['id']}/fork", 201, json=changed, headers=starter)
     stands = await ended(shop, again["id"])
     assert stands["status"] == "pending_input", "it is asked anew, about what was changed"

@@ -59,7 +59,7 @@ async def test_agent_stops_only_what_it_has_started(hall: Server) -> None:
         made = await bot.does("start_run", flow="refund", input=ORDER, wait_seconds=20)
         hold = made["waits_for"][0]["id"]
         assert "started by service:bot" in await other.fails("cancel_run", run=made["run"])
-        assert "not for service:other" in await other.fails("withdraw_question", id=hold)
+        assert "not to service:other" in await other.fails("withdraw_question", id=hold)
         assert (await bot.does("get_run", run=made["run"]))["status"] == "pending_input"
         await bot.does("cancel_run", run=made["run"], reason="not needed")
         assert (await bot.does("get_run", run=made["run"], wait_seconds=20))["status"] == "cancelled"

@@ -18,7 +18,7 @@ from holdfast.runs.service import RunService
 from holdfast.store.open import open_store
 from holdfast.store.protocols import ClaimRequest
 from holdfast.store.sql.postgres import failover
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.store import PostgresStore
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.ids import RunId
@@ -129,7 +129,7 @@ async def test_run_that_was_lost_whole_stops_when_it_is_made_anew(address: str, 
         await kit.written(lease, kit.record(1))
         known: PostgresStore = kit.store  # type: ignore[assignment]
         await raw.execute(f"DELETE FROM {schema_of(address)}.runs WHERE id = $1", lease.run)
-        await known._acks.verify(Conn(raw, schema_of(address)), kit.clock.now)  # pyright: ignore[reportPrivateUsage]
+        await known._acks.verify(PostgresConnection(raw, schema_of(address)), kit.clock.now)  # pyright: ignore[reportPrivateUsage]
         maker = known if by == "its maker" else await kit.another()
         await maker.create(kit.new_run(id=lease.run))
         if maker is not known:
@@ -165,7 +165,7 @@ async def test_thousands_of_runs_that_others_deleted_are_told_as_a_number(
         known.mailed(RunId(f"gone-{n}"), 1, n)
     raw = await asyncpg.connect(address.partition("?")[0])
     try:
-        lost = await known.verify(Conn(raw, schema_of(address)), lambda: None)
+        lost = await known.verify(PostgresConnection(raw, schema_of(address)), lambda: None)
     finally:
         await raw.close()
     assert len(lost) == 2500

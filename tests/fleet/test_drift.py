@@ -17,7 +17,7 @@ import pytest
 from holdfast.store.open import open_store
 from holdfast.store.protocols import Drift
 from holdfast.store.sql.postgres import drift
-from holdfast.store.sql.postgres.connect import Conn, statement
+from holdfast.store.sql.postgres.connect import PostgresConnection, statement
 from holdfast.store.sql.postgres.drift import drift_of
 from holdfast.store.sql.postgres.migrations import migrations, transactional_sql
 from tests.fleet.conftest import schema_of
@@ -31,7 +31,7 @@ FILE = Path(drift.__file__).parent / "schema" / "catalogue.txt"
 async def catalogue_of(address: str, schema: str) -> drift.Things:
     connection = await asyncpg.connect(address.partition("?")[0])
     try:
-        return await drift.read_catalogue(Conn(connection, schema))
+        return await drift.read_catalogue(PostgresConnection(connection, schema))
     finally:
         await connection.close()
 
@@ -58,7 +58,7 @@ async def changed(schema: str, *acts: str, mended: bool = False) -> list[Drift]:
     transaction = connection.transaction()
     await transaction.start()
     try:
-        conn = Conn(connection, schema)
+        conn = PostgresConnection(connection, schema)
         before = await drift.read_catalogue(conn)
         for act in acts:
             await connection.execute(statement(act, schema))

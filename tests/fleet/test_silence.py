@@ -11,7 +11,7 @@ import pytest
 from holdfast.errors import StoreError
 from holdfast.store.open import open_store
 from holdfast.store.sql.postgres import settings_for
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.copy import PostgresMoveEndpoint
 from holdfast.types.limit_rows import LimitRow, flow_limit
 from tests.services import pgbouncer, postgres
@@ -24,7 +24,7 @@ async def locks_are_freed(address: str) -> None:
     other = await open_store(address)
     locked, woken = asyncio.Event(), asyncio.Event()
 
-    async def work(conn: Conn) -> None:
+    async def work(conn: PostgresConnection) -> None:
         await conn.run("LOCK TABLE @gates IN EXCLUSIVE MODE")
         locked.set()
         await woken.wait()
@@ -59,7 +59,7 @@ async def test_fleet_goes_on_when_whoever_moves_its_store_is_stopped_with_every_
     half = PostgresMoveEndpoint(settings_for(postgres.with_setting(address, silence="0.5"), {}, ""))
     locked, woken = asyncio.Event(), asyncio.Event()
 
-    async def work(_conn: Conn) -> None:
+    async def work(_conn: PostgresConnection) -> None:
         locked.set()
         await woken.wait()
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.engine.failures import retry_delay
-from holdfast.model.graph import Backoff, RetryPolicy
+from holdfast.model.graph import BackoffKind, RetryPolicy
 
 SECOND = 1_000_000
 
@@ -16,13 +16,13 @@ SECOND = 1_000_000
 @pytest.mark.parametrize(
     ("backoff", "waits"),
     [
-        (Backoff.fixed, [2, 2, 2, 2, 2, 2]),
-        (Backoff.linear, [2, 4, 6, 8, 10, 10]),
-        (Backoff.exponential, [2, 4, 8, 10, 10, 10]),
+        (BackoffKind.fixed, [2, 2, 2, 2, 2, 2]),
+        (BackoffKind.linear, [2, 4, 6, 8, 10, 10]),
+        (BackoffKind.exponential, [2, 4, 8, 10, 10, 10]),
     ],
 )
 def test_retry_waits_by_its_table_when_there_is_a_cap_of_ten_seconds(
-    backoff: Backoff, waits: list[int]
+    backoff: BackoffKind, waits: list[int]
 ) -> None:
     policy = RetryPolicy(attempts=9, backoff=backoff, delay=2 * SECOND, cap=10 * SECOND)
     assert [retry_delay(policy, n) // SECOND for n in range(1, 7)] == waits
@@ -31,7 +31,7 @@ def test_retry_waits_by_its_table_when_there_is_a_cap_of_ten_seconds(
 policies = st.builds(
     RetryPolicy,
     attempts=st.integers(2, 100),
-    backoff=st.sampled_from(Backoff),
+    backoff=st.sampled_from(BackoffKind),
     delay=st.integers(0, 600 * SECOND),
     cap=st.none() | st.integers(0, 3600 * SECOND),
     jitter=st.floats(0, 1),

@@ -15,7 +15,7 @@ from holdfast.engine.walk import takes_failure
 from holdfast.engine.walk_state import with_walk_fields
 from holdfast.model.apply import apply_record, forgive
 from holdfast.model.child_scopes import PARENTS, collects, result_of, wipe_scope
-from holdfast.model.graph import Backoff, Graph, Node, RetryPolicy
+from holdfast.model.graph import BackoffKind, Graph, Node, RetryPolicy
 from holdfast.model.position import Exec, Scope, naps_of
 from holdfast.model.record_bodies import (
     HALTED,
@@ -37,9 +37,9 @@ def retry_delay(policy: RetryPolicy, failures: int, *identity: str | int) -> int
     Jitter is a hash of the retrying node, so that replaying a run gives the same times.
     """
     grown = {
-        Backoff.fixed: policy.delay,
-        Backoff.linear: policy.delay * failures,
-        Backoff.exponential: int(policy.delay * (policy.factor or 2) ** min(failures - 1, 40)),
+        BackoffKind.fixed: policy.delay,
+        BackoffKind.linear: policy.delay * failures,
+        BackoffKind.exponential: int(policy.delay * (policy.factor or 2) ** min(failures - 1, 40)),
     }[policy.backoff]
     wait = grown if policy.cap is None else min(grown, policy.cap)
     if policy.jitter:

@@ -44,7 +44,7 @@ class EdgeKind(StrEnum):
     failure = "failure"  # fires when the source fails
 
 
-class Backoff(StrEnum):
+class BackoffKind(StrEnum):
     fixed = "fixed"
     linear = "linear"
     exponential = "exponential"
@@ -54,7 +54,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """`attempts` counts the first one too; times are microseconds."""
 
     attempts: int = 1
-    backoff: Backoff = Backoff.exponential
+    backoff: BackoffKind = BackoffKind.exponential
     delay: int = 1_000_000
     cap: int | None = 60_000_000
     jitter: float = 0.0

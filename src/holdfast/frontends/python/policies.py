@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
 from holdfast.model.diagnostics import GraphProblem
-from holdfast.model.graph import Backoff, JoinKind, JoinPolicy, RetryPolicy
+from holdfast.model.graph import BackoffKind, JoinKind, JoinPolicy, RetryPolicy
 from holdfast.types.duration import DurationError, parse_duration
 
 Duration: TypeAlias = str | int | float | timedelta
@@ -104,7 +104,7 @@ class DeclarationReader:
         delay = self.duration(policy.delay, "retry delay", zero=True)
         return RetryPolicy(
             attempts=policy.attempts,
-            backoff=self.choice(Backoff, policy.backoff, "back-off", Backoff.exponential),
+            backoff=self.choice(BackoffKind, policy.backoff, "back-off", BackoffKind.exponential),
             delay=1_000_000 if delay is None else delay,
             cap=self.duration(policy.cap, "retry cap"),
             jitter=float(policy.jitter),

@@ -10,7 +10,7 @@ from holdfast.store.limits import Admission, ClaimResult
 from holdfast.store.protocols import Claim, ClaimRequest
 from holdfast.store.sql.choose import CandidateTenant, ClaimSelection, ReadyRun
 from holdfast.store.sql.postgres import limits
-from holdfast.store.sql.postgres.connect import Conn, Row
+from holdfast.store.sql.postgres.connect import PostgresConnection, Row
 from holdfast.store.sql.runs import COLUMNS, run_row
 from holdfast.types.record import Lease
 from holdfast.types.status import RunStatus
@@ -134,7 +134,7 @@ class QueuesToLock(msgspec.Struct, frozen=True):
 
 
 async def claim_named(
-    conn: Conn, now: int | None, want: ClaimRequest, *, passes: bool = False
+    conn: PostgresConnection, now: int | None, want: ClaimRequest, *, passes: bool = False
 ) -> list[Claim]:
     """`passes`: also one that has a limit. One whose lease expired has its place there already."""
     versions = None if want.versions is None else list(want.versions)
@@ -144,7 +144,7 @@ async def claim_named(
     return [_claim(values, want, {}) for values in taken]
 
 
-async def claim(conn: Conn, now: int | None, want: ClaimRequest) -> ClaimResult | QueuesToLock:
+async def claim(conn: PostgresConnection, now: int | None, want: ClaimRequest) -> ClaimResult | QueuesToLock:
     """Chosen without locks, then taken unless another worker was faster; then what is left is looked at."""
     claims: list[Claim] = []
     tried: list[int] = []
@@ -170,7 +170,7 @@ async def claim(conn: Conn, now: int | None, want: ClaimRequest) -> ClaimResult 
 
 
 async def take(
-    conn: Conn, now: int | None, want: ClaimRequest, choice: ClaimSelection, *, gated: bool
+    conn: PostgresConnection, now: int | None, want: ClaimRequest, choice: ClaimSelection, *, gated: bool
 ) -> list[Claim]:
     keys = choice.keys
     taken = await conn.rows(
@@ -185,7 +185,7 @@ def _claim(values: Row, want: ClaimRequest, since: dict[int, int]) -> Claim:
 
 
 async def candidates(
-    conn: Conn,
+    conn: PostgresConnection,
     now: int | None,
     want: ClaimRequest,
     tried: list[int],
@@ -219,7 +219,9 @@ def _order(row: Row) -> tuple[int, int]:
     return row[2], row[3]
 
 
-async def extend(conn: Conn, now: int | None, leases: Sequence[Lease], ttl: int) -> tuple[int, list[bool]]:
+async def extend(
+    conn: PostgresConnection, now: int | None, leases: Sequence[Lease], ttl: int
+) -> tuple[int, list[bool]]:
     """(the server's time, which are ours still). Even after expiry, as long as no other worker
     claimed the run (D-33)."""
     columns = ([x.key for x in leases], [x.run for x in leases], [x.term for x in leases])
@@ -229,5 +231,5 @@ async def extend(conn: Conn, now: int | None, leases: Sequence[Lease], ttl: int)
     return found[0], [(lease.key, lease.run) in held for lease in leases]
 
 
-async def set_idle(conn: Conn, now: int, lease: Lease, status: RunStatus) -> bool:
+async def set_idle(conn: PostgresConnection, now: int, lease: Lease, status: RunStatus) -> bool:
     return await conn.run(_REST, status, now, lease.key, lease.run, lease.term, lease.worker) == 1

@@ -7,13 +7,15 @@ from holdfast.store.limits import Admission, ClaimResult
 from holdfast.store.protocols import Claim, ClaimRequest
 from holdfast.store.sql.choose import ClaimSelection
 from holdfast.store.sql.postgres import claim, limits
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.types.limit_rows import root_of
 
 _AT_GATE = "SELECT key, gate, status = 'pending' FROM @runs WHERE id = ? AND gate <> '' AND worker IS NULL"
 
 
-async def claim_with_limits(conn: Conn, now: int | None, want: ClaimRequest, lines: list[str]) -> ClaimResult:
+async def claim_with_limits(
+    conn: PostgresConnection, now: int | None, want: ClaimRequest, lines: list[str]
+) -> ClaimResult:
     """Runs without a limit and those of the queues, in one order."""
     admission = await limits.load_admission(conn, now, [line[1:] for line in lines], lock=True)
     claims: list[Claim] = []
@@ -47,7 +49,7 @@ def _admission_filter(admission: Admission, lines: list[str]) -> claim.Admission
     return claim.AdmissionFilter(admission.open_queues(lines), shut, list(exempt), keys)
 
 
-async def claim_named(conn: Conn, now: int | None, want: ClaimRequest) -> ClaimResult:
+async def claim_named(conn: PostgresConnection, now: int | None, want: ClaimRequest) -> ClaimResult:
     """A run that a plain claim did not take: perhaps because it has a limit."""
     stands = await conn.row(_AT_GATE, want.run)
     if stands is None:

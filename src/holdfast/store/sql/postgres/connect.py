@@ -32,7 +32,7 @@ def statement(text: str, schema: str) -> str:
     return "".join(part if i == 0 else f"${i}{part}" for i, part in enumerate(parts))
 
 
-class Conn:
+class PostgresConnection:
     """A connection, most often inside a transaction."""
 
     __slots__ = ("raw", "schema")

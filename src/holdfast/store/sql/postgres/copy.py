@@ -32,7 +32,7 @@ from holdfast.store.copy import (
 )
 from holdfast.store.sql.postgres import write_barrier
 from holdfast.store.sql.postgres.address import PostgresSettings
-from holdfast.store.sql.postgres.connect import Conn, to_column
+from holdfast.store.sql.postgres.connect import PostgresConnection, to_column
 from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, RETRYABLE_ERRORS, translated
 from holdfast.store.sql.postgres.migrate import migration_state
 from holdfast.store.sql.postgres.servers import PostgresServers
@@ -59,7 +59,7 @@ class CopyConnection:
         found = await self.read(lambda conn: conn.row(sql))
         return None if found is None else found[0]
 
-    async def read(self, query: Callable[[Conn], Awaitable[T]]) -> T:
+    async def read(self, query: Callable[[PostgresConnection], Awaitable[T]]) -> T:
         async with self._lock:
             try:
                 return await query(await self._connected())
@@ -68,8 +68,8 @@ class CopyConnection:
             except (*DRIVER_ERRORS, ValueError) as error:
                 raise translated(error, self._settings.shown) from error
 
-    async def write(self, work: Callable[[Conn], Awaitable[T]]) -> T:
-        async def transact(conn: Conn) -> T:
+    async def write(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
+        async def transact(conn: PostgresConnection) -> T:
             raw: Any = conn.raw
             async with raw.transaction():
                 await conn.run(idle_timeout_statement(self._settings))
@@ -77,10 +77,10 @@ class CopyConnection:
 
         return await self.read(transact)
 
-    async def alone(self, work: Callable[[Conn], Awaitable[T]]) -> T:
+    async def alone(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
         """With every table locked against writers. Others are at work: it may take some tries."""
 
-        async def locked(conn: Conn) -> T:
+        async def locked(conn: PostgresConnection) -> T:
             raw: Any = conn.raw
             async with raw.transaction():
                 await conn.run(_PATIENCE)
@@ -89,7 +89,7 @@ class CopyConnection:
                 await write_barrier.lock(conn)
                 return await work(conn)
 
-        async def trying(conn: Conn) -> T:
+        async def trying(conn: PostgresConnection) -> T:
             left = _TRIES
             while True:
                 left -= 1
@@ -110,10 +110,10 @@ class CopyConnection:
             except DRIVER_ERRORS:
                 raw.terminate()
 
-    async def _connected(self) -> Conn:
+    async def _connected(self) -> PostgresConnection:
         if self._raw is None or self._raw.is_closed():
             self._raw = await self._servers.connect(pooled=True)
-        return Conn(self._raw, self._settings.schema)
+        return PostgresConnection(self._raw, self._settings.schema)
 
 
 _COLUMNS = """
@@ -186,7 +186,7 @@ class PostgresMoveEndpoint:
         return await self._line.one(f"SELECT count(*) FROM @{rule.table} WHERE {rule.where}")
 
     async def rows(self, shape: TableShape, after: Values | None) -> list[Values]:
-        async def batch(conn: Conn) -> list[Values]:
+        async def batch(conn: PostgresConnection) -> list[Values]:
             limit = BATCH if shape.table != "blobs" else await _batch_size(conn, after)
             text = select(shape, f"@{shape.table}", begun=after is not None)
             keys = zip(shape.key, after or (), strict=after is not None)
@@ -212,7 +212,7 @@ class PostgresMoveEndpoint:
         await self._line.alone(lambda conn: write_barrier.stop_claims(conn, mark))
 
     async def seal(self, *, fence: bool) -> None:
-        async def sealed(conn: Conn) -> None:
+        async def sealed(conn: PostgresConnection) -> None:
             require_state(await write_barrier.read_mark(conn), "closing", "sealed")
             await write_barrier.unguard(conn)
             if fence:
@@ -223,7 +223,7 @@ class PostgresMoveEndpoint:
         await self._line.alone(sealed)
 
     async def settle(self) -> None:
-        async def settled(conn: Conn) -> None:
+        async def settled(conn: PostgresConnection) -> None:
             require_state(await write_barrier.read_mark(conn), "sealed", "moved")
             await write_barrier.set_state(conn, "moved")
 
@@ -233,7 +233,7 @@ class PostgresMoveEndpoint:
         await self._line.alone(write_barrier.forget)
 
     async def counters(self) -> dict[str, int]:
-        async def counted(conn: Conn) -> dict[str, int]:
+        async def counted(conn: PostgresConnection) -> dict[str, int]:
             ((feed,),) = await conn.rows(_LAST_POSITION)
             counters: dict[str, int] = {"feed": feed}
             for table, name in (await _sequences(conn)).items():
@@ -249,7 +249,7 @@ class PostgresMoveEndpoint:
         return await self._line.one(_FLOOR)
 
     async def begin(self, mark: MoveMark) -> None:
-        async def begun(conn: Conn) -> None:
+        async def begun(conn: PostgresConnection) -> None:
             require_state(await write_barrier.read_mark(conn), None)
             await write_barrier.write_mark(conn, mark)
             await write_barrier.guard(conn)
@@ -266,7 +266,7 @@ class PostgresMoveEndpoint:
     async def put(
         self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress
     ) -> bool:
-        async def putting(conn: Conn) -> bool:
+        async def putting(conn: PostgresConnection) -> bool:
             require_state(await write_barrier.read_mark(conn), "filling")
             new = "INSERT INTO @moved_tables (name, rows, done) VALUES (?, 0, false) ON CONFLICT DO NOTHING"
             await conn.run(new, shape.table)
@@ -281,7 +281,7 @@ class PostgresMoveEndpoint:
         return await self._line.write(putting)
 
     async def open_for_work(self, counters: Counters) -> None:
-        async def opened(conn: Conn) -> None:
+        async def opened(conn: PostgresConnection) -> None:
             # Once: workers there have counted on since.
             require_state(await write_barrier.read_mark(conn), "filling")
             for table, name in (await _sequences(conn)).items():
@@ -296,7 +296,7 @@ class PostgresMoveEndpoint:
 
     # Rows.
 
-    async def _copy_in(self, conn: Conn, shape: TableShape, batch: Sequence[Values]) -> None:
+    async def _copy_in(self, conn: PostgresConnection, shape: TableShape, batch: Sequence[Values]) -> None:
         flags = frozenset(self._flags(shape))
         kept: list[Values] = [
             tuple(bool(v) if i in flags else to_column(v) for i, v in enumerate(values)) for values in batch
@@ -315,7 +315,7 @@ class PostgresMoveEndpoint:
         types = self._types[shape.table]
         return [i for i, name in enumerate(shape.columns) if types[name] == "boolean"]
 
-    async def _feed_anew(self, conn: Conn) -> bool:
+    async def _feed_anew(self, conn: PostgresConnection) -> bool:
         found = await conn.row("SELECT anew FROM @moved")
         return found is not None and found[0]
 
@@ -341,20 +341,22 @@ def _also_for(terms: str) -> list[str]:
     return [to_column(each) for each in found]
 
 
-async def _feed_positions(conn: Conn, columns: Sequence[str], batch: Sequence[Values]) -> list[Values]:
+async def _feed_positions(
+    conn: PostgresConnection, columns: Sequence[str], batch: Sequence[Values]
+) -> list[Values]:
     """Positions of this transaction, in the order of the old ones (`feed` in schema/0001)."""
     ((here,),) = await conn.rows(_HERE)
     place = columns.index("pos")
     return [(*row[:place], here + (i << 6), *row[place + 1 :]) for i, row in enumerate(batch, 1)]
 
 
-async def _batch_size(conn: Conn, after: Values | None) -> int:
+async def _batch_size(conn: PostgresConnection, after: Values | None) -> int:
     """How many of the next blobs are read at once."""
     sql = "SELECT size FROM @blobs WHERE NOT condemned AND number > ? ORDER BY number LIMIT ?"
     return batch_size((size for (size,) in await conn.rows(sql, (after or (-1,))[0], BATCH)), BLOB_BYTES)
 
 
-async def _sequences(conn: Conn) -> dict[str, str]:
+async def _sequences(conn: PostgresConnection) -> dict[str, str]:
     """Table -> the sequence that counts its rows."""
     found: dict[str, str] = {}
     for table, column in await conn.rows(_COUNTING, conn.schema):

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.store.limits import Admission, CountedStart
 from holdfast.store.protocols import NewRun, RunRow
 from holdfast.store.sql.postgres import limits, listen
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
 from holdfast.types.limit_rows import flow_limit
 
@@ -43,7 +43,7 @@ WITH moved AS (
 SELECT first FROM moved"""
 
 
-class PostgresConn(Conn):
+class PostgresConn(PostgresConnection):
     """A connection of the pool, most often inside a transaction."""
 
     __slots__ = ()

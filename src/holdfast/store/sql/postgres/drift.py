@@ -9,7 +9,7 @@ import re
 from importlib import resources
 
 from holdfast.store.protocols import Drift
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.connect import PostgresConnection
 
 Things = dict[str, str]
 """`kind name` -> how it is."""
@@ -58,7 +58,7 @@ NOT_VALID = "(not valid) "
 DISABLED = "(disabled) "
 
 
-async def read_catalogue(conn: Conn) -> Things:
+async def read_catalogue(conn: PostgresConnection) -> Things:
     found: Things = {}
     for name, kind, options in await conn.rows(_TABLES, conn.schema):
         found[f"{kind} {name}"] = options

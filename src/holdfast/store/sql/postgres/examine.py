@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.store.protocols import StoreFacts
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.drift import drift_of, expected_catalogue, read_catalogue
 from holdfast.store.sql.postgres.migrations import migrations
 from holdfast.types.ids import RunId
@@ -29,7 +29,7 @@ _AHEAD = """
 SELECT max(pos) > pg_snapshot_xmax(pg_current_snapshot())::text::bigint << 20 FROM @feed"""
 
 
-async def examine(conn: Conn, now: int | None, *, deep: bool) -> StoreFacts:
+async def examine(conn: PostgresConnection, now: int | None, *, deep: bool) -> StoreFacts:
     blobs = await conn.row(_BLOBS) or (0, 0, 0)
     found = await read_catalogue(conn)
     unfinished = [number for (number,) in await conn.rows("SELECT number FROM @halves ORDER BY number")]
@@ -53,7 +53,7 @@ def _to_come(unfinished: list[int]) -> str:
     return "\n".join(each.post for each in migrations() if each.number in unfinished)
 
 
-async def _problems(conn: Conn) -> list[str]:
+async def _problems(conn: PostgresConnection) -> list[str]:
     problems: list[str] = []
     ahead = await conn.row(_AHEAD)
     if ahead is not None and ahead[0]:
@@ -61,6 +61,6 @@ async def _problems(conn: Conn) -> list[str]:
     return problems
 
 
-async def _number(conn: Conn, sql: str, *args: object) -> int:
+async def _number(conn: PostgresConnection, sql: str, *args: object) -> int:
     found = await conn.row(sql, *args)
     return 0 if found is None else int(found[0])

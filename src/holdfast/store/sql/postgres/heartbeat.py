@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.store.sql.postgres import claim
 from holdfast.store.sql.postgres.clock import ServerClock
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, closed, translated
 from holdfast.store.sql.postgres.servers import PostgresServers
 from holdfast.types.record import Lease
@@ -63,7 +63,7 @@ class HeartbeatThread:
 
     async def _say(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
         heard = self._clock.asking()
-        conn = Conn(self._connection, self._settings.schema)
+        conn = PostgresConnection(self._connection, self._settings.schema)
         now, extended = await claim.extend(conn, self._clock.given, leases, ttl)
         heard(now)
         return extended

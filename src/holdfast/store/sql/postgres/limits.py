@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.store.limits import Admission, CountedStart
 from holdfast.store.sql.limits import AT, INSIDE, limit_row
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.connect import PostgresConnection
 
 _LOCKED = f"{AT} FOR UPDATE"
 _INSIDE_NOW = f"""
@@ -27,7 +27,9 @@ DELETE FROM @gate_starts WHERE (gate, at, run_key) IN (
     SELECT gate, at, run_key FROM @gate_starts WHERE until <= ? LIMIT ? FOR UPDATE SKIP LOCKED)"""
 
 
-async def load_admission(conn: Conn, now: int | None, roots: Iterable[str], *, lock: bool) -> Admission:
+async def load_admission(
+    conn: PostgresConnection, now: int | None, roots: Iterable[str], *, lock: bool
+) -> Admission:
     """Without locks it may be out of date at once. The locks last as long as the transaction."""
     rows = await conn.rows(_LOCKED if lock else AT, sorted(set(roots)))
     inside = await conn.rows(_INSIDE_NOW, now)
@@ -43,7 +45,7 @@ async def load_admission(conn: Conn, now: int | None, roots: Iterable[str], *, l
     return found
 
 
-async def write_starts(conn: Conn, starts: Sequence[tuple[int, CountedStart]]) -> None:
+async def write_starts(conn: PostgresConnection, starts: Sequence[tuple[int, CountedStart]]) -> None:
     """With the keys of the runs that started."""
     if starts:
         columns = (

@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.store.memory.wake import MemoryChangeSignal
-from holdfast.store.sql.postgres.connect import Conn, Row
+from holdfast.store.sql.postgres.connect import PostgresConnection, Row
 from holdfast.store.sql.postgres.errors import DRIVER_ERRORS
 from holdfast.store.sql.postgres.servers import PostgresServers
 from holdfast.store.sql.postgres.session import PostgresServer
@@ -171,5 +171,5 @@ class PostgresListener:
             self._loop.call_soon_threadsafe(connection.terminate)
 
 
-async def notify(conn: Conn) -> None:
+async def notify(conn: PostgresConnection) -> None:
     await conn.run(NOTIFY, channel(conn.schema))

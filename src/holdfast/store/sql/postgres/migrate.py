@@ -17,7 +17,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from holdfast.errors import NotAStoreError, SchemaTooNewError, StoreBusyError, StoreUnavailableError
 from holdfast.store.sql.postgres.address import PostgresSettings
-from holdfast.store.sql.postgres.connect import Conn, statement
+from holdfast.store.sql.postgres.connect import PostgresConnection, statement
 from holdfast.store.sql.postgres.migrations import (
     RELEASED,
     WHOLE,
@@ -73,7 +73,7 @@ JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ? AND c.relna
 _TAKE = "SELECT pg_try_advisory_xact_lock(?)"
 
 
-async def migration_state(conn: Conn, where: str) -> MigrationState:
+async def migration_state(conn: PostgresConnection, where: str) -> MigrationState:
     """How far the schema is; all zero for a new one.
 
     Raises NotAStoreError for one with tables of another program, and SchemaTooNewError."""
@@ -96,7 +96,7 @@ async def migration_state(conn: Conn, where: str) -> MigrationState:
     return MigrationState(number, tuple(n for n, _ in rows), building)
 
 
-async def bring_up(settings: PostgresSettings, conn: Conn) -> MigrationState:
+async def bring_up(settings: PostgresSettings, conn: PostgresConnection) -> MigrationState:
     """Create the schema, or add what this version needs; one process at a time, the second one finds
     everything done. Never waits for a table for longer than a moment, so that a fleet at work stands still
     for no longer; tried again for a minute, then StoreBusyError."""
@@ -118,7 +118,7 @@ async def bring_up(settings: PostgresSettings, conn: Conn) -> MigrationState:
     return now
 
 
-async def finish(settings: PostgresSettings, conn: Conn) -> list[PostgresMigration]:
+async def finish(settings: PostgresSettings, conn: PostgresConnection) -> list[PostgresMigration]:
     """Run the second halves of what was begun; answers which. The caller made sure that no older code is at
     work: it is refused from now on."""
     before = set((await migration_state(conn, settings.shown)).begun)
@@ -136,12 +136,12 @@ async def finish(settings: PostgresSettings, conn: Conn) -> list[PostgresMigrati
 
 # ---------------------------------------------------------------------- one after another
 
-_Step = Callable[[PostgresSettings, Conn, Any], Awaitable[bool]]
+_Step = Callable[[PostgresSettings, PostgresConnection, Any], Awaitable[bool]]
 """The next thing to do, inside a transaction that has the lock; False: nothing is left. Its last argument
 runs statements outside of it."""
 
 
-async def _one_at_a_time(settings: PostgresSettings, conn: Conn, step: _Step) -> None:
+async def _one_at_a_time(settings: PostgresSettings, conn: PostgresConnection, step: _Step) -> None:
     began = time.monotonic()
     told = began
     while True:
@@ -171,7 +171,7 @@ async def _one_at_a_time(settings: PostgresSettings, conn: Conn, step: _Step) ->
         await asyncio.sleep(min(0.05 + waited / 10, LOCK_TIMEOUT))
 
 
-async def _locked(settings: PostgresSettings, conn: Conn, step: _Step) -> bool | None:
+async def _locked(settings: PostgresSettings, conn: PostgresConnection, step: _Step) -> bool | None:
     """None: another process has the lock."""
     raw: Any = conn.raw
     async with raw.transaction():
@@ -184,7 +184,7 @@ async def _locked(settings: PostgresSettings, conn: Conn, step: _Step) -> bool |
         return await step(settings, conn, _Outside(settings, conn))
 
 
-async def _expand_next(settings: PostgresSettings, conn: Conn, outside: _Outside) -> bool:
+async def _expand_next(settings: PostgresSettings, conn: PostgresConnection, outside: _Outside) -> bool:
     present = await migration_state(conn, settings.shown)
     known = migrations()
     if present.expanded == 0:
@@ -203,7 +203,7 @@ async def _expand_next(settings: PostgresSettings, conn: Conn, outside: _Outside
     return True
 
 
-async def _create(conn: Conn, known: Sequence[PostgresMigration]) -> None:
+async def _create(conn: PostgresConnection, known: Sequence[PostgresMigration]) -> None:
     if await conn.row(_EXISTS, conn.schema) is None:
         await conn.raw.execute(f'CREATE SCHEMA "{conn.schema}"')
     for each in known:
@@ -213,7 +213,7 @@ async def _create(conn: Conn, known: Sequence[PostgresMigration]) -> None:
     await _execute(conn, _HALVES)
 
 
-async def _expand(conn: Conn, half: PostgresMigration) -> None:
+async def _expand(conn: PostgresConnection, half: PostgresMigration) -> None:
     await _execute(conn, transactional_sql(half.sql))
     if half.number <= WHOLE:
         await conn.run(_NOTE, half.number, half.name)
@@ -222,7 +222,7 @@ async def _expand(conn: Conn, half: PostgresMigration) -> None:
     await conn.run(_NOTE_HALF, half.number, half.name, not concurrent_statements(half.sql))
 
 
-async def _finish_next(settings: PostgresSettings, conn: Conn, outside: _Outside) -> bool:
+async def _finish_next(settings: PostgresSettings, conn: PostgresConnection, outside: _Outside) -> bool:
     present = await migration_state(conn, settings.shown)
     if not present.begun:
         return False
@@ -235,7 +235,7 @@ async def _finish_next(settings: PostgresSettings, conn: Conn, outside: _Outside
     return True
 
 
-async def _execute(conn: Conn, sql: str) -> None:
+async def _execute(conn: PostgresConnection, sql: str) -> None:
     if sql.strip():
         await conn.raw.execute(statement(sql, conn.schema))
 
@@ -243,7 +243,7 @@ async def _execute(conn: Conn, sql: str) -> None:
 class _Outside:
     """Statements on a connection of their own, while the transaction that has the lock stays open."""
 
-    def __init__(self, settings: PostgresSettings, inside: Conn) -> None:
+    def __init__(self, settings: PostgresSettings, inside: PostgresConnection) -> None:
         self.settings = settings
         self.inside = inside
 
@@ -254,7 +254,7 @@ class _Outside:
         await self.inside.raw.execute("SELECT 1")
         raw = await PostgresServers(self.settings).connect(pooled=True)
         try:
-            conn = Conn(raw, self.settings.schema)
+            conn = PostgresConnection(raw, self.settings.schema)
             for text in statements:
                 if await self._is_to_do(conn, text):
                     log.info("building outside of a transaction: %s", text)
@@ -262,7 +262,7 @@ class _Outside:
         finally:
             await raw.close(timeout=self.settings.timeout)
 
-    async def _is_to_do(self, conn: Conn, text: str) -> bool:
+    async def _is_to_do(self, conn: PostgresConnection, text: str) -> bool:
         """What was broken off leaves an index behind that is not valid."""
         name = index_of(text)
         found = None if name is None else await conn.row(_VALID, conn.schema, name)

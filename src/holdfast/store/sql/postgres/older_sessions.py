@@ -6,7 +6,7 @@ from functools import cache
 from urllib.parse import parse_qsl, urlsplit
 
 from holdfast._version import __version__
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.migrations import migrations
 
 # Versions from before there was a register of workers gave their sessions no name. What a session last asked
@@ -34,14 +34,14 @@ def session_name(dsn: str) -> str:
     return _own_name() if not given else f"{given[:20]} {_own_name()}"
 
 
-async def older_sessions(conn: Conn, knows: int) -> list[str]:
+async def older_sessions(conn: PostgresConnection, knows: int) -> list[str]:
     """Sessions whose code does not know that number."""
     schema = conn.schema
     rows = await conn.rows(_SESSIONS, f'"{schema}".', f'"holdfast_{schema}"', knows)
     return [f"session {pid} ({name or 'without a name'}) from {host}" for pid, name, host in rows]
 
 
-async def unregistered_workers(conn: Conn, now: int | None) -> list[str]:
+async def unregistered_workers(conn: PostgresConnection, now: int | None) -> list[str]:
     """Who has runs and is not in the register of workers. Behind a pooler, where the names of sessions say
     little, this is how older versions show."""
     return [worker for (worker,) in await conn.rows(_LEASES, now)]

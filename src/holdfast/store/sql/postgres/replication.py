@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.types.durability import Durability, Standby
 
 _SETTINGS = """
@@ -33,7 +33,7 @@ _WEAK: Final = {
 _WEAK_WITH_STANDBYS: Final = {"local": _LOCAL, "remote_write": _REMOTE}
 
 
-async def durability(conn: Conn) -> Durability:
+async def durability(conn: PostgresConnection) -> Durability:
     settings = dict(await conn.rows(_SETTINGS))
     weak = [said for (name, value), said in _WEAK.items() if settings.get(name) == value]
     waits_for = settings.get("synchronous_standby_names", "")

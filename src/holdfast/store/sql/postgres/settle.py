@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.listen import channel
 from holdfast.telemetry import crashpoint
 from holdfast.types.record import Record, RunBatch, SettleAnswer, Side
@@ -104,7 +104,7 @@ def _is_range(records: list[Record]) -> bool:
 
 
 async def settle_plain(
-    conn: Conn, now: int | None, batches: Sequence[RunBatch]
+    conn: PostgresConnection, now: int | None, batches: Sequence[RunBatch]
 ) -> dict[int, tuple[int, bool]]:
     """By the runs' keys: the number of the last event before the range, and whether the run was let go. Runs
     that are not in it were not touched."""

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from holdfast.errors import HoldfastError
 from holdfast.store.sql.postgres import migrate
 from holdfast.store.sql.postgres.address import PostgresSettings
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, translated
 from holdfast.store.sql.postgres.older_sessions import older_sessions, unregistered_workers
 from holdfast.store.sql.postgres.servers import PostgresServers
@@ -26,7 +26,7 @@ async def finish_upgrade(settings: PostgresSettings) -> Upgrade:
         return await _read_upgrade(settings, conn)
 
 
-async def _read_upgrade(settings: PostgresSettings, conn: Conn) -> Upgrade:
+async def _read_upgrade(settings: PostgresSettings, conn: PostgresConnection) -> Upgrade:
     now = await migrate.migration_state(conn, settings.shown)
     known = migrate.migrations()
     older = await older_sessions(conn, max(now.begun)) if now.begun else []
@@ -42,11 +42,11 @@ async def _read_upgrade(settings: PostgresSettings, conn: Conn) -> Upgrade:
 
 
 @asynccontextmanager
-async def _connected(settings: PostgresSettings) -> AsyncGenerator[Conn]:
+async def _connected(settings: PostgresSettings) -> AsyncGenerator[PostgresConnection]:
     try:
         raw = await PostgresServers(settings).connect(pooled=True)
         try:
-            yield Conn(raw, settings.schema)
+            yield PostgresConnection(raw, settings.schema)
         finally:
             await raw.close(timeout=settings.timeout)
     except HoldfastError:

@@ -7,7 +7,7 @@ whatever session and from whatever version: what was acknowledged is there, and 
 from __future__ import annotations
 
 from holdfast.store.copy import NOT_COPIED, MoveMark, MovePhase, require_state
-from holdfast.store.sql.postgres.connect import Conn, statement
+from holdfast.store.sql.postgres.connect import PostgresConnection, statement
 
 # `busy` is true only inside the transactions that fill the schema: no other transaction ever sees it.
 _MAKE = (
@@ -73,11 +73,11 @@ UPDATE @runs SET term = term + 1, worker = NULL, lease_until = NULL, ready_at = 
 WHERE lease_until > @now(NULL)"""
 
 
-async def tables(conn: Conn) -> list[str]:
+async def tables(conn: PostgresConnection) -> list[str]:
     return [name for (name,) in await conn.rows(_TABLES, conn.schema)]
 
 
-async def read_mark(conn: Conn) -> MoveMark | None:
+async def read_mark(conn: PostgresConnection) -> MoveMark | None:
     if "moved" not in await tables(conn):
         return None
     found = await conn.row("SELECT state, token, peer, at, anew FROM @moved")
@@ -87,7 +87,7 @@ async def read_mark(conn: Conn) -> MoveMark | None:
     return MoveMark(state=state, token=token, peer=peer, at=at, anew=anew)
 
 
-async def write_mark(conn: Conn, mark: MoveMark) -> None:
+async def write_mark(conn: PostgresConnection, mark: MoveMark) -> None:
     for sql in _MAKE:
         await conn.run(sql)
     await conn.run("DELETE FROM @moved")
@@ -97,11 +97,11 @@ async def write_mark(conn: Conn, mark: MoveMark) -> None:
     )  # fmt: skip
 
 
-async def set_state(conn: Conn, state: MovePhase) -> None:
+async def set_state(conn: PostgresConnection, state: MovePhase) -> None:
     await conn.run("UPDATE @moved SET state = ?", state)
 
 
-async def lock(conn: Conn) -> None:
+async def lock(conn: PostgresConnection) -> None:
     """All at once, in one order: writers that are under way are waited for."""
     names = [f"@{table}" for table in await tables(conn) if table not in _UNGUARDED]
     await conn.raw.execute(
@@ -109,7 +109,7 @@ async def lock(conn: Conn) -> None:
     )
 
 
-async def stop_claims(conn: Conn, mark: MoveMark) -> None:
+async def stop_claims(conn: PostgresConnection, mark: MoveMark) -> None:
     require_state(await read_mark(conn), None)
     await write_mark(conn, mark)
     await unguard(conn)
@@ -117,11 +117,11 @@ async def stop_claims(conn: Conn, mark: MoveMark) -> None:
         await conn.run(sql)
 
 
-async def fence(conn: Conn) -> None:
+async def fence(conn: PostgresConnection) -> None:
     await conn.run(_FENCE)
 
 
-async def guard(conn: Conn) -> None:
+async def guard(conn: PostgresConnection) -> None:
     """Every table refuses every change; a target those of others."""
     await unguard(conn)
     for table in await tables(conn):
@@ -129,19 +129,19 @@ async def guard(conn: Conn) -> None:
             await conn.run(_GUARD.format(table=table))
 
 
-async def unguard(conn: Conn) -> None:
+async def unguard(conn: PostgresConnection) -> None:
     for name, table in await conn.rows(_TRIGGERS, conn.schema):
         await conn.run(f"DROP TRIGGER {name} ON @{table}")
 
 
-async def forget(conn: Conn) -> None:
+async def forget(conn: PostgresConnection) -> None:
     await unguard(conn)
     await conn.run("DROP FUNCTION IF EXISTS @moved()")
     await conn.run("DROP TABLE IF EXISTS @moved")
     await conn.run("DROP TABLE IF EXISTS @moved_tables")
 
 
-async def clear(conn: Conn) -> None:
+async def clear(conn: PostgresConnection) -> None:
     """Every row goes, of the audit too: it is a copy, and was never at work. What the schema says of itself
     (its migrations, the servers that it was found on) stays."""
     require_state(await read_mark(conn), "filling")

@@ -73,26 +73,25 @@ def group(name: str, members: list[Operation]) -> str:
     twice = {each.name for each in members if [other.name for other in members].count(each.name) > 1}
     if twice:
         raise SystemExit(f"{name}.{twice.pop()} would be two: name them in tools/pyclient/naming.py")
-    text = f'"""`client.{name}`."""\n\n{MADE.format(origin="the OpenAPI document")}'
-    text += "# ruff: noqa: A002\n" + FUTURE
+    doc = f'    """`client.{name}`."""\n\n'
+    return f"class {class_of(name)}(AsyncGroup):\n{doc}" + "\n".join(each.text() for each in members)
+
+
+def groups(by_group: dict[str, list[Operation]]) -> str:
+    text = '"""One class for each theme of the API, and all of them together."""\n\n'
+    text += MADE.format(origin="the OpenAPI document") + "# ruff: noqa: A002\n" + FUTURE
     text += "from collections.abc import Mapping, Sequence\nfrom datetime import datetime\n"
     text += "from typing import Any, Literal\n\nfrom msgspec import UNSET, UnsetType\n\n"
     text += "from holdfast.client import models\nfrom holdfast.client.aio.group import AsyncGroup, Listing\n"
     text += "from holdfast.client.aio.pages import AsyncPages\n"
     text += "from holdfast.client.aio.streams import AsyncEventStream\n"
+    text += "from holdfast.client.aio.transport import AsyncTransport\n"
     text += "from holdfast.client.requests import Files, request_of\n\n\n"
-    return text + f"class {class_of(name)}(AsyncGroup):\n" + "\n".join(each.text() for each in members)
-
-
-def groups(names: list[str]) -> str:
-    text = '"""All groups of methods."""\n\n' + MADE.format(origin="the OpenAPI document") + FUTURE
-    for name in names:
-        text += f"from holdfast.client.aio.groups.{name} import {class_of(name)}\n"
-    text += "from holdfast.client.aio.transport import AsyncTransport\n\n\n"
-    text += "class AsyncGroups:\n"
+    text += "\n\n".join(group(name, members) for name, members in sorted(by_group.items()))
+    text += "\n\nclass AsyncGroups:\n"
     text += '    """One attribute for each theme of the API."""\n\n'
     text += "    def __init__(self, transport: AsyncTransport) -> None:\n"
-    return text + "".join(f"        self.{name} = {class_of(name)}(transport)\n" for name in names)
+    return text + "".join(f"        self.{name} = {class_of(name)}(transport)\n" for name in sorted(by_group))
 
 
 def generated() -> dict[Path, str]:
@@ -101,10 +100,10 @@ def generated() -> dict[Path, str]:
     by_group: dict[str, list[Operation]] = defaultdict(list)
     for each in operations(found):
         by_group[each.group].append(each)
-    aio = {CLIENT / "aio/groups" / f"{name}.py": group(name, each) for name, each in by_group.items()}
-    aio[CLIENT / "aio/groups/__init__.py"] = groups(sorted(by_group))
+    aio = {CLIENT / "aio/groups.py": groups(by_group)}
     made = formatted({**aio, CLIENT / "models.py": models(found)})
-    source = {path: path.read_text("utf-8") for path in sorted((CLIENT / "aio").glob("*.py"))}
+    by_hand = sorted((CLIENT / "aio").glob("*.py"))
+    source = {path: path.read_text("utf-8") for path in by_hand if path not in aio}
     source |= {path: made[path] for path in aio}
     sync = {CLIENT / "sync" / path.relative_to(CLIENT / "aio"): path for path in source}
     made |= formatted({place: _marked(unasync(source[path]), path) for place, path in sync.items()})
@@ -120,7 +119,7 @@ def _marked(text: str, origin: Path) -> str:
 
 
 def formatted(texts: dict[Path, str]) -> dict[Path, str]:
-    """As the house writes it, whatever is there already."""
+    """As ruff formats it, whatever is there already."""
     with TemporaryDirectory() as folder:
         places = {path: Path(folder) / path.relative_to(ROOT) for path in texts}
         for path, place in places.items():
@@ -134,7 +133,7 @@ def formatted(texts: dict[Path, str]) -> dict[Path, str]:
 
 def orphan_files(made: dict[Path, str]) -> list[Path]:
     """Files beside those that are made, which nothing makes any more."""
-    there = [*(CLIENT / "sync").rglob("*.py"), *(CLIENT / "aio/groups").rglob("*.py")]
+    there = [*(CLIENT / "sync").rglob("*.py")]
     return [path for path in there if path not in made]
 
 

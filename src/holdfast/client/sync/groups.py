@@ -1,0 +1,1874 @@
+"""One class for each theme of the API, and all of them together."""
+
+# Written by tools/client.py from src/holdfast/client/aio/groups.py. Do not change it here.
+
+# ruff: noqa: A002
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from holdfast.client import models
+from holdfast.client.requests import Files, request_of
+from holdfast.client.sync.group import Group, Listing
+from holdfast.client.sync.pages import Pages
+from holdfast.client.sync.streams import EventStream
+from holdfast.client.sync.transport import Transport
+
+
+class Admin(Group):
+    """`client.admin`."""
+
+    def figures(self) -> models.Figures:
+        """How much there is to do, and how late it is."""
+        request = request_of("GET", "/v1/figures")
+        return self._json(request, models.Figures)
+
+    def status(self) -> models.Status:
+        """How the server and its store are."""
+        request = request_of("GET", "/v1/admin/status")
+        return self._json(request, models.Status)
+
+    def workers(self) -> Listing[models.Worker]:
+        """Who works, by name; also those that have fallen silent within the last day."""
+        request = request_of("GET", "/v1/workers")
+        return self._list(request, models.Worker)
+
+
+class Audit(Group):
+    """`client.audit`."""
+
+    def head(self) -> models.AuditHead:
+        """The current head of the audit."""
+        request = request_of("GET", "/v1/audit/head")
+        return self._json(request, models.AuditHead)
+
+    def list(
+        self,
+        *,
+        module: Sequence[str] | None = None,
+        checkpoint: str | None = None,
+        execution: Sequence[str] | None = None,
+        actor: Sequence[str] | None = None,
+        action: Sequence[str] | None = None,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Pages[models.Audit]:
+        """What was done and refused, oldest first. A page may be short and still have a `next`."""
+        request = request_of(
+            "GET",
+            "/v1/audit",
+            query={
+                "module": module,
+                "checkpoint": checkpoint,
+                "execution": execution,
+                "actor": actor,
+                "action": action,
+                "since": since,
+                "until": until,
+            },
+        )
+        return self._pages(request, models.Audit, limit, cursor)
+
+    def verify(
+        self, *, against: models.KnownHead | Mapping[str, Any] | None = None
+    ) -> models.AuditVerification:
+        """Walk the chain from the first record to the head. `against`: a head that you kept before."""
+        request = request_of("POST", "/v1/audit/verify", maybe={"against": against})
+        return self._json(request, models.AuditVerification)
+
+
+class Calendars(Group):
+    """`client.calendars`."""
+
+    def list(self) -> Listing[models.HoldSetting]:
+        """Those that business time is counted by; `default` is that of holds that name none."""
+        request = request_of("GET", "/v1/calendars")
+        return self._list(request, models.HoldSetting)
+
+    def put(self, name: str, body: Mapping[str, Any]) -> models.HoldSetting:
+        """Write it. The deadlines of open holds that it counts are counted again."""
+        request = request_of("PUT", "/v1/calendars/{name}", {"name": name}, whole=body)
+        return self._json(request, models.HoldSetting)
+
+
+class Checkpoints(Group):
+    """`client.checkpoints`."""
+
+    def cancel(
+        self, checkpoint: str, *, reason: str | None = None, if_match: str | None = None
+    ) -> models.Checkpoint:
+        """Withdraw it without a decision."""
+        request = request_of(
+            "POST",
+            "/v1/checkpoints/{checkpoint}/cancel",
+            {"checkpoint": checkpoint},
+            maybe={"reason": reason},
+            if_match=if_match,
+        )
+        return self._json(request, models.Checkpoint)
+
+    def get(self, checkpoint: str) -> models.Checkpoint:
+        """One checkpoint."""
+        request = request_of("GET", "/v1/checkpoints/{checkpoint}", {"checkpoint": checkpoint})
+        return self._json(request, models.Checkpoint)
+
+    def history(self, checkpoint: str) -> Listing[models.Entry]:
+        """Created, notification sent, resolved, and what else happened, oldest first."""
+        request = request_of("GET", "/v1/checkpoints/{checkpoint}/history", {"checkpoint": checkpoint})
+        return self._list(request, models.Entry)
+
+    def list(
+        self,
+        *,
+        view: models.HoldView | None = None,
+        q: str | None = None,
+        status: Sequence[models.HoldStatus] | None = None,
+        type: Sequence[str] | None = None,
+        assignee: Sequence[str] | None = None,
+        group: Sequence[str] | None = None,
+        role: Sequence[str] | None = None,
+        priority: Sequence[str] | None = None,
+        deployment: Sequence[str] | None = None,
+        flow: Sequence[str] | None = None,
+        run: Sequence[str] | None = None,
+        instance_key: Sequence[str] | None = None,
+        tag: Sequence[str] | None = None,
+        text: str | None = None,
+        created_from: str | datetime | None = None,
+        created_to: str | datetime | None = None,
+        expires_from: str | datetime | None = None,
+        expires_to: str | datetime | None = None,
+        resolved_by: Sequence[str] | None = None,
+        order: models.HoldOrder | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        checkpoint_type: Sequence[str] | None = None,
+        core: Sequence[str] | None = None,
+        execution: Sequence[str] | None = None,
+    ) -> Pages[models.Checkpoint]:
+        """Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints."""
+        request = request_of(
+            "GET",
+            "/v1/checkpoints",
+            query={
+                "view": view,
+                "q": q,
+                "status": status,
+                "type": type,
+                "assignee": assignee,
+                "group": group,
+                "role": role,
+                "priority": priority,
+                "deployment": deployment,
+                "flow": flow,
+                "run": run,
+                "instance_key": instance_key,
+                "tag": tag,
+                "text": text,
+                "created_from": created_from,
+                "created_to": created_to,
+                "expires_from": expires_from,
+                "expires_to": expires_to,
+                "resolved_by": resolved_by,
+                "order": order,
+                "checkpoint_type": checkpoint_type,
+                "core": core,
+                "execution": execution,
+            },
+        )
+        return self._pages(request, models.Checkpoint, limit, cursor)
+
+    def reassign(
+        self,
+        checkpoint: str,
+        assignee: str | None = None,
+        *,
+        expires_at: str | datetime | None = None,
+        reason: str | None = None,
+        if_match: str | None = None,
+    ) -> models.Checkpoint:
+        """Reassign it; the new assignee is notified."""
+        request = request_of(
+            "POST",
+            "/v1/checkpoints/{checkpoint}/reassign",
+            {"checkpoint": checkpoint},
+            maybe={"assignee": assignee, "expires_at": expires_at, "reason": reason},
+            if_match=if_match,
+        )
+        return self._json(request, models.Checkpoint)
+
+    def resolve(
+        self,
+        checkpoint: str,
+        decision: str | None = None,
+        *,
+        resolution: str | Mapping[str, Any] | None = None,
+        response_data: Any = None,
+        comment: str | None = None,
+        request_hash: str | None = None,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+        if_match: str | None = None,
+    ) -> models.Checkpoint:
+        """Decide it: `{"decision": ...}` or `{"resolution": ...}`. A breakpoint takes `continue`."""
+        request = request_of(
+            "POST",
+            "/v1/checkpoints/{checkpoint}/resolve",
+            {"checkpoint": checkpoint},
+            maybe={
+                "decision": decision,
+                "resolution": resolution,
+                "response_data": response_data,
+                "comment": comment,
+                "request_hash": request_hash,
+                "reason": reason,
+            },
+            keyed=True,
+            key=idempotency_key,
+            if_match=if_match,
+        )
+        return self._json(request, models.Checkpoint)
+
+
+class Dead(Group):
+    """`client.dead`."""
+
+    def discard(self, run: str, *, reason: str | None = None, unread: bool | None = None) -> models.RunDetail:
+        """Discard it: the next worker that serves its flow ends it as cancelled.
+
+        With `unread` it ends at once, without being loaded: for a run whose flow no worker serves any
+        more."""
+        request = request_of(
+            "POST", "/v1/dead/{run}/discard", {"run": run}, maybe={"reason": reason, "unread": unread}
+        )
+        return self._json(request, models.RunDetail)
+
+    def get(self, run: str) -> models.DeadRun:
+        """Every death of a worker that had this run, with the nodes that were under way."""
+        request = request_of("GET", "/v1/dead/{run}", {"run": run})
+        return self._json(request, models.DeadRun)
+
+    def list(self, *, limit: int | None = None) -> Listing[models.Run]:
+        """Dead letters: runs that were given up because their workers kept dying, newest first."""
+        request = request_of("GET", "/v1/dead", query={"limit": limit})
+        return self._list(request, models.Run)
+
+    def retry(self, run: str) -> models.RunDetail:
+        """Retry it once the cause is fixed: any worker may resume it."""
+        request = request_of("POST", "/v1/dead/{run}/retry", {"run": run})
+        return self._json(request, models.RunDetail)
+
+
+class Deployments(Group):
+    """`client.deployments`."""
+
+    def delegate(self, name: str, to: str, *, seconds: int | None = None) -> models.Deployment:
+        """Delegate it to a person: holds for `delegated_user` go to them."""
+        request = request_of(
+            "PUT",
+            "/v1/deployments/{name}/delegation",
+            {"name": name},
+            sent={"to": to},
+            maybe={"seconds": seconds},
+        )
+        return self._json(request, models.Deployment)
+
+    def get(self, name: str) -> models.Deployment:
+        """By name or id."""
+        request = request_of("GET", "/v1/deployments/{name}", {"name": name})
+        return self._json(request, models.Deployment)
+
+    def list(self) -> Listing[models.Deployment]:
+        """Flows put to work under a name; a hold's `deployment` is its id."""
+        request = request_of("GET", "/v1/deployments")
+        return self._list(request, models.Deployment)
+
+    def put(
+        self,
+        name: str,
+        flow: str,
+        *,
+        version: str | None = None,
+        mode: str | None = None,
+        skills: Sequence[str] | None = None,
+        policies: Sequence[str] | None = None,
+        on_changed_skill: str | None = None,
+        defaults: models.Defaults | Mapping[str, Any] | None = None,
+    ) -> models.Deployment:
+        """Make it, or change its settings for runs that start later."""
+        request = request_of(
+            "PUT",
+            "/v1/deployments/{name}",
+            {"name": name},
+            sent={"flow": flow},
+            maybe={
+                "version": version,
+                "mode": mode,
+                "skills": skills,
+                "policies": policies,
+                "on_changed_skill": on_changed_skill,
+                "defaults": defaults,
+            },
+        )
+        return self._json(request, models.Deployment)
+
+    def revoke_delegation(self, name: str) -> models.Deployment:
+        """End its delegation."""
+        request = request_of("DELETE", "/v1/deployments/{name}/delegation", {"name": name})
+        return self._json(request, models.Deployment)
+
+
+class Directory(Group):
+    """`client.directory`."""
+
+    def drop_group(self, key: str) -> None:
+        """Nobody is in it any more."""
+        request = request_of("DELETE", "/v1/directory/groups/{key}", {"key": key})
+        self._none(request)
+
+    def drop_person(self, person: str) -> None:
+        """Gone from the directory, and from every group and role."""
+        request = request_of("DELETE", "/v1/directory/people/{person}", {"person": person})
+        self._none(request)
+
+    def drop_role(self, key: str) -> None:
+        """Nobody has it any more."""
+        request = request_of("DELETE", "/v1/directory/roles/{key}", {"key": key})
+        self._none(request)
+
+    def end_away(self, person: str) -> None:
+        """Back again."""
+        request = request_of("DELETE", "/v1/directory/people/{person}/away", {"person": person})
+        self._none(request)
+
+    def groups(self) -> Listing[models.Circle]:
+        """All groups."""
+        request = request_of("GET", "/v1/directory/groups")
+        return self._list(request, models.Circle)
+
+    def people(self) -> Listing[models.Person]:
+        """Everybody in the directory of the store."""
+        request = request_of("GET", "/v1/directory/people")
+        return self._list(request, models.Person)
+
+    def person(self, person: str) -> models.Person:
+        """By id or address."""
+        request = request_of("GET", "/v1/directory/people/{person}", {"person": person})
+        return self._json(request, models.Person)
+
+    def put_away(
+        self,
+        person: str,
+        substitute: str,
+        *,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+    ) -> None:
+        """Out of office; a substitute acts for them."""
+        request = request_of(
+            "PUT",
+            "/v1/directory/people/{person}/away",
+            {"person": person},
+            sent={"substitute": substitute},
+            maybe={"since": since, "until": until},
+        )
+        self._none(request)
+
+    def put_group(self, key: str, members: Sequence[str], *, name: str | None = None) -> models.Circle:
+        """With exactly these members."""
+        request = request_of(
+            "PUT", "/v1/directory/groups/{key}", {"key": key}, sent={"members": members}, maybe={"name": name}
+        )
+        return self._json(request, models.Circle)
+
+    def put_person(
+        self,
+        person: str,
+        *,
+        email: str | None = None,
+        name: str | None = None,
+        active: bool | None = None,
+        language: str | None = None,
+        zone: str | None = None,
+    ) -> models.Person:
+        """New, or changed. Who is not `active` may do nothing."""
+        request = request_of(
+            "PUT",
+            "/v1/directory/people/{person}",
+            {"person": person},
+            maybe={"email": email, "name": name, "active": active, "language": language, "zone": zone},
+        )
+        return self._json(request, models.Person)
+
+    def put_role(self, key: str, members: Sequence[str], *, name: str | None = None) -> models.Circle:
+        """With exactly these members."""
+        request = request_of(
+            "PUT", "/v1/directory/roles/{key}", {"key": key}, sent={"members": members}, maybe={"name": name}
+        )
+        return self._json(request, models.Circle)
+
+    def roles(self) -> Listing[models.Circle]:
+        """All roles that holds can wait for."""
+        request = request_of("GET", "/v1/directory/roles")
+        return self._list(request, models.Circle)
+
+
+class Flows(Group):
+    """`client.flows`."""
+
+    def check(self, flow: str) -> models.FlowCheck:
+        """What the newest version that is loaded here means for live runs on others: which fit, and why
+        not."""
+        request = request_of("GET", "/v1/flows/{flow}/check", {"flow": flow})
+        return self._json(request, models.FlowCheck)
+
+    def drawing(self, flow: str, version: str) -> str:
+        """The graph of a version, as SVG."""
+        request = request_of(
+            "GET", "/v1/flows/{flow}/versions/{version}/drawing", {"flow": flow, "version": version}
+        )
+        return self._text(request)
+
+    def get(self, flow: str) -> models.Flow:
+        """A flow's versions, newest first."""
+        request = request_of("GET", "/v1/flows/{flow}", {"flow": flow})
+        return self._json(request, models.Flow)
+
+    def list(self) -> Listing[models.Flow]:
+        """Every flow that the store knows, by name, with its versions."""
+        request = request_of("GET", "/v1/flows")
+        return self._list(request, models.Flow)
+
+    def register(
+        self, *, graph: Mapping[str, Any] | None = None, flow: str | None = None
+    ) -> models.FlowGraph:
+        """Keep a version of a flow: 201, or 200 where it is known already.
+
+        A graph is data: it brings no code. Its runs advance on workers that have code of the same
+        graph."""
+        request = request_of("POST", "/v1/flows", maybe={"graph": graph, "flow": flow})
+        return self._json(request, models.FlowGraph)
+
+    def validate(
+        self, *, graph: Mapping[str, Any] | None = None, flow: str | None = None
+    ) -> models.FlowValidation:
+        """Every problem of a flow at once, each with its place and how to fix it. Nothing is stored or
+        run."""
+        request = request_of("POST", "/v1/flows/validate", maybe={"graph": graph, "flow": flow})
+        return self._json(request, models.FlowValidation)
+
+    def version(self, flow: str, version: str) -> models.FlowGraph:
+        """The graph of a version: by its fingerprint, its label, or `latest`."""
+        request = request_of("GET", "/v1/flows/{flow}/versions/{version}", {"flow": flow, "version": version})
+        return self._json(request, models.FlowGraph)
+
+
+class Holds(Group):
+    """`client.holds`."""
+
+    def ask_back(self, hold: str, text: str, *, to: str | None = None) -> models.Hold:
+        """Ask a question before you decide; the deadline pauses until there is a reply."""
+        request = request_of(
+            "POST", "/v1/holds/{hold}/ask-back", {"hold": hold}, sent={"text": text}, maybe={"to": to}
+        )
+        return self._json(request, models.Hold)
+
+    def attach_file(self, hold: str, files: Files) -> Listing[models.File]:
+        """Attach files to fields of kind `file`: a form whose parts are named as the fields.
+
+        What it answers goes into the `response_data` of the decision."""
+        request = request_of("POST", "/v1/holds/{hold}/files", {"hold": hold}, files=files)
+        return self._list(request, models.File)
+
+    def cancel(self, hold: str, *, reason: str | None = None, if_match: str | None = None) -> models.Hold:
+        """Withdraw it without a decision."""
+        request = request_of(
+            "POST", "/v1/holds/{hold}/cancel", {"hold": hold}, maybe={"reason": reason}, if_match=if_match
+        )
+        return self._json(request, models.Hold)
+
+    def claim(self, hold: str, *, seconds: float | None = None, reason: str | None = None) -> models.Hold:
+        """Claim it for a while; an unassigned one becomes yours."""
+        request = request_of(
+            "POST", "/v1/holds/{hold}/claim", {"hold": hold}, maybe={"seconds": seconds, "reason": reason}
+        )
+        return self._json(request, models.Hold)
+
+    def comment(self, hold: str, text: str) -> models.Note:
+        """For all who see the hold, also after it is decided."""
+        request = request_of("POST", "/v1/holds/{hold}/comments", {"hold": hold}, sent={"text": text})
+        return self._json(request, models.Note)
+
+    def comments(self, hold: str) -> Listing[models.Note]:
+        """Comments, questions back and their answers, oldest first."""
+        request = request_of("GET", "/v1/holds/{hold}/comments", {"hold": hold})
+        return self._list(request, models.Note)
+
+    def count(
+        self,
+        *,
+        view: models.HoldView | None = None,
+        q: str | None = None,
+        status: Sequence[models.HoldStatus] | None = None,
+        type: Sequence[str] | None = None,
+        assignee: Sequence[str] | None = None,
+        group: Sequence[str] | None = None,
+        role: Sequence[str] | None = None,
+        priority: Sequence[str] | None = None,
+        deployment: Sequence[str] | None = None,
+        flow: Sequence[str] | None = None,
+        run: Sequence[str] | None = None,
+        instance_key: Sequence[str] | None = None,
+        tag: Sequence[str] | None = None,
+        text: str | None = None,
+        created_from: str | datetime | None = None,
+        created_to: str | datetime | None = None,
+        expires_from: str | datetime | None = None,
+        expires_to: str | datetime | None = None,
+        resolved_by: Sequence[str] | None = None,
+    ) -> models.Count:
+        """How many that list has."""
+        request = request_of(
+            "GET",
+            "/v1/holds/count",
+            query={
+                "view": view,
+                "q": q,
+                "status": status,
+                "type": type,
+                "assignee": assignee,
+                "group": group,
+                "role": role,
+                "priority": priority,
+                "deployment": deployment,
+                "flow": flow,
+                "run": run,
+                "instance_key": instance_key,
+                "tag": tag,
+                "text": text,
+                "created_from": created_from,
+                "created_to": created_to,
+                "expires_from": expires_from,
+                "expires_to": expires_to,
+                "resolved_by": resolved_by,
+            },
+        )
+        return self._json(request, models.Count)
+
+    def decide_many(
+        self,
+        holds: Sequence[str],
+        decision: str,
+        *,
+        comment: str | None = None,
+        preview: bool | None = None,
+        versions: Mapping[str, int] | None = None,
+    ) -> models.Bulk:
+        """One decision on many, each by itself. A preview, the default, says what would be."""
+        request = request_of(
+            "POST",
+            "/v1/holds/bulk",
+            sent={"holds": holds, "decision": decision},
+            maybe={"comment": comment, "preview": preview, "versions": versions},
+        )
+        return self._json(request, models.Bulk)
+
+    def draft(self, hold: str) -> models.Draft:
+        """Your own, as far as it is filled in. Raises 404 where there is none."""
+        request = request_of("GET", "/v1/holds/{hold}/draft", {"hold": hold})
+        return self._json(request, models.Draft)
+
+    def drop_draft(self, hold: str) -> None:
+        """Forget it."""
+        request = request_of("DELETE", "/v1/holds/{hold}/draft", {"hold": hold})
+        self._none(request)
+
+    def drop_question(self, hold: str, *, question: str | None = None) -> models.Hold:
+        """Withdraw the question: no reply is needed, and the deadline runs again."""
+        request = request_of(
+            "POST", "/v1/holds/{hold}/drop-question", {"hold": hold}, maybe={"question": question}
+        )
+        return self._json(request, models.Hold)
+
+    def end_presence(self, hold: str) -> None:
+        """Say that you no longer look at it."""
+        request = request_of("DELETE", "/v1/holds/{hold}/presence", {"hold": hold})
+        self._none(request)
+
+    def evidence(self, hold: str) -> bytes:
+        """One decision as a file that `tools/verify_evidence.py` checks offline. That you took it is
+        audited."""
+        request = request_of("GET", "/v1/holds/{hold}/evidence", {"hold": hold})
+        return self._bytes(request)
+
+    def extend(
+        self, hold: str, expires_at: str | datetime, *, reason: str | None = None, if_match: str | None = None
+    ) -> models.Hold:
+        """Give it a later deadline."""
+        request = request_of(
+            "POST",
+            "/v1/holds/{hold}/extend",
+            {"hold": hold},
+            sent={"expires_at": expires_at},
+            maybe={"reason": reason},
+            if_match=if_match,
+        )
+        return self._json(request, models.Hold)
+
+    def files(self, hold: str) -> Listing[models.File]:
+        """What was attached, in the order in which it came."""
+        request = request_of("GET", "/v1/holds/{hold}/files", {"hold": hold})
+        return self._list(request, models.File)
+
+    def get(self, hold: str) -> models.Hold:
+        """One hold. Its ETag is its version: send it as If-Match to decide on what you have seen."""
+        request = request_of("GET", "/v1/holds/{hold}", {"hold": hold})
+        return self._json(request, models.Hold)
+
+    def history(self, hold: str) -> Listing[models.Entry]:
+        """What happened to it, oldest first. Each entry has its number in the audit."""
+        request = request_of("GET", "/v1/holds/{hold}/history", {"hold": hold})
+        return self._list(request, models.Entry)
+
+    def list(
+        self,
+        *,
+        view: models.HoldView | None = None,
+        q: str | None = None,
+        status: Sequence[models.HoldStatus] | None = None,
+        type: Sequence[str] | None = None,
+        assignee: Sequence[str] | None = None,
+        group: Sequence[str] | None = None,
+        role: Sequence[str] | None = None,
+        priority: Sequence[str] | None = None,
+        deployment: Sequence[str] | None = None,
+        flow: Sequence[str] | None = None,
+        run: Sequence[str] | None = None,
+        instance_key: Sequence[str] | None = None,
+        tag: Sequence[str] | None = None,
+        text: str | None = None,
+        created_from: str | datetime | None = None,
+        created_to: str | datetime | None = None,
+        expires_from: str | datetime | None = None,
+        expires_to: str | datetime | None = None,
+        resolved_by: Sequence[str] | None = None,
+        order: models.HoldOrder | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Pages[models.Hold]:
+        """Holds that you may see, in pages that stay in place. `view=mine` is your own inbox."""
+        request = request_of(
+            "GET",
+            "/v1/holds",
+            query={
+                "view": view,
+                "q": q,
+                "status": status,
+                "type": type,
+                "assignee": assignee,
+                "group": group,
+                "role": role,
+                "priority": priority,
+                "deployment": deployment,
+                "flow": flow,
+                "run": run,
+                "instance_key": instance_key,
+                "tag": tag,
+                "text": text,
+                "created_from": created_from,
+                "created_to": created_to,
+                "expires_from": expires_from,
+                "expires_to": expires_to,
+                "resolved_by": resolved_by,
+                "order": order,
+            },
+        )
+        return self._pages(request, models.Hold, limit, cursor)
+
+    def make_link(
+        self, hold: str, to: str, *, decide: bool | None = None, seconds: int | None = None
+    ) -> models.Link:
+        """A link for one person. It is void once it is used, the hold is reassigned or decided, or its
+        links are
+
+        revoked."""
+        request = request_of(
+            "POST",
+            "/v1/holds/{hold}/links",
+            {"hold": hold},
+            sent={"to": to},
+            maybe={"decide": decide, "seconds": seconds},
+        )
+        return self._json(request, models.Link)
+
+    def mark_seen(self, hold: str) -> None:
+        """Mark it as seen; the first time is in the audit, and counts in the metrics."""
+        request = request_of("PUT", "/v1/holds/{hold}/seen", {"hold": hold})
+        self._none(request)
+
+    def metrics(
+        self,
+        *,
+        view: models.HoldView | None = None,
+        q: str | None = None,
+        status: Sequence[models.HoldStatus] | None = None,
+        type: Sequence[str] | None = None,
+        assignee: Sequence[str] | None = None,
+        group: Sequence[str] | None = None,
+        role: Sequence[str] | None = None,
+        priority: Sequence[str] | None = None,
+        deployment: Sequence[str] | None = None,
+        flow: Sequence[str] | None = None,
+        run: Sequence[str] | None = None,
+        instance_key: Sequence[str] | None = None,
+        tag: Sequence[str] | None = None,
+        text: str | None = None,
+        created_from: str | datetime | None = None,
+        created_to: str | datetime | None = None,
+        expires_from: str | datetime | None = None,
+        expires_to: str | datetime | None = None,
+        resolved_by: Sequence[str] | None = None,
+        calendar: str | None = None,
+    ) -> models.HoldMetrics:
+        """Figures about the holds that you may see. Lengths are seconds, rates are shares of 1."""
+        request = request_of(
+            "GET",
+            "/v1/holds/metrics",
+            query={
+                "view": view,
+                "q": q,
+                "status": status,
+                "type": type,
+                "assignee": assignee,
+                "group": group,
+                "role": role,
+                "priority": priority,
+                "deployment": deployment,
+                "flow": flow,
+                "run": run,
+                "instance_key": instance_key,
+                "tag": tag,
+                "text": text,
+                "created_from": created_from,
+                "created_to": created_to,
+                "expires_from": expires_from,
+                "expires_to": expires_to,
+                "resolved_by": resolved_by,
+                "calendar": calendar,
+            },
+        )
+        return self._json(request, models.HoldMetrics)
+
+    def place(
+        self,
+        hold: str,
+        decision: str | None = None,
+        *,
+        resolution: str | Mapping[str, Any] | None = None,
+        response_data: Any = None,
+        comment: str | None = None,
+        request_hash: str | None = None,
+        reason: str | None = None,
+        seconds: float | None = None,
+        idempotency_key: str | None = None,
+        if_match: str | None = None,
+    ) -> models.Hold:
+        """Decide it after a few seconds, unless you take the decision back before."""
+        request = request_of(
+            "POST",
+            "/v1/holds/{hold}/place",
+            {"hold": hold},
+            maybe={
+                "decision": decision,
+                "resolution": resolution,
+                "response_data": response_data,
+                "comment": comment,
+                "request_hash": request_hash,
+                "reason": reason,
+                "seconds": seconds,
+            },
+            keyed=True,
+            key=idempotency_key,
+            if_match=if_match,
+        )
+        return self._json(request, models.Hold)
+
+    def presence(self, hold: str) -> Listing[models.HoldViewer]:
+        """Who is looking at it now."""
+        request = request_of("GET", "/v1/holds/{hold}/presence", {"hold": hold})
+        return self._list(request, models.HoldViewer)
+
+    def read_file(self, hold: str, digest: str) -> bytes:
+        """The content of a file, to be saved: no browser opens it here. Who read it is in the audit."""
+        request = request_of("GET", "/v1/holds/{hold}/files/{digest}", {"hold": hold, "digest": digest})
+        return self._bytes(request)
+
+    def reassign(
+        self,
+        hold: str,
+        assignee: str | None = None,
+        *,
+        expires_at: str | datetime | None = None,
+        reason: str | None = None,
+        if_match: str | None = None,
+    ) -> models.Hold:
+        """Reassign it; the new assignee is notified. Its older links are void."""
+        request = request_of(
+            "POST",
+            "/v1/holds/{hold}/reassign",
+            {"hold": hold},
+            maybe={"assignee": assignee, "expires_at": expires_at, "reason": reason},
+            if_match=if_match,
+        )
+        return self._json(request, models.Hold)
+
+    def release(self, hold: str) -> models.Hold:
+        """Release a claim."""
+        request = request_of("POST", "/v1/holds/{hold}/release", {"hold": hold})
+        return self._json(request, models.Hold)
+
+    def reply(self, hold: str, text: str, *, question: str | None = None) -> models.Hold:
+        """Reply to a question."""
+        request = request_of(
+            "POST",
+            "/v1/holds/{hold}/reply",
+            {"hold": hold},
+            sent={"text": text},
+            maybe={"question": question},
+        )
+        return self._json(request, models.Hold)
+
+    def resolve(
+        self,
+        hold: str,
+        decision: str | None = None,
+        *,
+        resolution: str | Mapping[str, Any] | None = None,
+        response_data: Any = None,
+        comment: str | None = None,
+        request_hash: str | None = None,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+        if_match: str | None = None,
+    ) -> models.Hold:
+        """Decide it, once; where several have to agree, give your vote.
+
+        `Idempotency-Key`: the same request again gets the same answer. `If-Match`: only the version
+        that you have seen. 409 names who was first; 422 names each field that does not fit, and the
+        hold stays open."""
+        request = request_of(
+            "POST",
+            "/v1/holds/{hold}/resolve",
+            {"hold": hold},
+            maybe={
+                "decision": decision,
+                "resolution": resolution,
+                "response_data": response_data,
+                "comment": comment,
+                "request_hash": request_hash,
+                "reason": reason,
+            },
+            keyed=True,
+            key=idempotency_key,
+            if_match=if_match,
+        )
+        return self._json(request, models.Hold)
+
+    def revoke_links(self, hold: str) -> models.Hold:
+        """Every link of it is void."""
+        request = request_of("DELETE", "/v1/holds/{hold}/links", {"hold": hold})
+        return self._json(request, models.Hold)
+
+    def save_draft(
+        self,
+        hold: str,
+        *,
+        decision: Any = None,
+        response_data: Any = None,
+        comment: Any = None,
+        request_hash: str | None = None,
+    ) -> None:
+        """Keep what is filled in so far; it is not checked."""
+        request = request_of(
+            "PUT",
+            "/v1/holds/{hold}/draft",
+            {"hold": hold},
+            maybe={
+                "decision": decision,
+                "response_data": response_data,
+                "comment": comment,
+                "request_hash": request_hash,
+            },
+        )
+        self._none(request)
+
+    def schema(self, hold: str) -> models.AnswerSchema:
+        """What an answer to it must be, for programs."""
+        request = request_of("GET", "/v1/holds/{hold}/schema", {"hold": hold})
+        return self._json(request, models.AnswerSchema)
+
+    def snooze(self, hold: str, until: str | datetime) -> None:
+        """Snooze it until then. Its deadline stays."""
+        request = request_of("PUT", "/v1/holds/{hold}/snooze", {"hold": hold}, sent={"until": until})
+        self._none(request)
+
+    def stream(self, *, after: int | None = None) -> EventStream:
+        """What becomes of the holds that you may see, as server-sent events.
+
+        The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
+        there, without one it begins now. The numbers have gaps where something is not for you to see."""
+        request = request_of("GET", "/v1/holds/stream", query={"after": after})
+        return self._stream(request)
+
+    def tell_presence(self, hold: str, *, editing: bool | None = None) -> Listing[models.HoldViewer]:
+        """Say that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns who else is."""
+        request = request_of("PUT", "/v1/holds/{hold}/presence", {"hold": hold}, maybe={"editing": editing})
+        return self._list(request, models.HoldViewer)
+
+    def undo(self, hold: str) -> models.Hold:
+        """Take your own placed decision back."""
+        request = request_of("POST", "/v1/holds/{hold}/undo", {"hold": hold})
+        return self._json(request, models.Hold)
+
+    def unsnooze(self, hold: str) -> None:
+        """End the snooze."""
+        request = request_of("DELETE", "/v1/holds/{hold}/snooze", {"hold": hold})
+        self._none(request)
+
+    def unwatch(self, hold: str) -> None:
+        """Stop watching it."""
+        request = request_of("DELETE", "/v1/holds/{hold}/watch", {"hold": hold})
+        self._none(request)
+
+    def vote(
+        self,
+        hold: str,
+        decision: str | None = None,
+        *,
+        resolution: str | Mapping[str, Any] | None = None,
+        response_data: Any = None,
+        comment: str | None = None,
+        request_hash: str | None = None,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+        if_match: str | None = None,
+    ) -> models.Hold:
+        """The same, by the name that it has where several have to agree."""
+        request = request_of(
+            "POST",
+            "/v1/holds/{hold}/vote",
+            {"hold": hold},
+            maybe={
+                "decision": decision,
+                "resolution": resolution,
+                "response_data": response_data,
+                "comment": comment,
+                "request_hash": request_hash,
+                "reason": reason,
+            },
+            keyed=True,
+            key=idempotency_key,
+            if_match=if_match,
+        )
+        return self._json(request, models.Hold)
+
+    def watch(self, hold: str) -> None:
+        """Watch it."""
+        request = request_of("PUT", "/v1/holds/{hold}/watch", {"hold": hold})
+        self._none(request)
+
+
+class Inbound(Group):
+    """`client.inbound`."""
+
+    def click(self, way: str, content: bytes, *, headers: Mapping[str, str] | None = None) -> None:
+        """A click in Slack: the request URL of the app's interactivity. Signed by Slack
+        (`X-Slack-Signature`)."""
+        request = request_of(
+            "POST",
+            "/v1/inbound/slack/{way}",
+            {"way": way},
+            content=content,
+            headers=headers,
+            media="application/x-www-form-urlencoded",
+        )
+        self._none(request)
+
+    def drop_chat_person(self, way: str, chat: str) -> None:
+        """This chat user decides nothing any more."""
+        request = request_of("DELETE", "/v1/inbound/slack/{way}/people/{chat}", {"way": way, "chat": chat})
+        self._none(request)
+
+    def mail(self, way: str, content: bytes, *, headers: Mapping[str, str] | None = None) -> models.MailTaken:
+        """A reply to a mail, whole, as the mail server took it, with its Authentication-Results.
+
+        Signed as Standard Webhooks are, by whatever hands it over."""
+        request = request_of(
+            "POST",
+            "/v1/inbound/mail/{way}",
+            {"way": way},
+            content=content,
+            headers=headers,
+            media="message/rfc822",
+        )
+        return self._json(request, models.MailTaken)
+
+    def set_chat_person(self, way: str, chat: str, person: str) -> None:
+        """Who a chat user is here."""
+        request = request_of(
+            "PUT",
+            "/v1/inbound/slack/{way}/people/{chat}",
+            {"way": way, "chat": chat},
+            sent={"person": person},
+        )
+        self._none(request)
+
+    def webhook(
+        self, way: str, content: bytes, *, headers: Mapping[str, str] | None = None
+    ) -> models.WebhookTaken:
+        """Another system has the answer to a hold: `{"data": {"correlation_id", "decision", ...}}`.
+
+        Signed as Standard Webhooks are. The same message again changes nothing and is answered with
+        200."""
+        request = request_of(
+            "POST",
+            "/v1/inbound/webhooks/{way}",
+            {"way": way},
+            content=content,
+            headers=headers,
+            media="application/json",
+        )
+        return self._json(request, models.WebhookTaken)
+
+
+class Limits(Group):
+    """`client.limits`."""
+
+    def clear(self, name: str) -> None:
+        """What the flow declares holds again."""
+        request = request_of("DELETE", "/v1/limits/{name}", {"name": name})
+        self._none(request)
+
+    def list(self, *, prefix: str | None = None, keys: bool | None = None) -> Listing[models.Limit]:
+        """Limits as they hold, with how many runs are inside and how many wait."""
+        request = request_of("GET", "/v1/limits", query={"prefix": prefix, "keys": keys})
+        return self._list(request, models.Limit)
+
+    def set(self, name: str, *, concurrency: int | None = None, rate: str | None = None) -> models.Limit:
+        """Set a limit in place of what the flow declares: `flow:refund`, `flow:refund/*`,
+        `flow:refund/acme`."""
+        request = request_of(
+            "PUT", "/v1/limits/{name}", {"name": name}, maybe={"concurrency": concurrency, "rate": rate}
+        )
+        return self._json(request, models.Limit)
+
+
+class Notices(Group):
+    """`client.notices`."""
+
+    def list(self) -> Listing[models.DeadNotice]:
+        """Messages to people that were given up, at most 200."""
+        request = request_of("GET", "/v1/notices/dead")
+        return self._list(request, models.DeadNotice)
+
+    def replay(self, message: str) -> models.DeadNotice:
+        """Try it again, once its cause is fixed."""
+        request = request_of("POST", "/v1/notices/dead/{message}/replay", {"message": message})
+        return self._json(request, models.DeadNotice)
+
+
+class Pipelines(Group):
+    """`client.pipelines`."""
+
+    def answer(
+        self,
+        run: str,
+        hold: str,
+        *,
+        value: str | None = None,
+        text: str | None = None,
+        comment: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.AnswerTaken:
+        """Answer what a pipeline asks.
+
+        The first answer counts: 409 for the next, which says whose that was. 422 for what is none of
+        them."""
+        request = request_of(
+            "POST",
+            "/v1/pipelines/{run}/questions/{hold}/answer",
+            {"run": run, "hold": hold},
+            maybe={"value": value, "text": text, "comment": comment},
+            keyed=True,
+            key=idempotency_key,
+        )
+        return self._json(request, models.AnswerTaken)
+
+    def cancel(self, run: str, *, reason: str | None = None, if_match: str | None = None) -> models.Pipeline:
+        """Ask a pipeline to stop. Whoever has it does so at the next moment; its open questions are
+        withdrawn."""
+        request = request_of(
+            "POST", "/v1/pipelines/{run}/cancel", {"run": run}, maybe={"reason": reason}, if_match=if_match
+        )
+        return self._json(request, models.Pipeline)
+
+    def checkpoint(self, run: str) -> dict[str, Any]:
+        """Where the pipeline stands, as its `checkpoint.json` has it."""
+        request = request_of("GET", "/v1/pipelines/{run}/checkpoint", {"run": run})
+        return self._json(request, dict[str, Any])
+
+    def context(self, run: str) -> dict[str, Any]:
+        """The values that its stages hand to each other, by key."""
+        request = request_of("GET", "/v1/pipelines/{run}/context", {"run": run})
+        return self._json(request, dict[str, Any])
+
+    def get(self, run: str) -> models.Pipeline:
+        """How far a pipeline is."""
+        request = request_of("GET", "/v1/pipelines/{run}", {"run": run})
+        return self._json(request, models.Pipeline)
+
+    def graph(self, run: str) -> str:
+        """The pipeline drawn as SVG: each stage coloured by its state, and the edges that were taken."""
+        request = request_of("GET", "/v1/pipelines/{run}/graph", {"run": run})
+        return self._text(request)
+
+    def questions(self, run: str) -> models.QuestionList:
+        """What a pipeline asks now, as far as it is for you to see."""
+        request = request_of("GET", "/v1/pipelines/{run}/questions", {"run": run})
+        return self._json(request, models.QuestionList)
+
+    def stream(self, run: str, *, after: int | None = None) -> EventStream:
+        """A pipeline's events as server-sent events, in the words of section 9.6, from its stored log.
+
+        A client that connects later gets every event from the first; one that reconnects with
+        `Last-Event-ID` misses nothing and hears nothing twice. The stream ends behind the last event of
+        a run that has ended; 204: there is nothing after that id, and nothing will come."""
+        request = request_of("GET", "/v1/pipelines/{run}/events", {"run": run}, query={"after": after})
+        return self._stream(request)
+
+    def submit(
+        self,
+        dot: str,
+        *,
+        context: Mapping[str, Any] | None = None,
+        simulate: bool | None = None,
+        strict: bool | None = None,
+        thread: str | None = None,
+        lane: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Pipeline:
+        """Start a pipeline; durable when this answers, and taken by any worker.
+
+        400 with every fault of the document at its place. 403 for commands and files, unless the
+        operator allows them (`holdfast serve --allow-code`)."""
+        request = request_of(
+            "POST",
+            "/v1/pipelines",
+            sent={"dot": dot},
+            maybe={
+                "context": context,
+                "simulate": simulate,
+                "strict": strict,
+                "thread": thread,
+                "lane": lane,
+            },
+            keyed=True,
+            key=idempotency_key,
+        )
+        return self._json(request, models.Pipeline)
+
+
+class Policies(Group):
+    """`client.policies`."""
+
+    def drop(self, name: str) -> None:
+        """Its rules match nothing more."""
+        request = request_of("DELETE", "/v1/policies/{name}", {"name": name})
+        self._none(request)
+
+    def list(self) -> Listing[models.HoldSetting]:
+        """Those that are kept in the store, by name."""
+        request = request_of("GET", "/v1/policies")
+        return self._list(request, models.HoldSetting)
+
+    def put(self, name: str, body: Mapping[str, Any]) -> models.HoldSetting:
+        """Write it: it counts for holds that open from now on."""
+        request = request_of("PUT", "/v1/policies/{name}", {"name": name}, whole=body)
+        return self._json(request, models.HoldSetting)
+
+    def simulate(
+        self,
+        *,
+        policy: Mapping[str, Any] | None = None,
+        since: str | datetime | None = None,
+        flows: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> models.Simulation:
+        """What past decisions would have been under these rules. Nothing is written, no judge is asked."""
+        request = request_of(
+            "POST",
+            "/v1/policies/simulate",
+            maybe={"policy": policy, "since": since, "flows": flows, "limit": limit},
+        )
+        return self._json(request, models.Simulation)
+
+
+class Runs(Group):
+    """`client.runs`."""
+
+    def artifact(self, run: str, name: str) -> bytes:
+        """One of them as a file: bytes as they are, text as text, all else as JSON."""
+        request = request_of("GET", "/v1/runs/{run}/artifacts/{name}", {"run": run, "name": name})
+        return self._bytes(request)
+
+    def artifacts(self, run: str) -> Listing[models.Artifact]:
+        """What the run has made so far, by name."""
+        request = request_of("GET", "/v1/runs/{run}/artifacts", {"run": run})
+        return self._list(request, models.Artifact)
+
+    def cancel(self, run: str, *, reason: str | None = None, if_match: str | None = None) -> models.RunDetail:
+        """Cancel a run. Its worker stops it as soon as possible; its open holds are withdrawn."""
+        request = request_of(
+            "POST", "/v1/runs/{run}/cancel", {"run": run}, maybe={"reason": reason}, if_match=if_match
+        )
+        return self._json(request, models.RunDetail)
+
+    def checkpoint(self, run: str, checkpoint: str) -> models.CheckpointDetail:
+        """A checkpoint with the states of its nodes: by its id, the number of its record, or `latest`."""
+        request = request_of(
+            "GET", "/v1/runs/{run}/checkpoints/{checkpoint}", {"run": run, "checkpoint": checkpoint}
+        )
+        return self._json(request, models.CheckpointDetail)
+
+    def checkpoints(
+        self, run: str, *, node: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Pages[models.CheckpointSummary]:
+        """A run's checkpoints, newest first, without their state."""
+        request = request_of("GET", "/v1/runs/{run}/checkpoints", {"run": run}, query={"node": node})
+        return self._pages(request, models.CheckpointSummary, limit, cursor)
+
+    def create(
+        self,
+        flow: str | None = None,
+        input: Mapping[str, Any] | None = None,
+        *,
+        workflow_uri: str | None = None,
+        version: str | None = None,
+        thread: str | None = None,
+        lane: str | None = None,
+        priority: int | None = None,
+        instance_key: str | None = None,
+        deployment: str | None = None,
+        mode: Literal["barrier", "exit", "strict"] | None = None,
+        breaks: Sequence[str] | None = None,
+        wait: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.RunDetail:
+        """Start a run. It is durable when this returns; a worker that serves its flow runs it.
+
+        201 with its `Location`; 200 and the same run for a key that was used before, 422 where the key
+        was used for another input."""
+        request = request_of(
+            "POST",
+            "/v1/runs",
+            maybe={
+                "flow": flow,
+                "workflow_uri": workflow_uri,
+                "version": version,
+                "input": input,
+                "thread": thread,
+                "lane": lane,
+                "priority": priority,
+                "instance_key": instance_key,
+                "deployment": deployment,
+                "mode": mode,
+                "breaks": breaks,
+                "wait": wait,
+            },
+            keyed=True,
+            key=idempotency_key,
+            wait=wait,
+        )
+        return self._json(request, models.RunDetail)
+
+    def diff(self, run: str, to: str, *, at: str | None = None, whole: bool | None = None) -> dict[str, Any]:
+        """What differs from this run, or a moment `at` of it, to another moment: values, visits, their
+        cost."""
+        request = request_of(
+            "GET", "/v1/runs/{run}/diff", {"run": run}, query={"to": to, "at": at, "whole": whole}
+        )
+        return self._json(request, dict[str, Any])
+
+    def drawing(self, run: str) -> str:
+        """The run's graph with the state of each node, as SVG."""
+        request = request_of("GET", "/v1/runs/{run}/drawing", {"run": run})
+        return self._text(request)
+
+    def events(self, run: str, *, after: int | None = None, limit: int | None = None) -> models.EventPage:
+        """The stored log after a number, oldest first: nothing twice, nothing missing."""
+        request = request_of(
+            "GET", "/v1/runs/{run}/events", {"run": run}, query={"after": after, "limit": limit}
+        )
+        return self._json(request, models.EventPage)
+
+    def export(self, run: str) -> bytes:
+        """The run with its whole history as a file, for another store; encrypted where the store is."""
+        request = request_of("GET", "/v1/runs/{run}/export", {"run": run})
+        return self._bytes(request)
+
+    def fork(
+        self,
+        run: str,
+        *,
+        checkpoint_id: str | None = None,
+        seq: int | None = None,
+        input_data: Mapping[str, Any] | None = None,
+        patch: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        if_match: str | None = None,
+    ) -> models.RunDetail:
+        """A new run that begins at a checkpoint of this one. This one is not changed."""
+        request = request_of(
+            "POST",
+            "/v1/runs/{run}/fork",
+            {"run": run},
+            maybe={"checkpoint_id": checkpoint_id, "seq": seq, "input_data": input_data, "patch": patch},
+            keyed=True,
+            key=idempotency_key,
+            if_match=if_match,
+        )
+        return self._json(request, models.RunDetail)
+
+    def get(self, run: str) -> models.RunDetail:
+        """One run."""
+        request = request_of("GET", "/v1/runs/{run}", {"run": run})
+        return self._json(request, models.RunDetail)
+
+    def input(
+        self,
+        run: str,
+        content: str | Mapping[str, Any],
+        *,
+        request_id: str | None = None,
+        checkpoint_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.InputTaken:
+        """Answer what a run asks, from any device; the body is read as JSON whatever its content type.
+
+        A text is an answer's id, then its label, whatever the case: 422 with the ids where it is
+        neither. 409 where several questions are open and none is named, and where it is decided
+        already."""
+        request = request_of(
+            "POST",
+            "/v1/runs/{run}/input",
+            {"run": run},
+            sent={"content": content},
+            maybe={"request_id": request_id, "checkpoint_id": checkpoint_id},
+            keyed=True,
+            key=idempotency_key,
+        )
+        return self._json(request, models.InputTaken)
+
+    def list(
+        self,
+        *,
+        status: Sequence[models.RunStatus] | None = None,
+        flow: str | None = None,
+        version: str | None = None,
+        thread: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Pages[models.Run]:
+        """The tenant's runs, newest first."""
+        request = request_of(
+            "GET", "/v1/runs", query={"status": status, "flow": flow, "version": version, "thread": thread}
+        )
+        return self._pages(request, models.Run, limit, cursor)
+
+    def pending(
+        self,
+        *,
+        thread: str | None = None,
+        mine: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Pages[models.Pending]:
+        """Runs that wait for input, with their questions: the newest question first.
+
+        With `mine` a page may be short although `next` leads on: it is found among so many questions
+        only."""
+        request = request_of("GET", "/v1/runs/pending", query={"thread": thread, "mine": mine})
+        return self._pages(request, models.Pending, limit, cursor)
+
+    def result(self, run: str, *, wait: float | None = None) -> models.RunResult:
+        """The result of a run. `wait`: at most this many seconds, until it has ended or waits for input."""
+        request = request_of("GET", "/v1/runs/{run}/result", {"run": run}, query={"wait": wait}, wait=wait)
+        return self._json(request, models.RunResult)
+
+    def resume(
+        self,
+        run: str,
+        *,
+        checkpoint_id: str | None = None,
+        input_data: Mapping[str, Any] | None = None,
+        mode: Literal["fork", "resume", "rewind"] | None = None,
+        accept_loss: bool | None = None,
+        idempotency_key: str | None = None,
+        if_match: str | None = None,
+    ) -> models.RunDetail:
+        """Resume a run from its latest checkpoint or another.
+
+        The latest checkpoint and no `input_data`: the same run is resumed, 200. An older checkpoint, or
+        an input: a fork of it, 201 with its `Location` and `forked_from`; the run itself is left as it
+        is. A finished run: 200, and nothing is executed."""
+        request = request_of(
+            "POST",
+            "/v1/runs/{run}/resume",
+            {"run": run},
+            maybe={
+                "checkpoint_id": checkpoint_id,
+                "input_data": input_data,
+                "mode": mode,
+                "accept_loss": accept_loss,
+            },
+            keyed=True,
+            key=idempotency_key,
+            if_match=if_match,
+        )
+        return self._json(request, models.RunDetail)
+
+    def rewind(
+        self,
+        run: str,
+        *,
+        checkpoint_id: str | None = None,
+        seq: int | None = None,
+        input_data: Mapping[str, Any] | None = None,
+        patch: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        if_match: str | None = None,
+    ) -> models.RunDetail:
+        """A fork that takes this run's place: this one ends as cancelled, with links both ways."""
+        request = request_of(
+            "POST",
+            "/v1/runs/{run}/rewind",
+            {"run": run},
+            maybe={"checkpoint_id": checkpoint_id, "seq": seq, "input_data": input_data, "patch": patch},
+            keyed=True,
+            key=idempotency_key,
+            if_match=if_match,
+        )
+        return self._json(request, models.RunDetail)
+
+    def stream(
+        self,
+        run: str,
+        *,
+        after: int | None = None,
+        after_sequence: int | None = None,
+        names: models.EventNames | None = None,
+    ) -> EventStream:
+        """A run's events as server-sent events, from its stored log.
+
+        The id of each is its number: a client that reconnects with `Last-Event-ID` (browsers do) misses
+        nothing and sees nothing twice. The stream ends after the last event of a run that has ended;
+        204: there is nothing after that number, and nothing will come. `names=seed`:
+        `checkpoint_created`, `checkpoint_resumed` and `approval` with the fields of the runtime
+        proposal, as under `/runs/{run}/stream`."""
+        request = request_of(
+            "GET",
+            "/v1/runs/{run}/stream",
+            {"run": run},
+            query={"after": after, "after_sequence": after_sequence, "names": names},
+        )
+        return self._stream(request)
+
+    def take_in(
+        self, content: bytes, *, headers: Mapping[str, str] | None = None, as_new_run: bool | None = None
+    ) -> models.RunDetail:
+        """Import an exported run as read-only history, or as a new run that continues from its end.
+
+        The same file again gives the same run."""
+        request = request_of(
+            "POST",
+            "/v1/runs/import",
+            query={"as_new_run": as_new_run},
+            content=content,
+            headers=headers,
+            media="application/octet-stream",
+        )
+        return self._json(request, models.RunDetail)
+
+    def timeline(self, run: str, *, limit: int | None = None) -> models.Timeline:
+        """Each visit of each node: when it began, waited, asked, tried again, and what came of it."""
+        request = request_of("GET", "/v1/runs/{run}/timeline", {"run": run}, query={"limit": limit})
+        return self._json(request, models.Timeline)
+
+
+class Schedules(Group):
+    """`client.schedules`."""
+
+    def drop(self, name: str, *, if_match: str | None = None) -> None:
+        """Delete it. Runs that it has started continue."""
+        request = request_of("DELETE", "/v1/schedules/{name}", {"name": name}, if_match=if_match)
+        self._none(request)
+
+    def get(self, name: str) -> models.Schedule:
+        """When it fires, what it starts, and how it goes."""
+        request = request_of("GET", "/v1/schedules/{name}", {"name": name})
+        return self._json(request, models.Schedule)
+
+    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Pages[models.Schedule]:
+        """The tenant's schedules, by name."""
+        request = request_of("GET", "/v1/schedules")
+        return self._pages(request, models.Schedule, limit, cursor)
+
+    def next(self, name: str, *, count: int | None = None) -> models.Instants:
+        """When it would fire, if it is not paused."""
+        request = request_of("GET", "/v1/schedules/{name}/next", {"name": name}, query={"count": count})
+        return self._json(request, models.Instants)
+
+    def pause(self, name: str, *, reason: str | None = None) -> models.Schedule:
+        """It fires no more until it is resumed."""
+        request = request_of("POST", "/v1/schedules/{name}/pause", {"name": name}, maybe={"reason": reason})
+        return self._json(request, models.Schedule)
+
+    def put(
+        self,
+        name: str,
+        flow: str,
+        *,
+        cron: str | None = None,
+        every: str | None = None,
+        at: str | None = None,
+        zone: str | None = None,
+        anchor: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        jitter: str | None = None,
+        missed: Literal["all", "last", "skip"] | None = None,
+        grace: str | None = None,
+        overlap: Literal["allow", "cancel", "skip", "wait"] | None = None,
+        input: Mapping[str, Any] | None = None,
+        stamp: str | None = None,
+        lane: str | None = None,
+        priority: int | None = None,
+        thread: str | None = None,
+        instance_key: str | None = None,
+        deployment: str | None = None,
+        mode: Literal["barrier", "exit", "strict"] | None = None,
+        if_match: str | None = None,
+    ) -> models.Schedule:
+        """Make a schedule (201), or change it from now on (200). `If-Match`: only over the one you have
+        seen."""
+        request = request_of(
+            "PUT",
+            "/v1/schedules/{name}",
+            {"name": name},
+            sent={"flow": flow},
+            maybe={
+                "cron": cron,
+                "every": every,
+                "at": at,
+                "zone": zone,
+                "anchor": anchor,
+                "start": start,
+                "end": end,
+                "jitter": jitter,
+                "missed": missed,
+                "grace": grace,
+                "overlap": overlap,
+                "input": input,
+                "stamp": stamp,
+                "lane": lane,
+                "priority": priority,
+                "thread": thread,
+                "instance_key": instance_key,
+                "deployment": deployment,
+                "mode": mode,
+            },
+            if_match=if_match,
+        )
+        return self._json(request, models.Schedule)
+
+    def resume(self, name: str) -> models.Schedule:
+        """It fires again, from the next instant on."""
+        request = request_of("POST", "/v1/schedules/{name}/resume", {"name": name})
+        return self._json(request, models.Schedule)
+
+    def trigger(
+        self, name: str, *, input: Mapping[str, Any] | None = None, idempotency_key: str | None = None
+    ) -> models.ScheduleTrigger:
+        """One run now, beside its instants, also while it is paused."""
+        request = request_of(
+            "POST",
+            "/v1/schedules/{name}/trigger",
+            {"name": name},
+            maybe={"input": input},
+            keyed=True,
+            key=idempotency_key,
+        )
+        return self._json(request, models.ScheduleTrigger)
+
+
+class Session(Group):
+    """`client.session`."""
+
+    def begin(self, token: str) -> None:
+        """Sign in with a token, in a browser: it becomes a session, and ends with the token."""
+        request = request_of("POST", "/v1/session", sent={"token": token})
+        self._none(request)
+
+    def end(self) -> None:
+        """Sign out, here and everywhere this session is used."""
+        request = request_of("DELETE", "/v1/session")
+        self._none(request)
+
+    def get(self) -> models.Session:
+        """Who the caller is, and what they may."""
+        request = request_of("GET", "/v1/session")
+        return self._json(request, models.Session)
+
+
+class Skills(Group):
+    """`client.skills`."""
+
+    def list(self, *, name: str | None = None) -> Listing[models.Skill]:
+        """Every version of every skill, or of one."""
+        request = request_of("GET", "/v1/skills", query={"name": name})
+        return self._list(request, models.Skill)
+
+    def publish(
+        self,
+        name: str,
+        version: str,
+        *,
+        instructions: str | None = None,
+        tools: Sequence[models.SkillTool | Mapping[str, Any]] | None = None,
+        description: str | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> models.Skill:
+        """A version, for good: the same content again is no change, other content is refused."""
+        request = request_of(
+            "PUT",
+            "/v1/skills/{name}/{version}",
+            {"name": name, "version": version},
+            maybe={"instructions": instructions, "tools": tools, "description": description, "data": data},
+        )
+        return self._json(request, models.Skill)
+
+    def restore(self, name: str, version: str) -> models.Skill:
+        """Undo a yank."""
+        request = request_of(
+            "POST", "/v1/skills/{name}/{version}/restore", {"name": name, "version": version}
+        )
+        return self._json(request, models.Skill)
+
+    def yank(self, name: str, version: str, *, reason: str | None = None) -> models.Skill:
+        """No new run gets it; runs that are pinned to it keep it."""
+        request = request_of(
+            "POST",
+            "/v1/skills/{name}/{version}/yank",
+            {"name": name, "version": version},
+            maybe={"reason": reason},
+        )
+        return self._json(request, models.Skill)
+
+
+class Threads(Group):
+    """`client.threads`."""
+
+    def runs(
+        self,
+        thread: str,
+        *,
+        status: Sequence[models.RunStatus] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Pages[models.Run]:
+        """The runs of a thread, newest first."""
+        request = request_of("GET", "/v1/threads/{thread}/runs", {"thread": thread}, query={"status": status})
+        return self._pages(request, models.Run, limit, cursor)
+
+    def say(
+        self,
+        thread: str,
+        content: str | Mapping[str, Any] | None = None,
+        *,
+        flow: str | None = None,
+        workflow_uri: str | None = None,
+        version: str | None = None,
+        input: Mapping[str, Any] | None = None,
+        lane: str | None = None,
+        priority: int | None = None,
+        instance_key: str | None = None,
+        deployment: str | None = None,
+        mode: Literal["barrier", "exit", "strict"] | None = None,
+        breaks: Sequence[str] | None = None,
+        wait: float | None = None,
+        request_id: str | None = None,
+        auto_resume_pending: bool | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.RunDetail:
+        """Say something in a thread.
+
+        Where a run of it waits for input, the message is the answer: 200 and that run, which resumes
+        (409 where several questions are open and none is named). Otherwise, and with
+        `auto_resume_pending=false`, it starts a run of `flow` in the thread: 201."""
+        request = request_of(
+            "POST",
+            "/v1/threads/{thread}/runs",
+            {"thread": thread},
+            query={"auto_resume_pending": auto_resume_pending},
+            maybe={
+                "flow": flow,
+                "workflow_uri": workflow_uri,
+                "version": version,
+                "input": input,
+                "lane": lane,
+                "priority": priority,
+                "instance_key": instance_key,
+                "deployment": deployment,
+                "mode": mode,
+                "breaks": breaks,
+                "wait": wait,
+                "content": content,
+                "request_id": request_id,
+            },
+            keyed=True,
+            key=idempotency_key,
+            wait=wait,
+        )
+        return self._json(request, models.RunDetail)
+
+
+class Tokens(Group):
+    """`client.tokens`."""
+
+    def create(
+        self,
+        subject: str,
+        *,
+        roles: Sequence[str] | None = None,
+        rights: Sequence[models.Right] | None = None,
+        groups: Sequence[str] | None = None,
+        expires_at: str | None = None,
+        note: str | None = None,
+    ) -> models.Token:
+        """Make a token of this tenant, with no more rights than your own. Its text is shown only now."""
+        request = request_of(
+            "POST",
+            "/v1/tokens",
+            sent={"subject": subject},
+            maybe={
+                "roles": roles,
+                "rights": rights,
+                "groups": groups,
+                "expires_at": expires_at,
+                "note": note,
+            },
+        )
+        return self._json(request, models.Token)
+
+    def list(self) -> Listing[models.Token]:
+        """The tenant's tokens, newest first, without their text."""
+        request = request_of("GET", "/v1/tokens")
+        return self._list(request, models.Token)
+
+    def revoke(self, token: str) -> models.Token:
+        """Revoke it: here at once, on other servers within five seconds."""
+        request = request_of("DELETE", "/v1/tokens/{token}", {"token": token})
+        return self._json(request, models.Token)
+
+
+class Views(Group):
+    """`client.views`."""
+
+    def change(
+        self,
+        view: str,
+        title: str,
+        filters: models.Filters | Mapping[str, Any],
+        *,
+        order: models.HoldOrder | None = None,
+        shared: bool | None = None,
+        if_match: str | None = None,
+    ) -> models.SavedView:
+        """Change it: its owner and admins may. `If-Match`: only the version that you have seen."""
+        request = request_of(
+            "PUT",
+            "/v1/views/{view}",
+            {"view": view},
+            sent={"title": title, "filters": filters},
+            maybe={"order": order, "shared": shared},
+            if_match=if_match,
+        )
+        return self._json(request, models.SavedView)
+
+    def drop(self, view: str) -> None:
+        """Drop it; the holds stay."""
+        request = request_of("DELETE", "/v1/views/{view}", {"view": view})
+        self._none(request)
+
+    def get(self, view: str) -> models.SavedView:
+        """One view."""
+        request = request_of("GET", "/v1/views/{view}", {"view": view})
+        return self._json(request, models.SavedView)
+
+    def holds(self, view: str, *, limit: int | None = None, cursor: str | None = None) -> Pages[models.Hold]:
+        """What it shows you: the same view shows each only what they may see."""
+        request = request_of("GET", "/v1/views/{view}/holds", {"view": view})
+        return self._pages(request, models.Hold, limit, cursor)
+
+    def list(self, *, counts: bool | None = None) -> Listing[models.SavedView]:
+        """Your own and the shared ones, by title. `counts=true`: with how many holds each has for you."""
+        request = request_of("GET", "/v1/views", query={"counts": counts})
+        return self._list(request, models.SavedView)
+
+    def save(
+        self,
+        title: str,
+        filters: models.Filters | Mapping[str, Any],
+        *,
+        order: models.HoldOrder | None = None,
+        shared: bool | None = None,
+    ) -> models.SavedView:
+        """Keep a list of holds under a title."""
+        request = request_of(
+            "POST",
+            "/v1/views",
+            sent={"title": title, "filters": filters},
+            maybe={"order": order, "shared": shared},
+        )
+        return self._json(request, models.SavedView)
+
+
+class Groups:
+    """One attribute for each theme of the API."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.admin = Admin(transport)
+        self.audit = Audit(transport)
+        self.calendars = Calendars(transport)
+        self.checkpoints = Checkpoints(transport)
+        self.dead = Dead(transport)
+        self.deployments = Deployments(transport)
+        self.directory = Directory(transport)
+        self.flows = Flows(transport)
+        self.holds = Holds(transport)
+        self.inbound = Inbound(transport)
+        self.limits = Limits(transport)
+        self.notices = Notices(transport)
+        self.pipelines = Pipelines(transport)
+        self.policies = Policies(transport)
+        self.runs = Runs(transport)
+        self.schedules = Schedules(transport)
+        self.session = Session(transport)
+        self.skills = Skills(transport)
+        self.threads = Threads(transport)
+        self.tokens = Tokens(transport)
+        self.views = Views(transport)

@@ -26,7 +26,7 @@ from holdfast.agents.messages import (
     message_to_plain,
     unanswered_calls,
 )
-from holdfast.agents.model_errors import model_error
+from holdfast.agents.loop__model_errors import model_error
 from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.skills import join_texts, with_skills
 from holdfast.agents.tool_call import PlannedCall, ToolResult, result_text

@@ -19,7 +19,7 @@ from holdfast.drawing.labels import (
 )
 from holdfast.drawing.layers import Slot
 from holdfast.drawing.layout import Layout, Size, lay_out
-from holdfast.drawing.outline import outline
+from holdfast.drawing.terminal__outline import outline
 from holdfast.drawing.picture import EdgeStyle, Highlight, NodeShape, Picture, PictureEdge, PictureNode, State
 
 LABEL_AT_MOST = 24

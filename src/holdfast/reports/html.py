@@ -7,7 +7,7 @@ from html import escape
 
 from holdfast.checkpoint.visit import Visit
 from holdfast.drawing import to_svg
-from holdfast.reports import text as sections
+from holdfast.reports import text
 from holdfast.reports.postmortem import Gap, Postmortem
 from holdfast.reports.style import STYLE
 from holdfast.types.human_time import clock_time
@@ -49,13 +49,13 @@ def _facts(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def _top(told: Postmortem) -> Iterator[str]:
-    yield f'<p class="headline">{_word(told.status)} {escape(sections.headline(told))}</p>'
-    yield _facts(sections.summary(told))
+    yield f'<p class="headline">{_word(told.status)} {escape(text.headline(told))}</p>'
+    yield _facts(text.summary(told))
 
 
 def _drawing(told: Postmortem) -> Iterator[str]:
     yield "<h2>The graph</h2>"
-    undrawn = sections.no_drawing_text(told)
+    undrawn = text.no_drawing_text(told)
     drawn = f'<figure class="graph">{_inline(to_svg(told.picture))}</figure>' if not undrawn else ""
     yield drawn or f"<p>{escape(undrawn)}</p>"
     if told.skipped:
@@ -102,12 +102,12 @@ def _visit(number: int, visit: Visit) -> Iterator[str]:
     bad = " bad" if visit.error or visit.state in _BAD else ""
     again = f" <small>visit {visit.visit}</small>" if visit.visit > 1 else ""
     yield f'<section class="chapter{bad}">'
-    yield f"<h3>{number}. {escape(visit.label)}{again} {_word(sections.outcome(visit))}</h3>"
-    yield _facts(sections.visit_facts(visit))
-    yield from _list("Attempts", (escape(text) for text in sections.attempt_texts(visit)))
-    yield from _list("Steps and tool calls", (escape(sections.call_text(call)) for call in visit.calls))
-    yield from _list("Questions", (escape(sections.question_text(q)) for q in visit.questions))
-    lines = [line for change in visit.changes for line in sections.alteration_lines(change)]
+    yield f"<h3>{number}. {escape(visit.label)}{again} {_word(text.outcome(visit))}</h3>"
+    yield _facts(text.visit_facts(visit))
+    yield from _list("Attempts", (escape(text) for text in text.attempt_texts(visit)))
+    yield from _list("Steps and tool calls", (escape(text.call_text(call)) for call in visit.calls))
+    yield from _list("Questions", (escape(text.question_text(q)) for q in visit.questions))
+    lines = [line for change in visit.changes for line in text.alteration_lines(change)]
     if lines:
         told = "".join(f'<li class="{kind}">{_SIGNS[kind]} {escape(text)}</li>' for kind, text in lines)
         yield f'<h4>What it changed</h4><ul class="changes">{told}</ul>'
@@ -130,7 +130,7 @@ def _questions(told: Postmortem) -> Iterator[str]:
             f"<code>{escape(node)}</code>" if node else "the run",
             escape(question.prompt),
             escape(question.assignee or ""),
-            escape(sections.answer_text(question)),
+            escape(text.answer_text(question)),
         )
         for node, question in told.questions
     )
@@ -152,4 +152,4 @@ def _values(told: Postmortem) -> Iterator[str]:
         value = getattr(told, name)
         if value:
             yield f"<h2>{name.capitalize()}</h2>"
-            yield f"<pre>{escape(sections.values_text(value))}</pre>"
+            yield f"<pre>{escape(text.values_text(value))}</pre>"

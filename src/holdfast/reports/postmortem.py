@@ -12,7 +12,7 @@ from holdfast.checkpoint.visit import QuestionDetail, Visit
 from holdfast.drawing import Picture
 from holdfast.errors import BlobMissingError, CheckpointCorruptError
 from holdfast.reports.incidents import Incident, find_incidents
-from holdfast.reports.story_graph import story_picture
+from holdfast.reports.postmortem__story_graph import story_picture
 from holdfast.runs.history.checkpoints import make_checkpoint
 from holdfast.runs.history.story import Story, StoryRemark
 from holdfast.runs.history.story_loader import load_story

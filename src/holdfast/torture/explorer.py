@@ -20,7 +20,7 @@ from holdfast.torture.compare import Baseline, differences, repeated_under_key
 from holdfast.torture.forks import ChildSequence, Pool
 from holdfast.torture.process_run import Task
 from holdfast.torture.report import PointVerdict, Report
-from holdfast.torture.sample import spread
+from holdfast.torture.explorer__sample import spread
 from holdfast.torture.trial import TrialResult, TrialRunner
 from holdfast.torture.trial_log import Doubt, UndeclaredEffect
 from holdfast.types.clock import SystemClock

@@ -29,7 +29,7 @@ from holdfast.torture.answers import (
 )
 from holdfast.torture.boundaries import KillingWatcher, NullWatcher, Point, RecordingWatcher, Watcher
 from holdfast.torture.call_log import Calls
-from holdfast.torture.clock import TrialClock
+from holdfast.torture.process_run__clock import TrialClock
 from holdfast.torture.trial_log import BoundaryPassed, CallId, Doubt, Ending, TrialError, TrialLog
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId

@@ -10,7 +10,7 @@ import pytest
 
 from bench.inbox import INBOX, filled
 from holdfast.store.hold_order import SHARED_ASSIGNEE
-from holdfast.store.sql import due_holds as hold_dues
+from holdfast.store.sql import due_holds
 from holdfast.store.sql.sqlite import hold_lists
 from holdfast.store.sql.sqlite.connect import SqliteSettings, connect
 from holdfast.store.sql.sqlite.dialect import SqliteConn
@@ -153,10 +153,10 @@ async def test_sweeps_look_only_at_what_is_due(tmp_path: Path) -> None:
     conn = SqliteConn(many.conn.cursor())
     for due in (Due.expiry, Due.reminder, Due.placed):
         many.seen.clear()
-        found = await hold_dues.due(conn, due, 100, 9)
+        found = await due_holds.due(conn, due, 100, 9)
         assert [row.expires_at for row in found] == ([50, 100] if due is Due.expiry else [])
         assert many.seen["VM_STEP"] < 400, due
         assert (many.seen["FULLSCAN_STEP"], many.seen["SORT"]) == (0, 0)
     many.seen.clear()
-    assert await hold_dues.next_due(conn) == 50
+    assert await due_holds.next_due(conn) == 50
     assert many.seen["VM_STEP"] < 100

@@ -11,7 +11,7 @@ from holdfast.agents.http import require_library
 from holdfast.agents.model import Model
 from holdfast.agents.tools import Tool, as_tool
 from holdfast.attractor.backends.base import BackendAnswer, BackendReply, PromptRequest
-from holdfast.attractor.backends.outcome_block import instructions, status_in
+from holdfast.attractor.backends.model__outcome_block import instructions, status_in
 from holdfast.attractor.backends.tools import KITS, check_kits, shell_environment, wanted_kits
 from holdfast.attractor.conversations import history_of
 from holdfast.attractor.handler import StageVisit

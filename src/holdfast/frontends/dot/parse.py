@@ -21,7 +21,7 @@ from holdfast.frontends.dot.scopes import (
     StageDraft,
     SubgraphScope,
 )
-from holdfast.frontends.dot.source import text_of
+from holdfast.frontends.dot.parse__source import text_of
 from holdfast.frontends.dot.syntax_errors import Faults, TooManyError
 from holdfast.frontends.dot.token_reader import SkipError
 from holdfast.frontends.dot.values import as_text

@@ -15,7 +15,8 @@ from mcp.shared.exceptions import MCPError
 from holdfast._version import __version__
 from holdfast.api.problems import HttpError
 from holdfast.errors import HoldfastError, NotFoundError
-from holdfast.integrations.mcp import prompts, question_tools, resources, run_tools, subscriptions
+from holdfast.integrations.mcp import question_tools, resources, run_tools, subscriptions
+from holdfast.integrations.mcp import server__prompts
 from holdfast.integrations.mcp.agent import McpCaller
 from holdfast.integrations.mcp.tool_registry import McpTool, schema_of
 from holdfast.telemetry import log
@@ -55,8 +56,8 @@ def make_server(who: Who) -> Server[Any]:
         on_list_resources=lambda ctx, params: _list_resources(who(ctx), params),
         on_list_resource_templates=lambda ctx, params: _list_templates(who(ctx)),
         on_read_resource=lambda ctx, params: _read_resource(who(ctx), params.uri),
-        on_list_prompts=lambda ctx, params: prompts.list_prompts(),
-        on_get_prompt=lambda ctx, params: prompts.get_prompt(params),
+        on_list_prompts=lambda ctx, params: server__prompts.list_prompts(),
+        on_get_prompt=lambda ctx, params: server__prompts.get_prompt(params),
         on_subscriptions_listen=lambda ctx, params: subscriptions.listen(who(ctx), ctx, params),
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.store.sql import reclaim, registry, statistics
+from holdfast.store.sql import reclaim, statistics
+from holdfast.store.sql import fleet__registry
 from holdfast.store.sql.access import SqlAccess
 from holdfast.types.fleet import Death, FleetFigures, WorkerRow
 from holdfast.types.ids import RunId
@@ -13,14 +14,14 @@ from holdfast.types.ids import RunId
 class SqlFleet(SqlAccess):
     async def announce(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
         # It tells live processes apart, and a power cut leaves none: it need not reach the disk at once.
-        work = partial(registry.announce, worker=worker, ttl=ttl)
+        work = partial(fleet__registry.announce, worker=worker, ttl=ttl)
         return await self._write(work, server_time=True, flushed=False)
 
     async def workers(self) -> list[WorkerRow]:
-        return await self._read(partial(registry.workers, now=self._server_time()))
+        return await self._read(partial(fleet__registry.workers, now=self._server_time()))
 
     async def dismiss(self, name: str, incarnation: str) -> None:
-        work = partial(registry.dismiss, name=name, incarnation=incarnation)
+        work = partial(fleet__registry.dismiss, name=name, incarnation=incarnation)
         await self._write(work, single=True, flushed=False)
 
     async def deaths(self, run: RunId) -> list[Death]:

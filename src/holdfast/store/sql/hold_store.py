@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from holdfast.store.sql import audit, documents, hold_changes, holds, outbox
-from holdfast.store.sql import due_holds as hold_dues
+from holdfast.store.sql import audit, hold_changes, holds, outbox
+from holdfast.store.sql import hold_store__documents
+from holdfast.store.sql import due_holds
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn
 from holdfast.types.audit import AuditRow, NewAudit
@@ -63,10 +64,10 @@ class SqlHolds(SqlAccess):
         return await self._write(partial(hold_changes.change, change=change), wakes=wakes)
 
     async def due_holds(self, due: Due, *, now: int, limit: int) -> list[HoldRow]:
-        return await self._read(partial(hold_dues.due, due=due, now=now, limit=limit))
+        return await self._read(partial(due_holds.due, due=due, now=now, limit=limit))
 
     async def next_due_hold(self) -> int | None:
-        return await self._read(hold_dues.next_due)
+        return await self._read(due_holds.next_due)
 
     async def hold_key(self, hold: HoldId, actor: str, key: str) -> HoldKey | None:
         return await self._read(partial(hold_changes.key, hold=hold, actor=actor, key=key))
@@ -110,19 +111,19 @@ class SqlHolds(SqlAccess):
         return await self._write(partial(outbox.replay, message=message), wakes=True)
 
     async def put_document(self, document: Document, *, expect: int | None = None) -> Document | None:
-        return await self._write(partial(documents.put, document=document, expect=expect), single=True)
+        return await self._write(partial(hold_store__documents.put, document=document, expect=expect), single=True)
 
     async def document(self, tenant: str, kind: str, name: str) -> Document | None:
-        return await self._read(partial(documents.get, tenant=tenant, kind=kind, name=name))
+        return await self._read(partial(hold_store__documents.get, tenant=tenant, kind=kind, name=name))
 
     async def documents(
         self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 1000
     ) -> list[Document]:
         given = {"tenant": tenant, "kind": kind, "prefix": prefix, "after": after, "limit": limit}
-        return await self._read(partial(documents.select, **given))
+        return await self._read(partial(hold_store__documents.select, **given))
 
     async def drop_document(self, tenant: str, kind: str, name: str) -> bool:
-        return await self._write(partial(documents.drop, tenant=tenant, kind=kind, name=name), single=True)
+        return await self._write(partial(hold_store__documents.drop, tenant=tenant, kind=kind, name=name), single=True)
 
 
 async def _append_audit(conn: Conn, _now: int, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]:

@@ -9,7 +9,7 @@ from holdfast.store.protocols import NewRun, RunFilter, RunRow
 from holdfast.store.sql import limits
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
-from holdfast.store.sql.new_run import new_run_row
+from holdfast.store.sql.runs__new_run import new_run_row
 from holdfast.store.sql.run_holds import RunRef
 from holdfast.store.sql.side import apply_side, check_transitions, close_all, missing_blob
 from holdfast.types.ids import RunId

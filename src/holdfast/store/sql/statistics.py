@@ -4,7 +4,7 @@ much it is, is not looked at."""
 from __future__ import annotations
 
 from holdfast.store.backlog import MAX_QUEUES, LaneBacklog, LimitBacklog, lane_figures
-from holdfast.store.sql import due_holds as hold_dues
+from holdfast.store.sql import due_holds
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.fleet import FleetFigures, LaneFigures
 from holdfast.types.limit_rows import root_of
@@ -49,7 +49,7 @@ async def figures(conn: Conn, now: int | None, ages: tuple[int, ...]) -> FleetFi
         holds=_by_age(holds, ages),
         oldest_hold=_since(min((since for _, _, since in holds), default=None), at),
         timer_lag=_since(timer, at),
-        hold_lag=_since(await hold_dues.next_due(conn), at),
+        hold_lag=_since(await due_holds.next_due(conn), at),
         schedule_lag=_since(schedule, at),
         outbox_waiting=waiting,
         outbox_dead=unsent,

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Context, Holdfast, Outcome
 from holdfast.drawing import Highlight
-from holdfast.reports.postmortem__story_graph import story_picture
+from holdfast.reports.postmortem import story_picture
 from tests.attractor.stages import Stages
 from tests.flows.test_two_folds import assert_alike
 

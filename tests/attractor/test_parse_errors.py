@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import HoldfastError, PipelineSyntaxError
-from holdfast.frontends.dot import parse__source
 from holdfast.frontends.dot.parse import parse
 from tests.attractor.reading import at, faults, told
 
@@ -125,7 +124,7 @@ def test_attribute_of_ten_megabytes_is_read(piece: str):
 def test_more_than_a_pipeline_may_be_is_one_fault(monkeypatch: pytest.MonkeyPatch):
     (found,) = faults("a" * (32 * 1024 * 1024 + 1))
     told(found, "33,554,432", "@file")
-    monkeypatch.setattr(parse__source, "LARGEST", 1000)
+    monkeypatch.setattr("holdfast.frontends.dot.parse.LARGEST", 1000)
     (found,) = faults(b"\xff" * 4001)
     told(found, "1,000", "@file")
 

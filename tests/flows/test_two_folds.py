@@ -8,8 +8,8 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast, Retry
 from holdfast.drawing import Highlight, Picture, State
+from holdfast.reports.postmortem import story_picture
 from holdfast.reports.run_graph import picture_of
-from holdfast.reports.postmortem__story_graph import story_picture
 from holdfast.runs.history.timeline import make_timeline
 from holdfast.testing.conformance.flows import FLOWS, FlowCase
 

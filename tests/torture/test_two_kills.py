@@ -7,7 +7,7 @@ import pytest
 from holdfast import InputError
 from holdfast.testing import torture
 from holdfast.torture.boundaries import Point
-from holdfast.torture.explorer__sample import spread
+from holdfast.torture.explorer import spread
 from tests.torture import flows
 
 

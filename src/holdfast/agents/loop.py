@@ -3,6 +3,8 @@
 Everything that determines the conversation is recorded: the first messages, each answer with its cost, each
 result. After a crash or a pause the code here runs again, and builds the same messages from the records, byte
 by byte.
+
+Errors of models, as they are recorded and raised again.
 """
 
 from __future__ import annotations
@@ -26,7 +28,6 @@ from holdfast.agents.messages import (
     message_to_plain,
     unanswered_calls,
 )
-from holdfast.agents.loop__model_errors import model_error
 from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.skills import join_texts, with_skills
 from holdfast.agents.tool_call import PlannedCall, ToolResult, result_text
@@ -34,15 +35,30 @@ from holdfast.agents.toolbox import Toolbox
 from holdfast.errors import (
     BudgetError,
     InputError,
+    ModelError,
     ModelRefusedError,
     ModelReplyError,
+    ModelUnavailableError,
     TurnLimitError,
 )
+from holdfast.model.record_bodies import ErrorInfo
 from holdfast.runs.context.substeps import StepFailedError
 from holdfast.types.text import clean_text
 
 if TYPE_CHECKING:
     from holdfast.agents.agent import Agent
+
+
+_ERRORS = {
+    kind.code: kind for kind in (ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError)
+}
+
+
+def model_error(info: ErrorInfo) -> ModelError:
+    """As it was raised in the sub-step; an error of another type becomes a ModelError that names it."""
+    kind = _ERRORS.get(info.code)
+    return ModelError(f"{info.type}: {info.message}") if kind is None else kind(info.message)
+
 
 EMPTY = "Your answer was empty. Answer, or use a tool."
 USE_FINAL = f"Give your answer by calling {FINAL}."

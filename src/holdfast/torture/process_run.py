@@ -1,8 +1,12 @@
-"""One process of a trial: continues the run from where the last one ended until nothing is left to do."""
+"""One process of a trial: continues the run from where the last one ended until nothing is left to do.
+
+Time in a trial: it passes normally while code runs, and jumps over waits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +33,49 @@ from holdfast.torture.answers import (
 )
 from holdfast.torture.boundaries import KillingWatcher, NullWatcher, Point, RecordingWatcher, Watcher
 from holdfast.torture.call_log import Calls
-from holdfast.torture.process_run__clock import TrialClock
 from holdfast.torture.trial_log import BoundaryPassed, CallId, Doubt, Ending, TrialError, TrialLog
+from holdfast.types.clock import MICROS, SystemClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import HoldStatus, RunStatus
+
+_SLICE = 0.005  # seconds between two looks at whether anything works
+_TURNS = 3
+
+
+class TrialClock:
+    """`jumped` outlives the process: the next process continues from the time at which this one was
+    killed."""
+
+    def __init__(self, start: int, began: float, file: Path) -> None:
+        self._start = start
+        self._began = began
+        self._file = file
+        self._real = SystemClock()
+        self._jumped = int(file.read_text()) if file.exists() else 0
+        self.busy: Callable[[], bool] = lambda: False
+
+    def now(self) -> int:
+        return self._start + int(self.monotonic() * MICROS)
+
+    def monotonic(self) -> float:
+        return self._real.monotonic() - self._began + self._jumped / MICROS
+
+    def jump(self, micros: int) -> None:
+        self._jumped += max(0, micros)
+        self._file.write_text(str(self._jumped))
+
+    async def sleep(self, seconds: float) -> None:
+        until = self.now() + round(seconds * MICROS)
+        idle = 0
+        while self.now() < until:
+            idle = 0 if self.busy() else idle + 1
+            if idle > _TURNS:
+                self.jump(until - self.now())
+                return
+            left = (until - self.now()) / MICROS
+            await asyncio.sleep(0 if idle else min(_SLICE, max(left, 0.0)))
+
 
 LEASE = 60.0  # seconds, of the trial's own clock
 RUN = RunId("70a7c4e5-0000-4000-8000-00000000cafe")  # the same in all trials: what is derived from it agrees

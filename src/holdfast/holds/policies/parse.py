@@ -22,7 +22,7 @@ from holdfast.errors import PolicyInvalidError, SettingsError
 from holdfast.holds.policies.judge import Judges
 from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.rules import Rule
-from holdfast.holds.policies.parse__source_lines import RuleLines, lines_of
+from holdfast.holds.policies.source_lines import RuleLines, lines_of
 from holdfast.holds.policies.validate import PolicyFault, faults_in, invalid
 from holdfast.types.terms import ApprovalTerms, Rung
 

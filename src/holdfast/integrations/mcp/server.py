@@ -1,4 +1,7 @@
-"""The protocol's own server, with our tools and resources. It keeps nothing between two requests."""
+"""The protocol's own server, with our tools and resources. It keeps nothing between two requests.
+
+Prompts that a person can choose in their own client.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,44 @@ from holdfast._version import __version__
 from holdfast.api.problems import HttpError
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.integrations.mcp import question_tools, resources, run_tools, subscriptions
-from holdfast.integrations.mcp import server__prompts
 from holdfast.integrations.mcp.agent import McpCaller
 from holdfast.integrations.mcp.tool_registry import McpTool, schema_of
 from holdfast.telemetry import log
+
+_ASK_FIRST: Final = types.Prompt(
+    name="ask_first",
+    title="Ask a person first",
+    description="Do a task, and ask a person before every step that cannot be undone.",
+    arguments=[
+        types.PromptArgument(name="task", description="What is to be done.", required=True),
+        types.PromptArgument(name="assignee", description="Who is asked: user:NAME, group:NAME, role:NAME."),
+    ],
+)
+_WORDS: Final = """\
+{task}
+
+Before each step that cannot be undone, or that others will notice, ask a person with ask_people{whom}: say \
+what you are about to do and what hangs on it, and give the choices. Wait with check_answer. Only the status \
+`resolved` with an agreeing decision lets you go on; withdrawn or expired does not. Withdraw a question that \
+no longer matters."""
+
+
+async def list_prompts() -> types.ListPromptsResult:
+    return types.ListPromptsResult(prompts=[_ASK_FIRST])
+
+
+async def get_prompt(params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    given = params.arguments or {}
+    if params.name != _ASK_FIRST.name:
+        raise MCPError(types.INVALID_PARAMS, f"There is no prompt {params.name[:100]!r}; there is ask_first.")
+    if not given.get("task"):
+        raise MCPError(types.INVALID_PARAMS, "ask_first needs a task.")
+    whom = f" (assignee {given['assignee']})" if given.get("assignee") else ""
+    text = types.TextContent(type="text", text=_WORDS.format(task=given["task"], whom=whom))
+    return types.GetPromptResult(
+        description=_ASK_FIRST.description, messages=[types.PromptMessage(role="user", content=text)]
+    )
+
 
 TOOLS: Final[dict[str, McpTool]] = {**question_tools.tools.found, **run_tools.tools.found}
 INSTRUCTIONS: Final = """\
@@ -56,8 +93,8 @@ def make_server(who: Who) -> Server[Any]:
         on_list_resources=lambda ctx, params: _list_resources(who(ctx), params),
         on_list_resource_templates=lambda ctx, params: _list_templates(who(ctx)),
         on_read_resource=lambda ctx, params: _read_resource(who(ctx), params.uri),
-        on_list_prompts=lambda ctx, params: server__prompts.list_prompts(),
-        on_get_prompt=lambda ctx, params: server__prompts.get_prompt(params),
+        on_list_prompts=lambda ctx, params: list_prompts(),
+        on_get_prompt=lambda ctx, params: get_prompt(params),
         on_subscriptions_listen=lambda ctx, params: subscriptions.listen(who(ctx), ctx, params),
     )
 

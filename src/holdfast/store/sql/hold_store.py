@@ -1,4 +1,7 @@
-"""The part of the store that keeps holds, and with them the audit, the outbox and documents."""
+"""The part of the store that keeps holds, and with them the audit, the outbox and documents.
+
+Small named things of a tenant, each with a revision that its writers can demand.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from holdfast.store.sql import audit, hold_changes, holds, outbox
-from holdfast.store.sql import hold_store__documents
-from holdfast.store.sql import due_holds
+from holdfast.store.sql import audit, due_holds, hold_changes, holds, outbox
 from holdfast.store.sql.access import SqlAccess
-from holdfast.store.sql.connection import Conn
+from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.document import Document
 from holdfast.types.hold import (
@@ -27,6 +28,52 @@ from holdfast.types.hold import (
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.outbox import OutboxRow, OutboxState
 from holdfast.types.status import HoldStatus
+
+_FIELDS = ("tenant", "kind", "name", "body", "revision", "updated_at")
+_COLUMNS = ", ".join(_FIELDS)
+_ONE = f"SELECT {_COLUMNS} FROM @documents WHERE tenant = ? AND kind = ? AND name = ?"
+_SOME = f"""
+SELECT {_COLUMNS} FROM @documents
+WHERE tenant = ? AND kind = ? AND name >= ? AND name > ? AND substr(name, 1, length(?::text)) = ?
+ORDER BY name LIMIT ?"""
+_PUT = f"""
+INSERT INTO @documents AS known (tenant, kind, name, body, revision, updated_at) VALUES (?, ?, ?, ?, 1, ?)
+ON CONFLICT (tenant, kind, name)
+DO UPDATE SET body = excluded.body, revision = known.revision + 1, updated_at = excluded.updated_at
+RETURNING {_COLUMNS}"""
+_PUT_NEW = f"""
+INSERT INTO @documents (tenant, kind, name, body, revision, updated_at) VALUES (?, ?, ?, ?, 1, ?)
+ON CONFLICT DO NOTHING RETURNING {_COLUMNS}"""
+_PUT_OVER = f"""
+UPDATE @documents SET body = ?, revision = revision + 1, updated_at = ?
+WHERE tenant = ? AND kind = ? AND name = ? AND revision = ? RETURNING {_COLUMNS}"""
+_DROP = "DELETE FROM @documents WHERE tenant = ? AND kind = ? AND name = ?"
+
+
+async def put(conn: Conn, now: int, document: Document, expect: int | None) -> Document | None:
+    place = (document.tenant, document.kind, document.name)
+    if expect:
+        found = await conn.row(_PUT_OVER, document.body, now, *place, expect)
+    else:
+        found = await conn.row(_PUT if expect is None else _PUT_NEW, *place, document.body, now)
+    return None if found is None else _document(found)
+
+
+async def get(conn: Conn, tenant: str, kind: str, name: str) -> Document | None:
+    found = await conn.row(_ONE, tenant, kind, name)
+    return None if found is None else _document(found)
+
+
+async def select(conn: Conn, tenant: str, kind: str, prefix: str, after: str, limit: int) -> list[Document]:
+    return [_document(r) for r in await conn.rows(_SOME, tenant, kind, prefix, after, prefix, prefix, limit)]
+
+
+async def drop(conn: Conn, _now: int, tenant: str, kind: str, name: str) -> bool:
+    return await conn.run(_DROP, tenant, kind, name) == 1
+
+
+def _document(values: Row) -> Document:
+    return Document(**dict(zip(_FIELDS, values, strict=True)))
 
 
 class SqlHolds(SqlAccess):
@@ -111,19 +158,19 @@ class SqlHolds(SqlAccess):
         return await self._write(partial(outbox.replay, message=message), wakes=True)
 
     async def put_document(self, document: Document, *, expect: int | None = None) -> Document | None:
-        return await self._write(partial(hold_store__documents.put, document=document, expect=expect), single=True)
+        return await self._write(partial(put, document=document, expect=expect), single=True)
 
     async def document(self, tenant: str, kind: str, name: str) -> Document | None:
-        return await self._read(partial(hold_store__documents.get, tenant=tenant, kind=kind, name=name))
+        return await self._read(partial(get, tenant=tenant, kind=kind, name=name))
 
     async def documents(
         self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 1000
     ) -> list[Document]:
         given = {"tenant": tenant, "kind": kind, "prefix": prefix, "after": after, "limit": limit}
-        return await self._read(partial(hold_store__documents.select, **given))
+        return await self._read(partial(select, **given))
 
     async def drop_document(self, tenant: str, kind: str, name: str) -> bool:
-        return await self._write(partial(hold_store__documents.drop, tenant=tenant, kind=kind, name=name), single=True)
+        return await self._write(partial(drop, tenant=tenant, kind=kind, name=name), single=True)
 
 
 async def _append_audit(conn: Conn, _now: int, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]:

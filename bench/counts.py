@@ -122,8 +122,8 @@ def flushes_per_step(mode: str) -> float | None:
 def _flushes(mode: str, steps: int) -> int:
     program = f"from bench.counts import done, ring_of; done(ring_of(1, {mode!r}), {steps})"
     command = ["strace", "-f", "-c", "-e", "trace=fsync,fdatasync", sys.executable, "-c", program]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    columns = [line.split() for line in told.splitlines() if line.endswith((" fsync", " fdatasync"))]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    columns = [line.split() for line in output.splitlines() if line.endswith((" fsync", " fdatasync"))]
     return sum(int(row[3]) for row in columns)  # share, seconds, microseconds each, calls
 
 

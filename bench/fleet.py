@@ -71,13 +71,13 @@ def _fleets(plan: Plan, on: str, kind: str) -> Iterator[Line]:
         speeds = [runs * STEPS / took.seconds for took in rounds]
         cores = sum(t.workers_cpu for t in rounds), sum(t.server_cpu for t in rounds)
         whole = sum(t.seconds for t in rounds)
-        told = line("W", f"{workers} workers, {DESCRIPTIONS[kind]}", speeds, "steps/s")
-        first = first or (told.value or 0.0)
-        told.note = (
-            f"{(told.value or 0) / first:.2f}x one worker; cores: workers {cores[0] / whole:.2f}, "
+        result = line("W", f"{workers} workers, {DESCRIPTIONS[kind]}", speeds, "steps/s")
+        first = first or (result.value or 0.0)
+        result.note = (
+            f"{(result.value or 0) / first:.2f}x one worker; cores: workers {cores[0] / whole:.2f}, "
             f"server {cores[1] / whole:.2f}"
         )
-        yield told
+        yield result
     yield from _needs(kind, rounds, workers, runs)
 
 

@@ -63,9 +63,9 @@ class Outcome(msgspec.Struct):
     @property
     def all(self) -> RequestStats:
         whole = RequestStats()
-        for told in self.kinds.values():
-            whole.seconds += told.seconds
-            whole.wrong.update(told.wrong)
+        for entry in self.kinds.values():
+            whole.seconds += entry.seconds
+            whole.wrong.update(entry.wrong)
         return whole
 
 
@@ -120,16 +120,16 @@ class Load:
         return Outcome(self.kinds, whole, self.late, self.wire.opened, len(self.decided))
 
     async def _one(self, kind: str, due: float) -> None:
-        told = self.kinds[kind]
+        result = self.kinds[kind]
         self.late = max(self.late, perf_counter() - due)
         try:
             answer = await self._acts[kind](self.random.choice(self.people))
         except Exception as error:  # whatever it is: it was no answer
-            told.wrong[type(error).__name__] += 1
+            result.wrong[type(error).__name__] += 1
             return
-        told.seconds.append(perf_counter() - due)
+        result.seconds.append(perf_counter() - due)
         if answer.status not in (200, 201):
-            told.wrong[f"{answer.status} {answer.body[:200].decode(errors='replace')}"] += 1
+            result.wrong[f"{answer.status} {answer.body[:200].decode(errors='replace')}"] += 1
 
     # ------------------------------------------------------------------ what people and programs ask
     async def _create(self, token: str) -> Answer:
@@ -204,10 +204,14 @@ def table(outcome: Outcome) -> str:
     return "\n".join([head, *rows, whole])
 
 
-def _row(kind: str, told: RequestStats) -> str:
-    shares = [told.percentile(share) * 1000 for share in SHARES] + [max(told.seconds, default=0) * 1000]
+def _row(kind: str, request_stats: RequestStats) -> str:
+    shares = [request_stats.percentile(share) * 1000 for share in SHARES] + [
+        max(request_stats.seconds, default=0) * 1000
+    ]
     figures = "".join(f"{each:>8.1f}" for each in shares)
-    return f"{kind:<24}{len(told.seconds):>9}{figures}       {sum(told.wrong.values()) or ''}"
+    return (
+        f"{kind:<24}{len(request_stats.seconds):>9}{figures}       {sum(request_stats.wrong.values()) or ''}"
+    )
 
 
 async def measure(

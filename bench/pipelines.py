@@ -127,9 +127,9 @@ def _by_nop(found: dict[str, list[float]]) -> Line:
 def reading(source: str) -> Measure:
     async def measure() -> float:
         began = process_time()
-        told = validate(parse(source).pipeline)
+        result = validate(parse(source).pipeline)
         took = process_time() - began
-        assert not any(one.severity is DiagnosticSeverity.error for one in told), told[:3]
+        assert not any(one.severity is DiagnosticSeverity.error for one in result), result[:3]
         return took
 
     return measure

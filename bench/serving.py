@@ -67,8 +67,8 @@ def running_server(*options: str, store: str | None = None) -> Iterator[RunningS
             line = child.stdout.readline()
             if not line:
                 raise RuntimeError(f"the server did not start: {errors.read_text()[-2000:]}")
-            told = json.loads(line)
-            found = RunningServer(told["address"], told["token"], child.pid)
+            reply = json.loads(line)
+            found = RunningServer(reply["address"], reply["token"], child.pid)
             found.people = asyncio.run(_people(found))
             yield found
         finally:

@@ -74,11 +74,11 @@ class Types:
 
     def declared(self) -> Iterator[str]:
         """Also what only these name."""
-        told: set[str] = set()
+        listed: set[str] = set()
         found: dict[str, str] = {}
-        while waiting := self._named - told:
+        while waiting := self._named - listed:
             for name in sorted(waiting):
-                told.add(name)
+                listed.add(name)
                 title, text = self._declaration(name)
                 found.setdefault(title, text)
         return iter(text for _, text in sorted(found.items()))
@@ -104,5 +104,5 @@ def comment(text: str, indent: str) -> str:
         return ""
     if len(lines) == 1:
         return f"{indent}/** {lines[0]} */\n"
-    told = "".join(f"{indent} * {line}".rstrip() + "\n" for line in lines)
-    return f"{indent}/**\n{told}{indent} */\n"
+    result = "".join(f"{indent} * {line}".rstrip() + "\n" for line in lines)
+    return f"{indent}/**\n{result}{indent} */\n"

@@ -88,7 +88,7 @@ def check_content(content: Any) -> Iterator[str]:
 
 def check_chain(content: Any, head: str | None) -> Iterator[str]:
     audit, hold = content["audit"], content["hold"]["id"]
-    prev, seq, seen, told = audit["prev"], None, {}, []
+    prev, seq, seen, text = audit["prev"], None, {}, []
     for row in audit["rows"]:
         said = json.loads(row["said"])
         if seq is not None and said["seq"] != seq + 1:
@@ -105,25 +105,25 @@ def check_chain(content: Any, head: str | None) -> Iterator[str]:
             stored = base64.b64decode(row["sealed"]) if "sealed" in row else row["data"].encode()
             if hashlib.sha256(stored).hexdigest() != said["data"]:
                 yield f"what record {seq} of the audit tells was changed"
-            told.append((said["action"], said["actor"], json.loads(row["data"]) if row["data"] else {}))
+            text.append((said["action"], said["actor"], json.loads(row["data"]) if row["data"] else {}))
     if audit["head"] is not None and audit["head"] != {"seq": seq, "hash": prev}:
         yield "the audit does not end with its head"
-    yield from check_audit(content, told)
+    yield from check_audit(content, text)
     if head is not None:
         yield from check_head(head, seen)
 
 
-def check_audit(content: Any, told: list[tuple[str, str, Any]]) -> Iterator[str]:
+def check_audit(content: Any, lines: list[tuple[str, str, Any]]) -> Iterator[str]:
     """The audit must tell of this request, and of this decision and no other."""
     hold = content["hold"]
-    created = [data for action, _, data in told if action == "created"]
+    created = [data for action, _, data in lines if action == "created"]
     if len(created) != 1 or created[0].get("request_hash") != content["request"]["hash"]:
         yield "the audit does not tell that this request was made"
     elif (created[0]["node"], created[0]["type"]) != (hold["node"], hold["type"]):
         yield "the audit tells of another kind of request"
     else:
-        yield from check_facts(hold, created[0], [data for action, _, data in told if action in MOVES])
-    made = [(who, data.get("digest")) for action, who, data in told if action == "resolved"]
+        yield from check_facts(hold, created[0], [data for action, _, data in lines if action in MOVES])
+    made = [(who, data.get("digest")) for action, who, data in lines if action == "resolved"]
     kept = content["decision"]
     wanted = [] if kept is None else [(hold["resolved_by"], digest(kept.encode())[7:])]
     if made != wanted:

@@ -89,9 +89,9 @@ def compare(rows: Iterable[str], *, quick: bool = False, quiet: bool = False) ->
                 continue
             took = list(_row(row, absent, on, quick=quick))
         found += took
-        told = [*_shown(row, took), *_judged(row, took)]
-        print_lines(told, quiet=quiet)
-        lines += told
+        result = [*_shown(row, took), *_judged(row, took)]
+        print_lines(result, quiet=quiet)
+        lines += result
     for peer, reason in absent.items():
         print(f"bench: {peer} is absent: {reason}", file=sys.stderr)
     return Comparison(found, absent, lines)

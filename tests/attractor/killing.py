@@ -148,9 +148,9 @@ class Place:
 
     def end(self) -> End:
         """Where the run stands, as the last process told; its directories show the same."""
-        told = json.loads(self.calls[-1].told.splitlines()[-1])
-        assert self._shown() == told["completed_nodes"]
-        return End(told["status"], told["completed_nodes"], Counter(self.trace))
+        reply = json.loads(self.calls[-1].told.splitlines()[-1])
+        assert self._shown() == reply["completed_nodes"]
+        return End(reply["status"], reply["completed_nodes"], Counter(self.trace))
 
     def _shown(self) -> list[str]:
         """The run's directory, then those of its restarts."""

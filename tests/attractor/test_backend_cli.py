@@ -87,11 +87,11 @@ def test_the_environment_names_the_backend_of_workers(cli: Cli, monkeypatch: pyt
         ("prompt=x", "stage 'a' names no model"),
     ],
 )
-def test_what_is_missing_is_said_before_anything_runs(cli: Cli, attrs: str, told: str) -> None:
+def test_what_is_missing_is_said_before_anything_runs(cli: Cli, attrs: str, text: str) -> None:
     ended = cli("run", write(line(f"t [shape=parallelogram, tool_command=false]; a [{attrs}];", "t", "a")),
                 "--backend", "model")  # fmt: skip
     assert ended.code == 2
-    assert told in " ".join(ended.err.split())
+    assert text in " ".join(ended.err.split())
     assert "Traceback" not in ended.err
     assert not Path(".holdfast").exists()
 
@@ -124,7 +124,7 @@ def test_the_preamble_is_sent_before_the_prompt(
     cli(
         "run", write(line('a; b [prompt="Now b"];', "a", "b", graph="goal=G, llm_model=gpt-x")), "--logs", "D"
     )
-    told = asked(nearby.seen[1])
-    assert told == Path("D/b/preamble.md").read_text() + "\n\nNow b"
-    assert "- a: success: one" in told
-    assert "- last_response: one" in told
+    result = asked(nearby.seen[1])
+    assert result == Path("D/b/preamble.md").read_text() + "\n\nNow b"
+    assert "- a: success: one" in result
+    assert "- last_response: one" in result

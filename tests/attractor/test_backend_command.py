@@ -150,8 +150,8 @@ async def test_an_agent_that_tells_of_itself_in_json_is_understood(
     assert written(tmp_path / "logs" / "a" / "response.md") == "all done"
     assert result.succeeded != failed
     assert ("the agent says that it failed: all done" in result.outcome.failure_reason) == failed
-    told = (await (await hf.service()).latest(result.run_id)).diagnostics
-    assert (told["totalTokensUsed"], told["totalCost"]) == (1500, 0.25)
+    text = (await (await hf.service()).latest(result.run_id)).diagnostics
+    assert (text["totalTokensUsed"], text["totalCost"]) == (1500, 0.25)
 
 
 @pytest.mark.covers("AT-132")
@@ -173,8 +173,8 @@ async def test_an_agent_is_told_the_conversation_or_the_name_of_its_own(hf: Hold
     ("template", "told"),
     [("agent {nonsense}", "{nonsense} in the command"), ("", "it is empty"), ("agent 'x", "cannot be read")],
 )
-def test_a_command_that_means_nothing_is_refused(template: str, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_a_command_that_means_nothing_is_refused(template: str, text: str) -> None:
+    with pytest.raises(InputError, match=text):
         CommandBackend(template)
 
 

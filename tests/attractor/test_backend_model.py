@@ -60,8 +60,8 @@ async def test_tokens_stream_and_usage_and_cost_are_counted(
     result = await run(hf, line("a; b;", "a", "b"), tmp_path, backend=backend(provider))
     service = await hf.service()
     events = await service.events(result.run_id)
-    told = [(event.node, event.data["data"]) for event in events if event.type == "node.emitted"]
-    assert told == [("a", "one t"), ("a", "wo th"), ("a", "ree"), ("b", "four")]
+    lines = [(event.node, event.data["data"]) for event in events if event.type == "node.emitted"]
+    assert lines == [("a", "one t"), ("a", "wo th"), ("a", "ree"), ("b", "four")]
     diagnostics = (await service.latest(result.run_id)).diagnostics
     assert diagnostics["totalTokensUsed"] == 3300
     assert diagnostics["totalCost"] == pytest.approx(3000 * 2e-6 + 300 * 1e-5)
@@ -136,7 +136,7 @@ async def test_a_dead_endpoint_is_one_clear_failure(hf: Holdfast, tmp_path: Path
     ],
 )
 async def test_what_is_missing_for_a_stage_is_said_of_that_stage(
-    hf: Holdfast, tmp_path: Path, attrs: str, told: str, hint: str
+    hf: Holdfast, tmp_path: Path, attrs: str, value: str, hint: str
 ) -> None:
     far = {
         "far": ProviderSpec(base_url="http://localhost:1"),
@@ -146,7 +146,7 @@ async def test_what_is_missing_for_a_stage_is_said_of_that_stage(
     text = line(f"a [prompt=hi{', ' + attrs if attrs else ''}];", "a")
     result = await run(hf, text, tmp_path, backend=asks)
     assert result.status == "fail"
-    assert f"stage 'a' {told}" in result.outcome.failure_reason.replace("'a': ", "'a' ")
+    assert f"stage 'a' {value}" in result.outcome.failure_reason.replace("'a': ", "'a' ")
     assert result.context["failure_class"] == "terminal"
     pipeline = prepare_pipeline(text, Runner(hf).pipeline_setup).pipeline
     problem = asks.problems(pipeline, pipeline.stages.values())["a"]
@@ -292,7 +292,7 @@ async def test_providers_are_read_from_a_file(tmp_path: Path, monkeypatch: pytes
     assert repr(made.providers.model_for(pipeline.stages["a"], pipeline)) == (
         "OpenAI('m', base_url='http://localhost:1/v1')"
     )
-    for text, told in (("model = [", "is not TOML"), ("modle = 1", "modle"), ("model = 1", "$.model")):
+    for text, entry in (("model = [", "is not TOML"), ("modle = 1", "modle"), ("model = 1", "$.model")):
         file.write_text(text)
-        with pytest.raises(SettingsError, match=told.replace("$", r"\$")):
+        with pytest.raises(SettingsError, match=entry.replace("$", r"\$")):
             ModelBackend()

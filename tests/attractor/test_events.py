@@ -45,36 +45,36 @@ def name(event: PipelineEvent) -> str:
     return type(event).__name__
 
 
-def only(told: list[PipelineEvent], *kinds: type[PipelineEvent]) -> list[Any]:
-    return [event for event in told if isinstance(event, kinds)]
+def only(lines: list[PipelineEvent], *kinds: type[PipelineEvent]) -> list[Any]:
+    return [event for event in lines if isinstance(event, kinds)]
 
 
 async def heard(
     hf: Holdfast, text: str, tmp_path: Path, **options: Any
 ) -> tuple[PipelineResult, list[PipelineEvent]]:
-    told: list[PipelineEvent] = []
-    return await run(hf, text, tmp_path, on_event=told.append, **options), told
+    lines: list[PipelineEvent] = []
+    return await run(hf, text, tmp_path, on_event=lines.append, **options), lines
 
 
 @pytest.mark.covers("AT-230", "AT-231", "AT-234", "AT-235", "AT-236")
 async def test_a_pipeline_is_told_from_start_to_end(hf: Holdfast, tmp_path: Path) -> None:
-    found, told = await heard(hf, line("a; b;", "a", "b"), tmp_path)
+    found, text = await heard(hf, line("a; b;", "a", "b"), tmp_path)
     stage = ["StageStarted", "StageCompleted", "CheckpointSaved"]
-    assert [name(event) for event in told] == [
+    assert [name(event) for event in text] == [
         "PipelineStarted", "CheckpointSaved", *stage * 4, "CheckpointSaved", "PipelineCompleted",
     ]  # fmt: skip
-    (first,) = only(told, PipelineStarted)
+    (first,) = only(text, PipelineStarted)
     assert (first.name, first.id) == ("g", found.run_id)
-    starts, ends = only(told, StageStarted), only(told, StageCompleted)
+    starts, ends = only(text, StageStarted), only(text, StageCompleted)
     assert [(e.name, e.index) for e in starts] == [("start", 0), ("a", 1), ("b", 2), ("done", 3)]
     assert [(e.name, e.index) for e in ends] == [("start", 0), ("a", 1), ("b", 2), ("done", 3)]
     assert all(e.duration >= 0 for e in ends)
-    (last,) = only(told, PipelineCompleted)
+    (last,) = only(text, PipelineCompleted)
     assert last.duration == pytest.approx((last.at - first.at) / 1e6)
     assert last.artifact_count == 0
-    assert [e.place for e in told] == sorted((e.place for e in told), key=lambda p: [*map(int, p.split("."))])
-    assert len({e.place for e in told}) == len(told)
-    assert "stage a started" in [e.description for e in told]
+    assert [e.place for e in text] == sorted((e.place for e in text), key=lambda p: [*map(int, p.split("."))])
+    assert len({e.place for e in text}) == len(text)
+    assert "stage a started" in [e.description for e in text]
     assert msgspec.json.decode(msgspec.json.encode(first.fields))["event"] == "PipelineStarted"
 
 
@@ -83,10 +83,10 @@ async def test_the_events_of_a_stage_bracket_each_attempt(hf: Holdfast, tmp_path
     turns = iter(
         [StageOutcome(status="retry", failure_reason="not yet"), StageOutcome(status="retry"), StageOutcome()]
     )
-    _, told = await heard(
+    _, text = await heard(
         hf, line("a [max_retries=2];", "a"), tmp_path, backend=lambda node, prompt, context: next(turns)
     )
-    mine = [e for e in told if getattr(e, "name", "") == "a"]
+    mine = [e for e in text if getattr(e, "name", "") == "a"]
     assert [name(e) for e in mine] == [
         "StageStarted", "StageFailed", "StageRetrying", "StageStarted", "StageFailed", "StageRetrying",
         "StageStarted", "StageCompleted",
@@ -103,14 +103,14 @@ async def test_the_events_of_a_stage_bracket_each_attempt(hf: Holdfast, tmp_path
 @pytest.mark.covers("AT-230", "AT-231", "AT-147")
 async def test_a_failure_is_told_with_its_reason(hf: Holdfast, tmp_path: Path) -> None:
     text = line('t [shape=parallelogram, tool_command="exit 9"];', "t")
-    _, told = await heard(hf, text, tmp_path)
-    (failed,) = only(told, StageFailed)
+    _, result = await heard(hf, text, tmp_path)
+    (failed,) = only(result, StageFailed)
     assert (failed.name, failed.will_retry) == ("t", False)
     assert "exit code 9" in failed.error
-    assert isinstance(told[-1], PipelineFailed)
-    assert "exit code 9" in told[-1].error
-    assert told[-1].duration > 0
-    assert not only(told, PipelineCompleted)
+    assert isinstance(result[-1], PipelineFailed)
+    assert "exit code 9" in result[-1].error
+    assert result[-1].duration > 0
+    assert not only(result, PipelineCompleted)
 
 
 FAN = dot(
@@ -124,25 +124,25 @@ async def test_branches_are_told(hf: Holdfast, tmp_path: Path) -> None:
     def answer(node: Stage, prompt: str, context: PipelineContext) -> Any:
         return StageOutcome(status="fail", failure_reason="no") if node.id == "c" else "well"
 
-    _, told = await heard(hf, FAN, tmp_path, backend=answer)
-    (begun,) = only(told, ParallelStarted)
+    _, text = await heard(hf, FAN, tmp_path, backend=answer)
+    (begun,) = only(text, ParallelStarted)
     assert (begun.stage, begun.branch_count) == ("p", 3)
-    starts, ends = only(told, ParallelBranchStarted), only(told, ParallelBranchCompleted)
+    starts, ends = only(text, ParallelBranchStarted), only(text, ParallelBranchCompleted)
     assert sorted((e.branch, e.index) for e in starts) == [("a", 0), ("b1", 1), ("c", 2)]
     assert sorted((e.branch, e.index, e.success) for e in ends) == [
         ("a", 0, True), ("b1", 1, True), ("c", 2, False),
     ]  # fmt: skip
-    (over,) = only(told, ParallelCompleted)
+    (over,) = only(text, ParallelCompleted)
     assert (over.success_count, over.failure_count) == (2, 1)
-    order = [name(e) for e in told]
+    order = [name(e) for e in text]
     assert order.index("ParallelStarted") < order.index("ParallelBranchStarted")
     assert order.index("ParallelCompleted") > max(
         i for i, n in enumerate(order) if n == "ParallelBranchCompleted"
     )
-    inside = [e for e in only(told, StageStarted) if e.branch]
+    inside = [e for e in only(text, StageStarted) if e.branch]
     assert sorted(e.name for e in inside) == ["a", "b1", "b2", "c"]
-    (joined,) = [i for i, e in enumerate(told) if isinstance(e, StageCompleted) and e.name == "p"]
-    assert told.index(over) < joined
+    (joined,) = [i for i, e in enumerate(text) if isinstance(e, StageCompleted) and e.name == "p"]
+    assert text.index(over) < joined
 
 
 @pytest.mark.covers("AT-232")
@@ -152,11 +152,11 @@ async def test_losers_are_told_as_such(hf: Holdfast, tmp_path: Path) -> None:
         'b [shape=parallelogram, tool_command="sleep 30"];',
         "start -> p; p -> a -> j; p -> b -> j; j -> done",
     )
-    found, told = await heard(hf, text, tmp_path)
+    found, result = await heard(hf, text, tmp_path)
     assert found.succeeded
-    ends = {e.branch: e.success for e in only(told, ParallelBranchCompleted)}
+    ends = {e.branch: e.success for e in only(result, ParallelBranchCompleted)}
     assert ends == {"a": True, "b": False}
-    (over,) = only(told, ParallelCompleted)
+    (over,) = only(result, ParallelCompleted)
     assert (over.success_count, over.failure_count) == (1, 1)
 
 
@@ -170,38 +170,40 @@ GATE = dot(
 async def test_a_question_and_its_answer_are_told_and_a_resume_tells_only_what_is_new(
     hf: Holdfast, tmp_path: Path
 ) -> None:
-    told: list[PipelineEvent] = []
-    runner = Runner(hf, logs_root=tmp_path, on_event=told.append)
+    lines: list[PipelineEvent] = []
+    runner = Runner(hf, logs_root=tmp_path, on_event=lines.append)
     waiting = await runner.run(GATE.replace(', timeout="1s"', ""))
-    (asked,) = only(told, InterviewStarted)
+    (asked,) = only(lines, InterviewStarted)
     assert (asked.question, asked.stage, asked.hold) == ("Ship it?", "h", waiting.holds[0].id)
-    before = list(told)
+    before = list(lines)
     service = await hf.service()
     await service.answer(waiting.holds[0].id, waiting.holds[0].options[0].id)
-    told.clear()
+    lines.clear()
     assert (await runner.resume(waiting.run_id)).succeeded
-    (answered,) = only(told, InterviewCompleted)
+    (answered,) = only(lines, InterviewCompleted)
     assert answered.question == "Ship it?"
     assert answered.answer == waiting.holds[0].options[0].id
     assert answered.duration > 0
-    assert not {e.place for e in told} & {e.place for e in before}
-    assert [e.place for e in before + told] == [e.place for e in await stored_events(service, waiting.run_id)]
+    assert not {e.place for e in lines} & {e.place for e in before}
+    assert [e.place for e in before + lines] == [
+        e.place for e in await stored_events(service, waiting.run_id)
+    ]
 
 
 @pytest.mark.covers("AT-233")
 async def test_a_question_that_nobody_answers_in_time_is_told(hf: Holdfast, tmp_path: Path) -> None:
-    told: list[PipelineEvent] = []
-    runner = Runner(hf, logs_root=tmp_path, on_event=told.append)
+    lines: list[PipelineEvent] = []
+    runner = Runner(hf, logs_root=tmp_path, on_event=lines.append)
     waiting = await runner.run(GATE)
     if waiting.status == "waiting":
         service = await hf.service()
         await until(lambda: service.store.now() > (waiting.holds[0].expires_at or 0))
         await service.runtime.sweep_holds()
         await runner.resume(waiting.run_id)
-    (late,) = only(told, InterviewTimeout)
+    (late,) = only(lines, InterviewTimeout)
     assert (late.question, late.stage) == ("Ship it?", "h")
     assert late.duration >= 1
-    assert only(told, PipelineCompleted)
+    assert only(lines, PipelineCompleted)
 
 
 @pytest.mark.covers("AT-235")
@@ -241,11 +243,11 @@ async def test_the_end_counts_the_artifacts(hf: Holdfast, tmp_path: Path) -> Non
             store.store(node.id, "Own", [node.id])
             return StageOutcome()
 
-    told: list[PipelineEvent] = []
-    runner = Runner(hf, logs_root=tmp_path, on_event=told.append)
+    lines: list[PipelineEvent] = []
+    runner = Runner(hf, logs_root=tmp_path, on_event=lines.append)
     runner.register_handler("keeps", Keeps())
     await runner.run(line("a [type=keeps]; b [type=keeps];", "a", "b"))
-    assert only(told, PipelineCompleted)[0].artifact_count == 3
+    assert only(lines, PipelineCompleted)[0].artifact_count == 3
 
 
 @pytest.mark.covers("AT-236", "AT-231")
@@ -272,7 +274,7 @@ async def test_an_attempt_whose_worker_was_lost_is_one_bracket_whoever_ends_it(
     await service.store.park(driver.lease, status=RunStatus.resumable, inbox_seen=0, ready_at=None)
     found = await Runner(hf, backend=answer).resume(driver.run)
     assert found.succeeded
-    told = await stored_events(service, found.run_id)
-    mine = [e for e in told if getattr(e, "name", "") == "a"]
+    result = await stored_events(service, found.run_id)
+    mine = [e for e in result if getattr(e, "name", "") == "a"]
     assert [name(e) for e in mine] == ["StageStarted", "StageCompleted"]
-    assert [e.place for e in told] == [e.place for e in await stored_events(service, found.run_id)]
+    assert [e.place for e in result] == [e.place for e in await stored_events(service, found.run_id)]

@@ -126,12 +126,12 @@ async def test_summaries_tell_what_failed_on_the_way(hf: Holdfast, tmp_path: Pat
         'start -> t -> a; a -> b [condition="outcome=fail"]; b -> c -> done',
     )
     await run(hf, text, tmp_path, backend=listener(heard, {"a": fails}))
-    told = heard["b"][0]
-    assert "Stages that have ended: 2 (1 success, 1 fail)." in told
-    assert "- a: fail: no such file" in told
-    assert "- a failed 1 of 1 times" in told
-    assert "- tool.output: 12 passed" in told
-    assert "- failure_reason: no such file" in told
+    result = heard["b"][0]
+    assert "Stages that have ended: 2 (1 success, 1 fail)." in result
+    assert "- a: fail: no such file" in result
+    assert "- a failed 1 of 1 times" in result
+    assert "- tool.output: 12 passed" in result
+    assert "- failure_reason: no such file" in result
     low = heard["c"][0]
     assert "Stages that have ended: 3 (2 success, 1 fail)." in low
     assert "Last stage:\n- b: success: answer of b" in low
@@ -155,9 +155,9 @@ async def test_branches_and_tool_calls_are_told_of(hf: Holdfast, tmp_path: Path,
 
     result = await run(hf, text, tmp_path, backend=backend(provider, tools=[look]))
     assert result.succeeded
-    told = written(tmp_path / "z" / "preamble.md")
-    assert "- a: success [look x2]: looked twice" in told
-    assert "Branches:\n- x: success: seen: x\n- y: success: seen: y\n" in told
+    reply = written(tmp_path / "z" / "preamble.md")
+    assert "- a: success [look x2]: looked twice" in reply
+    assert "Branches:\n- x: success: seen: x\n- y: success: seen: y\n" in reply
     assert "- a: success: looked twice" in written(tmp_path / "last" / "preamble.md")
 
 
@@ -172,14 +172,14 @@ async def test_budgets_hold_whatever_the_context_is(hf: Holdfast, tmp_path: Path
         "; ".join(many) + f'; last [fidelity="{mode}"];', *many, "last", graph=f'goal="{"g" * 20000}"'
     )
     await run(hf, text, tmp_path, backend=listener(heard, notes), context=huge)
-    told = heard["last"][0]
-    assert tokens(told) <= BUDGETS[mode]
-    assert told.startswith("Goal: ggg")
-    assert "Run: " in told
+    result = heard["last"][0]
+    assert tokens(result) <= BUDGETS[mode]
+    assert result.startswith("Goal: ggg")
+    assert "Run: " in result
     if mode in ("compact", "summary:medium", "summary:high"):
-        assert "- s44: success: üü" in told
-        assert "more left out" in told
-        assert tokens(told) > BUDGETS[mode] * 0.8
+        assert "- s44: success: üü" in result
+        assert "more left out" in result
+        assert tokens(result) > BUDGETS[mode] * 0.8
 
 
 @pytest.mark.covers("AT-136")

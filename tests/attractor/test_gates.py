@@ -191,8 +191,8 @@ async def test_free_words_are_kept_and_route_where_an_edge_is_called_so(gates: G
     more = 'label="What next?", question_type=freeform'
     found = await gates.run(gated(more))
     assert found.holds[0].options is None
-    told = await gates.answer(found, "Fix")
-    assert (told.completed_nodes, human(told)["text"]) == (("start", "gate", "fix", "done"), "Fix")
+    result = await gates.answer(found, "Fix")
+    assert (result.completed_nodes, human(result)["text"]) == (("start", "gate", "fix", "done"), "Fix")
     other = await gates.answer(await gates.run(gated(more)), "ship it on Monday")
     assert human(other)["text"] == "ship it on Monday"
     assert other.completed_nodes == ("start", "gate", "done")

@@ -166,7 +166,7 @@ async def test_a_stage_that_asks_for_another_try_is_asked_anew(hf: Holdfast, tmp
     ],
 )
 async def test_a_stage_that_asks_too_often_ends_as_it_may(
-    hf: Holdfast, tmp_path: Path, more: str, status: str, told: dict[str, str]
+    hf: Holdfast, tmp_path: Path, more: str, status: str, shown: dict[str, str]
 ) -> None:
     asked: list[str] = []
 
@@ -177,7 +177,7 @@ async def test_a_stage_that_asks_too_often_ends_as_it_may(
     found = await run(hf, line(f"a [max_retries=1{more}];", "a"), tmp_path, backend=answer)
     assert (found.status, len(asked)) == (status, 2)
     written = json.loads((tmp_path / "a" / "status.json").read_text())
-    assert {key: written[key] for key in told} == told
+    assert {key: written[key] for key in shown} == shown
 
 
 @pytest.mark.covers("AT-A17")

@@ -104,12 +104,12 @@ async def test_tools_work_in_the_working_folder(
     result = await run(hf, text, tmp_path / "logs", backend=backend(provider, kits=["shell", "files"]))
     assert result.succeeded
     assert written(work / "src" / "a.txt") == "hello"
-    told = results(provider)
-    assert told[0] == "src/a.txt: 5 bytes"
-    assert told[1] == "hello"
-    assert json.loads(told[2]) == ["a.txt"]
-    assert told[3] == "Error: ../secret is not inside the working folder"
-    assert json.loads(told[4]) == {"exit": 3, "output": "helloa\nkey=\n"}
+    reply = results(provider)
+    assert reply[0] == "src/a.txt: 5 bytes"
+    assert reply[1] == "hello"
+    assert json.loads(reply[2]) == ["a.txt"]
+    assert reply[3] == "Error: ../secret is not inside the working folder"
+    assert json.loads(reply[4]) == {"exit": 3, "output": "helloa\nkey=\n"}
 
 
 @pytest.mark.covers("AT-238", "AT-240", "ATTRACTOR-HANDLER-07")

@@ -132,9 +132,9 @@ async def test_a_recording_keeps_what_another_was_asked_told_and_answered() -> N
     assert [each.value for each in answers] == ["A", "F"]
     assert who.recordings == [(PICK, answers[0]), (YES_NO, answers[1])]
     said, out = console("")
-    told = RecordingInterviewer(said)
-    told.inform("nearly done", "build")
-    assert (told.informed, out.getvalue()) == ([("nearly done", "build")], "[i] build: nearly done\n")
+    result = RecordingInterviewer(said)
+    result.inform("nearly done", "build")
+    assert (result.informed, out.getvalue()) == ([("nearly done", "build")], "[i] build: nearly done\n")
     assert who.name == "queue"
 
 

@@ -159,8 +159,8 @@ def test_two_processes_on_one_run_never_both_execute_it(place: Callable[[str], P
     here.touch("b.go")
     assert [each.end() for each in (first, *others)] == [0, 0, 0]
     for each in (first, *others):
-        told = json.loads(each.told.splitlines()[-1])
-        assert (told["status"], told["completed_nodes"]) == ("completed", ["start", "a", "b", "c", "end"])
+        reply = json.loads(each.told.splitlines()[-1])
+        assert (reply["status"], reply["completed_nodes"]) == ("completed", ["start", "a", "b", "c", "end"])
     assert here.trace == ["a", "b", "b.end", "c"]
 
 

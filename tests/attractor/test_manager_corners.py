@@ -36,12 +36,12 @@ async def test_pipelines_that_look_after_each_other_are_a_failure_that_names_the
 async def test_a_child_whose_walk_began_anew_is_steered_in_its_new_directory(
     hf: Holdfast, tmp_path: Path
 ) -> None:
-    mark, told = tmp_path / "mark", "$ATTRACTOR_STAGE_DIR/intervention.md"
-    command = f"test -e {mark} || {{ touch {mark}; exit 1; }}; until test -e {told}; do sleep 0.01; done"
+    mark, result = tmp_path / "mark", "$ATTRACTOR_STAGE_DIR/intervention.md"
+    command = f"test -e {mark} || {{ touch {mark}; exit 1; }}; until test -e {result}; do sleep 0.01; done"
     child = tmp_path / "child.dot"
     child.write_text(
         dot(
-            f'c [{TOOL}="{command}; cat {told}", timeout=20s];',
+            f'c [{TOOL}="{command}; cat {result}", timeout=20s];',
             'start -> c; c -> done [condition="outcome=success"]; '
             'c -> c [condition="outcome=fail", loop_restart=true]',
         )

@@ -36,8 +36,8 @@ async def test_the_walk_begins_anew_with_the_context_that_it_started_with(hf: Ho
     assert result.state["made"] == 2
     assert "x" not in result.state
     service = await hf.service()
-    (told,) = [e for e in await service.events(result.run_id) if e.type == "walk.restarted"]
-    assert (told.node, told.data["to"]) == ("work", "plan")
+    (text,) = [e for e in await service.events(result.run_id) if e.type == "walk.restarted"]
+    assert (text.node, text.data["to"]) == ("work", "plan")
 
 
 @pytest.mark.covers("ATTRACTOR-BOUND-03", "AT-A13", "AT-247")

@@ -123,8 +123,8 @@ async def test_a_directory_goes_on_on_another_machine_as_if_nothing_had_happened
     assert there.trace == ["b", "c"], "what was done is not done again"
     assert found.completed_nodes == whole.completed_nodes
     assert found.node_outcomes == whole.node_outcomes
-    told = {key for key in whole.context if not key.startswith("internal.")}
-    assert {key: found.context[key] for key in told} == {key: whole.context[key] for key in told}
+    listed = {key for key in whole.context if not key.startswith("internal.")}
+    assert {key: found.context[key] for key in listed} == {key: whole.context[key] for key in listed}
     assert (there.seen["b"]["ticket"], there.seen["b"]["last_stage"]) == ("T-1", "a")
     assert found.logs_root == moved
     saved = checkpoint(moved)
@@ -241,14 +241,14 @@ async def test_retry_counters_are_not_reset_by_going_on(elsewhere: Holdfast, tmp
     ],
 )
 async def test_a_goal_gate_that_was_not_met_is_not_forgotten(
-    elsewhere: Holdfast, tmp_path: Path, told: dict[str, Any]
+    elsewhere: Holdfast, tmp_path: Path, shown: dict[str, Any]
 ) -> None:
     text = dot(
         "gate [goal_gate=true]; b; c;",
         'start -> gate -> b -> c -> done; gate -> b [condition="outcome=fail"]',
     )
-    logs = write_checkpoint(tmp_path, current_node="b", completed_nodes=["start", "gate", "b"], **told)
-    if not told:
+    logs = write_checkpoint(tmp_path, current_node="b", completed_nodes=["start", "gate", "b"], **shown)
+    if not shown:
         status(logs, "gate", outcome="fail")
     script = Script()
     found = await Runner(elsewhere, backend=script).resume(logs, source=text)

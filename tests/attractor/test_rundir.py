@@ -268,16 +268,16 @@ async def test_retry_counters_are_in_the_checkpoint_until_a_success(hf: Holdfast
 
 @pytest.mark.covers("AT-147")
 async def test_the_end_is_told_after_the_last_checkpoint(hf: Holdfast, tmp_path: Path) -> None:
-    told: list[tuple[str, str]] = []
+    lines: list[tuple[str, str]] = []
 
     def listen(event: PipelineEvent) -> None:
         there = (tmp_path / "checkpoint.json").exists()
-        told.append((type(event).__name__, checkpoint(tmp_path)["status"] if there else ""))
+        lines.append((type(event).__name__, checkpoint(tmp_path)["status"] if there else ""))
 
     await run(hf, line("a;", "a"), tmp_path, on_event=listen)
-    assert told[1] == ("CheckpointSaved", "running") or told[1][1] == "completed"
-    assert [name for name, _ in told][-2:] == ["CheckpointSaved", "PipelineCompleted"]
-    assert told[-1][1] == "completed"
+    assert lines[1] == ("CheckpointSaved", "running") or lines[1][1] == "completed"
+    assert [name for name, _ in lines][-2:] == ["CheckpointSaved", "PipelineCompleted"]
+    assert lines[-1][1] == "completed"
 
 
 async def test_only_pipelines_have_a_run_directory(hf: Holdfast, tmp_path: Path) -> None:

@@ -90,10 +90,10 @@ async def test_an_attendant_that_stumbles_is_told_of_and_the_run_goes_on(
     def stumble(*_: Any, **__: Any) -> str:
         raise RuntimeError("no such key")
 
-    told: list[str] = []
+    lines: list[str] = []
     monkeypatch.setattr("holdfast.attractor.run_directory.RunDirectory.checkpoint", stumble)
-    runner = Runner(hf, logs_root=tmp_path, on_event=lambda event: told.append(type(event).__name__))
+    runner = Runner(hf, logs_root=tmp_path, on_event=lambda event: lines.append(type(event).__name__))
     found = await runner.run(line("a;", "a"))
     assert found.succeeded
-    assert told[-1] == "PipelineCompleted"
+    assert lines[-1] == "PipelineCompleted"
     assert "is not kept up: no such key" in caplog.text

@@ -65,8 +65,8 @@ def test_other_properties_are_refused() -> None:
 def test_two_short_names_of_properties_are_taken_with_a_warning() -> None:
     found = styled("* { model: m; provider: openai }", "start -> a -> exit; a")
     assert found.stages["a"].text("llm_provider") == "openai"
-    told = [each for each in validate(found) if each.rule == "stylesheet_syntax"]
-    assert [each.severity for each in told] == [DiagnosticSeverity.warning] * 2
+    lines = [each for each in validate(found) if each.rule == "stylesheet_syntax"]
+    assert [each.severity for each in lines] == [DiagnosticSeverity.warning] * 2
 
 
 @pytest.mark.covers("AT-210")

@@ -131,8 +131,8 @@ async def test_a_tool_finds_its_place_and_its_values_in_its_environment(hf: Hold
     stage = tool(command, ', env.TICKET="context.ticket", env.PLAIN="a b"')
     found = await run(hf, line(stage, "t"), tmp_path, context={"ticket": "T-1"})
     logs = whole(tmp_path)
-    told = [found.run_id, "t", logs, f"{logs}/t", "ship it", "T-1", "a b"]
-    assert found.context["tool.output"].splitlines() == told
+    lines = [found.run_id, "t", logs, f"{logs}/t", "ship it", "T-1", "a b"]
+    assert found.context["tool.output"].splitlines() == lines
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")

@@ -134,11 +134,11 @@ def test_what_only_looks_like_a_file_is_text(folder: Path) -> None:
 
 @pytest.mark.covers("ATTRACTOR-BAD-04")
 def test_a_prompt_file_that_is_missing_is_one_diagnostic_with_its_place(folder: Path) -> None:
-    (told,) = prepare(with_prompt("@prompts/gone.md"), path=at(folder)).diagnostics
-    assert told.rule == "file_reference"
-    assert "prompts/gone.md does not exist" in told.message
-    assert "@@prompts/gone.md" in told.fix
-    assert (told.node_id, told.place.line, told.path) == ("work", 4, at(folder))
+    (text,) = prepare(with_prompt("@prompts/gone.md"), path=at(folder)).diagnostics
+    assert text.rule == "file_reference"
+    assert "prompts/gone.md does not exist" in text.message
+    assert "@@prompts/gone.md" in text.fix
+    assert (text.node_id, text.place.line, text.path) == ("work", 4, at(folder))
     with pytest.raises(PipelineInvalidError, match="does not exist"):
         prepare(with_prompt("@prompts/gone.md"), path=at(folder)).require_valid()
 
@@ -152,8 +152,8 @@ def test_what_cannot_be_a_prompt_is_one_diagnostic(folder: Path, name: str, says
     (folder / "raw.bin").write_bytes(b"\xff\x00\xfe")
     with (folder / "big.md").open("wb") as big:
         big.truncate(5 * 1024 * 1024)
-    (told,) = prepare(with_prompt(f"@{name}"), path=at(folder)).diagnostics
-    assert says in told.message
+    (text,) = prepare(with_prompt(f"@{name}"), path=at(folder)).diagnostics
+    assert says in text.message
 
 
 def test_a_document_that_was_handed_in_reads_nothing_outside_of_its_folder(folder: Path) -> None:
@@ -163,10 +163,10 @@ def test_a_document_that_was_handed_in_reads_nothing_outside_of_its_folder(folde
     (folder / "prompts" / "link.md").symlink_to(outside)
     assert not prepare(with_prompt("@work.md"), files=files).diagnostics
     for name in ("../secret.md", str(outside), "link.md"):
-        (told,) = prepare(with_prompt(f"@{name}"), files=files).diagnostics
-        assert "outside" in told.message
-    (told,) = prepare(with_prompt("@work.md")).diagnostics
-    assert "may not read files" in told.message
+        (text,) = prepare(with_prompt(f"@{name}"), files=files).diagnostics
+        assert "outside" in text.message
+    (text,) = prepare(with_prompt("@work.md")).diagnostics
+    assert "may not read files" in text.message
 
 
 def test_the_stylesheet_may_be_a_file_too(folder: Path) -> None:
@@ -261,17 +261,17 @@ def test_what_a_stage_says_of_its_end_and_its_models_reaches_what_takes_its_plac
 @pytest.mark.covers("AT-219")
 def test_faults_of_an_included_file_are_told_with_its_own_place(parts: Path) -> None:
     (parts / "parts" / "child.dot").write_text("digraph Child {\n  a ->\n}")
-    told = prepare(PARENT, path=at(parts)).errors
-    assert [(Path(each.path).name, each.place.line) for each in told] == [("child.dot", 3)]
+    result = prepare(PARENT, path=at(parts)).errors
+    assert [(Path(each.path).name, each.place.line) for each in result] == [("child.dot", 3)]
 
 
 @pytest.mark.covers("AT-219")
 def test_an_included_file_without_start_or_exit_cannot_stand_for_a_stage(parts: Path) -> None:
     (parts / "parts" / "child.dot").write_text("digraph Child { a -> b }")
-    told = [each for each in prepare(PARENT, path=at(parts)).errors if each.rule == "include"]
-    assert len(told) == 1
-    assert "0 starts" in told[0].message
-    assert told[0].place.line == 4
+    lines = [each for each in prepare(PARENT, path=at(parts)).errors if each.rule == "include"]
+    assert len(lines) == 1
+    assert "0 starts" in lines[0].message
+    assert lines[0].place.line == 4
 
 
 @pytest.mark.covers("ATTRACTOR-BAD-03")
@@ -280,13 +280,13 @@ def test_pipelines_that_include_each_other_are_one_diagnostic_that_names_the_cyc
     for name, other in (("a", "b"), ("b", "c"), ("c", "a")):
         (tmp_path / f"{name}.dot").write_text(template.format(f"{other}.dot"))
     path = tmp_path / "a.dot"
-    (told,) = prepare(path.read_text(), path=str(path)).errors
-    assert "a.dot -> b.dot -> c.dot -> a.dot" in told.message
-    assert Path(told.path).name == "c.dot"
+    (text,) = prepare(path.read_text(), path=str(path)).errors
+    assert "a.dot -> b.dot -> c.dot -> a.dot" in text.message
+    assert Path(text.path).name == "c.dot"
     itself = template.format("own.dot")
     (tmp_path / "own.dot").write_text(itself)
-    (told,) = prepare(itself, path=str(tmp_path / "own.dot")).errors
-    assert "own.dot -> own.dot" in told.message
+    (text,) = prepare(itself, path=str(tmp_path / "own.dot")).errors
+    assert "own.dot -> own.dot" in text.message
 
 
 @pytest.mark.covers("ATTRACTOR-BAD-03")
@@ -298,8 +298,8 @@ def test_includes_that_multiply_end_at_a_bound(tmp_path: Path) -> None:
         (tmp_path / f"{level}.dot").write_text(f"digraph P {{ start; exit; {stages} }}")
     (tmp_path / "12.dot").write_text("digraph P { start -> exit; start; exit }")
     path = tmp_path / "0.dot"
-    told = prepare(path.read_text(), path=str(path)).errors
-    assert len([each for each in told if "exceeds the limit" in each.message]) == 1
+    result = prepare(path.read_text(), path=str(path)).errors
+    assert len([each for each in result if "exceeds the limit" in each.message]) == 1
 
 
 @pytest.mark.covers("AT-219")

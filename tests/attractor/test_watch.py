@@ -61,8 +61,8 @@ def test_a_pipe_gets_plain_lines_and_a_machine_json(cli: Cli) -> None:
     assert "\x1b" not in said.out
     assert "╭" not in said.out
     assert any("a" in each.split() for each in said.out.splitlines())
-    told = cli("run", "x.dot", "--simulate", "--watch", "--json")
-    events = [json.loads(each) for each in told.out.splitlines() if each.startswith('{"')]
+    result = cli("run", "x.dot", "--simulate", "--watch", "--json")
+    events = [json.loads(each) for each in result.out.splitlines() if each.startswith('{"')]
     assert {"node.started", "run.completed"} <= {each.get("type") for each in events}
 
 
@@ -71,8 +71,8 @@ def test_a_pipe_gets_plain_lines_and_a_machine_json(cli: Cli) -> None:
 async def test_a_picture_has_states_and_the_way_that_was_taken(hf: Holdfast, tmp_path: Path) -> None:
     found = await run(hf, BRANCHES, tmp_path)
     service = await hf.service()
-    told = await make_timeline(service, await service.get(found.run_id))
-    picture = picture_of_run(pipeline_of(told.graph.spec), told.visits)
+    result = await make_timeline(service, await service.get(found.run_id))
+    picture = picture_of_run(pipeline_of(result.graph.spec), result.visits)
     states = {node.id: node.state for node in picture.nodes}
     assert states == {
         "start": State.done, "done": State.idle, "fan": State.done, "a": State.done, "b": State.done,

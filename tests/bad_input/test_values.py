@@ -252,7 +252,7 @@ class _Mute(Exception):
     ids=["half a character", "without words", "endless"],
 )
 async def test_run_fails_in_words_that_can_be_stored_when_an_error_has_none(
-    hf: Holdfast, error: Exception, told: str
+    hf: Holdfast, error: Exception, text: str
 ) -> None:
     async def work(_s: Any, _ctx: Context) -> None:
         raise error
@@ -261,7 +261,7 @@ async def test_run_fails_in_words_that_can_be_stored_when_an_error_has_none(
     assert result.failed
     assert result.error is not None
     assert result.error.type == type(error).__name__
-    assert told in result.error.message
+    assert text in result.error.message
     assert len(result.error.message) < 20_000
 
 

@@ -54,5 +54,5 @@ def test_program_loads_little_when_it_only_has_a_flow() -> None:
     program = (
         f"import sys; from holdfast import Flow, Holdfast; print([m for m in {heavy} if m in sys.modules])"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

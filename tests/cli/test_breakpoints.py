@@ -100,7 +100,7 @@ def test_continue_with_clear_stops_nowhere_else(cli: Cli, stops: str) -> None:
 @pytest.mark.covers("TOOL-CLI-21")
 def test_continue_refuses_what_is_no_breakpoint(cli: Cli, refund: str, stops: str) -> None:
     question = cli("run", refund, "--input", given(250), "--json").json["holds"][0]["id"]
-    for words, told in (
+    for words, entry in (
         ([], "--all"),
         ([question], "holdfast answer"),
         (["00000000"], "there is no run"),
@@ -108,7 +108,7 @@ def test_continue_refuses_what_is_no_breakpoint(cli: Cli, refund: str, stops: st
     ):
         said = cli("breakpoints", "continue", *words)
         assert said.code == 2
-        assert told in said.err
+        assert entry in said.err
     run = cli("runs", "--json").items[0]["id"]
     assert "has not stopped at a breakpoint" in cli("breakpoints", "continue", run).err
 

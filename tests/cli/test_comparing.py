@@ -28,14 +28,14 @@ def test_diff_tells_where_two_branches_part_and_what_differs(cli: Cli, refund: s
     assert '      - question 1  "Refund 250? approve by user:ann"' in lines
     assert "  + approve" in lines
     assert "  steps  3 → 2" in lines
-    told = cli("diff", run, made, "--json").json
-    assert told["relation"] == "branches"
-    assert told["parted"]["run"] == run
-    assert {node["node"]: node["kind"] for node in told["nodes"]} == {
+    result = cli("diff", run, made, "--json").json
+    assert result["relation"] == "branches"
+    assert result["parted"]["run"] == run
+    assert {node["node"]: node["kind"] for node in result["nodes"]} == {
         "assess": "changed",
         "approve": "removed",
     }
-    assert told["same"] is False
+    assert result["same"] is False
     assert cli("diff", run, run).out.splitlines()[-1] == "They are the same."
 
 
@@ -76,10 +76,10 @@ def test_diff_tells_the_beginning_and_what_was_left_out_when_runs_are_long(cli: 
     run = cli("run", "long_flow.py", "--input", '{"n": 0}', "--json").json["id"]
 
     said = cli("diff", f"{run}@0", run, "--json")
-    told = said.json
+    result = said.json
     assert len(said.out) < 400_000
-    assert told["left_out"]["nodes"] == 1_200 - len(told["nodes"]) > 0
-    assert told["state"]["left_out"] == told["left_out"]["state"] == 1_201 - len(told["state"]["shown"])
+    assert result["left_out"]["nodes"] == 1_200 - len(result["nodes"]) > 0
+    assert result["state"]["left_out"] == result["left_out"]["state"] == 1_201 - len(result["state"]["shown"])
     assert set(cli("diff", f"{run}@0", run, "--json", "--only", "cost").json["left_out"]) == set()
     assert "and 1,000 more visits; --all prints them" in cli("diff", f"{run}@0", run).out
     whole = cli("diff", f"{run}@0", run, "--json", "--all").json
@@ -126,9 +126,9 @@ def test_postmortem_is_written_in_the_form_that_its_file_is_called(
     cli("postmortem", run, "--out", "r.md")
     assert (tmp_path / "r.md").read_text().rstrip() == said.out.rstrip()
     assert cli("postmortem", run, "--format", "html").out.startswith("<!DOCTYPE html>")
-    told = cli("postmortem", run, "--json").json
-    assert (told["status"], told["troubles"][0]["ended"]) == ("failed", True)
-    assert [chapter["node"] for chapter in told["chapters"]] == ["assess"]
+    result = cli("postmortem", run, "--json").json
+    assert (result["status"], result["troubles"][0]["ended"]) == ("failed", True)
+    assert [chapter["node"] for chapter in result["chapters"]] == ["assess"]
     complains(cli("postmortem", run, "--format", "pdf"), "no form 'pdf'", "md, html")
     complains(cli("postmortem", run, "--out", "nowhere/r.md"), "cannot be written")
     complains(cli("postmortem", "feedbeef"), "there is no run")

@@ -78,9 +78,9 @@ def test_check_lists_the_run_that_would_break_with_why_and_what_mends_it(cli: Cl
     assert "1 are on a version whose code is not here" in said.out
     report = cli("flows", "check", new, "--json")
     assert (report.code, report.json["breaks"]) == (1, 1)
-    (told,) = report.json["runs"]
-    assert (told["run"], told["label"], told["fits"], told["served"]) == (run, "1", False, False)
-    assert told["misfits"][0]["node"] == "approve"
+    (text,) = report.json["runs"]
+    assert (text["run"], text["label"], text["fits"], text["served"]) == (run, "1", False, False)
+    assert text["misfits"][0]["node"] == "approve"
 
 
 @pytest.mark.covers("TOOL-CLI-15")

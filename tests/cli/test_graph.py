@@ -56,12 +56,12 @@ def test_graph_draws_a_run_and_a_stored_flow_without_code(cli: Cli, refund: str)
 def test_graph_tells_machines_nodes_edges_and_what_is_inside(cli: Cli, tmp_path: Path) -> None:
     file = write_news(tmp_path, f"news_{abs(hash(str(tmp_path)))}")
 
-    told = cli("graph", f"{file}:news", "--json").json
+    result = cli("graph", f"{file}:news", "--json").json
 
-    nodes = {node["id"]: node for node in told["nodes"]}
+    nodes = {node["id"]: node for node in result["nodes"]}
     assert (nodes["ask"]["shape"], nodes["each"]["shape"]) == ("hold", "map")
     assert [node["id"] for node in nodes["desked"]["inside"]["nodes"]] == ["__START__", "check"]
-    edge = next(e for e in told["edges"] if e["target"] == "publish")
+    edge = next(e for e in result["edges"] if e["target"] == "publish")
     assert (edge["source"], edge["label"], edge["look"]) == ("ask", "decision == 'yes'", "conditional")
 
 

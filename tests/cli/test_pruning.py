@@ -69,8 +69,8 @@ def test_named_run_that_waits_is_refused_with_the_reason_and_the_others_are_done
     said = cli("prune", held, run, "--keep", "1")
     complains(said, 2, f"run {held} is pending_input", "waits for an answer", "cancel it first")
     assert (records(cli, held), records(cli, run)) == (before, 1)
-    told = cli("prune", held, "--json")
-    assert (told.code, told.json["refused"][0]["run"]) == (2, held)
+    result = cli("prune", held, "--json")
+    assert (result.code, result.json["refused"][0]["run"]) == (2, held)
 
 
 @pytest.mark.covers("TOOL-CLI-17")

@@ -53,9 +53,9 @@ def test_runs_are_paged_by_the_command_that_the_list_names(cli: Cli, runs: list[
 
     page = cli("runs", "--limit", "1", "--older", "1h")
 
-    told = page.err.strip().removeprefix("More: holdfast ").split()
-    assert told == ["runs", "--after", runs[1][:8], "--older", "1h", "--limit", "1"]
-    assert ids(cli, *told[1:]) == [runs[2]]
+    text = page.err.strip().removeprefix("More: holdfast ").split()
+    assert text == ["runs", "--after", runs[1][:8], "--older", "1h", "--limit", "1"]
+    assert ids(cli, *text[1:]) == [runs[2]]
 
 
 @pytest.mark.covers("TOOL-CLI-03")

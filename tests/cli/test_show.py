@@ -296,9 +296,9 @@ def test_show_refuses_a_form_that_there_is_not(cli: Cli, news: str) -> None:
 
 
 def test_the_json_of_show_is_one_document_with_what_the_page_names(cli: Cli, news: str) -> None:
-    told = json.loads(cli("show", news, "--json").out)
+    reply = json.loads(cli("show", news, "--json").out)
 
-    assert list(told) == [
+    assert list(reply) == [
         "run", "state", "artifacts", "error", "damaged", "holds", "costs", "graph", "timeline", "records",
     ]  # fmt: skip
-    assert {node["id"] for node in told["graph"]["nodes"]} >= {"gather", "each", "desked", "ask", "publish"}
+    assert {node["id"] for node in reply["graph"]["nodes"]} >= {"gather", "each", "desked", "ask", "publish"}

@@ -15,8 +15,8 @@ def test_file_has_nothing_to_migrate_and_the_command_says_why(cli: Cli, refund: 
     said = cli("migrate")
     assert said.code == 0
     assert "a file of one machine" in said.out
-    told = cli("migrate", "--dry-run", "--json").json
-    assert (told["before"]["shared"], told["before"]["to_begin"]) == (False, [])
+    result = cli("migrate", "--dry-run", "--json").json
+    assert (result["before"]["shared"], result["before"]["to_begin"]) == (False, [])
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,8 @@ def test_no_open_question_is_left_out_when_a_map_asks_many(cli: Cli, many: str) 
     said = cli("run", many, "--json").json
     assert len(said["holds"]) == 101
 
-    told = cli("resume", said["id"])
-    assert "91 more holds are open" in told.err
+    result = cli("resume", said["id"])
+    assert "91 more holds are open" in result.err
     refused = cli("answer", said["id"], "yes")
     assert refused.code == 2
     assert "has 101 open holds" in refused.err

@@ -75,9 +75,9 @@ def test_every_setting_of_runs_is_described():
 
 @pytest.mark.covers("TOOL-DOCS-07")
 def test_every_event_that_the_source_tells_is_described():
-    told = {found for name in SOURCES for found in _event_names(docs.ROOT / "src/holdfast" / name)}
+    listed = {found for name in SOURCES for found in _event_names(docs.ROOT / "src/holdfast" / name)}
     ends = {f"run.{status}" for status in ("completed", "failed", "cancelled")}
-    assert told | ends == set(EVENTS)
+    assert listed | ends == set(EVENTS)
 
 
 def _event_names(path):

@@ -17,9 +17,9 @@ def test_page_about_proving_lists_every_option_of_the_command_and_no_other() -> 
     page = (DOCS / "how-to" / "crash-tests.md").read_text()
     command = get_command(app).commands["torture"]  # type: ignore[attr-defined]
     options = {name for param in command.params for name in param.opts if name.startswith("--")}
-    told = set(re.findall(r"`(--[a-z-]+)", page))
-    assert options - SHARED - told == set()
-    assert told - options == set()
+    listed = set(re.findall(r"`(--[a-z-]+)", page))
+    assert options - SHARED - listed == set()
+    assert listed - options == set()
 
 
 def test_page_about_telemetry_lists_every_metric_and_no_other() -> None:
@@ -28,5 +28,5 @@ def test_page_about_telemetry_lists_every_metric_and_no_other() -> None:
     made = set(re.findall(r'"(holdfast\.[a-z.]+)", "', source)) | set(
         re.findall(r'"(holdfast\.[a-z]+\.[a-z]+)",\n', source)
     )
-    told = set(re.findall(r"`(holdfast\.[a-z.]+)`", page)) | {"holdfast.runs.resumed"}
-    assert made == told - {"holdfast.flow", "holdfast.node"}
+    listed = set(re.findall(r"`(holdfast\.[a-z.]+)`", page)) | {"holdfast.runs.resumed"}
+    assert made == listed - {"holdfast.flow", "holdfast.node"}

@@ -163,11 +163,11 @@ async def portrait(hf: Holdfast) -> dict[str, Any]:
     store = service.store
     seen: dict[str, Any] = {}
     for row in await store.list_runs(RunFilter(), after=None, limit=1000):
-        told = [(await service.checkpoint(each.id)).as_interface() for each in await _some(service, row.id)]
+        lines = [(await service.checkpoint(each.id)).as_interface() for each in await _some(service, row.id)]
         seen[row.id] = (
             row,
             await service.checkpoints(row.id, limit=0),
-            told,
+            lines,
             list(await service.events(row.id)),
             await service.holds(row.id, open_only=False),
             await store.pending(row.id),

@@ -94,8 +94,8 @@ async def test_run_stops_when_its_history_went_back(tmp_path: Path, caplog: pyte
                 await until(service, whole, RunStatus.completed)
             assert sorted(lines(ledger)) == ["approved", "begun", "whole"]
             # Whoever read the feed up to what was lost misses nothing of what comes now.
-            told = await service.store.feed(after=read[0], limit=1000)
-            assert [run for _, run, *_ in told][:2] == [approved, begun]
+            result = await service.store.feed(after=read[0], limit=1000)
+            assert [run for _, run, *_ in result][:2] == [approved, begun]
             await going_on_takes_a_word(service, approved, begun)
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     for run in (approved, begun):
@@ -169,10 +169,10 @@ async def test_thousands_of_runs_that_others_deleted_are_told_as_a_number(
     finally:
         await raw.close()
     assert len(lost) == 2500
-    told = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert len(told) == 21
-    assert "run gone-2499 is not there any more" in told[-2]
-    assert told[-1] == "and 2480 more that were touched here longer ago"
+    result = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(result) == 21
+    assert "run gone-2499 is not there any more" in result[-2]
+    assert result[-1] == "and 2480 more that were touched here longer ago"
 
 
 def test_remembering_what_was_acknowledged_costs_little() -> None:

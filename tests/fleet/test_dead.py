@@ -106,10 +106,10 @@ async def evidence_is_kept(service: RunService, poisoned: RunRow, died: int) -> 
     assert found.suspects == [("blend", BOUND + 1)]
     assert row.error is not None
     assert all(autopsy.death.worker in row.error for autopsy in found.deaths)
-    told = [event for event in await service.events(row.id) if event.type.startswith("run.")]
-    kinds = [event.type for event in told if event.type in ("run.recovered", "run.given_up")]
+    lines = [event for event in await service.events(row.id) if event.type.startswith("run.")]
+    kinds = [event.type for event in lines if event.type in ("run.recovered", "run.given_up")]
     assert kinds == ["run.recovered"] * BOUND + ["run.given_up"]
-    assert told[-1].data["recoveries"] == BOUND + 1
+    assert lines[-1].data["recoveries"] == BOUND + 1
 
 
 async def ended(service: RunService, runs: list[RunId]) -> bool:

@@ -61,10 +61,10 @@ def test_probes_ask_where_a_worker_answers() -> None:
 
 def test_every_figure_that_is_asked_for_is_told() -> None:
     """The reference page lists them all, which a test of its own checks."""
-    told = set(re.findall(r"`(holdfast_\w+)`", (ROOT / "docs/reference/metrics.md").read_text("utf-8")))
+    listed = set(re.findall(r"`(holdfast_\w+)`", (ROOT / "docs/reference/metrics.md").read_text("utf-8")))
     asked = {name for file in FILES for name in re.findall(r"\bholdfast_\w+", file.read_text("utf-8"))}
     assert {"holdfast_backlog_runs", "holdfast_store_up"} <= asked
-    assert asked <= told
+    assert asked <= listed
 
 
 def test_autoscaling_goes_by_the_backlog_of_the_workers_that_are_deployed() -> None:

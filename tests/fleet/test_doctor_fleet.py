@@ -80,13 +80,13 @@ async def test_flows_check_tells_of_runs_that_no_live_worker_carries(tmp_path: P
         service = await hf.service()
         await service.create(crew.flow("jobs").program(), {"job": "j"})
         words = ("flows", "check", str(tmp_path / "other.py"), "--store", address)
-        told = "1 are on a version that no worker serves"
-        assert told not in await holdfast(*words)
+        text = "1 are on a version that no worker serves"
+        assert text not in await holdfast(*words)
         await service.store.announce(row("new", versions={"other": "jobs"}), 60 * MICROS)
-        assert told in await holdfast(*words)
+        assert text in await holdfast(*words)
         async with Worker(crew.flow("jobs"), on=hf, lanes=["nobody"]):
             said = await holdfast(*words)
-    assert told not in said
+    assert text not in said
     assert "they cannot be resumed here" not in said
 
 
@@ -98,5 +98,5 @@ async def test_worker_measures_how_far_its_clock_is_off(
         true = time.time_ns
         monkeypatch.setattr(time, "time_ns", lambda: true() + 5 * 10**9)
         async with Worker(on=hf):
-            (told,) = await store.workers()
-    assert 4 * MICROS < told.skew < 6 * MICROS
+            (text,) = await store.workers()
+    assert 4 * MICROS < text.skew < 6 * MICROS

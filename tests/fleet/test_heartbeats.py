@@ -141,14 +141,14 @@ async def test_run_is_kept_for_a_short_wait_and_parked_after_a_long_one(tmp_path
                 await service.answer(hold.id, "yes")
             await until(lambda: is_over(service, hot, cold), "both ended")
             after = [await service.get(run) for run in (hot, cold)]
-            told = [[event.type for event in await service.events(run)] for run in (hot, cold)]
+            lines = [[event.type for event in await service.events(run)] for run in (hot, cold)]
             states = [(await service.latest(run)).state for run in (hot, cold)]
     assert (kept.status, kept.worker is None) == (RunStatus.pending_input, False)
     assert (let_go.status, let_go.worker) == (RunStatus.pending_input, None)
     assert [row.term for row in after] == [1, 2]
     # The one more says that it was taken up again.
-    assert told[1].count("run.resumed") == 1
-    assert told[0] == [kind for kind in told[1] if kind != "run.resumed"]
+    assert lines[1].count("run.resumed") == 1
+    assert lines[0] == [kind for kind in lines[1] if kind != "run.resumed"]
     results = [
         {**state, "decision_result": {**state["decision_result"], "resolved_at": 0}} for state in states
     ]

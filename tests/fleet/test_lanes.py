@@ -101,8 +101,8 @@ async def test_worker_takes_runs_of_the_versions_that_it_carries(
             assert (left.status, left.worker, left.term) == (RunStatus.pending, None, 0)
             # Nobody carries it: it waits, and whoever looks after the store hears of it.
             await asyncio.to_thread(command, ["doctor", "--store", address])
-            told = capsys.readouterr().out
-            assert "they cannot be resumed here" in told
-            assert third.program().version[:11] in told
+            output = capsys.readouterr().out
+            assert "they cannot be resumed here" in output
+            assert third.program().version[:11] in output
             verdicts = await second.check_runs(on=hf)
             assert [verdict.run for verdict in verdicts] == [row.id]

@@ -171,9 +171,9 @@ async def test_run_goes_on_without_checkpoints_up_to_its_next_effect_when_its_fl
             await ended(service, run)
         row = await service.get(run)
         assert (row.status, ledger.of(run)) == ("completed", {"pay": 1})
-        told = [event.type for event in await service.events(run, limit=1000)]
-        assert told.count("run.uncheckpointed") == 1
-        assert told.index("run.uncheckpointed") < told.index("run.completed")
+        lines = [event.type for event in await service.events(run, limit=1000)]
+        assert lines.count("run.uncheckpointed") == 1
+        assert lines.index("run.uncheckpointed") < lines.index("run.completed")
 
 
 @pytest.mark.covers("FLEET-DEGR-01", "D-9")

@@ -106,9 +106,9 @@ async def test_names_follow_the_rules_of_prometheus_and_are_documented(address: 
             assert set(sample.labels) <= {
                 "lane", "status", "outcome", "age", "sweep", "state", "code", "version", "le"
             }  # fmt: skip
-    told = set(re.findall(r"^\| `(holdfast_\w+)`", documented, re.MULTILINE))
+    listed = set(re.findall(r"^\| `(holdfast_\w+)`", documented, re.MULTILINE))
     names = {f.name for f in ours} | {f"{f.name}_total" for f in ours if f.type == "counter"}
-    assert told <= names
+    assert listed <= names
 
 
 async def test_lost_lease_is_counted(address: str, quick: None) -> None:

@@ -143,12 +143,12 @@ async def test_readers_of_the_feed_go_on_from_their_position_when_the_store_move
     tmp_path: Path, address: str
 ) -> None:
     source, back = f"sqlite:{tmp_path}/runs.db", f"sqlite:{tmp_path}/back.db"
-    told = await _fed(source)
+    result = await _fed(source)
     for old, new in ((source, address), (address, back)):
         assert not (await promote(old, new)).anew
-        more = await _fed(new, after=told[2][0], atleast=len(told) - 3 + 3)
-        assert more[: len(told) - 3] == told[3:], "nothing is missed, nothing comes twice"
-        told = [*told[:3], *more]  # and what happened there came after it
+        more = await _fed(new, after=result[2][0], atleast=len(result) - 3 + 3)
+        assert more[: len(result) - 3] == result[3:], "nothing is missed, nothing comes twice"
+        result = [*result[:3], *more]  # and what happened there came after it
 
 
 @pytest.mark.covers("FLEET-PROM-02")
@@ -192,10 +192,10 @@ async def test_messages_that_wait_go_out_from_the_new_store_alone(tmp_path: Path
 @pytest.mark.covers("FLEET-PROM-01", "FLEET-PROM-03")
 async def test_a_store_moves_through_a_pooler(tmp_path: Path) -> None:
     source, back = f"sqlite:{tmp_path}/runs.db", f"sqlite:{tmp_path}/back.db"
-    told = await _fed(source)
+    result = await _fed(source)
     with pgbouncer.pooler() as pooled:
         target = postgres.with_setting(pooled, schema=f"t_{token_hex(4)}")
         await promote(source, target)
         await promote(target, back)
     async with Holdfast(back) as hf:
-        assert await _feed((await hf.service()).store, 0, 3) == told
+        assert await _feed((await hf.service()).store, 0, 3) == result

@@ -159,10 +159,10 @@ def moved_by_a_process(source: str, target: str, *, steps: int) -> bool:
     command = [sys.executable, "-c", MOVING, source, target]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    told = [process.stdout.readline().strip() for _ in range(steps)]  # nothing more at its end
+    lines = [process.stdout.readline().strip() for _ in range(steps)]  # nothing more at its end
     process.kill()
     process.communicate()
-    return "done" in told
+    return "done" in lines
 
 
 @pytest.mark.covers("FLEET-PROM-02")

@@ -110,7 +110,7 @@ async def test_what_was_acknowledged_is_in_the_target_and_nothing_is_after_the_s
     file = f"sqlite:{tmp_path}/runs.db"
     source, target = (file, address) if way == "there" else (address, file)
     flow = shipping(tmp_path / "ledger").program()
-    told: set[str] = set()
+    listed: set[str] = set()
 
     async def client(number: int) -> HoldfastError:
         async with Holdfast(source) as hf:
@@ -121,22 +121,22 @@ async def test_what_was_acknowledged_is_in_the_target_and_nothing_is_after_the_s
                     row, _ = await service.create(flow, {"order": f"{number}-{n}", "rest": 0})
                 except HoldfastError as error:
                     return error
-                told.add(row.id)
+                listed.add(row.id)
                 n += 1
                 await asyncio.sleep(0.01)
 
     async with Holdfast(source) as hf:
         await hf.service()
     clients = [asyncio.create_task(client(n)) for n in range(4)]
-    while len(told) < 40:  # noqa: ASYNC110
+    while len(listed) < 40:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     moved = await promote(source, target)
     ends = await asyncio.gather(*clients)
     assert {type(end) for end in ends} == {StoreMovedError}
-    assert len(told) == next(each.rows for each in moved.tables if each.table == "runs")
+    assert len(listed) == next(each.rows for each in moved.tables if each.table == "runs")
     async with Holdfast(target) as hf:
         rows = await (await hf.service()).store.list_runs(RunFilter(), after=None, limit=99_999)
-        assert {row.id for row in rows} == told
+        assert {row.id for row in rows} == listed
 
 
 def slow(began: asyncio.Event) -> Flow:

@@ -388,8 +388,8 @@ async def test_schedule_that_cannot_be_served_here_holds_up_nobody(
     await store.put_schedule(ScheduleRow(tenant="a", name="mars", flow="report", body=body, next_at=1))
     assert await office.after(hours=1) == ["09:00"]
     assert await office.after(hours=1) == ["09:00", "10:00"]
-    told = [record for record in caplog.records if "schedule mars" in record.getMessage()]
-    assert len(told) == 1
+    lines = [record for record in caplog.records if "schedule mars" in record.getMessage()]
+    assert len(lines) == 1
     with pytest.raises(InputError, match="'Mars/Olympus' is not a time zone that is known here"):
         await (await office.schedules()).next("mars", tenant="a")
     assert (await store.schedule("a", "mars") or pytest.fail("it is gone")).next_at == 1

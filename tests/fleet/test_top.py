@@ -132,13 +132,13 @@ async def test_pipe_and_json_tell_of_real_workers(address: str) -> None:
                 return [row.busy for row in await service.store.workers()] == [1, 0]
 
             await until(says_so, "the first says that it is busy")
-            told, shown = await asyncio.gather(
+            text, shown = await asyncio.gather(
                 *(
                     asyncio.to_thread(subprocess.check_output, command(address, *words), text=True)
                     for words in (["--json"], [])
                 )
             )
-    said = json.loads(told)
+    said = json.loads(text)
     assert [(row["name"], row["state"], row["busy"]) for row in said["workers"]] == [
         ("one", "working", 1),
         ("two", "working", 0),

@@ -267,8 +267,8 @@ async def test_the_default_option_is_taken_when_nobody_answers_in_time(place: Pl
     _hf, result, hold = await expired(place, deadline("default"))
     assert result.completed
     assert result.state["end"] == "no"
-    told = result.state["decision_result"]
-    assert (told["decision"], told["effective_decision"], told["auto_expired"]) == ("default", "no", True)
+    text = result.state["decision_result"]
+    assert (text["decision"], text["effective_decision"], text["auto_expired"]) == ("default", "no", True)
     assert (hold.status, hold.resolved_by) == (HoldStatus.resolved, "system:expiry")
     assert hold.resumed_at is not None
 

@@ -91,9 +91,9 @@ async def test_run_falls_back_when_only_repeatable_work_is_lost(disk: Disk) -> N
         assert result.status == "waiting"
         assert ran == ["n0", "n1", "n2", "n1", "n2"]
         service = await hf.service()
-        (told,) = [e for e in await service.events(run) if e.type == "run.fell_back"]
-        assert f"record {bad}" in told.data["error"]["message"]
-        assert "n2 (pure" in told.data["error"]["message"]
+        (text,) = [e for e in await service.events(run) if e.type == "run.fell_back"]
+        assert f"record {bad}" in text.data["error"]["message"]
+        assert "n2 (pure" in text.data["error"]["message"]
         assert (await service.latest(run)).visited == ["n0", "n1", "n2"]
         damaged = next(r for r in await records(hf, run) if r.seq == bad)
         assert (damaged.node, damaged.effect, damaged.outcome) == ("n1", "read", "success"), (

@@ -132,8 +132,8 @@ async def test_calls_with_a_key_are_compared_by_it_and_not_by_the_time_they_took
 
         @flow.script(effect="read")
         async def act(s: dict[str, Any], ctx: Context) -> None:
-            told = {"text": f"refunded {amount}", "micros": micros}
-            await ctx.step(f"refund({amount})", lambda: told, effect="read", key="tool/0")
+            shown = {"text": f"refunded {amount}", "micros": micros}
+            await ctx.step(f"refund({amount})", lambda: shown, effect="read", key="tool/0")
 
         flow.start(act)
         return (await flow.run({}, on=hf)).expect().run_id
@@ -215,11 +215,11 @@ async def test_diff_as_json_is_safe_and_bounded(hf: Holdfast) -> None:
     two = (await flow.run({"size": 100_000}, on=hf)).expect().run_id
     service = await hf.service()
 
-    told = (await service.diff(one, two)).as_json()
-    text = next(c for c in told["state"]["shown"] if c["path"] == "text")
+    reply = (await service.diff(one, two)).as_json()
+    text = next(c for c in reply["state"]["shown"] if c["path"] == "text")
     assert text["before"] == "x"
     assert (text["after"]["large"], text["after"]["length"]) == ("text", 100_000)
-    assert told["same"] is False
+    assert reply["same"] is False
 
 
 @pytest.mark.covers("TOOL-TIME-02")

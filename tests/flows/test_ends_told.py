@@ -63,8 +63,8 @@ async def test_an_edge_that_was_chosen_and_taken_is_told_once(bare_hf: Holdfast)
     flow.edge(spin, end, otherwise=True)
     result = (await flow.run({"n": 0}, on=bare_hf)).expect()
 
-    told = await build_postmortem(await bare_hf.service(), result.run_id)
-    last = [c for c in told.chapters if isinstance(c, Visit) and c.node == "spin"][-1]
+    text = await build_postmortem(await bare_hf.service(), result.run_id)
+    last = [c for c in text.chapters if isinstance(c, Visit) and c.node == "spin"][-1]
     assert last.followed.count("spin->end") == 1
 
 
@@ -82,8 +82,8 @@ async def test_a_call_is_told_with_its_own_effect_and_the_node_with_its(bare_hf:
     flow.start(work)
     run = (await flow.run({}, on=bare_hf)).run_id
     service = await bare_hf.service()
-    told = await build_postmortem(service, run)
-    (chapter,) = [c for c in told.chapters if isinstance(c, Visit)]
+    result = await build_postmortem(service, run)
+    (chapter,) = [c for c in result.chapters if isinstance(c, Visit)]
     assert [(call.name, call.effect) for call in chapter.calls] == [
         ("pay", "external"),
         ("keep", "write"),
@@ -131,10 +131,10 @@ async def test_calls_that_were_settled_before_a_fork_belong_to_it_too(bare_hf: H
 
     for run in (fork, again):
         assert [node for node in (await bare_hf.diff(source, run)).nodes if node.calls] == []
-        told = await build_postmortem(service, run)
-        (chapter,) = [c for c in told.chapters if isinstance(c, Visit)]
+        result = await build_postmortem(service, run)
+        (chapter,) = [c for c in result.chapters if isinstance(c, Visit)]
         assert [(c.name, c.effect, c.tokens) for c in chapter.calls] == [("first", "read", 7)]
-        assert told.spent.tokens == 7
+        assert result.spent.tokens == 7
 
 
 @pytest.mark.covers("TOOL-TIME-07")

@@ -85,9 +85,9 @@ async def test_last_events_tell_output_and_duration_when_a_run_ends(hf: Holdfast
         return {"is": 42}
 
     result = await flow.run({}, on=hf)
-    told = await (await hf.service()).events(result.run_id)
-    assert told[0].type == "run.created"
-    (end,) = [event for event in told if event.type == "run.completed"]
+    text = await (await hf.service()).events(result.run_id)
+    assert text[0].type == "run.created"
+    (end,) = [event for event in text if event.type == "run.completed"]
     assert end.data["output"] == {"answer": {"is": 42}}
-    assert end.data["duration_us"] == end.at - told[0].at
-    assert {event.type for event in told[told.index(end) + 1 :]} == {"checkpoint.created"}
+    assert end.data["duration_us"] == end.at - text[0].at
+    assert {event.type for event in text[text.index(end) + 1 :]} == {"checkpoint.created"}

@@ -253,14 +253,14 @@ def test_a_guarded_flow_has_the_same_fingerprint_in_every_process() -> None:
         "program = writer([], **guards).program()\n"
         "print(program.version, program.code_digest)"
     )
-    told = {
+    listed = {
         subprocess.run(
             [sys.executable, "-c", source], cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True, text=True, check=True, timeout=50,
         ).stdout
         for seed in ("1", "2")
     }  # fmt: skip
-    assert len(told) == 1
+    assert len(listed) == 1
 
 
 async def test_a_flow_without_guards_is_lowered_as_if_there_were_none() -> None:

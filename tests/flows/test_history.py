@@ -89,9 +89,9 @@ async def test_checkpoint_is_the_same_when_the_run_has_gone_on(hf: Holdfast) -> 
     service = await hf.service()
     metas = await service.checkpoints(result.run_id)
     before = [await service.checkpoint(m.id) for m in metas]
-    told = [c.as_interface() for c in before]
-    told[0]["state"]["scratch"]["amount"] = 1
-    told[0]["visitedNodes"].append("nonsense")
+    lines = [c.as_interface() for c in before]
+    lines[0]["state"]["scratch"]["amount"] = 1
+    lines[0]["visitedNodes"].append("nonsense")
     await service.answer(result.holds[0].id, "approve")
     (await flow.resume(result.run_id, on=hf)).expect()
     after = [await service.checkpoint(m.id) for m in metas]

@@ -67,12 +67,12 @@ async def test_every_checkpoint_fits_the_published_schema_when_a_run_waits_and_e
     await service.answer(result.holds[0].id, "reject", comment="no")
     run = (await flow.resume(result.run_id, on=hf)).expect().run_id
     for meta in await service.checkpoints(run, limit=0):
-        told = json.loads(json.dumps((await service.checkpoint(meta.id)).as_interface(), allow_nan=False))
-        assert problems(told, SCHEMA) == []
-        assert told["id"] == meta.id
-        assert told["runId"] == run
-        assert told["timestamp"] == meta.at // 1000
-        assert UUID(told["id"]).version == 4
+        reply = json.loads(json.dumps((await service.checkpoint(meta.id)).as_interface(), allow_nan=False))
+        assert problems(reply, SCHEMA) == []
+        assert reply["id"] == meta.id
+        assert reply["runId"] == run
+        assert reply["timestamp"] == meta.at // 1000
+        assert UUID(reply["id"]).version == 4
     last = (await service.latest(run)).as_interface()
     assert set(last) == NAMES
     assert set(last["state"]) == {"input", "scratch", "artifacts", "diagnostics"}
@@ -107,8 +107,8 @@ async def test_interface_is_json_when_the_state_holds_more_than_json_knows(bare_
 
     flow.node()(write)
     run = (await flow.run({}, on=hf)).expect().run_id
-    told = (await (await hf.service()).latest(run)).as_interface()
-    scratch = json.loads(json.dumps(told, allow_nan=False))["state"]["scratch"]
+    result = (await (await hf.service()).latest(run)).as_interface()
+    scratch = json.loads(json.dumps(result, allow_nan=False))["state"]["scratch"]
     assert scratch == {
         "when": "2026-01-02T00:00:00+00:00",
         "price": "1.10",

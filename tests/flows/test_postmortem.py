@@ -24,12 +24,12 @@ async def examined(hf: Holdfast, run: str, **options: Any) -> Postmortem:
     return await build_postmortem(await hf.service(), run, **options)
 
 
-def chapter(told: Postmortem, label: str) -> Visit:
-    return next(c for c in told.chapters if isinstance(c, Visit) and c.label == label)
+def chapter(postmortem: Postmortem, label: str) -> Visit:
+    return next(c for c in postmortem.chapters if isinstance(c, Visit) and c.label == label)
 
 
-def handled(told: Postmortem) -> list[tuple[str, str, str]]:
-    return [(trouble.node, trouble.error, trouble.handled) for trouble in told.troubles]
+def handled(postmortem: Postmortem) -> list[tuple[str, str, str]]:
+    return [(trouble.node, trouble.error, trouble.handled) for trouble in postmortem.troubles]
 
 
 class Page(HTMLParser):
@@ -98,16 +98,16 @@ def rough() -> Flow:
 @pytest.mark.covers("TOOL-TIME-07")
 async def test_report_tells_each_failure_and_how_it_was_handled(hf: Holdfast) -> None:
     run = (await rough().run({"order": {"id": 7, "paid": False}}, on=hf)).run_id
-    told = await examined(hf, run)
+    result = await examined(hf, run)
 
-    assert [c.label for c in told.chapters if isinstance(c, Visit)] == [
+    assert [c.label for c in result.chapters if isinstance(c, Visit)] == [
         "enrich",
         "risky",
         "mend",
         "flaky",
         "broken",
     ]
-    found = handled(told)
+    found = handled(result)
     assert [(node, error.partition(":")[0]) for node, error, _ in found] == [
         ("enrich", "ValueError"),
         ("risky", "KeyError"),
@@ -118,8 +118,8 @@ async def test_report_tells_each_failure_and_how_it_was_handled(hf: Holdfast) ->
     assert "took risky->mend:failed" in found[1][2]
     assert "as attempt 2" in found[2][2]
     assert "not handled" in found[3][2]
-    assert [t.ended for t in told.troubles] == [False, False, False, True]
-    (paid, log) = chapter(told, "flaky").changes
+    assert [t.ended for t in result.troubles] == [False, False, False, True]
+    (paid, log) = chapter(result, "flaky").changes
     assert [(part.path, part.before, part.after) for part in paid.parts] == [
         ("state.order.paid", False, True)
     ]
@@ -179,15 +179,15 @@ async def test_report_tells_who_was_asked_who_decided_and_how_long_it_took(hf: H
     await service.answer(result.holds[0].id, "approve", comment="a good customer", by="user:ann")
     await flow.resume(result.run_id, on=hf)
 
-    told = await examined(hf, result.run_id)
-    ((node, question),) = told.questions
+    reply = await examined(hf, result.run_id)
+    ((node, question),) = reply.questions
     assert (node, question.decision, question.by) == ("approve", "approve", "user:ann")
     assert question.ended_at is not None
-    assert told.waited.people == question.ended_at - question.asked_at
-    text = to_markdown(told)
+    assert reply.waited.people == question.ended_at - question.asked_at
+    text = to_markdown(reply)
     assert "user:ann decided 'approve' after" in text
     assert "(a good customer)" in text
-    assert chapter(told, "pay").changes[0].path == "state.receipt"
+    assert chapter(reply, "pay").changes[0].path == "state.receipt"
 
 
 def careful() -> Flow:
@@ -218,11 +218,11 @@ def _away() -> None:
 
 @pytest.mark.covers("TOOL-TIME-07")
 async def test_report_lists_tool_calls_costs_and_live_output(hf: Holdfast) -> None:
-    told = await examined(hf, (await careful().run({}, on=hf)).expect().run_id)
-    think = chapter(told, "think")
+    result = await examined(hf, (await careful().run({}, on=hf)).expect().run_id)
+    think = chapter(result, "think")
     assert [(call.name, call.error is None) for call in think.calls] == [("search", True), ("fetch", False)]
-    assert (think.tokens, told.spent.tokens, told.spent.cost, think.emitted) == (120, 120, 0.5, 1)
-    text = to_markdown(told)
+    assert (think.tokens, result.spent.tokens, result.spent.cost, think.emitted) == (120, 120, 0.5, 1)
+    text = to_markdown(result)
     assert 'search (read): ["a","b"]' in text
     assert "fetch (read): failed:" in text
     assert "Nothing did." in text
@@ -240,10 +240,10 @@ async def test_report_of_an_agent_counts_what_its_calls_cost(hf: Holdfast) -> No
     flow.start(flow.agent("assistant", model=model, tools=[look]))
     result = (await flow.run({"prompt": "Where is it?"}, on=hf)).expect()
 
-    told = await examined(hf, result.run_id)
-    assert told.spent.tokens == result.totals["tokens"] > 0
-    assert told.spent.cost == pytest.approx(result.totals["cost"])
-    names = [call.name for call in chapter(told, "assistant").calls]
+    text = await examined(hf, result.run_id)
+    assert text.spent.tokens == result.totals["tokens"] > 0
+    assert text.spent.cost == pytest.approx(result.totals["cost"])
+    names = [call.name for call in chapter(text, "assistant").calls]
     assert names.count("model") == 2
     assert 'look(place="home")' in names
 
@@ -258,10 +258,10 @@ async def test_report_tells_of_a_crash_a_doubt_and_who_settled_it(place: Place) 
     await service.answer(result.holds[0].id, "happened", by="user:ann")
     (await flow.resume(run, on=hf)).expect()
 
-    told = await examined(hf, run)
-    assert any("claimed the run while send was under way" in remark.text for remark in told.remarks)
-    assert ("send", "user:ann decided 'happened'") in [(node, how) for node, _, how in handled(told)]
-    assert "Did node 'send' take effect?" in Page(to_html(told)).said
+    text = await examined(hf, run)
+    assert any("claimed the run while send was under way" in remark.text for remark in text.remarks)
+    assert ("send", "user:ann decided 'happened'") in [(node, how) for node, _, how in handled(text)]
+    assert "Did node 'send' take effect?" in Page(to_html(text)).said
 
 
 @pytest.mark.covers("TOOL-TIME-07")
@@ -279,12 +279,12 @@ async def test_report_tells_that_a_failed_run_was_mended_and_resumed(hf: Holdfas
     run = (await flow.run({}, on=hf)).run_id
     fails.clear()
     (await flow.resume(run, on=hf)).expect()
-    told = await examined(hf, run)
-    assert told.status == "completed"
-    ((node, error, how),) = handled(told)
+    result = await examined(hf, run)
+    assert result.status == "completed"
+    ((node, error, how),) = handled(result)
     assert (node, error) == ("work", "NotDone: not yet")
     assert how == "the run failed, and was resumed: run again as attempt 2"
-    assert chapter(told, "work").outcome == "success"
+    assert chapter(result, "work").outcome == "success"
 
 
 @pytest.mark.covers("TOOL-TIME-07")
@@ -295,6 +295,6 @@ async def test_report_of_a_fork_begins_where_its_source_did(hf: Holdfast) -> Non
     seq = next(m.seq for m in await service.checkpoints(source) if m.node == "think")
     made = await flow.fork(source, seq, patch={"scratch": {"seen": 9}}, on=hf)
     assert made.waiting is True or made.completed
-    told = await examined(hf, made.run_id)
-    assert [c.name for c in chapter(told, "think").calls] == ["search", "fetch"]
-    assert f"{source} after record {seq}, with scratch: seen changed" in to_markdown(told)
+    result = await examined(hf, made.run_id)
+    assert [c.name for c in chapter(result, "think").calls] == ["search", "fetch"]
+    assert f"{source} after record {seq}, with scratch: seen changed" in to_markdown(result)

@@ -28,11 +28,11 @@ async def test_report_is_made_when_the_journal_is_damaged(tmp_path: Path) -> Non
         seq = next(m.seq for m in await (await hf.service()).checkpoints(run) if m.node == "send")
         connection.execute(sql, (seq,))
         connection.close()
-        told = await examined(hf, run)
-        assert f"record {seq}" in told.unreadable
-        assert [c.label for c in told.chapters if isinstance(c, Visit)] == ["think", "send"]
-        assert not chapter(told, "send").readable
-        for text in (to_markdown(told), Page(to_html(told)).said):
+        result = await examined(hf, run)
+        assert f"record {seq}" in result.unreadable
+        assert [c.label for c in result.chapters if isinstance(c, Visit)] == ["think", "send"]
+        assert not chapter(result, "send").readable
+        for text in (to_markdown(result), Page(to_html(result)).said):
             assert "not readable" in text
 
 
@@ -43,9 +43,9 @@ async def test_report_says_that_a_graph_is_too_large_to_be_drawn(bare_hf: Holdfa
     flow.start(first)
     for i in range(420):
         flow.edge(first, flow.node(id=f"n{i}")(lambda s: None), when="false")
-    told = await examined(bare_hf, (await flow.run({}, on=bare_hf)).run_id)
-    assert "too many for a page" in to_markdown(told)
-    page = Page(to_html(told))
+    result = await examined(bare_hf, (await flow.run({}, on=bare_hf)).run_id)
+    assert "too many for a page" in to_markdown(result)
+    page = Page(to_html(result))
     assert "svg" not in page.tags
     assert "too many for a page" in page.said
 
@@ -63,10 +63,10 @@ async def test_report_follows_a_node_that_a_migration_renamed(bare_hf: Holdfast)
     await service.answer(hold.id, "yes", by="user:ann")
     (await new.resume(waiting.run_id, on=bare_hf)).expect()
 
-    told = await examined(bare_hf, waiting.run_id)
-    (only,) = [c for c in told.chapters if isinstance(c, Visit)]
+    result = await examined(bare_hf, waiting.run_id)
+    (only,) = [c for c in result.chapters if isinstance(c, Visit)]
     assert (only.label, only.outcome, only.questions[0].by) == ("approve", "success", "user:ann")
-    assert any(remark.kind == "migrated" for remark in told.remarks)
+    assert any(remark.kind == "migrated" for remark in result.remarks)
     assert (await service.replay(waiting.run_id)).same
     found = await service.diff(f"{waiting.run_id}@0", waiting.run_id)
     assert found.a.version != found.b.version
@@ -87,13 +87,13 @@ async def test_report_of_a_long_run_is_bounded_and_says_what_it_leaves_out(bare_
         before = node
     run = (await flow.run({}, on=bare_hf)).expect().run_id
 
-    told = await examined(bare_hf, run, chapters=30)
-    assert told.visits == 200
-    gaps = [part.left_out for part in told.chapters if isinstance(part, Gap)]
-    kept = [part.label for part in told.chapters if isinstance(part, Visit)]
+    result = await examined(bare_hf, run, chapters=30)
+    assert result.visits == 200
+    gaps = [part.left_out for part in result.chapters if isinstance(part, Gap)]
+    kept = [part.label for part in result.chapters if isinstance(part, Visit)]
     assert (len(kept), sum(gaps)) == (21, 179)
     assert "n90" in kept
-    text = to_markdown(told)
+    text = to_markdown(result)
     assert "*80 visits at which nothing went wrong are left out here.*" in text
     assert "### 91. n90: skipped" in text
     assert "### 200. n199: success" in text

@@ -35,9 +35,9 @@ async def test_visits_are_the_executions_of_the_checkpoint(case: FlowCase, bare_
     line = await timeline_of(bare_hf, result.run_id)
     checkpoint = await (await bare_hf.service()).latest(result.run_id)
 
-    told = [(v.label, v.visit, v.state) for v in line.visits.all() if v.outcome]
+    lines = [(v.label, v.visit, v.state) for v in line.visits.all() if v.outcome]
     executed = [(e.label, e.visit, _STATES[e.outcome]) for e in checkpoint.executions]
-    assert sorted(told) == sorted(executed)
+    assert sorted(lines) == sorted(executed)
     picture = picture_of(line.graph, line.visits, expand=True)
     assert to_svg(picture).count("<svg") == 1
     assert all(label.rpartition("/")[2] in to_text(picture, width=200).plain for label, *_ in executed)

@@ -26,11 +26,11 @@ async def assert_alike(hf: Holdfast, run: str) -> None:
     line = await make_timeline(service, await service.get(run))
     story = await service.story(run)
     names = ("label", "visit", "state", "attempts", "tokens", "started_at", "ended_at")
-    seen, told = (
+    seen, text = (
         [[getattr(each, name) for name in names] for each in side]
         for side in (line.visits.all(), story.visits)
     )
-    assert sorted(seen, key=str) == sorted(told, key=str)
+    assert sorted(seen, key=str) == sorted(text, key=str)
     by_events = picture_of(line.graph, line.visits, expand=True)
     assert drawn(by_events) == drawn(story_picture(line.graph, story))
 

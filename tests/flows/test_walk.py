@@ -21,9 +21,13 @@ def walk(**settings: Any) -> Flow:
 
 def stage(flow: Flow, name: str, outcome: Outcome | None = None, **options: Any) -> str:
     def work(_s: Any) -> Any:
-        told = outcome or Outcome()
+        result = outcome or Outcome()
         return Outcome(
-            told.status, {"log": [name], **(told.update or {})}, told.label, told.suggested, told.reason
+            result.status,
+            {"log": [name], **(result.update or {})},
+            result.label,
+            result.suggested,
+            result.reason,
         )
 
     return add(flow, name, work, **options)

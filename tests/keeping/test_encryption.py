@@ -57,19 +57,19 @@ async def test_the_same_is_on_the_disk_where_there_are_no_keys(address: str, tmp
 
 @pytest.mark.covers("TOOL-KEEP-05", "D-4")
 async def test_run_is_the_same_with_and_without_keys(tmp_path: Path) -> None:
-    told: list[Any] = []
+    lines: list[Any] = []
     for name, keys in (("a", None), ("b", ring())):
         async with Holdfast(f"sqlite:{tmp_path / name}.db", keys=keys) as hf:
             run = await tell(hf)
             service = await hf.service()
             records = await service.store.read(run)
-            told.append([(r.kind, r.node, r.effect, r.outcome, r.listed, r.events) for r in records])
+            lines.append([(r.kind, r.node, r.effect, r.outcome, r.listed, r.events) for r in records])
             found = await service.store.find_memories(
                 tenant="default", scope="global", query="REMEMBER", limit=9
             )
-            told.append([m.content for m in found])
-    assert told[0] == told[2]
-    assert told[1] == told[3] == [f"remember {CANARY}"]
+            lines.append([m.content for m in found])
+    assert lines[0] == lines[2]
+    assert lines[1] == lines[3] == [f"remember {CANARY}"]
 
 
 @pytest.mark.covers("TOOL-KEEP-06")

@@ -56,8 +56,8 @@ async def _spoken() -> str:
 async def test_json_lines_carry_run_node_and_seq_when_a_handler_or_its_library_logs(lines):
     configure_logging("json", "INFO", lines)
     run = await _spoken()
-    told = [json.loads(line) for line in lines.getvalue().splitlines()]
-    mine, theirs, thread, failed = [t for t in told if t["logger"] != "holdfast"]
+    result = [json.loads(line) for line in lines.getvalue().splitlines()]
+    mine, theirs, thread, failed = [t for t in result if t["logger"] != "holdfast"]
     where = {"run": run, "flow": "talking", "node": "speak", "visit": 1, "attempt": 1, "seq": 0}
     assert where.items() <= mine.items()
     assert mine["order"] == 17
@@ -65,7 +65,7 @@ async def test_json_lines_carry_run_node_and_seq_when_a_handler_or_its_library_l
     assert theirs["message"] == "from a library"
     assert (thread["node"], thread["seq"]) == ("shout", 1)
     assert "ValueError: no voice" in failed["exception"]
-    begun, ended = [t for t in told if t["logger"] == "holdfast"]
+    begun, ended = [t for t in result if t["logger"] == "holdfast"]
     assert (begun["run"], begun["seq"]) == (run, 0)
     assert ended["message"] == "run released (status completed)"
     assert ended["seq"] == 3
@@ -75,8 +75,8 @@ async def test_json_lines_carry_run_node_and_seq_when_a_handler_or_its_library_l
 async def test_each_record_is_a_line_when_the_level_is_debug(lines):
     configure_logging("json", "DEBUG", lines)
     run = await _spoken()
-    told = [json.loads(line) for line in lines.getvalue().splitlines()]
-    steps = [t for t in told if t["message"] == "step recorded"]
+    result = [json.loads(line) for line in lines.getvalue().splitlines()]
+    steps = [t for t in result if t["message"] == "step recorded"]
     assert [(t["run"], t["node"], t["seq"]) for t in steps] == [(run, "speak", 1), (run, "shout", 2)]
 
 
@@ -108,6 +108,6 @@ async def test_logging_is_as_before_when_its_block_has_ended(lines):
 def test_command_line_logs_json_when_the_environment_says_so(tmp_path):
     said = _holdfast("run", str(EXAMPLES / "draft.py"), "--json", cwd=tmp_path, HOLDFAST_LOG="json")
     run = json.loads(said.stdout)["run_id"]
-    told = [json.loads(line) for line in said.stderr.splitlines()]
-    assert {t["run"] for t in told} == {run}
+    result = [json.loads(line) for line in said.stderr.splitlines()]
+    assert {t["run"] for t in result} == {run}
     assert _holdfast("runs", cwd=tmp_path, HOLDFAST_LOG="xml").returncode == 2

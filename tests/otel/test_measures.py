@@ -26,36 +26,36 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.covers("TOOL-OTEL-03")
 @pytest.mark.anyio
-async def test_runs_steps_retries_holds_and_settles_are_counted_and_timed(told):
+async def test_runs_steps_retries_holds_and_settles_are_counted_and_timed(text):
     clock = FakeClock(auto=True)
-    async with told.watch(Holdfast("memory:", clock=clock)) as hf:
+    async with text.watch(Holdfast("memory:", clock=clock)) as hf:
         human = Human(hf, clock)
         human.answers("yes", to="approve", within="2h")
         human.answers("no", to="settle")
         await human.runs(order, {})
         await broken.run({}, on=hf)
-    assert told.metric("holdfast.runs.started") == {("order",): 1, ("broken",): 1}
-    assert told.metric("holdfast.runs.resumed") == {("order",): 2}
-    assert told.metric("holdfast.runs.ended") == {("order", "completed"): 1, ("broken", "failed"): 1}
-    assert told.metric("holdfast.runs.active") == {("order",): 0, ("broken",): 0}
-    assert told.metric("holdfast.steps")[("order", "quote", "success")] == 1
-    assert told.metric("holdfast.steps")[("broken", "fall", "fail")] == 1
-    assert told.metric("holdfast.step.duration")[("order", "quote", "success")] == 1
-    assert told.metric("holdfast.retries") == {("order", "quote"): 1}
-    assert set(told.metric("holdfast.holds.opened").values()) == {1}
-    resolved = told.metric("holdfast.holds.resolved")
+    assert text.metric("holdfast.runs.started") == {("order",): 1, ("broken",): 1}
+    assert text.metric("holdfast.runs.resumed") == {("order",): 2}
+    assert text.metric("holdfast.runs.ended") == {("order", "completed"): 1, ("broken", "failed"): 1}
+    assert text.metric("holdfast.runs.active") == {("order",): 0, ("broken",): 0}
+    assert text.metric("holdfast.steps")[("order", "quote", "success")] == 1
+    assert text.metric("holdfast.steps")[("broken", "fall", "fail")] == 1
+    assert text.metric("holdfast.step.duration")[("order", "quote", "success")] == 1
+    assert text.metric("holdfast.retries") == {("order", "quote"): 1}
+    assert set(text.metric("holdfast.holds.opened").values()) == {1}
+    resolved = text.metric("holdfast.holds.resolved")
     assert {key[1] for key in resolved} == {"answered"}
     assert sum(resolved.values()) == 2
-    assert sum(told.metric("holdfast.hold.wait").values()) == 2
-    commits = told.metric("holdfast.commits")[()]
-    assert told.metric("holdfast.settle.duration")[()] == commits > 3
-    assert told.metric("holdfast.records")[()] >= commits
+    assert sum(text.metric("holdfast.hold.wait").values()) == 2
+    commits = text.metric("holdfast.commits")[()]
+    assert text.metric("holdfast.settle.duration")[()] == commits > 3
+    assert text.metric("holdfast.records")[()] >= commits
 
 
 @pytest.mark.covers("TOOL-OTEL-03")
 @pytest.mark.anyio
-async def test_lost_lease_is_counted_when_another_worker_takes_the_run(told):
-    async with told.watch(Holdfast("memory:")) as hf:
+async def test_lost_lease_is_counted_when_another_worker_takes_the_run(text):
+    async with text.watch(Holdfast("memory:")) as hf:
         service = await hf.service()
         program = steps.program()
         started = await service.start(program, {})
@@ -64,24 +64,24 @@ async def test_lost_lease_is_counted_when_another_worker_takes_the_run(told):
         await store.park(claim.lease, status="resumable", inbox_seen=0, ready_at=0)
         with pytest.raises(Exception, match="not ours"):
             await service.runtime.drive(claim, pos)
-    assert told.metric("holdfast.leases.lost") == {("steps",): 1}
-    assert told.span("advance steps").attributes["holdfast.ended"] == "lost"
+    assert text.metric("holdfast.leases.lost") == {("steps",): 1}
+    assert text.span("advance steps").attributes["holdfast.ended"] == "lost"
 
 
 @pytest.mark.covers("TOOL-OTEL-03")
 @pytest.mark.anyio
-async def test_hold_is_told_as_expired_when_nobody_answers_in_time(told):
+async def test_hold_is_told_as_expired_when_nobody_answers_in_time(text):
     clock = FakeClock(auto=True)
     asking = Flow("asking", effect="read")
     asking.start(asking.hold("approve", prompt="?", options=["yes"], timeout="2d"))
-    async with told.watch(Holdfast("memory:", clock=clock)) as hf:
+    async with text.watch(Holdfast("memory:", clock=clock)) as hf:
         human = Human(hf, clock)
         result = await human.runs(asking, {})
         clock.advance(days=3)
         result = await human.resumes(asking, result.run_id)
         assert result.failed
-    assert {key[1] for key in told.metric("holdfast.holds.resolved")} == {"expired"}
-    assert told.metric("holdfast.runs.ended") == {("asking", "failed"): 1}
+    assert {key[1] for key in text.metric("holdfast.holds.resolved")} == {"expired"}
+    assert text.metric("holdfast.runs.ended") == {("asking", "failed"): 1}
 
 
 class _Collector(HTTPServer):

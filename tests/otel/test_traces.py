@@ -25,9 +25,9 @@ from tests.otel.flows import SECRET, broken, order, steps
 pytestmark = pytest.mark.anyio
 
 
-async def _ordered(told, **options):
+async def _ordered(text, **options):
     clock = FakeClock(auto=True)
-    async with told.watch(Holdfast("memory:", clock=clock), **options) as hf:
+    async with text.watch(Holdfast("memory:", clock=clock), **options) as hf:
         human = Human(hf, clock)
         human.answers("yes", to="approve", within="2h")
         human.answers(SECRET, to="settle")
@@ -35,58 +35,58 @@ async def _ordered(told, **options):
 
 
 @pytest.mark.covers("TOOL-OTEL-01")
-async def test_run_is_a_trace_and_each_step_a_span_when_it_is_instrumented(told):
-    result = await _ordered(told)
-    root = told.span("run order")
+async def test_run_is_a_trace_and_each_step_a_span_when_it_is_instrumented(text):
+    result = await _ordered(text)
+    root = text.span("run order")
     assert root.parent is None
     assert root.attributes["holdfast.status"] == "completed"
-    assert {span.context.trace_id for span in told.spans} == {trace_id_of(result.run_id)}
+    assert {span.context.trace_id for span in text.spans} == {trace_id_of(result.run_id)}
     for name in ("quote", "approve", "settle"):
-        span = told.span(name)
+        span = text.span(name)
         assert span.parent.span_id == root.context.span_id
         assert span.attributes["holdfast.run_id"] == result.run_id
         assert root.start_time <= span.start_time <= span.end_time <= root.end_time
-    assert told.span("quote").attributes["holdfast.effect"] == "read"
-    assert told.span("quote").attributes["holdfast.attempt"] == 2
-    assert told.span("settle").attributes["holdfast.tokens"] == 7
+    assert text.span("quote").attributes["holdfast.effect"] == "read"
+    assert text.span("quote").attributes["holdfast.attempt"] == 2
+    assert text.span("settle").attributes["holdfast.tokens"] == 7
 
 
 @pytest.mark.covers("TOOL-OTEL-01")
-async def test_attempts_sub_steps_and_holds_are_events_of_their_step(told):
-    await _ordered(told)
-    (retried,) = [e for e in told.span("quote").events if e.name == "node.retried"]
+async def test_attempts_sub_steps_and_holds_are_events_of_their_step(text):
+    await _ordered(text)
+    (retried,) = [e for e in text.span("quote").events if e.name == "node.retried"]
     assert retried.attributes["exception.type"] == "ConnectionError"
-    assert [e.name for e in told.span("approve").events] == ["hold.opened", "hold.answered"]
-    waited = told.span("approve").end_time - told.span("approve").start_time
+    assert [e.name for e in text.span("approve").events] == ["hold.opened", "hold.answered"]
+    waited = text.span("approve").end_time - text.span("approve").start_time
     assert waited >= 2 * 3600 * 10**9
-    events = [e.name for e in told.span("settle").events]
+    events = [e.name for e in text.span("settle").events]
     assert events[:2] == ["node.step_done", "hold.opened"]
     assert "hold.answered" in events
 
 
-async def test_no_value_of_the_users_leaves_with_a_span_when_nobody_asked_for_it(told):
-    await _ordered(told)
-    assert told.spans
-    assert SECRET not in "".join(span.to_json() for span in told.spans)
+async def test_no_value_of_the_users_leaves_with_a_span_when_nobody_asked_for_it(text):
+    await _ordered(text)
+    assert text.spans
+    assert SECRET not in "".join(span.to_json() for span in text.spans)
 
 
-async def test_what_a_handler_traces_itself_belongs_to_its_step(told, monkeypatch):
-    monkeypatch.setattr(trace, "get_tracer", lambda name: told.tracers.get_tracer(name))
-    await _ordered(told)
-    assert told.span("call").parent.span_id == told.span("quote").context.span_id
-    assert told.span("call").context.trace_id == told.span("quote").context.trace_id
+async def test_what_a_handler_traces_itself_belongs_to_its_step(text, monkeypatch):
+    monkeypatch.setattr(trace, "get_tracer", lambda name: text.tracers.get_tracer(name))
+    await _ordered(text)
+    assert text.span("call").parent.span_id == text.span("quote").context.span_id
+    assert text.span("call").context.trace_id == text.span("quote").context.trace_id
 
 
 @pytest.mark.covers("TOOL-OTEL-02")
-async def test_segment_links_to_the_one_before_when_the_run_was_paused(told):
-    await _ordered(told)
+async def test_segment_links_to_the_one_before_when_the_run_was_paused(text):
+    await _ordered(text)
     first, second, third = sorted(
-        (span for span in told.spans if span.name == "advance order"),
+        (span for span in text.spans if span.name == "advance order"),
         key=lambda span: span.attributes["holdfast.term"],
     )
     assert not first.links
     assert first.context.span_id in {link.context.span_id for link in second.links}
-    assert told.span("quote").context.span_id in {link.context.span_id for link in second.links}
+    assert text.span("quote").context.span_id in {link.context.span_id for link in second.links}
     assert second.context.span_id in {link.context.span_id for link in third.links}
     assert first.attributes["holdfast.ended"] == "pending_input"
     assert third.attributes["holdfast.ended"] == "completed"
@@ -119,21 +119,21 @@ def test_spans_of_a_resumed_run_link_to_those_before_the_crash():
     assert after.span("second").parent.span_id == before.span("first").parent.span_id
 
 
-async def test_fork_links_to_the_run_it_branched_off(told):
-    async with told.watch(Holdfast("memory:")) as hf:
+async def test_fork_links_to_the_run_it_branched_off(text):
+    async with text.watch(Holdfast("memory:")) as hf:
         source = await steps.run({}, on=hf)
         forked = await steps.fork(source.run_id, 1, on=hf)
         assert forked.completed
-    (link,) = next(s for s in told.spans if s.links and s.name == "run steps").links
+    (link,) = next(s for s in text.spans if s.links and s.name == "run steps").links
     assert link.context.trace_id == trace_id_of(source.run_id)
 
 
-async def test_errors_set_the_status_and_say_more_only_when_asked(told):
-    async with told.watch(Holdfast("memory:")) as hf:
+async def test_errors_set_the_status_and_say_more_only_when_asked(text):
+    async with text.watch(Holdfast("memory:")) as hf:
         await broken.run({}, on=hf)
     for name in ("fall", "run broken"):
-        assert told.span(name).status.status_code is StatusCode.ERROR
-        assert told.span(name).status.description == "ValueError"
+        assert text.span(name).status.status_code is StatusCode.ERROR
+        assert text.span(name).status.description == "ValueError"
     talkative = Told()
     async with talkative.watch(Holdfast("memory:"), messages=True) as hf:
         await broken.run({}, on=hf)
@@ -169,24 +169,24 @@ async def test_run_is_sampled_as_a_whole_when_only_some_are():
     assert set(traces.values()) == {4}  # root, segment and two steps, or nothing
 
 
-async def test_worker_and_a_instance_already_in_use_can_be_instrumented(told):
+async def test_worker_and_a_instance_already_in_use_can_be_instrumented(text):
     async with Holdfast("memory:") as hf:
         service = await hf.service()
         row, _ = await service.create(steps.program(), {})
         worker = Worker(steps, on=hf)
-        told.watch(worker)
+        text.watch(worker)
         await worker.run_until_idle()
         await worker.close()
         await steps.run({}, on=hf)
-    assert [span.name for span in told.spans].count("run steps") == 2
-    assert trace_id_of(row.id) in {span.context.trace_id for span in told.spans}
+    assert [span.name for span in text.spans].count("run steps") == 2
+    assert trace_id_of(row.id) in {span.context.trace_id for span in text.spans}
 
 
-async def test_runs_of_an_encrypted_store_are_told_like_others(told, tmp_path):
+async def test_runs_of_an_encrypted_store_are_told_like_others(text, tmp_path):
     keys = with_scope(None, "*", new_scope(datetime.now(UTC)))
-    hf = told.watch(Holdfast(f"sqlite:{tmp_path}/runs.db", keys=StaticKeys(keys)))
+    hf = text.watch(Holdfast(f"sqlite:{tmp_path}/runs.db", keys=StaticKeys(keys)))
     async with hf:
         result = await steps.run({}, on=hf)
         await steps.fork(result.run_id, 1, on=hf)
-    assert [span.name for span in told.spans].count("run steps") == 2
-    assert told.spans[0].name == "first"
+    assert [span.name for span in text.spans].count("run steps") == 2
+    assert text.spans[0].name == "first"

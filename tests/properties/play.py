@@ -168,11 +168,11 @@ class Play:
             self._come_to_rest()
             return True
         messages: list[Message] = []
-        told: set[Key] = set()
+        listed: set[Key] = set()
         for _ in range(1 + (self.choose(3) if self.noise else 0)):
-            options = [say for key, say in self._options() if key not in told]
+            options = [say for key, say in self._options() if key not in listed]
             if options:
-                messages += options[self.choose(len(options))](told)
+                messages += options[self.choose(len(options))](listed)
         if not messages:
             return False
         if self.noise:
@@ -215,10 +215,10 @@ class Play:
     def tell(self, messages: list[Message]) -> Decision:
         self.now += 1000
         twin = stored(self.pos) if self.twins else None
-        told = deepcopy(messages)
+        result = deepcopy(messages)
         decision = step(self.graph, self.pos, messages, self.now)
         if twin is not None:
-            again = step(self.graph, twin, told, self.now)
+            again = step(self.graph, twin, result, self.now)
             assert drafts(again) == drafts(decision)
             assert look(twin) == look(self.pos)
             assert [(e.scope, e.node) for e in again.starts] == [(e.scope, e.node) for e in decision.starts]
@@ -243,8 +243,8 @@ class Play:
         self.journal.append(record)
         opened = SEALER.open(record)
         self.bodies.append(opened)
-        told = list(derive_events(self.graph, RUN, record, opened))
-        assert len(told) == record.events, (Kind(record.kind).name, opened, told)
+        lines = list(derive_events(self.graph, RUN, record, opened))
+        assert len(lines) == record.events, (Kind(record.kind).name, opened, lines)
         for shadow in self.shadows:
             apply_record(self.graph, shadow, record, SEALER.open(record))
 

@@ -61,9 +61,9 @@ async def test_run_stops_when_its_worker_finds_the_head_lower_than_it_knows() ->
             await running
         row = await service.get(run)
         assert (row.status, row.head) == (RunStatus.failed, left)
-        with pytest.raises(HistoryLostError, match="record") as told:
+        with pytest.raises(HistoryLostError, match="record") as output:
             await flow.resume(run, on=hf)
-        assert "--accept-loss" in (told.value.hint or "")
+        assert "--accept-loss" in (output.value.hint or "")
         assert sent == ["send", "confirm"]
         done = await flow.resume(run, on=hf, accept_loss=True)
         assert done.completed

@@ -367,8 +367,8 @@ async def test_sync_and_async_runs_give_the_same_result_and_events(hf: Holdfast,
     two = flow.node(id="two")(waiting if sync_nodes else plain)
     flow.edge(one, two)
     service = await hf.service()
-    told: list[Any] = []
+    lines: list[Any] = []
     for result in (await flow.run({"n": 1}, on=hf), flow.run_sync({"n": 1}, on=hf)):
         events = await service.events(result.run_id)
-        told.append((result.status, result.state, [(e.type, e.node) for e in events]))
-    assert told[0] == told[1]
+        lines.append((result.status, result.state, [(e.type, e.node) for e in events]))
+    assert lines[0] == lines[1]

@@ -86,10 +86,10 @@ async def test_served_for_real_it_prints_an_address_that_signs_in(tmp_path: Path
     server = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     try:
         assert server.stdout is not None
-        told = json.loads(await asyncio.wait_for(server.stdout.readline(), 40))
-        async with httpx2.AsyncClient(base_url=told["address"], timeout=20) as client:
+        reply = json.loads(await asyncio.wait_for(server.stdout.readline(), 40))
+        async with httpx2.AsyncClient(base_url=reply["address"], timeout=20) as client:
             assert (await client.get("/v1/runs")).status_code == 401
-            assert (await client.get(told["sign_in"])).status_code == 303
+            assert (await client.get(reply["sign_in"])).status_code == 303
             assert (await client.get("/v1/runs")).status_code == 200
             away = await client.get("/v1/runs", headers={"Host": "evil.example"})
             assert (away.status_code, away.json()["code"]) == (421, "wrong_host")

@@ -49,9 +49,11 @@ async def test_change_with_a_session_shows_its_own_value(server: Server) -> None
             raw = {name: value.encode() for name, value in shown.items()}
             refused = await client.post("/v1/tokens", json=NEW, headers=raw)
             assert (refused.status_code, refused.json()["code"]) == (403, "csrf")
-        told = (await client.get("/v1/session")).json()["csrf"]
-        assert told == mine.csrf
-        assert (await client.post("/v1/tokens", json=NEW, headers={"X-CSRF-Token": told})).status_code == 201
+        result = (await client.get("/v1/session")).json()["csrf"]
+        assert result == mine.csrf
+        assert (
+            await client.post("/v1/tokens", json=NEW, headers={"X-CSRF-Token": result})
+        ).status_code == 201
     assert len(await audited(server, "token_created")) == 1
 
 

@@ -143,9 +143,11 @@ async def complaint(client: httpx2.AsyncClient, route: Route, path: str, sent: d
     if answer.status_code >= 400 and route.tag != TAG:
         if not kind.startswith(MEDIA):
             return f"{answer.status_code} as {kind}"
-        told = answer.json()
-        if told["status"] != answer.status_code or not (told["title"] and told["detail"] and told["code"]):
-            return f"a problem that says nothing: {told}"
+        reply = answer.json()
+        if reply["status"] != answer.status_code or not (
+            reply["title"] and reply["detail"] and reply["code"]
+        ):
+            return f"a problem that says nothing: {reply}"
     return None
 
 

@@ -219,10 +219,10 @@ for _ in range(2):
 async def test_client_outlives_the_event_loop_that_it_began_in(shop: Server) -> None:
     """In a process of its own: what the first loop leaves open is nobody's here."""
     env = {**os.environ, "HOLDFAST_URL": shop.serving.address, "HOLDFAST_TOKEN": shop.token}
-    told = await asyncio.to_thread(
+    result = await asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", TWICE], env=env, capture_output=True, text=True, check=True
     )
-    assert told.stdout == "0\n0\n"
+    assert result.stdout == "0\n0\n"
 
 
 async def test_run_knows_what_its_result_said(client: AsyncClient) -> None:

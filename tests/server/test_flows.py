@@ -48,9 +48,9 @@ async def test_graph_is_validated_and_registered(shop: Server) -> None:
     fine = await shop.json("POST", "/v1/flows/validate", json={"graph": graph})
     assert fine["valid"] is True
     broken = {**graph, "edges": [{**graph["edges"][0], "target": "nowhere"}]}
-    told = await shop.json("POST", "/v1/flows/validate", json={"graph": broken})
-    assert told["valid"] is False
-    assert all(each["message"] and each["rule"] for each in told["problems"])
+    reply = await shop.json("POST", "/v1/flows/validate", json={"graph": broken})
+    assert reply["valid"] is False
+    assert all(each["message"] and each["rule"] for each in reply["problems"])
     refused = await shop.json("POST", "/v1/flows", 422, json={"graph": broken})
     assert refused["code"] == "flow_invalid"
     other = {**graph, "name": "refund-2"}
@@ -79,9 +79,9 @@ async def test_files_are_loaded_only_from_folders_that_the_operator_allows(tmp_p
         made = await server.json("POST", "/v1/runs", 201, json=body)
         assert made["flow"] == "small"
         broken = {"flow": "broken_of_server.py"}
-        told = (await server.json("POST", "/v1/flows/validate", 422, json=broken))["detail"]
-        assert "KeyError: 'mend me'" in told
-        assert str(tmp_path) not in told
+        result = (await server.json("POST", "/v1/flows/validate", 422, json=broken))["detail"]
+        assert "KeyError: 'mend me'" in result
+        assert str(tmp_path) not in result
         (root / "small.dot").write_text("digraph {}")
         await server.json("POST", "/v1/runs", 422, json={"flow": "small.dot"})
         for outside in ("../outside.py", "link.py", str(tmp_path / "outside.py"), "/etc/passwd", "none.py"):

@@ -80,11 +80,11 @@ async def test_decision_stands_whatever_comes_after_it(hall: Hall) -> None:
     reused = await hall.send("dana", "POST", path, json={"decision": "reject"}, headers=key)
     assert (reused.status_code, reused.json()["code"]) == (422, "idempotency_key_reused")
     late = await hall.send("clerk", "POST", path, json={"decision": "reject"})
-    told = late.json()
-    assert (late.status_code, told["checkpoint_status"], told["decision"]) == (409, "resolved", "approve")
-    assert (told["status"], told["resolved_by"]) == (409, "user:dana@acme")
-    assert (told["resolved_at"], told["your_draft_saved"]) == (first["resolved_at"], False)
-    assert (told["type"], told["title"]) == ("/errors/already-resolved", "Already resolved")
+    reply = late.json()
+    assert (late.status_code, reply["checkpoint_status"], reply["decision"]) == (409, "resolved", "approve")
+    assert (reply["status"], reply["resolved_by"]) == (409, "user:dana@acme")
+    assert (reply["resolved_at"], reply["your_draft_saved"]) == (first["resolved_at"], False)
+    assert (reply["type"], reply["title"]) == ("/errors/already-resolved", "Already resolved")
 
 
 @pytest.mark.covers("RS-8", "SERVER-AUTH-04")

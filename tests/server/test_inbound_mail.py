@@ -139,8 +139,8 @@ async def test_mail_of_somebody_else_or_of_a_machine_decides_nothing_unanswered(
     for results in (None, forged, GOOD.replace("dmarc=pass", "dmarc=fail"), f"{forged}, {GOOD}",
                     GOOD.replace("header.from=acme.example", "header.from=evil.example"),
                     "mx.acme.example; dmarc=pass header.from=acme.example"):  # fmt: skip
-        told = await office.reply(to, "approve", results=results)
-        assert told["outcome"] == "refused", results
+        result = await office.reply(to, "approve", results=results)
+        assert result["outcome"] == "refused", results
     for odd in ({"Auto_Submitted": "auto-replied"}, {"Precedence": "bulk"}, {"X_Autoreply": "yes"},
                 {"Return_Path": "<>"}, {"List_Id": "<all.acme.example>"}):  # fmt: skip
         assert (await office.reply(to, "approve", **odd))["outcome"] == "ignored", odd

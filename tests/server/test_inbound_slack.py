@@ -104,9 +104,9 @@ async def test_click_decides_once_and_the_outcome_takes_the_place_of_the_card(de
     card = await desk.card()
     assert await desk.click(card, "approve", ts="7.1") == 200
     assert await desk.status(hold) == ("resolved", "user:dana@acme")
-    told = await desk.told(2)
-    assert told["replace_original"] is True
-    assert "approve" in told["text"]
+    result = await desk.told(2)
+    assert result["replace_original"] is True
+    assert "approve" in result["text"]
     row = await desk.hall.ask("ada", "GET", f"/v1/holds/{hold}")
     assert (row["resolution"]["channel"], row["resolution"]["auth_method"]) == ("slack", "slack")
     assert await desk.click(card, "approve", ts="7.1") == 200

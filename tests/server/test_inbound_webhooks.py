@@ -77,8 +77,8 @@ async def test_message_that_is_not_signed_now_is_refused(hall: Hall) -> None:
     hold = await hall.asks()
     said = {"correlation_id": hold, "decision": "approve"}
     for odd in ({"at": -301.0}, {"at": 302.0}, {"message": ""}, {"secret": "whsec_" + "b" * 44}):
-        status, told = await send(hall, said, **odd)  # type: ignore[arg-type]
-        assert (status, told["code"]) == (401, "signature_invalid"), odd
+        status, text = await send(hall, said, **odd)  # type: ignore[arg-type]
+        assert (status, text["code"]) == (401, "signature_invalid"), odd
     bare = await hall.client.post("/v1/inbound/webhooks/erp", json={"data": said})
     nobody = await hall.client.post("/v1/inbound/webhooks/nosuch", json={})
     assert (bare.status_code, nobody.status_code) == (401, 404)
@@ -94,8 +94,8 @@ async def test_what_does_not_fit_leaves_the_hold_open(hall: Hall) -> None:
             "outcome": "ignored", "checkpoint_id": None, "status": None,
         }  # fmt: skip
     assert (await send(hall, said, way="away"))[1]["outcome"] == "ignored"
-    status, told = await send(hall, {**said, "decision": "perhaps"})
-    assert (status, told["code"]) == (422, "answer_invalid")
+    status, text = await send(hall, {**said, "decision": "perhaps"})
+    assert (status, text["code"]) == (422, "answer_invalid")
     assert (await send(hall, said, way="bare"))[0] == 403
     assert (await send(hall, "text"))[0] == 422
     assert (await hall.ask("ada", "GET", f"/v1/holds/{hold}"))["status"] == "pending"
@@ -127,12 +127,12 @@ async def test_of_a_completion_and_a_decision_at_once_the_first_wins_and_the_oth
         completed = send(hall, said, message=f"race_{turn}")
         both = (completed, resolve) if turn % 2 else (resolve, completed)
         found = await asyncio.gather(*both)
-        (status, told), person = found if turn % 2 else found[::-1]  # type: ignore[misc]
+        (status, text), person = found if turn % 2 else found[::-1]  # type: ignore[misc]
         row = await hall.ask("ada", "GET", f"/v1/holds/{hold}")
         assert status == 200
-        assert (person.status_code, told["outcome"]) in [(200, "already_decided"), (409, "resolved")]
+        assert (person.status_code, text["outcome"]) in [(200, "already_decided"), (409, "resolved")]
         assert row["resolution"]["decision"] == ("reject" if person.status_code == 200 else "approve")
         audit = await hall.ask("ada", "GET", "/v1/audit", params={"checkpoint": hold, "action": "resolved"})
         assert len(audit["items"]) == 1
-        outcomes.add((person.status_code, told["outcome"]))
+        outcomes.add((person.status_code, text["outcome"]))
     assert outcomes

@@ -157,12 +157,12 @@ async def test_server_hands_the_client_out_with_its_types_to_be_kept(server: Ser
     assert (again.status_code, again.content) == (304, b"")
     manifest = await server.json("GET", "/client/manifest.json")
     assert set(manifest["files"]) == {file.name for file in FOLDER.iterdir()}
-    for name, told in manifest["files"].items():
-        found = await server.client.get(told["path"])
+    for name, entry in manifest["files"].items():
+        found = await server.client.get(entry["path"])
         assert found.headers["cache-control"] == "public, max-age=31536000, immutable"
         assert found.content == (FOLDER / name).read_bytes()
-        assert told["integrity"] == f"sha256-{b64encode(sha256(found.content).digest()).decode()}"
-        assert len(found.content) == told["bytes"]
+        assert entry["integrity"] == f"sha256-{b64encode(sha256(found.content).digest()).decode()}"
+        assert len(found.content) == entry["bytes"]
     assert "holdfast.d.ts" in manifest["files"]
     for path in ("/client/nothing.js", "/client/0123456789abcdef/holdfast.js", "/client/..%2Fapp.py"):
         assert (await server.client.get(path)).status_code == 404

@@ -45,9 +45,9 @@ async def test_each_operation_has_a_method_that_sends_it_and_no_method_sends_any
     server: Server,
 ) -> None:
     operations = by_id()
-    async with script(JS / "operations.mjs", address=server.serving.address, token=server.token) as told:
-        first = await told.said()
-        sent = {each["id"]: each for each in await told.rest()}
+    async with script(JS / "operations.mjs", address=server.serving.address, token=server.token) as output:
+        first = await output.said()
+        sent = {each["id"]: each for each in await output.rest()}
     assert {_snake(name) for name in first["methods"]} == set(operations)
     assert set(first["own"]) == {"constructor", "request", "socket", "waitFor"}
     assert set(sent) == set(operations)
@@ -140,9 +140,9 @@ def test_document_names_the_key_where_a_key_does_something() -> None:
 
 @pytest.mark.covers("SERVER-SDK-03")
 async def test_program_starts_answers_lists_and_reads(shop: Server) -> None:
-    async with script(JS / "using.mjs", address=shop.serving.address, token=shop.token) as told:
+    async with script(JS / "using.mjs", address=shop.serving.address, token=shop.token) as output:
         said: dict[str, Any] = {}
-        for each in await told.rest():
+        for each in await output.rest():
             said.setdefault(next(iter(each)), each)
     assert said["made"] | {"location": ""} == {"made": 201, "location": "", "same": True}
     assert said["made"]["location"].startswith("/v1/runs/")
@@ -173,8 +173,8 @@ async def test_lost_answers_are_asked_for_again_where_nothing_is_done_twice(shop
     async with serving(shop.hf, slow) as busy:
         given = {"address": shop.serving.address, "token": shop.token, "waiting": waiting}
         given |= {"busy": busy.serving.address, "busy_token": busy.token}
-        async with script(JS / "retries.mjs", **given) as told:
-            starting, away, commenting, deciding, planning, nobody, slow_one, many = await told.rest()
+        async with script(JS / "retries.mjs", **given) as output:
+            starting, away, commenting, deciding, planning, nobody, slow_one, many = await output.rest()
     assert starting["asked"] == 3
     assert away["waited"] == 8
     runs = await shop.json("GET", "/v1/runs?flow=refund")
@@ -190,8 +190,8 @@ async def test_lost_answers_are_asked_for_again_where_nothing_is_done_twice(shop
 
 
 async def test_stream_in_any_pieces_says_the_same() -> None:
-    async with script(JS / "frames.mjs") as told:
-        (found,) = await told.rest()
+    async with script(JS / "frames.mjs") as output:
+        (found,) = await output.rest()
     assert found == [
         [
             {"retry": 250},
@@ -211,8 +211,8 @@ async def test_page_that_comes_back_to_a_question_is_asked_again_and_goes_on(
     async with Worker(asking(), on=server.hf, poll=0.05, hot_hold=hot):
         run = await started(server, asking())
         given = {"address": server.serving.address, "token": server.token, "run": run}
-        async with script(JS / "returning.mjs", **given) as told:
-            (said,) = await told.rest()
+        async with script(JS / "returning.mjs", **given) as output:
+            (said,) = await output.rest()
     (first,), (again,) = said["first"], said["again"]
     assert (said["before"], said["resumed"], said["status"]) == ("pending_input", 200, "completed")
     assert (first["is_resumed"], again["is_resumed"]) == (False, True)
@@ -226,8 +226,8 @@ async def test_page_of_the_proposal_works_in_node(server: Server) -> None:
     async with Worker(asking(), on=server.hf, poll=0.05):
         run = await started(server, asking())
         given = {"address": server.serving.address, "token": server.token, "run": run}
-        async with script(JS / "example.mjs", **given) as told:
-            *told_before, last = await told.rest()
+        async with script(JS / "example.mjs", **given) as output:
+            *told_before, last = await output.rest()
     assert {"prompt": "Pay 500?", "resumed": False} in told_before
     assert last["status"] == "completed"
     assert last["state"] == 2
@@ -250,8 +250,8 @@ async def test_what_the_page_about_it_shows_works(shop: Server, tmp_path: Path) 
     (tmp_path / "page.mjs").write_text(
         f"console.log = (...told) => process.stdout.write(JSON.stringify(told) + '\\n');\n{code}"
     )
-    async with script(tmp_path / "page.mjs") as told:
-        said = await told.rest()
+    async with script(tmp_path / "page.mjs") as output:
+        said = await output.rest()
     assert said[0][0] == "pending_input"
     assert said[1] == ["Refund 40?", ["approve", "reject"]]
     assert ["paid 40 for A-17"] in said

@@ -22,11 +22,11 @@ JS = Path(__file__).parent / "js"
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 
 
-def whole(told: list[dict[str, Any]], begin: int = 1) -> None:
+def whole(lines: list[dict[str, Any]], begin: int = 1) -> None:
     """Nothing is missing, nothing is there twice."""
-    numbers = [each["id"] for each in told if "id" in each]
+    numbers = [each["id"] for each in lines if "id" in each]
     assert numbers == list(range(begin, begin + len(numbers)))
-    assert any(each.get("type") == "run.completed" for each in told)
+    assert any(each.get("type") == "run.completed" for each in lines)
 
 
 async def talked(server: Server, words: int) -> str:
@@ -50,11 +50,11 @@ async def test_stream_that_is_cut_wherever_it_is_goes_on_where_it_was(server: Se
         relay(server.serving.address, *cuts) as between,
         script(JS / "following.mjs", address=between.address, **given) as it,
     ):
-        told = await it.rest()
-    whole(told)
-    assert sum(each.get("type") == "node.emitted" for each in told) == 60
+        result = await it.rest()
+    whole(result)
+    assert sum(each.get("type") == "node.emitted" for each in result) == 60
     assert between.connections > 10
-    assert {"connecting", "open", "waiting", "closed"} == set(told[-1]["states"])
+    assert {"connecting", "open", "waiting", "closed"} == set(result[-1]["states"])
 
 
 @pytest.mark.covers("SERVER-SDK-03")
@@ -65,8 +65,8 @@ async def test_stream_goes_on_and_ends_behind_a_proxy_that_hides_its_place(serve
         relay(server.serving.address, 1500, 3000, 4500, None, hides="last-event-id") as between,
         script(JS / "following.mjs", address=between.address, **given) as it,
     ):
-        told = await it.rest()
-    whole(told)
+        result = await it.rest()
+    whole(result)
     assert between.connections >= 3
 
 
@@ -124,12 +124,12 @@ async def test_stream_gives_up_a_connection_that_shows_no_life_and_comes_back(se
         address = f"http://127.0.0.1:{front.sockets[0].getsockname()[1]}"
         given = {"address": address, "token": short.token, "run": run, "options": {"idle": 600}}
         async with script(JS / "following.mjs", **given, tells=True) as it:
-            told: list[dict[str, Any]] = []
-            while sum(each.get("state") == "open" for each in told) < 4:
-                told.append(await it.said())
+            lines: list[dict[str, Any]] = []
+            while sum(each.get("state") == "open" for each in lines) < 4:
+                lines.append(await it.said())
             gate.set()
-            told += await it.rest()
-    whole(told)
+            lines += await it.rest()
+    whole(lines)
 
 
 @pytest.mark.covers("SERVER-SDK-03")
@@ -139,14 +139,14 @@ async def test_server_is_killed_in_the_middle_of_a_stream_and_comes_back(tmp_pat
         run = await server.start("talks", words=200)
         given = {"address": server.address, "token": town.tokens["dana"], "run": run}
         async with script(JS / "following.mjs", **given) as it:
-            told = [await it.said() for _ in range(30)]
+            lines = [await it.said() for _ in range(30)]
             await server.kill()
             await town.serve("--port", str(urlsplit(server.address).port))
-            told += await it.rest()
-    whole(told)
-    words = [each["text"] for each in told if each.get("type") == "node.emitted"]
+            lines += await it.rest()
+    whole(lines)
+    words = [each["text"] for each in lines if each.get("type") == "node.emitted"]
     assert words == [f"word {number} " for number in range(200)]
-    assert "waiting" in told[-1]["states"]
+    assert "waiting" in lines[-1]["states"]
 
 
 @pytest.mark.covers("SERVER-SDK-03")

@@ -26,8 +26,8 @@ PAGE = "https://app.example"
 async def test_body_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
     settings = ApiSettings(most_body=1000, most_file=2000)
     async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf, serving(hf, settings) as server:
-        told = await server.client.post("/v1/runs", content=b"x" * 1001)
-        assert (told.status_code, told.json()["code"]) == (413, "too_large")
+        result = await server.client.post("/v1/runs", content=b"x" * 1001)
+        assert (result.status_code, result.json()["code"]) == (413, "too_large")
 
         async def endless() -> object:
             for _ in range(100):

@@ -265,9 +265,9 @@ async def test_another_tenant_finds_and_changes_nothing(hall: Server) -> None:
             path = filled(route.path, **ids)
             accept = {"Accept": "text/html"} if route.tag == TAG else {}
             answer = await client.request(route.method, path, headers=eve | accept, **_sent(route, ids))
-            told = answer.text.replace(path, "")
-            if MARK in told or (_is_private(about) and answer.status_code != 404):
-                wrong.append(f"{name_of(route)}: {answer.status_code} {told[:200]}")
+            text = answer.text.replace(path, "")
+            if MARK in text or (_is_private(about) and answer.status_code != 404):
+                wrong.append(f"{name_of(route)}: {answer.status_code} {text[:200]}")
     assert not wrong, "\n".join(wrong)
     assert await _state(hall, ids) == before
 

@@ -54,8 +54,8 @@ async def test_agent_that_waits_is_told_at_once_and_hears_that_it_goes_on(
     monkeypatch.setattr("holdfast.integrations.mcp.agent.BEAT", 0.1)
     beats: asyncio.Queue[str | None] = asyncio.Queue()
 
-    async def beat(done: float, total: float | None, told: str | None) -> None:
-        beats.put_nowait(told)
+    async def beat(done: float, total: float | None, text: str | None) -> None:
+        beats.put_nowait(text)
 
     async with agent(hall) as bot:
         asked = await bot.does("ask_people", question="Now?", choices=["yes", "no"], assignee="user:dana")
@@ -171,8 +171,8 @@ async def test_person_asks_back_and_the_agent_replies(hall: Server) -> None:
         heard = await bot.does("check_answer", id=asked["id"], wait_seconds=20)
         assert [(each["by"], each["text"]) for each in heard["asked_back"]] == [("user:dana", "For what?")]
         assert "reply_to_people" in heard["next"]
-        told = await bot.does("reply_to_people", id=asked["id"], text="For the server.")
-        assert (told["status"], told["asked_back"]) == ("pending", [])
+        result = await bot.does("reply_to_people", id=asked["id"], text="For the server.")
+        assert (result["status"], result["asked_back"]) == ("pending", [])
         notes = (await hall.json("GET", f"{place}/comments", headers=dana))["items"]
         assert notes[-1]["text"] == "For the server."
 

@@ -41,8 +41,8 @@ def served(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], dict[str, An
 async def test_server_process_answers_agents_and_lets_them_go_when_it_drains(
     served: tuple[subprocess.Popen[str], dict[str, Any]],
 ) -> None:
-    process, told = served
-    headers = {"Authorization": f"Bearer {told['token']}"}
+    process, text = served
+    headers = {"Authorization": f"Bearer {text['token']}"}
     beating = asyncio.Event()
 
     async def beat(done: float, total: float | None, said: str | None) -> None:
@@ -50,9 +50,9 @@ async def test_server_process_answers_agents_and_lets_them_go_when_it_drains(
 
     async with (
         httpx2.AsyncClient(headers=headers, timeout=40) as http,
-        Client(streamable_http_client(f"{told['address']}/mcp", http_client=http)) as client,
+        Client(streamable_http_client(f"{text['address']}/mcp", http_client=http)) as client,
     ):
-        described = (await http.get(f"{told['address']}/openapi.json")).json()
+        described = (await http.get(f"{text['address']}/openapi.json")).json()
         assert "Model Context Protocol" in described["paths"]["/mcp"]["post"]["summary"]
         asked = await Agent(client).does("ask_people", question="Still there?", choices=["yes", "no"])
         assert asked["status"] == "pending"

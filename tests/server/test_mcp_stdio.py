@@ -79,8 +79,8 @@ async def test_agent_is_carried_to_a_server(hall: Server, mode: str, monkeypatch
     secret = await token(hall, "service:bot", rights=WORKS)
     beats: list[str | None] = []
 
-    async def beat(done: float, total: float | None, told: str | None) -> None:
-        beats.append(told)
+    async def beat(done: float, total: float | None, text: str | None) -> None:
+        beats.append(text)
 
     async with started("--url", hall.serving.address, mode=mode, HOLDFAST_TOKEN=secret) as bot:
         asked = await bot.does("ask_people", question="Merge?", choices=["yes", "no"])

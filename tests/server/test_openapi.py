@@ -55,8 +55,8 @@ async def test_every_route_is_described_once(described: Described) -> None:
         (route.method, route.path.replace(":path}", "}")) for theme in THEMES for route in theme.found
     }
     paths = described.document["paths"]
-    told = {(method.upper(), path) for path, methods in paths.items() for method in methods}
-    assert told == declared
+    listed = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    assert listed == declared
     operations = [each for methods in paths.values() for each in methods.values()]
     names = [each["operationId"] for each in operations]
     assert len(names) == len(set(names))

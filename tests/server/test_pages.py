@@ -117,8 +117,8 @@ async def test_home_lists_what_waits_for_me_and_recent_runs(server: Server, simp
 async def test_browsers_get_a_page_where_programs_get_json(server: Server, simple: Flow) -> None:
     await waiting(server, simple)
     assert "<table" in await get(server, "/runs")
-    told = await server.json("GET", "/runs")
-    assert told["items"][0]["flow"] == "simple"
+    reply = await server.json("GET", "/runs")
+    assert reply["items"][0]["flow"] == "simple"
 
 
 @pytest.mark.covers("SERVER-PAGE-02", "SERVER-PAGE-05")

@@ -54,18 +54,18 @@ async def fuzz(server: Server, folder: Path, *options: str) -> str:
         *("--continue-on-failure", "--request-timeout", "20", "--no-color", *options),
     ]
     done = await anyio.run_process(command, check=False, cwd=folder)
-    told = done.stdout.decode()
+    reply = done.stdout.decode()
     assert done.returncode == 0, (
-        told[max(0, told.find("= FAILURES =")) :][:6000] + done.stderr.decode()[-2000:]
+        reply[max(0, reply.find("= FAILURES =")) :][:6000] + done.stderr.decode()[-2000:]
     )
-    return told
+    return reply
 
 
 @pytest.mark.covers("SERVER-PROOF-01", "SERVER-API-12", "SERVER-BAD-01", "SERVER-BAD-02")
 async def test_requests_of_all_kinds_are_answered_as_described(tmp_path: Path, anyio_backend: str) -> None:
     async with shop_on(f"sqlite:{tmp_path / 's.db'}") as server:
-        told = await fuzz(server, tmp_path, "-n", "2", "--phases", "fuzzing")
-    assert "Test cases:" in told
+        result = await fuzz(server, tmp_path, "-n", "2", "--phases", "fuzzing")
+    assert "Test cases:" in result
 
 
 @pytest.mark.soak
@@ -80,5 +80,5 @@ async def test_chains_of_requests_are_answered_as_described(
         address = postgres.with_setting(postgres.database(), schema=SCHEMA)
         await postgres.empty(SCHEMA)
     async with shop_on(address) as server:
-        told = await fuzz(server, tmp_path, "-n", "10", "--phases", "coverage,fuzzing,stateful")
-    assert "Stateful" in told
+        result = await fuzz(server, tmp_path, "-n", "10", "--phases", "coverage,fuzzing,stateful")
+    assert "Stateful" in result

@@ -136,8 +136,8 @@ def test_serve_alone_is_whole_with_a_store_and_a_worker_of_its_own(tmp_path: Pat
             assert decided.status_code == 303
             until(is_done(client, run), "the run goes on behind the decision")
             until(lambda: shown_by_sql(tmp_path / "s.db") == 2, "plain SQL shows the question and the end")
-            told = client.get(f"http://127.0.0.1:{metrics}/metrics").text
-            assert "holdfast_store_up 1.0" in told
+            output = client.get(f"http://127.0.0.1:{metrics}/metrics").text
+            assert "holdfast_store_up 1.0" in output
         # The printed address signs a browser in, once.
         with httpx2.Client(follow_redirects=True, headers={"Accept": "text/html"}) as browser:
             page = browser.get(server.told["sign_in"])
@@ -272,7 +272,7 @@ def test_requests_are_counted_and_timed_by_route_and_status(tmp_path: Path) -> N
             assert client.get(f"/v1/runs/{run}").status_code == 200
         assert client.get("/v1/runs/nothing").status_code == 404
         assert client.get("/no/such/path").status_code == 404
-        told = client.get(f"http://127.0.0.1:{metrics}/metrics").text
+        output = client.get(f"http://127.0.0.1:{metrics}/metrics").text
     for line in (
         'holdfast_http_requests_total{method="GET",route="/v1/runs/{run}",status="200"} 3.0',
         'holdfast_http_requests_total{method="GET",route="/v1/runs/{run}",status="404"} 1.0',
@@ -280,5 +280,5 @@ def test_requests_are_counted_and_timed_by_route_and_status(tmp_path: Path) -> N
         'holdfast_http_requests_total{method="GET",route="",status="404"} 1.0',
         'holdfast_http_request_duration_seconds_count{method="GET",route="/v1/runs/{run}"} 4.0',
     ):
-        assert line in told, line
-    assert run not in told
+        assert line in output, line
+    assert run not in output

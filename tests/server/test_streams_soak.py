@@ -84,10 +84,10 @@ async def test_thousand_streams_of_one_server_each_see_everything_once(tmp_path:
         lags = sorted(each.at - late[number % runs] for number, each in enumerate(listeners))
     for number, each in enumerate(listeners):
         assert each.seen == list(range(1, whole[followed[number % runs]] + 1))
-    told = {
+    shown = {
         "runs": runs,
         "kib_per_stream": round(grown / STREAMS, 1),
         "idle_cpu": round(idle, 3),
         "answer_to_last_event_s": {"p50": round(lags[len(lags) // 2], 3), "max": round(lags[-1], 3)},
     }
-    print(json.dumps(told))
+    print(json.dumps(shown))

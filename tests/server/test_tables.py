@@ -88,8 +88,8 @@ def _opened(value: Any) -> Any:
 def on_server(schema: str) -> Asked:
     def ask(sql: str) -> list[dict[str, Any]]:
         within = sql.replace("FROM ", f"FROM {schema}.")
-        told = postgres.execute(f"SELECT to_jsonb(found)::text FROM ({within}) AS found")
-        return [json.loads(str(row)) for (row,) in told]
+        result = postgres.execute(f"SELECT to_jsonb(found)::text FROM ({within}) AS found")
+        return [json.loads(str(row)) for (row,) in result]
 
     return ask
 
@@ -147,10 +147,10 @@ async def test_chunks_of_a_stream_have_the_numbers_that_the_stream_has(shop: Sho
     await shop.over(run)
     await shop.project()
     chunks = shop.ask("SELECT * FROM stream_chunks ORDER BY sequence")
-    told = (await shop.server.json("GET", f"/v1/runs/{run}/events?limit=500"))["items"]
-    kinds = {each["number"]: each["type"] for each in told}
+    result = (await shop.server.json("GET", f"/v1/runs/{run}/events?limit=500"))["items"]
+    kinds = {each["number"]: each["type"] for each in result}
     # All of them together are the whole stream, without a gap.
-    assert sum(chunk["events"] for chunk in chunks) == len(told)
+    assert sum(chunk["events"] for chunk in chunks) == len(result)
     assert [c["sequence"] for c in chunks] == sorted({c["sequence"] for c in chunks})
     for chunk in chunks:
         known = {"approval": "hold.opened", "checkpoint_created": "checkpoint.created"}

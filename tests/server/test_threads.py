@@ -38,8 +38,8 @@ async def test_message_that_comes_twice_is_said_once(shop: Server) -> None:
     run = await shop.json("POST", "/v1/threads/t1/runs", 201, json=START)
     key, said = {"Idempotency-Key": "m1"}, {**START, "content": "approve"}
     for _ in range(2):
-        told = await shop.json("POST", "/v1/threads/t1/runs", 200, json=said, headers=key)
-        assert told["id"] == run["id"]
+        reply = await shop.json("POST", "/v1/threads/t1/runs", 200, json=said, headers=key)
+        assert reply["id"] == run["id"]
     await shop.json("GET", f"/v1/runs/{run['id']}/result", params={"wait": 20})
     again = await shop.json("POST", "/v1/threads/t1/runs", 200, json=said, headers=key)
     assert (again["id"], again["status"]) == (run["id"], "completed")

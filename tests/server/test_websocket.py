@@ -77,8 +77,8 @@ async def test_question_is_answered_by_the_socket_that_asked_it(server: Server) 
         async with follow(server.client, f"/v1/runs/{run}/stream") as source:
             sent = await source.rest()
     # The same events as the stream has: numbers, names and bodies.
-    told = [(each["id"], each["event"], each["data"]) for each in talk.events]
-    assert told == [(each.number, each.type, each.data) for each in sent]
+    lines = [(each["id"], each["event"], each["data"]) for each in talk.events]
+    assert lines == [(each.number, each.type, each.data) for each in sent]
     assert ended["after"] == sent[-1].number
 
 

@@ -47,9 +47,9 @@ async def talk(s, ctx):
 class Serving:
     """A server process, and a browser that talks to it."""
 
-    def __init__(self, process: subprocess.Popen[str], told: dict[str, Any], token: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], shown: dict[str, Any], token: str) -> None:
         self.process = process
-        self.address: str = told["address"]
+        self.address: str = shown["address"]
         headers = {"Authorization": f"Bearer {token}"}
         self.client = httpx2.AsyncClient(base_url=self.address, headers=headers, timeout=20)
 

@@ -51,13 +51,13 @@ def test_torture_gives_json_and_answers_as_it_is_told(cli):
     ],
 )
 def test_torture_says_what_is_wrong_when_it_is_asked_for_what_there_is_not(
-    cli, words, told, tmp_path_factory, monkeypatch
+    cli, words, text, tmp_path_factory, monkeypatch
 ):
     trials = tmp_path_factory.mktemp("trials")
     monkeypatch.setattr(tempfile, "tempdir", str(trials))
     said = cli("torture", str(EXAMPLES / "refund.py"), *words)
     assert said.code == 2
-    assert told in said.err
+    assert text in said.err
     assert list(trials.iterdir()) == []
 
 

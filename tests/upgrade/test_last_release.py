@@ -45,10 +45,10 @@ class Side:
         process = subprocess.Popen(command, env=self.env, cwd="/", stdin=pipe, stdout=pipe, text=True)
         assert process.stdin is not None
         assert process.stdout is not None
-        told, heard = process.stdin, process.stdout
+        text, heard = process.stdin, process.stdout
 
         def tell(what: str) -> None:
-            print(what, file=told, flush=True)
+            print(what, file=text, flush=True)
             assert heard.readline() == "done\n"
 
         try:
@@ -121,12 +121,12 @@ def test_runs_begun_by_one_release_end_on_the_other_and_both_work_side_by_side(
             tell_new("answer 9 16")
             tell_old("answer 17 24")
             wait_for(new, "shipped", range(1, 25))
-    told = lines(new)
-    by = {(order, what): who for order, what, who in told}
+    result = lines(new)
+    by = {(order, what): who for order, what, who in result}
     assert [by[str(n), "checked"] + by[str(n), "shipped"] for n in range(1, 9)] == ["oldnew"] * 4 + [
         "newold"
     ] * 4
-    assert len({(order, what) for order, what, _ in told}) == len(told) == 48, "nothing twice"
+    assert len({(order, what) for order, what, _ in result}) == len(result) == 48, "nothing twice"
     statuses = f"SELECT DISTINCT status FROM {new.address.partition('schema=')[2]}.runs"
     assert postgres.execute(statuses) == [("completed",)]
 

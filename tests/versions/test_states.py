@@ -76,10 +76,10 @@ async def test_the_state_becomes_what_was_declared_and_the_run_goes_on_with_it(
 async def test_every_field_that_does_not_fit_is_named_with_what_would_mend_it(place: Place) -> None:
     await flow_of("1", One).run({"amount": 7}, on=await place.hf())
     (verdict,) = await flow_of("2", Two).check_runs(on=await place.hf())
-    told = {misfit.why: misfit.mend for misfit in verdict.misfits}
-    assert any("'total' is missing" in why and "state=" in mend for why, mend in told.items()), told
-    assert any("no field 'amount'" in why and "drop=" in mend for why, mend in told.items()), told
-    assert any("no field 'note'" in why for why in told), told
+    shown = {misfit.why: misfit.mend for misfit in verdict.misfits}
+    assert any("'total' is missing" in why and "state=" in mend for why, mend in shown.items()), shown
+    assert any("no field 'amount'" in why and "drop=" in mend for why, mend in shown.items()), shown
+    assert any("no field 'note'" in why for why in shown), shown
 
 
 @pytest.mark.covers("TOOL-VER-02")
@@ -88,9 +88,9 @@ async def test_what_is_wrong_with_place_and_state_is_told_at_once(place: Place) 
     other = Flow("bill", state=Two, effect="read", version="2")
     other.hold("door", prompt="Go?", options=["yes"])
     (verdict,) = await other.check_runs(on=await place.hf())
-    told = " ".join(misfit.why for misfit in verdict.misfits)
-    assert "it stands at node 'gate'" in told
-    assert "'currency' is missing" in told
+    text = " ".join(misfit.why for misfit in verdict.misfits)
+    assert "it stands at node 'gate'" in text
+    assert "'currency' is missing" in text
 
 
 @pytest.mark.covers("TOOL-VER-02")

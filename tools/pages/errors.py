@@ -43,21 +43,21 @@ def classes() -> list[type[HoldfastError]]:
 
 def words() -> dict[str, str]:
     """The text of each class in the tree at the top of the module."""
-    told: dict[str, str] = {}
+    shown: dict[str, str] = {}
     for line in (errors.__doc__ or "").splitlines():
         name, _, rest = line.lstrip(" │├└─").partition(" ")
         if name.endswith("Error") or name == "NotDone":
-            told[name] = rest.strip()
-    return told
+            shown[name] = rest.strip()
+    return shown
 
 
-def row(cls: type[HoldfastError], told: dict[str, str]) -> str:
+def row(cls: type[HoldfastError], shown: dict[str, str]) -> str:
     depth = len(cls.__mro__) - len(HoldfastError.__mro__)
     name = f"{'&nbsp;&nbsp;' * depth}`{cls.__name__}`"
-    text = told.get(cls.__name__) or "any of these"
+    text = shown.get(cls.__name__) or "any of these"
     return f"| {name} | `{cls.code}` | {cls.status} | {'yes' if cls.retryable else 'no'} | {text} |"
 
 
 def page() -> str:
-    told = words()
-    return TOP + "\n".join(row(cls, told) for cls in classes()) + "\n"
+    result = words()
+    return TOP + "\n".join(row(cls, result) for cls in classes()) + "\n"

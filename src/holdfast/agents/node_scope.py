@@ -44,8 +44,8 @@ class AgentScope:
         """The recorded question: its text must not change if its inputs change."""
         return self.ctx.recorded(self.key(part))
 
-    async def mark_turn(self, number: int, told: dict[str, str], *, listed: bool) -> None:
-        await self.ctx.mark_turn(number, told or None, key=self.key(f"{number}/turn"), listed=listed)
+    async def mark_turn(self, number: int, shown: dict[str, str], *, listed: bool) -> None:
+        await self.ctx.mark_turn(number, shown or None, key=self.key(f"{number}/turn"), listed=listed)
 
 
 class ScriptContext:

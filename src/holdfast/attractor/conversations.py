@@ -114,15 +114,15 @@ def compacted(turns: Sequence[ConversationTurn], bound: int) -> list[Conversatio
 
 def _digest(turns: Sequence[ConversationTurn], budget: int) -> ConversationTurn:
     """Two messages, so that roles still take turns. The newest are told of first where not all fits."""
-    told: list[str] = []
+    result: list[str] = []
     for turn in reversed(turns):
         lines = [turn.messages[0].text] if not turn.stage else [_turn_digest(turn)]
         budget -= tokens(lines[0])
         if budget < 0:
-            told.append(_cut(lines[0], max(0, budget * 4 + len(lines[0]))))
+            result.append(_cut(lines[0], max(0, budget * 4 + len(lines[0]))))
             break
-        told += lines
-    text = "\n".join(["What was said before, in short:", *reversed([each for each in told if each])])
+        result += lines
+    text = "\n".join(["What was said before, in short:", *reversed([each for each in result if each])])
     return ConversationTurn("", (Message("user", text), Message("assistant", "I know what was said before.")))
 
 

@@ -28,11 +28,11 @@ async def pipeline_events(
     reader = await reader_of(service, await service.get(run))
     teller, seen = EventMapper(reader.graph), place_of(after)
     async for event in events:
-        for told in teller.tell(event):
-            if (told.number, told.part) > seen:
-                if isinstance(told, CheckpointSaved):
-                    await _written(run, told.number, driving)
-                yield told
+        for entry in teller.tell(event):
+            if (entry.number, entry.part) > seen:
+                if isinstance(entry, CheckpointSaved):
+                    await _written(run, entry.number, driving)
+                yield entry
 
 
 async def _written(run: str, number: int, driving: asyncio.Future[Any] | None) -> None:

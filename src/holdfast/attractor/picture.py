@@ -22,12 +22,12 @@ _FIRST: Final = (
 
 def picture_of_run(pipeline: Pipeline, visits: Visits, *, interrupted: bool = False) -> Picture:
     """`interrupted`: no worker has the run, so running stages are shown as interrupted."""
-    told: dict[str, NodeOverlay] = {}
+    shown: dict[str, NodeOverlay] = {}
     for path, about in overlays_by_path(visits, interrupted=interrupted).items():
         stage = path.rpartition("/")[2]
-        if stage not in told or _rank(about) < _rank(told[stage]):
-            told[stage] = about
-    return picture_of_pipeline(pipeline, told, marks=_taken(pipeline, visits))
+        if stage not in shown or _rank(about) < _rank(shown[stage]):
+            shown[stage] = about
+    return picture_of_pipeline(pipeline, shown, marks=_taken(pipeline, visits))
 
 
 def picture_of_visits(

@@ -123,17 +123,17 @@ def _restore(graph: Graph, scope: Scope, saved: SavedCheckpoint, *, goes_on: boo
     gates = saved.gates if saved.gates is not None else _gates(graph, saved)
     retries = {n: int(c) for n, c in saved.retries.items() if n != about or not goes_on}
     counters = {k: saved.counters[k] for k in ("jumps", "fail_jumps", "restarts") if saved.counters.get(k)}
-    told = saved.outcome
+    result = saved.outcome
     # What a routing node passes on is not its own.
-    passed = outcome_word(str(saved.counters.get("outcome") or saved.context.get("outcome") or told.status))
-    label = str(saved.counters.get("label", told.preferred_label))
+    passed = outcome_word(str(saved.counters.get("outcome") or saved.context.get("outcome") or result.status))
+    label = str(saved.counters.get("label", result.preferred_label))
     walk: dict[str, Any] = {"outcome": passed, "label": label, **counters}
     reason = saved.context.get("failure_reason")
     walk |= {"reason": str(reason)} if passed == FAIL and reason else {}
     walk |= {"gates": dict(gates)} if gates else {}
     walk |= {"retries": retries} if retries else {}
     walk |= {"came_by": saved.edge} if goes_on and saved.edge else {}
-    walk |= {"suggested": FrozenList(told.suggested_next_ids)} if told.suggested_next_ids else {}
+    walk |= {"suggested": FrozenList(result.suggested_next_ids)} if result.suggested_next_ids else {}
     if saved.completed:
         scope.walk = walk
 
@@ -177,19 +177,19 @@ def _history(graph: Graph, saved: SavedCheckpoint, completed: tuple[str, ...], n
 
 
 def _finished(saved: SavedCheckpoint, node: int, visit: int) -> HandlerFinished:
-    told = saved.outcome
-    failed = str(told.status) == FAIL
-    reason = told.failure_reason or str(saved.context.get("failure_reason") or "the stage failed")
+    result = saved.outcome
+    failed = str(result.status) == FAIL
+    reason = result.failure_reason or str(saved.context.get("failure_reason") or "the stage failed")
     return HandlerFinished(
         scope="",
         node=node,
         visit=visit,
-        outcome=str(told.status),
+        outcome=str(result.status),
         error=ErrorInfo("node_failed", "NodeFailedError", reason) if failed else None,
         reported=failed,
-        label=told.preferred_label,
-        suggested=tuple(told.suggested_next_ids),
-        notes=FrozenDict({"notes": told.notes}) if told.notes else None,
+        label=result.preferred_label,
+        suggested=tuple(result.suggested_next_ids),
+        notes=FrozenDict({"notes": result.notes}) if result.notes else None,
     )
 
 

@@ -116,8 +116,8 @@ def _outcomes(folder: Path, fields: dict[str, Any], completed: tuple[str, ...]) 
     for pair in cast("list[Any]", fields.get("node_history") or []):
         if isinstance(pair, (list, tuple)) and len(cast("list[Any]", pair)) == 2:
             found[str(cast("list[Any]", pair)[0])] = _word(cast("list[Any]", pair)[1])
-    told = _mapping(folder, fields, "node_outcomes")
-    return {**found, **{name: _word(value) for name, value in told.items()}}
+    result = _mapping(folder, fields, "node_outcomes")
+    return {**found, **{name: _word(value) for name, value in result.items()}}
 
 
 def _outcome(

@@ -142,10 +142,8 @@ def show_text(value: Any, limit: int = 120) -> str:
     """The same in one line."""
     plain = show(value)
     if isinstance(plain, dict) and "sha256" in plain and "large" in plain:
-        told = cast("dict[str, Any]", plain)
-        unit = {"text": "characters", "list": "items", "object": "entries"}[told["large"]]
-        return (
-            f"<{told['large']} of {told['length']:,} {unit}, {told['bytes']:,} bytes, {told['sha256'][:8]}>"
-        )
+        result = cast("dict[str, Any]", plain)
+        unit = {"text": "characters", "list": "items", "object": "entries"}[result["large"]]
+        return f"<{result['large']} of {result['length']:,} {unit}, {result['bytes']:,} bytes, {result['sha256'][:8]}>"
     text = msgspec.json.encode(plain).decode()
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

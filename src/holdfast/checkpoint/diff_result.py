@@ -94,26 +94,26 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
         `room`: the bytes that any one list in it may take (0: whatever it needs). How many parts of which
         list found no room is in `left_out`, of the whole and of a node; it is empty where all is told.
         """
-        told = _fields(self, room)
-        return {"same": self.same, **told, "left_out": told.get("left_out", {})}
+        result = _fields(self, room)
+        return {"same": self.same, **result, "left_out": result.get("left_out", {})}
 
 
 def _fields(value: msgspec.Struct, room: int) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
     left_out: dict[str, Any] = {}
     for name in value.__struct_fields__:
-        told[name], missing = _plain(getattr(value, name), room)
+        shown[name], missing = _plain(getattr(value, name), room)
         if missing:
             left_out[name] = missing
-    return {**told, "left_out": left_out} if left_out else told
+    return {**shown, "left_out": left_out} if left_out else shown
 
 
 def _plain(value: Any, room: int) -> tuple[Any, Any]:
     """A part as JSON, and how much of it was left out: a number, one for each side, or nothing."""
     if isinstance(value, Change):
-        told = {"path": value.path, "kind": value.kind}
+        result = {"path": value.path, "kind": value.kind}
         sides = {"before": value.kind != "added", "after": value.kind != "removed"}
-        return told | {side: show(getattr(value, side)) for side, there in sides.items() if there}, 0
+        return result | {side: show(getattr(value, side)) for side, there in sides.items() if there}, 0
     if isinstance(value, ChangeList):
         shown, missing = _fitting(value.shown, room)
         return {"shown": shown, "left_out": value.left_out + missing}, value.left_out + missing
@@ -124,18 +124,18 @@ def _plain(value: Any, room: int) -> tuple[Any, Any]:
     if isinstance(value, tuple):
         pairs = [_plain(part, room) for part in cast("tuple[Any, ...]", value)]
         lost = [missing for _, missing in pairs]
-        return [told for told, _ in pairs], lost if any(lost) else 0
+        return [result for result, _ in pairs], lost if any(lost) else 0
     return value, 0
 
 
 def _fitting(parts: list[Any], room: int) -> tuple[list[Any], int]:
     """The first of them in any case, and as many more as there is room for; how many are not told."""
-    told: list[Any] = []
+    lines: list[Any] = []
     used = 0
     for part in parts:
         plain, _ = _plain(part, room)
         used += len(msgspec.json.encode(plain)) if room else 0
-        if told and used > room:
+        if lines and used > room:
             break
-        told.append(plain)
-    return told, len(parts) - len(told)
+        lines.append(plain)
+    return lines, len(parts) - len(lines)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def as_interface(checkpoint: Checkpoint) -> dict[str, Any]:
     """A new, plain dict each time: changing it changes nothing that is stored."""
     checkpoint = checkpoint.shown()
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "id": checkpoint.id,
         "graphId": checkpoint.version,
         "runId": checkpoint.run,
@@ -52,8 +52,8 @@ def as_interface(checkpoint: Checkpoint) -> dict[str, Any]:
         "pendingEdges": list(checkpoint.pending_edges),
     }
     if checkpoint.memory is not None:
-        told["memorySnapshot"] = jsonable(checkpoint.memory)
-    return told
+        shown["memorySnapshot"] = jsonable(checkpoint.memory)
+    return shown
 
 
 def jsonable(value: Any) -> Any:

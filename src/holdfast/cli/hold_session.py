@@ -177,7 +177,7 @@ async def act(
     options: ActorOptions,
     which: str,
     do: Callable[[HoldSession, HoldRow], Awaitable[HoldRow]],
-    told: Callable[[HoldRow], str],
+    report: Callable[[HoldRow], str],
 ) -> Exit:
     """Do one thing to one hold, and say how it stands."""
     from holdfast.holds.queries.hold_view import hold_view
@@ -187,7 +187,7 @@ async def act(
     if options.json:
         print_json(hold_view(after))
     else:
-        print_line(told(after))
+        print_line(report(after))
     return Exit.ok
 
 

@@ -19,9 +19,9 @@ class Model(msgspec.Struct, kw_only=True, omit_defaults=True, dict=True):
     @property
     def etag(self) -> str | None:
         """The version that this is, for `if_match=`; None where the server names none."""
-        told = self.__dict__.get("etag")
+        result = self.__dict__.get("etag")
         version = getattr(self, "version", None)  # in a list, each item tells its own
-        return f'"{version}"' if told is None and isinstance(version, int) else told
+        return f'"{version}"' if result is None and isinstance(version, int) else result
 
 
 def set_etag(model: Model, etag: str) -> None:

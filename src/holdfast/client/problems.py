@@ -89,8 +89,8 @@ def _document(body: bytes) -> dict[str, Any] | None:
         return None
     found = cast("dict[str, Any]", said)
     # Gateways answer in JSON too, with a code of their own.
-    told = isinstance(found.get("code"), str) and isinstance(found.get("detail"), str)
-    return found if told else None
+    result = isinstance(found.get("code"), str) and isinstance(found.get("detail"), str)
+    return found if result else None
 
 
 def _foreign(status: int, body: bytes, request: str, headers: dict[str, str]) -> HoldfastError:

@@ -33,7 +33,7 @@ Marking = Callable[[str, Edge], Highlight]
 
 def from_graph(
     graph: Graph,
-    told: Mapping[str, NodeOverlay] | None = None,
+    shown: Mapping[str, NodeOverlay] | None = None,
     *,
     expand: bool = False,
     mark: Marking | None = None,
@@ -42,7 +42,7 @@ def from_graph(
     """`told` is by node; a node of a sub-flow is named with the nodes leading to it: `child/pay`. `mark` says
     what to notice about an edge, given its graph's path. `expand` also draws what is inside maps and
     sub-flows."""
-    known = told or {}
+    known = shown or {}
     nodes = [_node(graph, node, known, expand=expand, mark=mark, path=path) for node in graph.nodes]
     edges = [_edge(edge, mark(path, edge) if mark else Highlight.none) for edge in graph.edges]
     began = mark is not None and any(path + name in known for name in graph.spec.start)
@@ -88,16 +88,16 @@ def _node(
 
 def describe(node: Node) -> str:
     """What the graph itself says about a node, in a few words."""
-    told = [f"{node.kind} node, effect {node.effect}"]
+    lines = [f"{node.kind} node, effect {node.effect}"]
     if node.hold is not None:
-        told.append(f"asks: {node.hold.prompt}")
+        lines.append(f"asks: {node.hold.prompt}")
     if node.retry.attempts > 1:
-        told.append(f"up to {node.retry.attempts} attempts")
+        lines.append(f"up to {node.retry.attempts} attempts")
     if node.map is not None:
-        told.append(f"for each of {node.map.over}")
+        lines.append(f"for each of {node.map.over}")
     if node.parallel:
-        told.append(f"{len(node.parallel.starts)} branches, {node.parallel.join}")
-    return "; ".join(told)
+        lines.append(f"{len(node.parallel.starts)} branches, {node.parallel.join}")
+    return "; ".join(lines)
 
 
 def _edge(edge: Edge, mark: Highlight) -> PictureEdge:

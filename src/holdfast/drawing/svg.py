@@ -30,7 +30,7 @@ def to_svg(picture: Picture, *, legend: bool = True) -> str:
     height = height_of(layout)
     rows = max((y for _, y, _ in below), default=0.0)
     total = (width + 2 * MARGIN, height + 2 * MARGIN + (32 + rows if below else 0))
-    told = "".join(part for _, _, part in below)
+    text = "".join(part for _, _, part in below)
     lines = [
         _opening(picture, *total),
         f"<title>{escape(picture.title or 'graph')}</title>",
@@ -38,7 +38,7 @@ def to_svg(picture: Picture, *, legend: bool = True) -> str:
         style_sheet(),
         f'<g transform="translate({_n(MARGIN)} {_n(MARGIN)})">',
         *_layout_parts(layout),
-        *([f'<g transform="translate(0 {_n(height + 24)})">{told}</g>'] if below else []),
+        *([f'<g transform="translate(0 {_n(height + 24)})">{text}</g>'] if below else []),
         "</g>\n</svg>\n",
     ]
     return "\n".join(lines)
@@ -123,11 +123,11 @@ def _edge(layout: Layout, route: EdgeRoute, path: str) -> str:
     edge = route.edge
     kind = f"edge {edge.look} {edge.mark}".strip()
     source, target = _name(layout.slots[route.slots[0]]), _name(layout.slots[route.slots[-1]])
-    told = f"{source} to {target}" + (f": {edge.label}" if edge.label else "")
-    told += f" ({edge.mark})" if edge.mark else ""
+    text = f"{source} to {target}" + (f": {edge.label}" if edge.label else "")
+    text += f" ({edge.mark})" if edge.mark else ""
     x, y = end_of(path)
     head = f'<path class="head" d="M{_n(x)} {_n(y)}l-4.5 -8h9z"/>'
-    return f'<g class="{kind}"><title>{escape(told)}</title><path class="line" d="{path}"/>{head}</g>'
+    return f'<g class="{kind}"><title>{escape(text)}</title><path class="line" d="{path}"/>{head}</g>'
 
 
 def _name(slot: Slot) -> str:
@@ -246,12 +246,12 @@ def _description(picture: Picture) -> str:
     for edge in picture.edges[:400]:
         when = f" when {edge.label}" if edge.label and edge.look is not EdgeStyle.failure else ""
         following.setdefault(edge.source, []).append(f"{labels[edge.target]}{when}")
-    told = [
+    lines = [
         f"{labels[node.id]}{f' ({WORDS[node.state]})' if node.state in WORDS else ''}"
         f"{' leads to ' + ', '.join(following[node.id]) if node.id in following else ''}"
         for node in picture.nodes[:200]
     ]
-    return "; ".join(told) + "."
+    return "; ".join(lines) + "."
 
 
 def _n(value: float) -> str:

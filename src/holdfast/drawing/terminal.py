@@ -271,17 +271,17 @@ def _legend(picture: Picture, width: int, *, ascii_only: bool) -> list[list[Text
     """Only the signs that occur."""
     states, shapes = _occurring(picture)
     signs, kinds = (ASCII_SIGNS, ASCII_SHAPES) if ascii_only else (SIGNS, SHAPE_SIGNS)
-    told = [(f"{signs[s]} {WORDS[s]}", str(s)) for s in State if s in states and s in signs]
-    told += [(f"{kinds[s]} {SHAPE_WORDS[s]}", "note") for s in NodeShape if s in shapes and s in kinds]
-    lines: list[list[TextSpan]] = [[]] if told else []
+    result = [(f"{signs[s]} {WORDS[s]}", str(s)) for s in State if s in states and s in signs]
+    result += [(f"{kinds[s]} {SHAPE_WORDS[s]}", "note") for s in NodeShape if s in shapes and s in kinds]
+    lines: list[list[TextSpan]] = [[]] if result else []
     used = 0
-    for text, style in told:
+    for text, style in result:
         if used and used + columns(text) + 3 > width:
             lines.append([])
             used = 0
         lines[-1] += [TextSpan("   " if used else ""), TextSpan(text, style)]
         used += columns(text) + 3
-    return [[], *lines] if told else []
+    return [[], *lines] if result else []
 
 
 def _occurring(picture: Picture) -> tuple[set[State], set[NodeShape]]:

@@ -167,9 +167,9 @@ def _recover(decision: Decision, execution: Exec, node: Node, message: RunRecove
         settle.on_handler_finished(decision, late)
         return
     for intent in list(execution.step_intents.values()):
-        told = message.late.get(intent)
-        if isinstance(told, SubstepEvidence):
-            answers.record_evidence(decision, execution, told, 0)
+        result = message.late.get(intent)
+        if isinstance(result, SubstepEvidence):
+            answers.record_evidence(decision, execution, result, 0)
     if execution.intent >= 0 and node.effect not in REPEATABLE and not node.idempotency_key:
         unknown_outcomes.in_doubt(decision, execution, node, None)
     elif unknown_outcomes.next_doubt(decision, execution, node) or waits_inside(pos, execution):
@@ -182,17 +182,20 @@ def _recover(decision: Decision, execution: Exec, node: Node, message: RunRecove
 
 def on_evidence_arrived(decision: Decision, message: EvidenceArrived) -> None:
     """Evidence after a person was asked: the question is resolved by the fenced worker's report (D-17)."""
-    told = message.told
+    result = message.told
     for execution in decision.pos.execs.values():
         if (
-            isinstance(told, HandlerFinished)
+            isinstance(result, HandlerFinished)
             and execution.intent == message.intent
             and execution.phase == "doubt"
         ):
-            told.inbox = message.inbox
-            settle.on_handler_finished(decision, told)
+            result.inbox = message.inbox
+            settle.on_handler_finished(decision, result)
             return
-        if isinstance(told, SubstepEvidence) and execution.step_intents.get(told.ordinal) == message.intent:
-            answers.record_evidence(decision, execution, told, message.inbox)
+        if (
+            isinstance(result, SubstepEvidence)
+            and execution.step_intents.get(result.ordinal) == message.intent
+        ):
+            answers.record_evidence(decision, execution, result, message.inbox)
             return
     consume(decision, message.inbox)

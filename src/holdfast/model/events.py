@@ -250,8 +250,8 @@ def _asked(_graph: Graph, _run: RunId, record: Record, body: AskedBody) -> Itera
 
 def _chunk(_graph: Graph, _run: RunId, record: Record, body: ChunkBody) -> Iterator[DerivedEvent]:
     for kind, data in body.items:
-        told = {"kind": kind, "data": data, "visit": record.visit, "attempt": record.attempt}
-        yield ("node.emitted", record.node, record.scope, told)
+        shown = {"kind": kind, "data": data, "visit": record.visit, "attempt": record.attempt}
+        yield ("node.emitted", record.node, record.scope, shown)
 
 
 def _snapshot(_graph: Graph, _run: RunId, record: Record, body: SnapshotBody) -> Iterator[DerivedEvent]:

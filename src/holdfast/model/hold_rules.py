@@ -54,13 +54,13 @@ def decision_of(resolution: Mapping[str, Any]) -> Any:
 def decision_for_flow(resolution: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a resolution that a flow receives (RM-2). The right and channel by which a person decided,
     and their memberships, stay with the hold and never enter a run's state."""
-    told = {name: value for name, value in resolution.items() if name not in _HIDDEN_FROM_FLOW}
-    if told.get("votes"):
-        told["votes"] = [
+    shown = {name: value for name, value in resolution.items() if name not in _HIDDEN_FROM_FLOW}
+    if shown.get("votes"):
+        shown["votes"] = [
             {name: value for name, value in vote.items() if name not in _HIDDEN_FROM_FLOW}
-            for vote in told["votes"]
+            for vote in shown["votes"]
         ]
-    return told
+    return shown
 
 
 def read_option(given: Any) -> Option:

@@ -27,7 +27,7 @@ async def diff_picture(service: RunService, diff: Diff, *, expand: bool = True) 
 
 
 def overlay(before: Graph, after: Graph, diff: Diff, *, expand: bool = True) -> Picture:
-    told = _node_overlays(diff)
+    result = _node_overlays(diff)
     gone, new = ({place_of(edge) for edge in side} for side in diff.edges)
 
     def mark(path: str, edge: Edge) -> Highlight:
@@ -36,10 +36,10 @@ def overlay(before: Graph, after: Graph, diff: Diff, *, expand: bool = True) -> 
             return Highlight.changed
         return Highlight.removed if place in gone else Highlight.added if place in new else Highlight.none
 
-    drawn = from_graph(after, told, expand=expand, mark=mark)
+    drawn = from_graph(after, result, expand=expand, mark=mark)
     title = f"{after.name}: {diff.a.run[:8]}@{diff.a.seq} to {diff.b.run[:8]}@{diff.b.seq}"
     if before.spec != after.spec:
-        drawn = _with_removed(drawn, from_graph(before, told, expand=expand, mark=mark))
+        drawn = _with_removed(drawn, from_graph(before, result, expand=expand, mark=mark))
     return msgspec.structs.replace(drawn, title=title)
 
 

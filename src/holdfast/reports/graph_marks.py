@@ -24,14 +24,14 @@ STATES: Final[Mapping[str, State]] = {
 
 
 def run_overlay_picture(
-    graph: Graph, told: Mapping[str, NodeOverlay], taken: Collection[str], *, expand: bool
+    graph: Graph, shown: Mapping[str, NodeOverlay], taken: Collection[str], *, expand: bool
 ) -> Picture:
     """`told` and `taken` by place: the path of the graph, then the name of the node or edge."""
 
     def mark(path: str, edge: Edge) -> Highlight:
         return Highlight.taken if path + edge.id in taken else Highlight.none
 
-    return from_graph(graph, dict(told), expand=expand, mark=mark)
+    return from_graph(graph, dict(shown), expand=expand, mark=mark)
 
 
 def notes(visits: int, retries: int, work_us: int) -> list[str]:

@@ -19,10 +19,10 @@ _CLOSED = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
 _BAD = frozenset({"failed", "unknown", "cancelled", "fail"})
 
 
-def to_html(told: Postmortem) -> str:
-    title = f"Post-mortem of {told.flow}, run {told.run[:8]}"
+def to_html(postmortem: Postmortem) -> str:
+    title = f"Post-mortem of {postmortem.flow}, run {postmortem.run[:8]}"
     parts = (_top, _drawing, _incidents, _visits, _questions, _remarks, _values)
-    body = "\n".join(line for part in parts for line in part(told))
+    body = "\n".join(line for part in parts for line in part(postmortem))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -48,18 +48,18 @@ def _facts(rows: Iterable[tuple[str, str]]) -> str:
     return "<dl>" + "".join(f"<dt>{escape(n)}</dt><dd>{escape(v)}</dd>" for n, v in rows) + "</dl>"
 
 
-def _top(told: Postmortem) -> Iterator[str]:
-    yield f'<p class="headline">{_word(told.status)} {escape(text.headline(told))}</p>'
-    yield _facts(text.summary(told))
+def _top(postmortem: Postmortem) -> Iterator[str]:
+    yield f'<p class="headline">{_word(postmortem.status)} {escape(text.headline(postmortem))}</p>'
+    yield _facts(text.summary(postmortem))
 
 
-def _drawing(told: Postmortem) -> Iterator[str]:
+def _drawing(postmortem: Postmortem) -> Iterator[str]:
     yield "<h2>The graph</h2>"
-    undrawn = text.no_drawing_text(told)
-    drawn = f'<figure class="graph">{_inline(to_svg(told.picture))}</figure>' if not undrawn else ""
+    undrawn = text.no_drawing_text(postmortem)
+    drawn = f'<figure class="graph">{_inline(to_svg(postmortem.picture))}</figure>' if not undrawn else ""
     yield drawn or f"<p>{escape(undrawn)}</p>"
-    if told.skipped:
-        names = ", ".join(f"<code>{escape(label)}</code>" for label in told.skipped)
+    if postmortem.skipped:
+        names = ", ".join(f"<code>{escape(label)}</code>" for label in postmortem.skipped)
         yield f"<p>Passed by: {names}.</p>"
 
 
@@ -68,9 +68,9 @@ def _inline(svg: str) -> str:
     return svg[svg.index("<svg") :]
 
 
-def _incidents(told: Postmortem) -> Iterator[str]:
+def _incidents(postmortem: Postmortem) -> Iterator[str]:
     yield "<h2>What went wrong, and how it was handled</h2>"
-    if not told.troubles:
+    if not postmortem.troubles:
         yield "<p>Nothing did.</p>"
         return
     rows = (
@@ -80,15 +80,15 @@ def _incidents(told: Postmortem) -> Iterator[str]:
             escape(trouble.error),
             f"<strong>{escape(trouble.handled)}</strong>" if trouble.ended else escape(trouble.handled),
         )
-        for trouble in told.troubles
+        for trouble in postmortem.troubles
     )
     yield from _table(("when", "where", "what", "how it was handled"), rows)
 
 
-def _visits(told: Postmortem) -> Iterator[str]:
-    yield f"<h2>Every node in order ({told.visits:,} visits)</h2>"
+def _visits(postmortem: Postmortem) -> Iterator[str]:
+    yield f"<h2>Every node in order ({postmortem.visits:,} visits)</h2>"
     number = 0
-    for visit in told.chapters:
+    for visit in postmortem.chapters:
         if isinstance(visit, Gap):
             number += visit.left_out
             left_out = f"{visit.left_out:,} visits at which nothing went wrong are left out here."
@@ -109,8 +109,8 @@ def _visit(number: int, visit: Visit) -> Iterator[str]:
     yield from _list("Questions", (escape(text.question_text(q)) for q in visit.questions))
     lines = [line for change in visit.changes for line in text.alteration_lines(change)]
     if lines:
-        told = "".join(f'<li class="{kind}">{_SIGNS[kind]} {escape(text)}</li>' for kind, text in lines)
-        yield f'<h4>What it changed</h4><ul class="changes">{told}</ul>'
+        result = "".join(f'<li class="{kind}">{_SIGNS[kind]} {escape(text)}</li>' for kind, text in lines)
+        yield f'<h4>What it changed</h4><ul class="changes">{result}</ul>'
     yield "</section>"
 
 
@@ -120,8 +120,8 @@ def _list(name: str, items: Iterable[str]) -> Iterator[str]:
         yield f"<h4>{name}</h4><ul>{''.join(lines)}</ul>"
 
 
-def _questions(told: Postmortem) -> Iterator[str]:
-    if not told.questions:
+def _questions(postmortem: Postmortem) -> Iterator[str]:
+    if not postmortem.questions:
         return
     yield "<h2>Questions</h2>"
     rows = (
@@ -132,24 +132,24 @@ def _questions(told: Postmortem) -> Iterator[str]:
             escape(question.assignee or ""),
             escape(text.answer_text(question)),
         )
-        for node, question in told.questions
+        for node, question in postmortem.questions
     )
     yield from _table(("asked", "node", "question", "of", "answer"), rows)
 
 
-def _remarks(told: Postmortem) -> Iterator[str]:
+def _remarks(postmortem: Postmortem) -> Iterator[str]:
     lines = (
         f"{escape(clock_time(r.at))}, record {r.seq}: {escape(r.text)}{f' (term {r.term})' if r.term else ''}"
-        for r in told.remarks
+        for r in postmortem.remarks
     )
-    if told.remarks:
+    if postmortem.remarks:
         yield "<h2>Workers and the journal</h2>"
         yield f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>"
 
 
-def _values(told: Postmortem) -> Iterator[str]:
+def _values(postmortem: Postmortem) -> Iterator[str]:
     for name in ("input", "state", "artifacts"):
-        value = getattr(told, name)
+        value = getattr(postmortem, name)
         if value:
             yield f"<h2>{name.capitalize()}</h2>"
             yield f"<pre>{escape(text.values_text(value))}</pre>"

@@ -36,15 +36,17 @@ def find_incidents(story: Story) -> list[Incident]:
 
 def _of_visit(visit: Visit) -> Iterator[Incident]:
     for trial in visit.trials:
-        told = _of_attempt(visit, trial)
-        if told is not None:
-            yield _incident(visit, trial.at, trial.seq, *told)
+        result = _of_attempt(visit, trial)
+        if result is not None:
+            yield _incident(visit, trial.at, trial.seq, *result)
     for question in visit.questions:
         if question.why in ("doubt", "doubt_step"):
             yield _incident(visit, question.asked_at, question.seq, question.prompt, _of_doubt(question))
         elif question.status == "expired":
-            told = f"{question.prompt!r} was not answered in time"
-            yield _incident(visit, question.ended_at or question.asked_at, question.seq, told, _after(visit))
+            result = f"{question.prompt!r} was not answered in time"
+            yield _incident(
+                visit, question.ended_at or question.asked_at, question.seq, result, _after(visit)
+            )
     if visit.error is not None or visit.state == "unknown":
         yield _incident(
             visit,

@@ -16,9 +16,9 @@ _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 _MARKUP = re.compile(r"([\\`*_\[\]<|])")
 
 
-def to_markdown(told: Postmortem) -> str:
+def to_markdown(postmortem: Postmortem) -> str:
     parts = (_top, _drawing, _incidents, _visits, _questions, _remarks, _values)
-    return "\n".join(line for part in parts for line in part(told)).rstrip() + "\n"
+    return "\n".join(line for part in parts for line in part(postmortem)).rstrip() + "\n"
 
 
 def escape(text: str) -> str:
@@ -45,28 +45,28 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
     return [*lines, *(f"| {' | '.join(cells)} |" for cells in rows), ""]
 
 
-def _top(told: Postmortem) -> Iterator[str]:
-    yield f"# Post-mortem of {escape(told.flow)}, run {told.run[:8]}"
+def _top(postmortem: Postmortem) -> Iterator[str]:
+    yield f"# Post-mortem of {escape(postmortem.flow)}, run {postmortem.run[:8]}"
     yield ""
-    yield escape(sections.headline(told))
+    yield escape(sections.headline(postmortem))
     yield ""
-    yield from table(("", ""), ((name, escape(value)) for name, value in sections.summary(told)))
+    yield from table(("", ""), ((name, escape(value)) for name, value in sections.summary(postmortem)))
 
 
-def _drawing(told: Postmortem) -> Iterator[str]:
+def _drawing(postmortem: Postmortem) -> Iterator[str]:
     yield "## The graph"
     yield ""
-    undrawn = sections.no_drawing_text(told)
-    yield from [undrawn, ""] if undrawn else fence(to_text(told.picture, width=100).plain, "text")
-    if told.skipped:
-        yield f"Passed by: {', '.join(code(label) for label in told.skipped)}."
+    undrawn = sections.no_drawing_text(postmortem)
+    yield from [undrawn, ""] if undrawn else fence(to_text(postmortem.picture, width=100).plain, "text")
+    if postmortem.skipped:
+        yield f"Passed by: {', '.join(code(label) for label in postmortem.skipped)}."
         yield ""
 
 
-def _incidents(told: Postmortem) -> Iterator[str]:
+def _incidents(postmortem: Postmortem) -> Iterator[str]:
     yield "## What went wrong, and how it was handled"
     yield ""
-    if not told.troubles:
+    if not postmortem.troubles:
         yield "Nothing did."
         yield ""
         return
@@ -77,16 +77,16 @@ def _incidents(told: Postmortem) -> Iterator[str]:
             escape(trouble.error),
             f"**{escape(trouble.handled)}**" if trouble.ended else escape(trouble.handled),
         )
-        for trouble in told.troubles
+        for trouble in postmortem.troubles
     )
     yield from table(("when", "where", "what", "how it was handled"), rows)
 
 
-def _visits(told: Postmortem) -> Iterator[str]:
-    yield f"## Every node in order ({told.visits:,} visits)"
+def _visits(postmortem: Postmortem) -> Iterator[str]:
+    yield f"## Every node in order ({postmortem.visits:,} visits)"
     yield ""
     number = 0
-    for visit in told.chapters:
+    for visit in postmortem.chapters:
         if isinstance(visit, Gap):
             number += visit.left_out
             yield f"*{visit.left_out:,} visits at which nothing went wrong are left out here.*"
@@ -113,8 +113,8 @@ def _visit(number: int, visit: Visit) -> Iterator[str]:
         yield from fence("\n".join(f"{_SIGNS[kind]} {text}" for kind, text in lines), "text")
 
 
-def _questions(told: Postmortem) -> Iterator[str]:
-    if not told.questions:
+def _questions(postmortem: Postmortem) -> Iterator[str]:
+    if not postmortem.questions:
         return
     yield "## Questions"
     yield ""
@@ -126,25 +126,25 @@ def _questions(told: Postmortem) -> Iterator[str]:
             escape(question.assignee or ""),
             escape(sections.answer_text(question)),
         )
-        for node, question in told.questions
+        for node, question in postmortem.questions
     )
     yield from table(("asked", "node", "question", "of", "answer"), rows)
 
 
-def _remarks(told: Postmortem) -> Iterator[str]:
-    if not told.remarks:
+def _remarks(postmortem: Postmortem) -> Iterator[str]:
+    if not postmortem.remarks:
         return
     yield "## Workers and the journal"
     yield ""
-    for remark in told.remarks:
+    for remark in postmortem.remarks:
         term = f" (term {remark.term})" if remark.term else ""
         yield f"- {clock_time(remark.at)}, record {remark.seq}: {escape(remark.text)}{term}"
     yield ""
 
 
-def _values(told: Postmortem) -> Iterator[str]:
+def _values(postmortem: Postmortem) -> Iterator[str]:
     for name in ("input", "state", "artifacts"):
-        value = getattr(told, name)
+        value = getattr(postmortem, name)
         if value:
             yield f"## {name.capitalize()}"
             yield ""

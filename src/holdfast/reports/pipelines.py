@@ -24,12 +24,12 @@ _FAILURES: Final = frozenset({"outcome=fail", "outcome!=success"})
 
 def picture_of_pipeline(
     pipeline: Pipeline,
-    told: Mapping[str, NodeOverlay] | None = None,
+    shown: Mapping[str, NodeOverlay] | None = None,
     *,
     marks: Mapping[tuple[str, str], Highlight] | None = None,
 ) -> Picture:
     """`told` is by stage, `marks` by the ends of an edge."""
-    known, marked = told or {}, marks or {}
+    known, marked = shown or {}, marks or {}
     return Picture(
         nodes=tuple(_node(stage, known.get(name, NodeOverlay())) for name, stage in pipeline.stages.items()),
         edges=tuple(

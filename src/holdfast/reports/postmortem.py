@@ -31,11 +31,11 @@ def story_picture(graph: Graph, story: Story, *, expand: bool = True) -> Picture
     by_path: dict[str, list[Visit]] = {}
     for visit in story.visits:
         by_path.setdefault(place_of(visit.label), []).append(visit)
-    told = {path: _node_overlay(chapters) for path, chapters in by_path.items()}
+    shown = {path: _node_overlay(chapters) for path, chapters in by_path.items()}
     for label in story.skipped:
-        told.setdefault(place_of(label), NodeOverlay(state=State.skipped))
+        shown.setdefault(place_of(label), NodeOverlay(state=State.skipped))
     taken = {place_of(edge) for visit in story.visits for edge in visit.edges}
-    return run_overlay_picture(graph, told, taken, expand=expand)
+    return run_overlay_picture(graph, shown, taken, expand=expand)
 
 
 def _node_overlay(chapters: list[Visit]) -> NodeOverlay:

@@ -26,46 +26,53 @@ _ATTEMPTS = {
 }
 
 
-def headline(told: Postmortem) -> str:
+def headline(postmortem: Postmortem) -> str:
     """One sentence."""
-    spent = human_duration(told.elapsed)
-    broken = next((trouble for trouble in reversed(told.troubles) if trouble.ended), None)
-    if told.status == "failed" and broken is not None:
+    spent = human_duration(postmortem.elapsed)
+    broken = next((trouble for trouble in reversed(postmortem.troubles) if trouble.ended), None)
+    if postmortem.status == "failed" and broken is not None:
         where = f" at {broken.node}" if broken.node else ""
         return f"The run failed after {spent}{where}: {broken.error}."
-    if told.status in ("completed", "cancelled", "failed"):
-        why = f": {told.error}" if told.error else ""
-        handled = f" {_many(len(told.troubles), 'thing')} went wrong on the way." if told.troubles else ""
-        return f"{ended_text(told.status).capitalize()} after {spent}{why}.{handled}"
-    return f"The run is {told.status}, {spent} after it was created."
+    if postmortem.status in ("completed", "cancelled", "failed"):
+        why = f": {postmortem.error}" if postmortem.error else ""
+        handled = (
+            f" {_many(len(postmortem.troubles), 'thing')} went wrong on the way."
+            if postmortem.troubles
+            else ""
+        )
+        return f"{ended_text(postmortem.status).capitalize()} after {spent}{why}.{handled}"
+    return f"The run is {postmortem.status}, {spent} after it was created."
 
 
 def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def summary(told: Postmortem) -> list[Row]:
+def summary(postmortem: Postmortem) -> list[Row]:
     rows = [
-        ("run", told.run),
-        ("flow", f"{f'{told.flow} {told.label}'.strip()} ({told.version})"),
-        ("status", told.status),
-        ("error", told.error),
-        ("created", clock_time(told.created_at)),
-        ("ended", clock_time(told.ended_at)),
-        ("took", human_duration(told.elapsed)),
-        ("steps", f"{told.spent.steps:,}, {human_duration(told.spent.duration)} of work"),
-        ("tokens", f"{told.spent.tokens:,}" if told.spent.tokens else ""),
-        ("cost", f"{told.spent.cost:g}" if told.spent.cost else ""),
-        ("waited for people", human_duration(told.waited.people) if told.waited.people else ""),
-        ("waited before retries", human_duration(told.waited.retries) if told.waited.retries else ""),
-        ("recoveries", str(told.recoveries) if told.recoveries else ""),
-        ("tenant", told.tenant if told.tenant != "default" else ""),
-        ("thread", told.thread or ""),
-        ("forked from", _source(told)),
-        ("superseded by", told.superseded_by or ""),
-        ("journal", _journal(told)),
-        ("last state", f"not readable: {told.unreadable}" if told.unreadable else ""),
-        ("times", _zone(told.created_at)),
+        ("run", postmortem.run),
+        ("flow", f"{f'{postmortem.flow} {postmortem.label}'.strip()} ({postmortem.version})"),
+        ("status", postmortem.status),
+        ("error", postmortem.error),
+        ("created", clock_time(postmortem.created_at)),
+        ("ended", clock_time(postmortem.ended_at)),
+        ("took", human_duration(postmortem.elapsed)),
+        ("steps", f"{postmortem.spent.steps:,}, {human_duration(postmortem.spent.duration)} of work"),
+        ("tokens", f"{postmortem.spent.tokens:,}" if postmortem.spent.tokens else ""),
+        ("cost", f"{postmortem.spent.cost:g}" if postmortem.spent.cost else ""),
+        ("waited for people", human_duration(postmortem.waited.people) if postmortem.waited.people else ""),
+        (
+            "waited before retries",
+            human_duration(postmortem.waited.retries) if postmortem.waited.retries else "",
+        ),
+        ("recoveries", str(postmortem.recoveries) if postmortem.recoveries else ""),
+        ("tenant", postmortem.tenant if postmortem.tenant != "default" else ""),
+        ("thread", postmortem.thread or ""),
+        ("forked from", _source(postmortem)),
+        ("superseded by", postmortem.superseded_by or ""),
+        ("journal", _journal(postmortem)),
+        ("last state", f"not readable: {postmortem.unreadable}" if postmortem.unreadable else ""),
+        ("times", _zone(postmortem.created_at)),
     ]
     return [(name, value) for name, value in rows if value]
 
@@ -76,22 +83,22 @@ def _zone(at: int) -> str:
     return f"{moment:%Z (UTC%z)}" if moment.utcoffset() else "UTC"
 
 
-def _source(told: Postmortem) -> str:
-    if not told.lineage:
-        return told.forked_from or ""
-    patched = told.lineage.get("patched")
+def _source(postmortem: Postmortem) -> str:
+    if not postmortem.lineage:
+        return postmortem.forked_from or ""
+    patched = postmortem.lineage.get("patched")
     changed = f", with {', '.join(f'{k}: {v}' for k, v in _names(patched))} changed" if patched else ""
-    return f"{told.lineage.get('run')} after record {told.lineage.get('seq')}{changed}"
+    return f"{postmortem.lineage.get('run')} after record {postmortem.lineage.get('seq')}{changed}"
 
 
 def _names(patched: Any) -> list[Row]:
     return [(str(name), ", ".join(map(str, keys))) for name, keys in dict(patched).items()]
 
 
-def _journal(told: Postmortem) -> str:
-    cut = f"; what lies before record {told.horizon} was pruned" if told.horizon else ""
-    brought = f"; {_many(told.brought, 'visit')} known only in outline" if told.brought else ""
-    return f"{_many(told.records, 'record')}{cut}{brought}"
+def _journal(postmortem: Postmortem) -> str:
+    cut = f"; what lies before record {postmortem.horizon} was pruned" if postmortem.horizon else ""
+    brought = f"; {_many(postmortem.brought, 'visit')} known only in outline" if postmortem.brought else ""
+    return f"{_many(postmortem.records, 'record')}{cut}{brought}"
 
 
 def visit_facts(visit: Visit) -> list[Row]:
@@ -202,9 +209,9 @@ DRAWN = 400
 """Nodes that a page still draws."""
 
 
-def no_drawing_text(told: Postmortem) -> str:
+def no_drawing_text(postmortem: Postmortem) -> str:
     """The text in place of a graph that is too large to read."""
-    count = len(told.picture.nodes)
+    count = len(postmortem.picture.nodes)
     return f"The graph has {count:,} nodes, too many for a page." if count > DRAWN else ""
 
 

@@ -100,8 +100,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def as_json(self) -> dict[str, Any]:
-        told: dict[str, Any] = msgspec.to_builtins(self)
-        for verdict, shown in zip(self.verdicts, told["verdicts"], strict=True):
+        result: dict[str, Any] = msgspec.to_builtins(self)
+        for verdict, shown in zip(self.verdicts, result["verdicts"], strict=True):
             for name, point in (("point", verdict.point), ("again", verdict.again)):
                 if point is not None:
                     shown[name] |= {"id": str(point), "meaning": point.meaning}
@@ -109,6 +109,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         smallest = self.smallest
         return {
             "safe": self.safe,
-            "smallest": None if smallest is None else told["verdicts"][self.verdicts.index(smallest)],
-            **told,
+            "smallest": None if smallest is None else result["verdicts"][self.verdicts.index(smallest)],
+            **result,
         }

@@ -142,9 +142,9 @@ def _decisions(history: History) -> Iterator[Finding]:
         if ack.what == "decided":
             yield from _decided(ack, holds.get(ack.hold))
     for run, hold in holds.values():
-        told = run.resolved.get(hold.id, 0)
-        if told > 1:
-            yield Finding("decision twice", run.id, f"{hold.node}: {told} events say that it was decided")
+        result = run.resolved.get(hold.id, 0)
+        if result > 1:
+            yield Finding("decision twice", run.id, f"{hold.node}: {result} events say that it was decided")
         if hold.status == "pending" and run.status in ENDED:
             yield Finding("hold left", run.id, f"{hold.node} still asks, and its run is {run.status}")
 

@@ -75,8 +75,8 @@ async def test_a_pack_of_a_decision_holds_and_says_all_of_it(hf: Holdfast, tmp_p
     (skill,) = content["skills"]
     assert (skill["id"], skill["version"]) == ("refunds", "1.0.0")
     assert "Be kind." in skill["said"]
-    told = [json.loads(row["said"])["action"] for row in content["audit"]["rows"] if "data" in row]
-    assert told == ["created", "reassigned", "resolved"]
+    lines = [json.loads(row["said"])["action"] for row in content["audit"]["rows"] if "data" in row]
+    assert lines == ["created", "reassigned", "resolved"]
     # Of other holds the chain has no more than what its hashes are of.
     others = [row for row in content["audit"]["rows"] if "data" not in row]
     assert len(others) >= 4

@@ -47,8 +47,8 @@ async def test_missing_variable_is_empty_and_in_the_history_with_its_place(scene
     assert list(row.terms.warnings) == expected
     (entry,) = await scene.audit(row, "warned")
     assert data(entry)["missing"] == expected
-    told = [each for each in await scene.holds.history(DANA, row.id) if each.action == "warned"]
-    assert [each.data["missing"] for each in told] == [expected]
+    lines = [each for each in await scene.holds.history(DANA, row.id) if each.action == "warned"]
+    assert [each.data["missing"] for each in lines] == [expected]
 
 
 @pytest.mark.covers("TP-3")

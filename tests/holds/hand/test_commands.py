@@ -213,8 +213,8 @@ def test_people_talk_about_a_hold(hands: Hands) -> None:
     assert "user:dana@acme asks user:ian@acme, " in said
     assert "user:ian@acme replies, " in said
     assert len(hands("list", "has:comment")["items"]) == 1
-    told = [each["action"] for each in hands("history", hold)["items"]]
-    assert told[:4] == ["created", "commented", "asked_back", "replied"]
+    lines = [each["action"] for each in hands("history", hold)["items"]]
+    assert lines[:4] == ["created", "commented", "asked_back", "replied"]
 
 
 def test_has_comment_finds_it_behind_those_that_have_none(hands: Hands) -> None:

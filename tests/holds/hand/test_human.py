@@ -38,8 +38,8 @@ async def test_human_talks_claims_and_hands_on_before_somebody_decides(human: Hu
 
     assert result.expect().state["decision"] == "approve"
     assert result.state["decision_result"]["resolved_by"] == "user:sam@acme"
-    told = await actions(hf, human.asked[0].id)
-    assert told == ["created", "commented", "claimed", "released", "reassigned", "resolved"]
+    text = await actions(hf, human.asked[0].id)
+    assert text == ["created", "commented", "claimed", "released", "reassigned", "resolved"]
 
 
 async def test_human_is_refused_as_the_person_would_be(human: Human) -> None:
@@ -81,8 +81,8 @@ async def test_human_places_takes_back_and_decides_otherwise(human: Human, hf: H
     result = await human.runs(asking(assignee="user:dana@acme"), {})
 
     assert result.expect().state["decision"] == "reject"
-    told = await actions(hf, human.asked[0].id)
-    assert told == ["created", "placed", "taken_back", "placed", "resolved"]
+    text = await actions(hf, human.asked[0].id)
+    assert text == ["created", "placed", "taken_back", "placed", "resolved"]
 
 
 async def test_human_withdraws_the_question(human: Human) -> None:

@@ -110,8 +110,8 @@ async def test_history_tells_in_order_what_the_audit_has_without_what_was_filled
         await scene.holds.resolve(CLERK_WITHOUT, row.id, "approve")
     body = {"decision": "approve", "response_data": {"iban": "NL00SECRET"}, "comment": "secret thought"}
     await scene.holds.resolve(DANA, row.id, body)
-    told = await scene.holds.history(DANA, row.id)
-    assert [each.action for each in told] == [
+    result = await scene.holds.history(DANA, row.id)
+    assert [each.action for each in result] == [
         "created",
         "viewed",
         "claimed",
@@ -121,14 +121,14 @@ async def test_history_tells_in_order_what_the_audit_has_without_what_was_filled
         "refused",
         "resolved",
     ]
-    assert [each.seq for each in told] == sorted(each.seq for each in told)
-    assert len({each.id for each in told}) == len(told)
-    assert told == await scene.holds.history(ADMIN, row.id)
+    assert [each.seq for each in result] == sorted(each.seq for each in result)
+    assert len({each.id for each in result}) == len(result)
+    assert result == await scene.holds.history(ADMIN, row.id)
     audit = await scene.audit(row)
-    assert [(each.seq, each.actor, each.action) for each in told] == [
+    assert [(each.seq, each.actor, each.action) for each in result] == [
         (each.seq, each.actor, each.action) for each in audit
     ]
-    assert not re.search("SECRET|secret|blob", f"{told}{[each.data for each in audit]}")
+    assert not re.search("SECRET|secret|blob", f"{result}{[each.data for each in audit]}")
     with pytest.raises(NotAssignedError):
         await scene.holds.history(CLERK_WITHOUT, row.id)
 

@@ -35,8 +35,8 @@ async def test_the_closing_vote_resolves_and_the_others_keep_it_pending(scene: S
         (SAM.id, "approve"),
         (FINN.id, "approve"),
     ]
-    told = [each.action for each in await scene.audit(row)]
-    assert told == ["created", "voted", "refused", "refused", "voted", "resolved"]
+    lines = [each.action for each in await scene.audit(row)]
+    assert lines == ["created", "voted", "refused", "refused", "voted", "resolved"]
     assert (await scene.goes_on(row)).state["decision"] == "approve"
     with pytest.raises(HoldDecidedError):
         await scene.holds.vote(FAY, row.id, "approve")

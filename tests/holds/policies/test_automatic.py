@@ -294,13 +294,13 @@ async def test_history_tells_who_decided_and_why_people_were_asked(make_hf: Make
     sure = iter((0.9, 0.2))
     hf = await make_hf(policies=judged(lambda _: Judgement("approve", next(sure))))
     service = await hf.holds()
-    told: list[Any] = []
+    lines: list[Any] = []
     for _ in range(2):
         result = await refund().run(given(7), on=hf)
         row = await hold_of(hf, result.run_id)
-        told.append({each.action: each.data for each in await service.history(operator(), row.id)})
-    assert (told[0]["resolved"]["decided_by"], told[0]["resolved"]["confidence"]) == ("judge", 0.9)
-    assert told[1]["left_to_people"] == {"rule": "p/r", "why": "the judge's confidence of 0.2 is below 0.7"}
+        lines.append({each.action: each.data for each in await service.history(operator(), row.id)})
+    assert (lines[0]["resolved"]["decided_by"], lines[0]["resolved"]["confidence"]) == ("judge", 0.9)
+    assert lines[1]["left_to_people"] == {"rule": "p/r", "why": "the judge's confidence of 0.2 is below 0.7"}
 
 
 @pytest.mark.covers("HOLD-POL-02")

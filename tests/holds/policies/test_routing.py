@@ -211,9 +211,9 @@ def test_every_slip_in_a_file_is_told_with_its_line_and_field(tmp_path: Path) ->
         'mode = "most"\n'
         "neeed = 2\n"
     )
-    with pytest.raises(PolicyInvalidError) as told:
+    with pytest.raises(PolicyInvalidError) as output:
         read_policy(tmp_path / "bad.toml")
-    lines = str(told.value).splitlines()
+    lines = str(output.value).splitlines()
     expected = {
         4: "when", 5: "assign", 6: "colour", 8: "name", 9: "timeout", 10: "on_timeout", 11: "priority",
         12: "approval",

@@ -172,8 +172,8 @@ def test_check_lists_every_problem(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "line 6: rule 'small', when" in shown
     assert "line 8: rule 'small', assign" in shown
     assert cli(["policy", "check", str(bad), "--json"]) == 2
-    (told,) = json.loads(capsys.readouterr().out)
-    assert [(each["line"], each["field"]) for each in told["problems"]] == [(6, "when"), (8, "assign")]
+    (text,) = json.loads(capsys.readouterr().out)
+    assert [(each["line"], each["field"]) for each in text["problems"]] == [(6, "when"), (8, "assign")]
     assert cli(["policy", "simulate", str(bad)]) == 2
     assert cli(["policy", "check", str(tmp_path / "none.toml")]) == 2
 

@@ -24,10 +24,10 @@ from tests.holds.proof.deeds import DEEDS, RUN, Deed, Fate, Scene, deliver
 PARTS = [(hold_changes.audit, "append"), (hold_changes.outbox, "put"), (hold_changes, "_write_messages")]
 
 
-async def prepare(folder: Path, asked: dict[str, Any], told: bool) -> None:
+async def prepare(folder: Path, asked: dict[str, Any], reported: bool) -> None:
     scene = await Scene(folder, 0).open()
     await scene.flow(**asked).run({}, on=scene.hf, run_id=RUN)
-    if told:
+    if reported:
         await deliver(scene)
     await scene.store.close()
 
@@ -78,14 +78,14 @@ def child(work: Callable[[], Awaitable[Any]]) -> tuple[int, Any]:
 
 
 def main(name: str, folder: Path) -> None:
-    asked, deed, judge, told = DEEDS[name]
+    asked, deed, judge, text = DEEDS[name]
     points: list[str] = ["none"]
     for last in range(1000):
         if last > len(points):
             break
         place = folder / str(last)
         place.mkdir()
-        _, trouble = child(lambda place=place: prepare(place, asked, told))
+        _, trouble = child(lambda place=place: prepare(place, asked, text))
         assert trouble is None, trouble
         died, said = child(lambda place=place, last=last: live(place, deed, last))
         if last == 0:

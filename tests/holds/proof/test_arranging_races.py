@@ -54,17 +54,17 @@ async def test_decision_or_reassignment_comes_first_and_the_other_sees_it(arena:
 
     async def judge(row: HoldRow, done: Sequence[Any]) -> str:
         after, (answer, moved) = await arena.row(row.id), done
-        told = (await arena.topics(row)).count("hold.assigned")
+        result = (await arena.topics(row)).count("hold.assigned")
         assert is_consistent(after)
         if after.status is HoldStatus.resolved:
             assert isinstance(answer, ResolveResult), answer
             assert isinstance(moved, HoldDecidedError), moved
-            assert (after.assignee, told, await arena.effective(row)) == ("group:finance", 0, ["resolved"])
+            assert (after.assignee, result, await arena.effective(row)) == ("group:finance", 0, ["resolved"])
             assert (await arena.goes_on(row)).completed
             return "decided"
         assert isinstance(answer, HoldReassignedError), answer
         assert answer.facts["your_draft_saved"]
-        assert (after.assignee, told, await arena.effective(row)) == ("group:leads", 1, ["reassigned"])
+        assert (after.assignee, result, await arena.effective(row)) == ("group:leads", 1, ["reassigned"])
         assert (after.epoch, await arena.mail(row)) == (2, [])
         return "reassigned"
 
@@ -123,8 +123,8 @@ async def test_two_sweeps_have_one_effect(arena: Arena, action: str) -> None:
         assert await arena.effective(row) == [effect]
         assert after.version == row.version + 1
         assert (after.escalation_count, after.epoch) == ((1, 2) if effect == "escalated" else (0, 1))
-        told = "hold.escalated" if effect == "escalated" else "hold.closed"
-        assert (await arena.topics(row)).count(told) == 1
+        text = "hold.escalated" if effect == "escalated" else "hold.closed"
+        assert (await arena.topics(row)).count(text) == 1
         assert len(await arena.mail(row)) == (effect != "escalated")
         return effect
 

@@ -162,8 +162,8 @@ async def _judge(arena: Arena, before: HoldRow) -> None:
     check_audit(row, [each for each in await audit_of(arena.store) if each[0] == row.id])
     assert (await verify_audit(arena.store, row.tenant)).whole
     assert len(await arena.mail(row)) == (row.status is not HoldStatus.pending)
-    told = await arena.store.list_outbox(hold=row.id)
-    assert len({each.key for each in told}) == len(told)
+    text = await arena.store.list_outbox(hold=row.id)
+    assert len({each.key for each in text}) == len(text)
     result = await arena.flow.resume(row.run, on=arena.hf)
     after = await arena.row(row.id)
     assert row.status is HoldStatus.pending or msgspec.structs.replace(after, resumed_at=None) == row

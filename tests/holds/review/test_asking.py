@@ -45,19 +45,19 @@ async def hf(anyio_backend: str) -> AsyncIterator[Holdfast]:
 @pytest.mark.covers("CP-6", "HOLD-BAD-02")
 @pytest.mark.parametrize("slip", list(SLIPS))
 def test_a_flow_does_not_compile_with_a_slip_in_its_question(slip: str) -> None:
-    given, told = SLIPS[slip]
+    given, text = SLIPS[slip]
     flow = Flow("f", effect="pure")
     flow.hold("ask", **{"prompt": "?", **given})
     with pytest.raises(FlowInvalidError) as caught:
         flow.compile()
-    assert told in str(caught.value)
+    assert text in str(caught.value)
     assert "node 'ask'" in str(caught.value)
 
 
 @pytest.mark.covers("CP-6", "HOLD-BAD-02")
 @pytest.mark.parametrize("slip", list(SLIPS))
 async def test_a_node_asks_nobody_with_a_slip_in_its_question(hf: Holdfast, slip: str) -> None:
-    given, told = SLIPS[slip]
+    given, text = SLIPS[slip]
     flow = Flow("f", effect="pure")
 
     @flow.script
@@ -68,7 +68,7 @@ async def test_a_node_asks_nobody_with_a_slip_in_its_question(hf: Holdfast, slip
     result = await flow.run({}, on=hf)
     assert result.status == "failed"
     assert result.error is not None
-    assert told in result.error.message
+    assert text in result.error.message
     assert result.error.code in ("answer_invalid", "invalid_input")
 
 

@@ -180,10 +180,10 @@ async def test_a_run_is_told_what_was_decided_and_not_what_the_decider_belongs_t
     row = await scene.asks(assignee="group:finance")
     done = await scene.holds.resolve(SAM, row.id, "approve", comment="fine")
     assert set(said(done.row)) > PRIVATE
-    told = (await scene.goes_on(row)).state["decision_result"]
-    assert not PRIVATE & set(told)
-    assert (told["decision"], told["comment"], told["resolved_by"]) == ("approve", "fine", SAM.id)
-    assert {"response_data", "resolved_at", "auto_expired", "late"} <= set(told)
+    result = (await scene.goes_on(row)).state["decision_result"]
+    assert not PRIVATE & set(result)
+    assert (result["decision"], result["comment"], result["resolved_by"]) == ("approve", "fine", SAM.id)
+    assert {"response_data", "resolved_at", "auto_expired", "late"} <= set(result)
 
 
 @pytest.mark.covers("RM-2", "RS-10")
@@ -191,9 +191,9 @@ async def test_a_run_is_told_the_votes_without_the_voters_groups(scene: Scene) -
     row = await scene.asks(assignee="group:finance", approval={"mode": "quorum", "need": 2})
     for person in (SAM, FINN):
         await scene.holds.resolve(person, row.id, "approve")
-    told = (await scene.goes_on(row)).state["decision_result"]
-    assert [vote["person"] for vote in told["votes"]] == [SAM.id, FINN.id]
-    assert b"finance" not in msgspec.json.encode(told)
+    result = (await scene.goes_on(row)).state["decision_result"]
+    assert [vote["person"] for vote in result["votes"]] == [SAM.id, FINN.id]
+    assert b"finance" not in msgspec.json.encode(result)
 
 
 @pytest.mark.covers("CA-3")
@@ -207,8 +207,8 @@ async def test_a_decision_is_refused_once_the_run_was_asked_to_stop(scene: Scene
     assert (await scene.goes_on(row)).status == "cancelled"
     assert [each.action for each in await scene.audit(row)] == ["created", "cancelled", "refused"]
     assert (await scene.topics(row)).count(CLOSED) == 1
-    told = [event.type for event in await service.events(row.run)]
-    assert told.count("hold.cancelled") == 1
+    lines = [event.type for event in await service.events(row.run)]
+    assert lines.count("hold.cancelled") == 1
 
 
 @pytest.mark.covers("CP-16")

@@ -63,16 +63,16 @@ async def test_who_may_decide_is_changed_by_nobody_without_a_trace(firm: Firm) -
     await firm.people.put_away("default", "dana", Away(substitute="kim"))
     await firm.people.drop_person("default", "bob")
     await firm.hf.deploy("desk", "refund", assignee="group:board", by="user:ada")
-    told = await store.audit("default", after=before)
-    assert [each.action for each in told] == [
+    result = await store.audit("default", after=before)
+    assert [each.action for each in result] == [
         "circle_kept", "circle_kept", "away", "person_dropped", "deployed"
     ]  # fmt: skip
-    assert msgspec.json.decode(told[0].data) == {
+    assert msgspec.json.decode(result[0].data) == {
         "circle": "group:board",
         "members": ["dana", "kim", "sam"],
     }
-    assert told[-1].actor == "user:ada"
-    assert msgspec.json.decode(told[-1].data)["defaults"]["assignee"] == "group:board"
+    assert result[-1].actor == "user:ada"
+    assert msgspec.json.decode(result[-1].data)["defaults"]["assignee"] == "group:board"
     assert (await firm.holds.verify_audit("default")).whole
 
 

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.covers("RS-5", "RA-1")
 async def test_who_had_a_hold_learns_that_it_went_on_however_much_was_told_of_it(firm: Firm) -> None:
     row = await firm.asks(assignee="user:dana")
-    told = [entry(row, "system:notifier", "notified", 0) for _ in range(1100)]
-    await firm.holds.store.append_audit("default", told)
+    lines = [entry(row, "system:notifier", "notified", 0) for _ in range(1100)]
+    await firm.holds.store.append_audit("default", lines)
     await firm.holds.reassign(operator(), row.id, "user:kim")
     with pytest.raises(HoldReassignedError):
         await firm.holds.resolve(person("dana"), row.id, "approve")

@@ -59,6 +59,6 @@ def test_each_file_is_told_of_when_one_of_them_is_not_there(
     bad = tmp_path / "bad.toml"
     bad.write_text("x = [")
     assert cli(["policy", "check", str(bad), str(tmp_path / "none.toml")]) == 2
-    told = capsys.readouterr().out
-    assert "not TOML" in told
-    assert "cannot be read" in told
+    output = capsys.readouterr().out
+    assert "not TOML" in output
+    assert "cannot be read" in output

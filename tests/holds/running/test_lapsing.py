@@ -168,8 +168,8 @@ async def test_open_questions_are_cancelled_with_the_run_that_asked_them(place: 
     await service.cancel(result.run_id, reason="over")
     result = await flow.resume(result.run_id, on=hf)
     rows = await (await hf.open()).holds(run=result.run_id)
-    told = sorted((row.node, row.status, row.closed_reason) for row in rows)
-    assert told == [
+    lines = sorted((row.node, row.status, row.closed_reason) for row in rows)
+    assert lines == [
         ("one", HoldStatus.resolved, None),
         ("other", HoldStatus.cancelled, "the run was cancelled"),
     ]

@@ -109,11 +109,11 @@ async def test_the_decision_is_bound_by_name_and_whole(place: Place) -> None:
     hold = result.holds[0].id
     await service.answer(hold, "approve", data={"amount": "5.00"}, comment="fine", by="user:dana")
     result = await flow.resume(result.run_id, on=hf)
-    told = result.state["verdict_result"]
+    text = result.state["verdict_result"]
     assert (result.state["verdict"], result.state["filled"]) == ("approve", {"amount": "5.00"})
-    assert (told["decision"], told["response_data"]) == ("approve", {"amount": "5.00"})
-    assert (told["comment"], told["resolved_by"], told["auto_expired"]) == ("fine", "user:dana", False)
-    assert told["resolved_at"].endswith("Z")
+    assert (text["decision"], text["response_data"]) == ("approve", {"amount": "5.00"})
+    assert (text["comment"], text["resolved_by"], text["auto_expired"]) == ("fine", "user:dana", False)
+    assert text["resolved_at"].endswith("Z")
     row = await the_hold(hf, result)
     assert row.resolution is not None
     assert msgspec.json.decode(row.resolution)["decision"] == "approve"
@@ -140,8 +140,8 @@ async def test_a_run_whose_state_is_gone_fails_and_the_decision_stays(
         service = await hf.service()
         row = await service.get(result.run_id)
         assert (row.status, (row.error or "").endswith("[state_missing]")) == (RunStatus.failed, True)
-        (told,) = [e for e in await service.events(result.run_id) if e.type == "run.damaged"]
-        assert told.data["error"]["code"] == "state_missing"
+        (text,) = [e for e in await service.events(result.run_id) if e.type == "run.damaged"]
+        assert text.data["error"]["code"] == "state_missing"
         hold = await the_hold(hf, result)
         assert (hold.status, hold.resumed_at) == (HoldStatus.resolved, None)
 

@@ -44,13 +44,13 @@ class Watched:
     def plan(
         self, where: HoldFilter, order: HoldOrder, after: Any = None, *, shared: bool = False
     ) -> list[str]:
-        cur, told = self.conn.cursor(), []
+        cur, text = self.conn.cursor(), []
         for each, of in hold_lists.stretches(cur, where):
             if (of[0] == SHARED_ASSIGNEE) is not shared:
                 continue
             sql, args = hold_lists.places(each, order, after, 50, of)
-            told += [row[-1] for row in cur.execute("EXPLAIN QUERY PLAN " + sql, args).fetchall()]
-        return told
+            text += [row[-1] for row in cur.execute("EXPLAIN QUERY PLAN " + sql, args).fetchall()]
+        return text
 
 
 @pytest.fixture

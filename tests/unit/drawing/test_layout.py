@@ -174,12 +174,12 @@ def test_a_picture_is_drawn_the_same_in_every_process() -> None:
         "print(hashlib.sha256((to_svg(p(7, 40)) + to_text(p(7, 40), width=999).plain).encode()).hexdigest())"
     )
     env = {**os.environ, "PYTHONHASHSEED": "12345"}
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, timeout=50
     ).stdout.strip()
     here = to_svg(random_picture(7, 40)) + to_text(random_picture(7, 40), width=999).plain
 
-    assert told == hashlib.sha256(here.encode()).hexdigest()
+    assert done == hashlib.sha256(here.encode()).hexdigest()
 
 
 @pytest.mark.covers("TOOL-DRAW-02")

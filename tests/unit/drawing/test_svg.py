@@ -103,8 +103,8 @@ def test_those_who_do_not_see_it_are_told_what_it_shows() -> None:
 
     assert root.get("role") == "img"
     assert root.get("aria-label") == "a picture: 2 nodes"
-    told = root.findtext(f"{NS}desc") or ""
-    assert told == "assess (done) leads to pay when amount > 100; pay."
+    text = root.findtext(f"{NS}desc") or ""
+    assert text == "assess (done) leads to pay when amount > 100; pay."
 
 
 def test_colours_are_there_for_light_and_for_dark() -> None:

@@ -258,18 +258,18 @@ async def test_plain_settle_runs_few_statements(kit: StoreKit, file: Path) -> No
 
 async def test_claim_is_not_flushed_by_itself_and_everything_else_is(kit: StoreKit) -> None:
     """Whatever is done under a claim comes after it in the log, and is flushed with it."""
-    levels, told = ["full"], list[str]()
+    levels, text = ["full"], list[str]()
 
     def trace(_cursor: apsw.Cursor, sql: str, _bindings: object) -> bool:
         if "synchronous" in sql.lower():
             levels.append("normal" if "normal" in sql else "full")
         if sql == "COMMIT":
-            told.append(levels[-1])
+            text.append(levels[-1])
         return True
 
     writer = _sqlite(kit)._writer
     writer._conn.exec_trace = trace  # type: ignore[attr-defined]
     lease = await kit.claimed()
     await kit.written(lease, kit.record(1))
-    assert told == ["full", "normal", "full"], "created, claimed, settled"
+    assert text == ["full", "normal", "full"], "created, claimed, settled"
     assert writer._conn.execute("PRAGMA synchronous").fetchall() == [(2,)]

@@ -116,8 +116,8 @@ class Refusals:
         }
         self._left_out = 0
         by, tenant = (principal.actor.id, principal.tenant) if principal else ("anonymous", SERVER)
-        told = {name: value for name, value in said.items() if value}
-        entry = NewAudit(at=store.now(), actor=by, action="access_refused", data=canonical(told))
+        shown = {name: value for name, value in said.items() if value}
+        entry = NewAudit(at=store.now(), actor=by, action="access_refused", data=canonical(shown))
         try:
             await store.append_audit(tenant, [entry])
         except StoreError as trouble:

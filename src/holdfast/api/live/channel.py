@@ -99,8 +99,8 @@ class RunChannel:
             try:
                 await self._read()
             except Exception as error:
-                told = None if isinstance(error, HoldfastError) else error
-                log.warning("the stream of run %s waits: %s", self.run, error, exc_info=told)
+                result = None if isinstance(error, HoldfastError) else error
+                log.warning("the stream of run %s waits: %s", self.run, error, exc_info=result)
                 self._stirred = True
                 await asyncio.sleep(RETRY_SECONDS)
 
@@ -110,18 +110,18 @@ class RunChannel:
         if row is None:
             self.gone = True
         else:
-            told = await self._read_events(row, self.last)
-            self._keep(told)
+            result = await self._read_events(row, self.last)
+            self._keep(result)
             # More to read; or the run advanced between the two, and only a newer row tells whether it ended.
-            self._stirred = self._stirred or len(told) == PAGE or self.last > row.event_seq
+            self._stirred = self._stirred or len(result) == PAGE or self.last > row.event_seq
             self.over = row.event_seq if row.status in ENDED and self.last >= row.event_seq else None
         self.signal.notify()
 
-    def _keep(self, told: Sequence[EncodedEvent]) -> None:
-        self._recent += told
-        self._size += sum(each.size for each in told)
-        if told:
-            self.last = told[-1].number
+    def _keep(self, lines: Sequence[EncodedEvent]) -> None:
+        self._recent += lines
+        self._size += sum(each.size for each in lines)
+        if lines:
+            self.last = lines[-1].number
         drop = 0
         while drop < len(self._recent) and (
             len(self._recent) - drop > RECENT_EVENTS or self._size > RECENT_BYTES

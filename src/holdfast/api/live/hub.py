@@ -125,8 +125,8 @@ class Hub:
                 await self._ask_tenants(heads)
             except Exception as error:
                 # Whatever it is: every follower depends on this one task, which must not end.
-                told = None if isinstance(error, HoldfastError) else error
-                log.warning("streams wait: the store did not answer: %s", error, exc_info=told)
+                result = None if isinstance(error, HoldfastError) else error
+                log.warning("streams wait: the store did not answer: %s", error, exc_info=result)
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             took = time.monotonic() - began

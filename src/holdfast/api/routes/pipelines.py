@@ -76,8 +76,8 @@ async def submit_pipeline(call: ApiCall, body: SubmitPipeline) -> ApiReply[Pipel
     if not fresh and key is not None:
         await require_same(service, row, ready.program, given, key)
     headers = call.location(f"/v1/pipelines/{row.id}") if fresh else {}
-    told = await _pipeline_reply(service, row, ready.diagnostics)
-    return ApiReply(body=told, status=201 if fresh else 200, headers=headers, etag=etag_of(row))
+    result = await _pipeline_reply(service, row, ready.diagnostics)
+    return ApiReply(body=result, status=201 if fresh else 200, headers=headers, etag=etag_of(row))
 
 
 @routes.get("/pipelines/{run}", needs=Right.runs_read, more=(304,), raises=_MISSING)

@@ -60,12 +60,12 @@ def event_wire(event: Event) -> EventWire:
 
 def seed_data(wire: EventWire) -> dict[str, Any]:
     """The fields of the proposal where it puts them; beside them what says which event it is."""
-    told = {"run_id": wire.run, "sequence": wire.number, "timestamp": wire.at, **wire.data}
-    told.setdefault("node_id", wire.node)
+    shown = {"run_id": wire.run, "sequence": wire.number, "timestamp": wire.at, **wire.data}
+    shown.setdefault("node_id", wire.node)
     if wire.type in _QUESTIONS:
         # The proposal calls a hold a checkpoint.
-        told["checkpoint_id"] = told.pop("hold_id", None)
-    return told
+        shown["checkpoint_id"] = shown.pop("hold_id", None)
+    return shown
 
 
 class EncodedEvent:

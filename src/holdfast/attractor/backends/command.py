@@ -182,17 +182,17 @@ def _reply_for(
     """Its standard output is its answer. What it wrote as its status counts, but no success of a process that
     failed."""
     status, out = ended.get("status"), str(ended["stdout"])
-    told = result_in(out)
-    if told is not None and (told.tokens or told.cost):
-        visit.ctx.spent(tokens=told.tokens, cost=told.cost)
+    result = result_in(out)
+    if result is not None and (result.tokens or result.cost):
+        visit.ctx.spent(tokens=result.tokens, cost=result.cost)
     if ended["why"] or ended["code"] != 0:
         written = None if status is None or ended["why"] else outcome_of(status)
         if written is not None and written.status not in (StageStatus.SUCCESS, StageStatus.PARTIAL_SUCCESS):
             return written
         run_files.write(visit.folder / "response.md", out)
         return StageOutcome(status=StageStatus.FAIL, failure_reason=_reason(visit, ended))
-    text = out.strip() if told is None else told.text
-    if told is not None and told.failed:
+    text = out.strip() if result is None else result.text
+    if result is not None and result.failed:
         run_files.write(visit.folder / "response.md", text)
         return StageOutcome(
             status=StageStatus.FAIL, failure_reason=f"the agent reported a failure: {text[:_LAST]}"

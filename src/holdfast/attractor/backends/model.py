@@ -56,17 +56,17 @@ def asks_for_status(visit: StageVisit) -> bool:
 
 def instructions(visit: StageVisit) -> str:
     """What the model is told of its place in the pipeline."""
-    told = [f"You do one stage of a pipeline, {visit.stage.label}. Do what the prompt asks; report on it."]
+    lines = [f"You do one stage of a pipeline, {visit.stage.label}. Do what the prompt asks; report on it."]
     if asks_for_status(visit):
-        told.append(
+        lines.append(
             "End your answer with what came of it, as a block of this form:\n"
             '```json\n{"outcome": "success", "preferred_label": "", "notes": ""}\n```\n'
             "outcome: success, partial_success, retry or fail."
         )
         labels = [link.label for link in visit.pipeline.outgoing.get(visit.stage.id, ()) if link.label]
         if labels:
-            told.append(f"preferred_label: empty, or the way to go on by: {', '.join(labels)}.")
-    return "\n\n".join(told)
+            lines.append(f"preferred_label: empty, or the way to go on by: {', '.join(labels)}.")
+    return "\n\n".join(lines)
 
 
 NAME = "model"

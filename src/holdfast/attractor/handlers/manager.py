@@ -121,8 +121,8 @@ class ManagerHandler:
         works in the child's active stage."""
         text = visit.stage.text("manager.steer_text")
         if visit.stage.prompt and not text:
-            told = msgspec.json.format(msgspec.json.encode(seen.telemetry(cycle)), indent=2).decode()
-            prompt = f"{prompt_of(visit.stage, visit.pipeline)}\n\nThe child pipeline:\n{told}"
+            result = msgspec.json.format(msgspec.json.encode(seen.telemetry(cycle)), indent=2).decode()
+            prompt = f"{prompt_of(visit.stage, visit.pipeline)}\n\nThe child pipeline:\n{result}"
             text = await ask_backend(self._backends.of(visit), visit, prompt, "steer")
         if text:
             run_files.write(run_files.stage_dir(Path(seen.logs), seen.active) / STEER_FILE, text)

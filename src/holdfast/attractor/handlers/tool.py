@@ -216,23 +216,23 @@ async def _in_doubt(visit: StageVisit, command: str, number: int) -> str:
 
 
 def _outcome(visit: StageVisit, command: str, ended: dict[str, Any]) -> StageOutcome:
-    told = _context_of(ended)
+    result = _context_of(ended)
     if ended["why"]:
-        return _failed(_failure_reason(visit, ended), context_updates=told)
+        return _failed(_failure_reason(visit, ended), context_updates=result)
     status = outcome_of(ended["status"]) if "status" in ended else None
     if ended["code"] != 0:
         if status is not None and status.status not in (StageStatus.SUCCESS, StageStatus.PARTIAL_SUCCESS):
-            return _with_context(status, told)
-        return _failed(_exit_text(ended), context_updates=told)
+            return _with_context(status, result)
+        return _failed(_exit_text(ended), context_updates=result)
     if "fault" in ended:
-        return _failed(ended["fault"], context_updates=told)
+        return _failed(ended["fault"], context_updates=result)
     if status is not None:
-        return _with_context(status, told)
-    return StageOutcome(context_updates=told, notes=f"Tool completed: {command}")
+        return _with_context(status, result)
+    return StageOutcome(context_updates=result, notes=f"Tool completed: {command}")
 
 
-def _with_context(status: StageOutcome, told: dict[str, Any]) -> StageOutcome:
-    return msgspec.structs.replace(status, context_updates={**told, **status.context_updates})
+def _with_context(status: StageOutcome, shown: dict[str, Any]) -> StageOutcome:
+    return msgspec.structs.replace(status, context_updates={**shown, **status.context_updates})
 
 
 def _context_of(ended: dict[str, Any]) -> dict[str, Any]:

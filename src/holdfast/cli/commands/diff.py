@@ -113,17 +113,17 @@ def _write_svg(picture: Picture, place: str) -> None:
     print_note(f"Drawn in {place}.")
 
 
-def _chosen(told: dict[str, Any], only: Sequence[str]) -> dict[str, Any]:
+def _chosen(shown: dict[str, Any], only: Sequence[str]) -> dict[str, Any]:
     if not only:
-        return told
+        return shown
     parts = {
         "state": ("input", "state", "artifacts"),
         "nodes": ("nodes", "same_nodes", "skipped", "pending", "edges"),
         "cost": ("spent",),
     }
     kept = {"same", "a", "b", "relation", "parted", *(name for part in only for name in parts[part])}
-    left_out = {name: missing for name, missing in told["left_out"].items() if name in kept}
-    return {name: value for name, value in told.items() if name in kept} | {"left_out": left_out}
+    left_out = {name: missing for name, missing in shown["left_out"].items() if name in kept}
+    return {name: value for name, value in shown.items() if name in kept} | {"left_out": left_out}
 
 
 def _print_diff(found: Diff, parts: set[str], picture: Picture | None, visits: int) -> None:
@@ -187,8 +187,8 @@ def _head(name: str) -> None:
 
 def _change(change: Change, indent: str) -> None:
     lines = _text_lines(change)
-    told = "" if lines else _sides(change)
-    print_line(f"{indent}{_SIGNS[change.kind]} {change.path}  {told}".rstrip(), style=_COLOURS[change.kind])
+    text = "" if lines else _sides(change)
+    print_line(f"{indent}{_SIGNS[change.kind]} {change.path}  {text}".rstrip(), style=_COLOURS[change.kind])
     for line in lines:
         style = "green" if line.startswith("+") else "red" if line.startswith("-") else "dim"
         print_line(f"{indent}    {line}", style=style)
@@ -246,12 +246,12 @@ def _brief(changes: Iterable[Change]) -> list[Change]:
 
 
 def _call_result(side: Any) -> Any:
-    told = cast("dict[str, Any]", side) if isinstance(side, dict) else {}
-    if "prompt" in told:
-        by = f" by {told['by']}" if told["by"] else ""
-        return f"{told['prompt']} {told['decision'] or told['status']}{by}"
-    whole = {"value", "error"} <= told.keys()
-    return (told["error"] or told["value"]) if whole else cast("Any", side)
+    result = cast("dict[str, Any]", side) if isinstance(side, dict) else {}
+    if "prompt" in result:
+        by = f" by {result['by']}" if result["by"] else ""
+        return f"{result['prompt']} {result['decision'] or result['status']}{by}"
+    whole = {"value", "error"} <= result.keys()
+    return (result["error"] or result["value"]) if whole else cast("Any", side)
 
 
 def _node(node: NodeDiff) -> str:
@@ -283,9 +283,9 @@ def _spent(a: RunUsage, b: RunUsage) -> None:
         ("tokens", a.tokens, b.tokens),
         ("cost", a.cost, b.cost),
     ]
-    told = [(name, f"{before:g} → {after:g}") for name, before, after in rows if before != after]
+    lines = [(name, f"{before:g} → {after:g}") for name, before, after in rows if before != after]
     if a.duration != b.duration:
-        told.append(("work", f"{human_duration(a.duration)} → {human_duration(b.duration)}"))
-    if told:
+        lines.append(("work", f"{human_duration(a.duration)} → {human_duration(b.duration)}"))
+    if lines:
         _head("cost")
-        print_fields([(f"  {name}", text) for name, text in told])
+        print_fields([(f"  {name}", text) for name, text in lines])

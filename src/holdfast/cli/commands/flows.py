@@ -318,6 +318,6 @@ def _report(flow: Flow, verdicts: list[MigrationReport], names: dict[str, str]) 
 
 
 def _verdict(verdict: MigrationReport, names: dict[str, str]) -> dict[str, Any]:
-    told = msgspec.to_builtins(verdict)
-    run = told.pop("run")
-    return {"run": run, **told, "label": names.get(verdict.version, "")}
+    result = msgspec.to_builtins(verdict)
+    run = result.pop("run")
+    return {"run": run, **result, "label": names.get(verdict.version, "")}

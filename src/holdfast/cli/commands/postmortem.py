@@ -48,15 +48,15 @@ async def write_postmortem(
 
     render = renderer(form or _form_of(out))
     async with open_store_for_command(store, must_exist=True) as hf:
-        told = await build_postmortem(await hf.service(), run, chapters=visits)
-    text = None if json else render(told)
+        result = await build_postmortem(await hf.service(), run, chapters=visits)
+    text = None if json else render(result)
     if json:
-        print_json(_plain(told))
+        print_json(_plain(result))
     elif text is not None and out in (None, "-"):
         print_raw(text.rstrip("\n"))
     elif text is not None and out is not None:
         _write(Path(out), text)
-        print_note(f"The post-mortem of run {told.run} is in {out}.")
+        print_note(f"The post-mortem of run {result.run} is in {out}.")
     return Exit.ok
 
 
@@ -74,8 +74,8 @@ def _write(file: Path, text: str) -> None:
         ) from error
 
 
-def _plain(told: Postmortem) -> dict[str, Any]:
-    return {name: _part(getattr(told, name)) for name in told.__struct_fields__ if name != "picture"}
+def _plain(result: Postmortem) -> dict[str, Any]:
+    return {name: _part(getattr(result, name)) for name in result.__struct_fields__ if name != "picture"}
 
 
 # A story has no waits of its own: its questions and attempts say the same in more detail.

@@ -288,8 +288,8 @@ class ServeRunner:
         address = self.serving.address
         if self.wanted.json:
             versions = {flow.name: flow.program().version for flow in flows}
-            told = {"address": address, "flows": versions, "worker": self.worker is not None}
-            print(to_json(told | await self.door.told(address)), flush=True)
+            shown = {"address": address, "flows": versions, "worker": self.worker is not None}
+            print(to_json(shown | await self.door.told(address)), flush=True)
             return
         print_line(f"Holdfast listens at {address}, on {shown_address(self.wanted.store)}.")
         for line in await self.door.greeting(address):

@@ -111,9 +111,9 @@ async def show_moment(
             found = await (service.latest(row.id) if seq is None else service.checkpoint(row.id, seq))
             return _print_checkpoint(found, json=json, form=form)
         if json:
-            told = await run_json(service, row)
-            print_json(told)
-            return Exit.store_trouble if told["damaged"] else Exit.ok
+            reply = await run_json(service, row)
+            print_json(reply)
+            return Exit.store_trouble if reply["damaged"] else Exit.ok
         return await _show_run(service, row, view, store=store)
 
 

@@ -182,7 +182,7 @@ async def show_skill(which: str, tenant: str, *, store: str | None, json: bool) 
         if skill.yanked_at
         else ""
     )
-    told = (
+    result = (
         ("skill", f"{skill.name}@{skill.version}"),
         ("digest", skill.digest),
         ("published", f"{clock_time(skill.published_at)} by {skill.published_by}"),
@@ -190,7 +190,7 @@ async def show_skill(which: str, tenant: str, *, store: str | None, json: bool) 
         ("about", skill.description),
         ("tools", tools),
     )
-    print_fields([(name, value) for name, value in told if value])
+    print_fields([(name, value) for name, value in result if value])
     if skill.instructions:
         print_line()
         print_line(skill.instructions)

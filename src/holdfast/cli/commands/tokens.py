@@ -118,9 +118,9 @@ async def create_token(
         tokens = ApiTokens(await hf.open())
         until = None if expires in (None, "never") else tokens.store.now() + _length(expires)
         token, text = await tokens.create(grant, by="user:local", expires_at=until, note=note_[:200])
-        told = _token_json(token, None, tokens.store.now())
+        reply = _token_json(token, None, tokens.store.now())
     if json:
-        print_json({**told, "token": text})
+        print_json({**reply, "token": text})
         return Exit.ok
     print_raw(f"{text}\n")
     print_note(f"Shown only now. For {subject} in tenant {tenant}; {_until(until)}.")
@@ -135,11 +135,11 @@ async def list_tokens(*, tenant: str | None, every: bool, store: str | None, jso
         tokens = ApiTokens(await hf.open())
         now = tokens.store.now()
         found = [pair for pair in await tokens.list(tenant) if every or pair[0].is_valid(now)]
-    told = [_token_json(token, used, now) for token, used in found]
+    lines = [_token_json(token, used, now) for token, used in found]
     if json:
-        print_list(told)
-    elif told:
-        print_table(_HEADS, [_cells(each) for each in told])
+        print_list(lines)
+    elif lines:
+        print_table(_HEADS, [_cells(each) for each in lines])
     else:
         print_line("No tokens. Make one: holdfast tokens create user:dana --role operator")
     return Exit.ok
@@ -151,9 +151,9 @@ async def revoke_token(name: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         tokens = ApiTokens(await hf.open())
         token = await tokens.revoke(name, by="user:local")
-        told = _token_json(token, None, tokens.store.now())
+        reply = _token_json(token, None, tokens.store.now())
     if json:
-        print_json(told)
+        print_json(reply)
     else:
         print_line(
             f"Token {token.id} of {token.grant.subject} is revoked; servers refuse it within five seconds."
@@ -190,8 +190,8 @@ def _token_json(token: ApiToken, used: int | None, now: int) -> dict[str, Any]:
     }
 
 
-def _cells(told: dict[str, Any]) -> tuple[str, ...]:
-    may = ", ".join([*told["roles"], *told["rights"]])
-    expires, used = told["expires_at"] or "never", told["last_used_at"] or "never"
-    who = (f"hf_{told['id']}_…", told["subject"], told["tenant"])
-    return (*who, may, told["status"], expires, used, told["note"])
+def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
+    may = ", ".join([*shown["roles"], *shown["rights"]])
+    expires, used = shown["expires_at"] or "never", shown["last_used_at"] or "never"
+    who = (f"hf_{shown['id']}_…", shown["subject"], shown["tenant"])
+    return (*who, may, shown["status"], expires, used, shown["note"])

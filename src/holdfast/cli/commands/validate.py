@@ -90,14 +90,14 @@ def check(file: str, *, strict: bool = False, types: Sequence[str] = ()) -> Chec
         found: Any = error.facts["diagnostics"]
         return CheckedFile(file=file, diagnostics=tuple(found))
     except InputError as error:
-        told = Diagnostic(
+        result = Diagnostic(
             rule="file",
             severity=DiagnosticSeverity.error,
             message=error.message.rstrip("."),
             fix=error.hint or "",
             path=file,
         )
-        return CheckedFile(file=file, diagnostics=(told,))
+        return CheckedFile(file=file, diagnostics=(result,))
     pipeline = prepared.pipeline
     return CheckedFile(
         file=file,
@@ -125,8 +125,8 @@ def read_pipeline(file: str) -> bytes:
         ) from None
 
 
-def _order(told: Diagnostic) -> tuple[str, int, int]:
-    return told.path, told.place.line, told.place.column
+def _order(diagnostic: Diagnostic) -> tuple[str, int, int]:
+    return diagnostic.path, diagnostic.place.line, diagnostic.place.column
 
 
 def _print_checked(checked: CheckedFile) -> None:
@@ -154,15 +154,15 @@ def _json(checked: CheckedFile) -> dict[str, Any]:
     }
 
 
-def _diagnostic(told: Diagnostic) -> dict[str, Any]:
+def _diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:
     return {
-        "rule": told.rule,
-        "severity": str(told.severity),
-        "message": told.message,
-        "node_id": told.node_id or None,
-        "edge": list(told.edge) if told.edge else None,
-        "fix": told.fix or None,
-        "file": told.path,
-        "line": told.place.line,
-        "column": told.place.column,
+        "rule": diagnostic.rule,
+        "severity": str(diagnostic.severity),
+        "message": diagnostic.message,
+        "node_id": diagnostic.node_id or None,
+        "edge": list(diagnostic.edge) if diagnostic.edge else None,
+        "fix": diagnostic.fix or None,
+        "file": diagnostic.path,
+        "line": diagnostic.place.line,
+        "column": diagnostic.place.column,
     }

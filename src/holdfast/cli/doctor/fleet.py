@@ -77,8 +77,8 @@ def _releases(alive: list[WorkerRow]) -> Finding:
     releases = Counter(row.release for row in alive)
     if len(releases) == 1:
         return Finding("releases", OK, f"all workers are of release {alive[0].release}")
-    told = ", ".join(f"{count} of {release}" for release, count in sorted(releases.items()))
-    return Finding("releases", OK, f"workers are of different releases: {told}")
+    text = ", ".join(f"{count} of {release}" for release, count in sorted(releases.items()))
+    return Finding("releases", OK, f"workers are of different releases: {text}")
 
 
 def _clocks(alive: list[WorkerRow]) -> Finding:

@@ -181,13 +181,13 @@ def _schema(facts: StoreFacts) -> Finding:
 def _drift(facts: StoreFacts) -> Finding:
     """Somebody's own tables and columns are theirs to have: they are mentioned, no more."""
     grave = [each for each in facts.drift if each.grave]
-    told = [f"{each.what}{f': {each.todo}' if each.todo else ''}" for each in grave or facts.drift]
+    lines = [f"{each.what}{f': {each.todo}' if each.todo else ''}" for each in grave or facts.drift]
     if grave:
         said = f"{len(grave)} things in the schema are not as Holdfast made them"
         todo = "each with what to do; or ask whoever changed it"
-        return Finding("drift", FAIL, said, todo, told)
-    if told:
-        return Finding("drift", OK, "the schema is as Holdfast made it, with additions", "", few(told))
+        return Finding("drift", FAIL, said, todo, lines)
+    if lines:
+        return Finding("drift", OK, "the schema is as Holdfast made it, with additions", "", few(lines))
     return Finding("drift", OK, "the schema is as Holdfast made it")
 
 

@@ -169,5 +169,5 @@ def _option(option: Option, *, armed: bool) -> str:
         *(["careful"] if option.variant == "danger" else []),
         *(["why?"] if option.requires_comment is True else []),
     ]
-    told = f"{label} ({', '.join(notes)})" if notes else label
-    return f"[{told}: Enter]" if armed else told
+    text = f"{label} ({', '.join(notes)})" if notes else label
+    return f"[{text}: Enter]" if armed else text

@@ -142,8 +142,8 @@ def _so_far(state: InboxState) -> str:
     filling = state.filling
     if filling is None or not filling.values:
         return ""
-    told = " · ".join(f"{name} {flat(as_text(value))}" for name, value in filling.values.items())
-    return f"{filling.decision}: {told}"
+    text = " · ".join(f"{name} {flat(as_text(value))}" for name, value in filling.values.items())
+    return f"{filling.decision}: {text}"
 
 
 def _after_input(state: InboxState, width: int) -> int:

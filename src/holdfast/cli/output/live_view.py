@@ -102,11 +102,11 @@ class LiveView:
         counts = {"done": sum(node.done for node in nodes), "failed": sum(node.failed for node in nodes)}
         for visit in self.visits.open.values():
             counts[visit.state] = counts.get(visit.state, 0) + 1
-        told = [f"{count} {word}" for word, count in counts.items() if count]
+        lines = [f"{count} {word}" for word, count in counts.items() if count]
         tokens, cost = sum(node.tokens for node in nodes), money(sum(node.cost for node in nodes))
-        told += [f"{tokens} tokens"] if tokens else []
-        told += [f"cost {cost}"] if cost else []
-        return _text((" · ".join(told), "dim"))
+        lines += [f"{tokens} tokens"] if tokens else []
+        lines += [f"cost {cost}"] if cost else []
+        return _text((" · ".join(lines), "dim"))
 
     def _visit(self, visit: Visit, now: int, width: int) -> list[Text]:
         style = style_of(visit.state)

@@ -31,25 +31,28 @@ def sarif_log(diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _result(told: Diagnostic, rule: int) -> dict[str, Any]:
-    text = f"{told.message}. Fix: {told.fix}" if told.fix else told.message
+def _result(diagnostic: Diagnostic, rule: int) -> dict[str, Any]:
+    text = f"{diagnostic.message}. Fix: {diagnostic.fix}" if diagnostic.fix else diagnostic.message
     return {
-        "ruleId": told.rule,
+        "ruleId": diagnostic.rule,
         "ruleIndex": rule,
-        "level": _LEVELS[told.severity],
+        "level": _LEVELS[diagnostic.severity],
         "message": {"text": text},
-        "locations": [_location(told)],
+        "locations": [_location(diagnostic)],
     }
 
 
-def _location(told: Diagnostic) -> dict[str, Any]:
-    artifact: dict[str, Any] = {"artifactLocation": {"uri": _uri(told.path)}}
-    if told.place.line:
-        artifact["region"] = {"startLine": told.place.line, "startColumn": max(told.place.column, 1)}
+def _location(diagnostic: Diagnostic) -> dict[str, Any]:
+    artifact: dict[str, Any] = {"artifactLocation": {"uri": _uri(diagnostic.path)}}
+    if diagnostic.place.line:
+        artifact["region"] = {
+            "startLine": diagnostic.place.line,
+            "startColumn": max(diagnostic.place.column, 1),
+        }
     location: dict[str, Any] = {"physicalLocation": artifact}
-    name = told.node_id or " -> ".join(told.edge or ())
+    name = diagnostic.node_id or " -> ".join(diagnostic.edge or ())
     if name:
-        location["logicalLocations"] = [{"name": name, "kind": "node" if told.node_id else "edge"}]
+        location["logicalLocations"] = [{"name": name, "kind": "node" if diagnostic.node_id else "edge"}]
     return location
 
 

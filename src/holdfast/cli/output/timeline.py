@@ -177,9 +177,9 @@ def _grid(shown: Sequence[Visit], begin: int, now: int) -> None:
     grid.add_column("", no_wrap=True)
     for row, visit in zip(rows, shown, strict=True):
         style = style_of(visit.state)
-        told = Text(shortened(_visit_note(visit, now), max(rest, 8)), style="red" if visit.error else "dim")
+        result = Text(shortened(_visit_note(visit, now), max(rest, 8)), style="red" if visit.error else "dim")
         drawn = Text(bar(visit, axis, room, now), style=style)
-        grid.add_row(row[0], Text(row[1], style=style), row[2], row[3], drawn, told)
+        grid.add_row(row[0], Text(row[1], style=style), row[2], row[3], drawn, result)
     Console(highlight=False).print(grid)
 
 

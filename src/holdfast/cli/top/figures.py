@@ -58,15 +58,15 @@ async def take_snapshot(store: Store) -> FleetSnapshot:
 
 def as_json(seen: FleetSnapshot) -> dict[str, Any]:
     """Times in seconds."""
-    told = seen.figures
+    result = seen.figures
     return {
         "at": seen.at,
         "records_per_second": round(seen.records_per_second, 2),
         "runs_ended_per_second": round(seen.ended_per_second, 2),
         "busy": seen.busy,
         "concurrency": seen.room,
-        "runs": told.statuses,
-        "dead": told.dead,
+        "runs": result.statuses,
+        "dead": result.dead,
         "lanes": [
             {
                 "lane": lane.lane,
@@ -75,15 +75,15 @@ def as_json(seen: FleetSnapshot) -> dict[str, Any]:
                 "running": lane.running,
                 "in_line": lane.in_line,
             }
-            for lane in told.lanes
+            for lane in result.lanes
         ],
-        "holds": {"by_age": seen.holds, "oldest_seconds": told.oldest_hold / MICROS},
+        "holds": {"by_age": seen.holds, "oldest_seconds": result.oldest_hold / MICROS},
         "lag_seconds": {
-            "timers": told.timer_lag / MICROS,
-            "holds": told.hold_lag / MICROS,
-            "schedules": told.schedule_lag / MICROS,
+            "timers": result.timer_lag / MICROS,
+            "holds": result.hold_lag / MICROS,
+            "schedules": result.schedule_lag / MICROS,
         },
-        "outbox": {"waiting": told.outbox_waiting, "dead": told.outbox_dead},
+        "outbox": {"waiting": result.outbox_waiting, "dead": result.outbox_dead},
         "workers": [_worker(seen, row) for row in seen.workers],
     }
 

@@ -90,11 +90,11 @@ def lines(seen: FleetSnapshot, width: int, height: int | None = None) -> list[Li
 
 
 def _figures(seen: FleetSnapshot) -> list[tuple[str, list[Span]]]:
-    told = seen.figures
-    runs: list[Span] = [(f"{told.statuses.get(name, 0)} {word}", "") for name, word in _WORDS.items()]
-    runs += [(f"{told.dead} dead", "alert")] if told.dead else []
-    outbox: list[Span] = [(f"{told.outbox_waiting} waiting", "")] if told.outbox_waiting else []
-    outbox += [(f"{told.outbox_dead} dead", "alert")] if told.outbox_dead else []
+    result = seen.figures
+    runs: list[Span] = [(f"{result.statuses.get(name, 0)} {word}", "") for name, word in _WORDS.items()]
+    runs += [(f"{result.dead} dead", "alert")] if result.dead else []
+    outbox: list[Span] = [(f"{result.outbox_waiting} waiting", "")] if result.outbox_waiting else []
+    outbox += [(f"{result.outbox_dead} dead", "alert")] if result.outbox_dead else []
     found = [("Fleet", _fleet(seen)), ("Runs", runs), ("Holds", _holds(seen)), ("Late", _late(seen))]
     return [*found, ("Outbox", outbox)] if outbox else found
 
@@ -120,8 +120,8 @@ def _holds(seen: FleetSnapshot) -> list[Span]:
 
 
 def _late(seen: FleetSnapshot) -> list[Span]:
-    told = seen.figures
-    lags = {"timers": told.timer_lag, "holds": told.hold_lag, "schedules": told.schedule_lag}
+    result = seen.figures
+    lags = {"timers": result.timer_lag, "holds": result.hold_lag, "schedules": result.schedule_lag}
     found: list[Span] = [
         (f"{what} {human_duration(lag)}", "alert" if lag > LATE else "") for what, lag in lags.items() if lag
     ]

@@ -73,8 +73,8 @@ class AttributeReader(TokenReader):
             fix = 'write \\" for a quote inside a text'
             self.fail("the text ends at this quote, and more follows", self.starts[self.at] - 1, fix)
         if not warned and kind not in _ENDS:
-            told = "a ; between attributes" if kind == ";" else "no comma between attributes"
-            self.faults.lenient(told, self.starts[self.at], fix="write a comma")
+            text = "a ; between attributes" if kind == ";" else "no comma between attributes"
+            self.faults.lenient(text, self.starts[self.at], fix="write a comma")
         self.at += 1 if kind == ";" else 0
         return True
 

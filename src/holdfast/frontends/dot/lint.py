@@ -63,9 +63,9 @@ def require_valid(name: str, diagnostics: Sequence[Diagnostic]) -> None:
     lines = [f"  - {error}" for error in errors[:_SHOWN]]
     if len(errors) > _SHOWN:
         lines.append(f"  - and {len(errors) - _SHOWN} more")
-    told = "\n".join(lines)
+    text = "\n".join(lines)
     raise PipelineInvalidError(
-        f"pipeline {name} has {count}:\n{told}", pipeline=name, diagnostics=tuple(diagnostics)
+        f"pipeline {name} has {count}:\n{text}", pipeline=name, diagnostics=tuple(diagnostics)
     )
 
 

@@ -67,9 +67,9 @@ def _number(text: str, start: int, faults: Faults) -> Value:
         return int(text)
     if _FLOAT.fullmatch(text):
         return _finite(text)
-    told = duration_of(text)
-    if told is not None:
-        return told
+    result = duration_of(text)
+    if result is not None:
+        return result
     faults.lenient(f"the bare value {text} is neither a number nor a duration", start, fix=_QUOTE)
     return text
 

@@ -48,9 +48,9 @@ def as_microseconds(value: Value) -> int | None:
     if isinstance(value, (int, float)):
         return int(value * 1_000_000)
     text = value.strip()
-    told = duration_of(text)
-    if told is not None:
-        return told.microseconds
+    result = duration_of(text)
+    if result is not None:
+        return result.microseconds
     return int(float(text) * 1_000_000) if _SECONDS.fullmatch(text) else None
 
 

@@ -40,10 +40,10 @@ def code_fingerprint(fn: Callable[..., Any], version: str | None = None) -> str:
     if version is not None:
         return f"v:{version}"
     inner = innermost(fn)
-    told = getattr(inner, "code_text", None)
-    if isinstance(told, str):
+    result = getattr(inner, "code_text", None)
+    if isinstance(result, str):
         # Made by us of what a user wrote: what counts is what it was made of.
-        return "t1-" + _digest(told)
+        return "t1-" + _digest(result)
     source = source_of(inner)
     if source is not None:
         return "c1-" + source.digest

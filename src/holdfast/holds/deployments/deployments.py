@@ -169,8 +169,8 @@ class Deployments:
     async def _tell(self, tenant: str, by: str, action: str, about: Deployment, **said: Any) -> None:
         """The audit entry comes first: a change of who may decide must never be missing from it."""
         data = canonical({"deployment": about.id, "name": about.name, **said})
-        told = NewAudit(at=self.store.now(), actor=by, action=action, data=data)
-        await self.store.append_audit(tenant, [told])
+        result = NewAudit(at=self.store.now(), actor=by, action=action, data=data)
+        await self.store.append_audit(tenant, [result])
 
     def _instant(self, when: When) -> int | None:
         if when is None:

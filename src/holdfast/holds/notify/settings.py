@@ -50,9 +50,9 @@ class ChannelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     outcomes: bool | None = None
 
     def scope(self, *, outcomes: bool) -> ChannelScope:
-        told = self.outcomes if self.outcomes is not None else outcomes
+        result = self.outcomes if self.outcomes is not None else outcomes
         return ChannelScope(
-            topics=self.topics, assignees=self.assignees, priorities=self.priorities, outcomes=told
+            topics=self.topics, assignees=self.assignees, priorities=self.priorities, outcomes=result
         )
 
 

@@ -42,8 +42,8 @@ async def export_evidence(
     row = await load_visible(ctx, actor, hold)
     pack = await make_pack(ctx.store, row.id, tenant=row.tenant, key=key, to_head=to_head)
     digest: str = json.loads(pack)["digest"]
-    told = entry(row, actor.id, "exported", ctx.now(), digest=digest)
-    await ctx.store.append_audit(row.tenant, [told])
+    result = entry(row, actor.id, "exported", ctx.now(), digest=digest)
+    await ctx.store.append_audit(row.tenant, [result])
     return pack
 
 

@@ -43,9 +43,9 @@ REFUSALS: Final = {
 
 def history_sentence(entry: Entry) -> str:
     """`dana approved, on the web page`. An action that is not known here is shown by its name."""
-    told = _SENTENCES.get(entry.action)
-    if told is not None:
-        return told(short_name(entry.actor), entry.data)
+    result = _SENTENCES.get(entry.action)
+    if result is not None:
+        return result(short_name(entry.actor), entry.data)
     return f"{short_name(entry.actor)}: {entry.action.replace('_', ' ')}"
 
 

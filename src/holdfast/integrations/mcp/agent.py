@@ -97,7 +97,7 @@ class McpCaller:
         look: Callable[[], Awaitable[T | None]],
         bell: AbstractAsyncContextManager[StreamSignal],
         progress: Progress,
-        told: str,
+        text: str,
     ) -> T | None:
         """What `look` finds, as soon as it does; None: the time was over, or the server is about to end.
         `bell`: rings when it is worth a look."""
@@ -108,7 +108,7 @@ class McpCaller:
                 over = now - began >= seconds or self.closing
                 if now - beat >= BEAT:
                     beat = now
-                    await progress(round(now - began, 1), seconds, told)
+                    await progress(round(now - began, 1), seconds, text)
                 pause = 0.0 if over else min(BEAT, began + seconds - now)
                 found = await poll_then_wait(ringing, look, pause)
                 if over or found is not None:

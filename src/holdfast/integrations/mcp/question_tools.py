@@ -62,8 +62,8 @@ async def ask_people(agent: McpCaller, given: AskPeopleInput, progress: Progress
         ended = (await service.get(row.id)).status in ENDED
         return hold or (True if ended else None)
 
-    told = "The question is being opened."
-    found = await agent.wait(OPENS_IN, opened, run_signal(call, row.id), progress, told)
+    text = "The question is being opened."
+    found = await agent.wait(OPENS_IN, opened, run_signal(call, row.id), progress, text)
     if not isinstance(found, HoldRow):
         return await _unopened(agent, row, given.question)
     return await _answered(agent, found, given.wait_seconds, progress)

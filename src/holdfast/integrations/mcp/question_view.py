@@ -73,11 +73,11 @@ def _next(row: HoldRow, asked: list[FollowUpQuestion]) -> str:
 def view_unopened(row: RunRow, question: str) -> McpQuestionView:
     """A question whose run has not been taken up yet."""
     if row.status in ENDED:
-        status, told = str(row.status), "It was not asked: its run has ended."
+        status, text = str(row.status), "It was not asked: its run has ended."
     else:
         status = "opening"
-        told = (
+        text = (
             "It is kept, and opens when a worker that carries it is there; check_answer tells. If it stays "
             "so, whoever runs this has to start one: every `holdfast worker` of the same release does."
         )
-    return McpQuestionView(id=row.id, run=row.id, status=status, question=question, next=told)
+    return McpQuestionView(id=row.id, run=row.id, status=status, question=question, next=text)

@@ -146,9 +146,9 @@ class RunStory:
     def _closed_holds(self, record: Record, body: Any, key: Key) -> Iterator[HoldResolved]:
         """A hold is over when its answer is consumed, or when the record closes it."""
         side = record.side
-        told = {closed.id: closed for closed in side.close_holds} if side is not None else {}
+        shown = {closed.id: closed for closed in side.close_holds} if side is not None else {}
         for hold, asked in list(self._holds.items()):
-            closed = told.get(hold)  # type: ignore[call-overload]
+            closed = shown.get(hold)  # type: ignore[call-overload]
             over = side is not None and side.close_all_holds is not None
             how = ""
             if asked.key == key and _takes_answer(record, body, hold):
@@ -171,8 +171,8 @@ def _ended(body: Any) -> str:
     if error is not None and error.code in _LAPSED:
         return _LAPSED[error.code]
     bound: list[Any] = [operand for _, key, _, operand in getattr(body, "ops", ()) if key.endswith("_result")]
-    told = [each for each in (*bound, getattr(body, "value", None)) if isinstance(each, FrozenDict)]
-    return "expired" if any(each.get("expired") or each.get("auto_expired") for each in told) else "answered"
+    lines = [each for each in (*bound, getattr(body, "value", None)) if isinstance(each, FrozenDict)]
+    return "expired" if any(each.get("expired") or each.get("auto_expired") for each in lines) else "answered"
 
 
 def _takes_answer(record: Record, body: Any, hold: str) -> bool:

@@ -135,8 +135,8 @@ class Spans:
         span = self._tracer.start_span(
             name, parent, SpanKind.INTERNAL, attributes, links, start_time=_nanos(when[0])
         )
-        for at, what, told in moments:
-            span.add_event(what, _attributes(told), _nanos(at))
+        for at, what, entry in moments:
+            span.add_event(what, _attributes(entry), _nanos(at))
         if error is not None:
             span.add_event("exception", self._error(error), _nanos(when[1]))
         if failed:
@@ -162,8 +162,8 @@ def _of_run(row: RunRow) -> Attributes:
     }
 
 
-def _attributes(told: Mapping[str, str | int]) -> Attributes:
-    return {name if "." in name else f"holdfast.{name}": value for name, value in told.items()}
+def _attributes(shown: Mapping[str, str | int]) -> Attributes:
+    return {name if "." in name else f"holdfast.{name}": value for name, value in shown.items()}
 
 
 def _nanos(micros: int) -> int:

@@ -42,10 +42,10 @@ class FleetCollector(Collector):
             yield from _of_fleet(self.figures)
             yield _of_workers(self.workers, self.figures.at)
 
-    def _of_lanes(self, told: FleetFigures) -> Iterator[Metric]:
+    def _of_lanes(self, fleet_figures: FleetFigures) -> Iterator[Metric]:
         served = () if self.worker is None else self.worker.lanes or ()
-        self._lanes.update(served, (lane.lane for lane in told.lanes))
-        known = {lane.lane: lane for lane in told.lanes}
+        self._lanes.update(served, (lane.lane for lane in fleet_figures.lanes))
+        known = {lane.lane: lane for lane in fleet_figures.lanes}
         empty = [LaneFigures(lane=lane, ready=0, oldest=0, running=0) for lane in self._lanes - known.keys()]
         lanes = sorted((*known.values(), *empty), key=lambda lane: lane.lane)
         of = ("lane",)
@@ -66,19 +66,25 @@ def _of_worker(worker: RunWorker) -> Iterator[Metric]:
     yield _gauge("holdfast_worker_draining", "Whether it takes nothing more.", (), [((), worker.is_stopping)])
 
 
-def _of_fleet(told: FleetFigures) -> Iterator[Metric]:
-    statuses = [((str(status),), told.statuses.get(status, 0)) for status in LIVE]
+def _of_fleet(fleet_figures: FleetFigures) -> Iterator[Metric]:
+    statuses = [((str(status),), fleet_figures.statuses.get(status, 0)) for status in LIVE]
     yield _gauge("holdfast_runs", "Runs that have not ended.", ("status",), statuses)
-    yield _gauge("holdfast_dead_runs", "Runs given up: they killed their workers.", (), [((), told.dead)])
+    yield _gauge(
+        "holdfast_dead_runs", "Runs given up: they killed their workers.", (), [((), fleet_figures.dead)]
+    )
     names = (*AGES, OLDER)
-    ages = [((name,), count) for name, (_, count) in zip(names, told.holds, strict=True)]
+    ages = [((name,), count) for name, (_, count) in zip(names, fleet_figures.holds, strict=True)]
     yield _gauge("holdfast_pending_holds", "Questions that wait for people, by age.", ("age",), ages)
-    oldest = told.oldest_hold / MICROS
+    oldest = fleet_figures.oldest_hold / MICROS
     yield _gauge("holdfast_oldest_hold_seconds", "The age of the oldest of them.", (), [((), oldest)])
-    lags = {"timers": told.timer_lag, "holds": told.hold_lag, "schedules": told.schedule_lag}
+    lags = {
+        "timers": fleet_figures.timer_lag,
+        "holds": fleet_figures.hold_lag,
+        "schedules": fleet_figures.schedule_lag,
+    }
     late = [((sweep,), lag / MICROS) for sweep, lag in lags.items()]
     yield _gauge("holdfast_sweep_lag_seconds", "How long the first has been due.", ("sweep",), late)
-    outbox = [(("waiting",), told.outbox_waiting), (("dead",), told.outbox_dead)]
+    outbox = [(("waiting",), fleet_figures.outbox_waiting), (("dead",), fleet_figures.outbox_dead)]
     yield _gauge("holdfast_outbox_messages", "Messages that were not told.", ("state",), outbox)
 
 

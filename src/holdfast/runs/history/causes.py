@@ -285,9 +285,9 @@ def _routes(scene: ReplayStep, routes: list[int] | None) -> list[int] | None:
 def _hold_ended(scene: ReplayStep, ops: Sequence[Any], error: ErrorInfo | None) -> Cause:
     hold = scene.hold("node")
     spec = scene.node(scene.execution).hold
-    told = f"{spec.bind if spec else 'decision'}_result"
+    text = f"{spec.bind if spec else 'decision'}_result"
     nothing: dict[str, Any] = {}
-    answer: Any = next((operand for _, key, _, operand in ops if key == told), nothing)
+    answer: Any = next((operand for _, key, _, operand in ops if key == text), nothing)
     if not hold:
         return None
     if error is not None and error.code == StateError.code:
@@ -322,8 +322,8 @@ def _substep(scene: ReplayStep) -> Cause:
     if wait is None:
         return None
     if wait.why == "doubt_step" and scene.record.effect != "human":
-        told = proven(scene.record, body)
-        return [EvidenceArrived(intent=scene.execution.step_intents.get(body.ordinal, -1), told=told)]
+        result = proven(scene.record, body)
+        return [EvidenceArrived(intent=scene.execution.step_intents.get(body.ordinal, -1), told=result)]
     if wait.why == "doubt_step":
         data = FrozenDict({"value": body.value})
         return [answered_message(body.hold, {"decision": "happened", "response_data": data})]
@@ -364,8 +364,8 @@ def _asked(scene: ReplayStep) -> Cause:
         return [CodeChanged(old=body.context.get("old", ""), new=key, nodes=nodes)]
     if why in ("node", "break"):
         return None
-    execution, told = scene.execution, body.context.get("error")
-    error = None if told is None else ErrorInfo("", told["type"], told["message"])
+    execution, text = scene.execution, body.context.get("error")
+    error = None if text is None else ErrorInfo("", text["type"], text["message"])
     if why == "doubt" and scene.policy(scene.node(execution)) is InDoubt.probe:
         ended = failed_message(execution, error, probe="unknown")
         ended.error = error

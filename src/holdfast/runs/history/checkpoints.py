@@ -89,14 +89,14 @@ def _conversation(subs: dict[str, Sub], base: str) -> dict[str, Any]:
 def _results(subs: dict[str, Sub], turn: str, calls: Any) -> tuple[list[Any], list[Any]]:
     """(results in the order of their calls, calls that have none)."""
     ended = subs.get(f"{turn}/turn")
-    told: Any = (ended.value or {}) if ended is not None else {}
+    shown: Any = (ended.value or {}) if ended is not None else {}
     results: list[Any] = []
     pending: list[Any] = []
     for index, call in enumerate(calls):
         sub = subs.get(f"{turn}/tool/{index}/call")
         made: Any = sub.value if sub is not None and sub.done else None
-        if str(index) in told:
-            results.append({"role": "tool", "text": told[str(index)], "call": call["id"]})
+        if str(index) in shown:
+            results.append({"role": "tool", "text": shown[str(index)], "call": call["id"]})
         elif isinstance(made, dict) and "text" in made:
             results.append({"role": "tool", "text": made["text"], "call": call["id"]})
         elif ended is None:

@@ -110,10 +110,10 @@ def _nodes(a: Story, b: Story) -> tuple[list[NodeDiff], int, Sides]:
     before = {(c.label, c.visit): c for c in ours}
     after = {(c.label, c.visit): c for c in theirs}
     found = [_node(before.get(key), after.get(key)) for key in dict.fromkeys([*before, *after])]
-    told = [node for node in found if node.kind != "same"]
+    lines = [node for node in found if node.kind != "same"]
     took = [list(dict.fromkeys(edge for c in side for edge in c.edges)) for side in (ours, theirs)]
-    alike = len(found) - len(told) + len(common)
-    return told, alike, _sides(*took)
+    alike = len(found) - len(lines) + len(common)
+    return lines, alike, _sides(*took)
 
 
 def _node(a: Visit | None, b: Visit | None) -> NodeDiff:
@@ -157,14 +157,14 @@ def _facts(visit: Visit) -> dict[str, Any]:
     begun = {"outcome": _outcome(visit), "attempts": visit.attempts}
     if visit.ended_at is None:
         return begun
-    told = {
+    shown = {
         "error": visit.error,
         "output": visit.output,
         "took": [edge.removeprefix(visit.scope) for edge in visit.edges],
         "tokens": visit.tokens or None,
         "cost": round(visit.cost, 9) or None,
     }
-    return {**begun, **{name: value for name, value in told.items() if value is not None}}
+    return {**begun, **{name: value for name, value in shown.items() if value is not None}}
 
 
 def _calls_changed(a: Visit | None, b: Visit | None) -> Iterator[Change]:

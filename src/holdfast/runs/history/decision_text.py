@@ -54,14 +54,14 @@ def _named(graph: Graph, what: str, scope: str, a: int, b: int) -> list[Named]:
 
 def moves_text(graph: Graph, moves: Iterable[Move]) -> str:
     """What a person asks for: which ways were taken and which were not, what started."""
-    told: dict[str, list[str]] = {}
+    shown: dict[str, list[str]] = {}
     for what, scope, who in name_moves(graph, moves):
         verb = _EDGES.get(what) or _NODES.get(what)
         if verb:
-            told.setdefault(verb, []).append(scope + (who.rpartition(".")[0] if what in ("S", "V") else who))
+            shown.setdefault(verb, []).append(scope + (who.rpartition(".")[0] if what in ("S", "V") else who))
         elif what == "C" and not scope:
-            told.setdefault("came to the end", [])
-    return "; ".join(f"{verb} {', '.join(dict.fromkeys(names))}".strip() for verb, names in told.items())
+            shown.setdefault("came to the end", [])
+    return "; ".join(f"{verb} {', '.join(dict.fromkeys(names))}".strip() for verb, names in shown.items())
 
 
 def decision_text(graph: Graph, record: Record, body: Any) -> str:

@@ -154,8 +154,8 @@ def _require_all(row: RunRow, records: list[Record], last: int) -> None:
 
 
 def _void(reader: RunReader, row: RunRow, records: list[Record]) -> list[tuple[int, int]]:
-    told = [r for r in records if r.kind == Kind.attempt and r.outcome == FELL_BACK]
-    return [(int(decode_body(reader.sealer, row.id, r).token), r.seq) for r in told]
+    lines = [r for r in records if r.kind == Kind.attempt and r.outcome == FELL_BACK]
+    return [(int(decode_body(reader.sealer, row.id, r).token), r.seq) for r in lines]
 
 
 async def _whole(service: RunAccess, reader: RunReader, body: Any) -> Any:

@@ -56,8 +56,8 @@ class DiffersError(Exception):
 class RecordComparison:
     """`graph` decides now, `told` is the one that the journal was written with."""
 
-    def __init__(self, graph: Graph, told: Graph) -> None:
-        self.graph, self.told = graph, told
+    def __init__(self, graph: Graph, result: Graph) -> None:
+        self.graph, self.told = graph, result
 
     def fields(self, draft: Record, drafted: Any, record: Record, body: Any) -> list[str]:
         """The names of what differs."""
@@ -132,9 +132,9 @@ def retrace(
 
 class _Retracer:
     def __init__(
-        self, graph: Graph, told: Graph, run: str, journal: Sequence[Pair], load: Loader | None
+        self, graph: Graph, result: Graph, run: str, journal: Sequence[Pair], load: Loader | None
     ) -> None:
-        self.graph, self.told, self.run, self.load = graph, told, run, load
+        self.graph, self.told, self.run, self.load = graph, result, run, load
         self.journal = _without_void(journal)
         self.at = 0
         self.term = 0
@@ -142,7 +142,7 @@ class _Retracer:
             pos=Position(run), records=len(journal), given=len(journal) - len(self.journal)
         )
         self.reason = _cancel_reason(self.journal)
-        self.verdict = RecordComparison(graph, told)
+        self.verdict = RecordComparison(graph, result)
 
     @property
     def pos(self) -> Position:
@@ -265,9 +265,9 @@ class _Retracer:
         if not cause:
             self._take(record, body)
             return
-        told = [ResumeRequested(late=self._late()) if isinstance(m, ResumeRequested) else m for m in cause]
+        lines = [ResumeRequested(late=self._late()) if isinstance(m, ResumeRequested) else m for m in cause]
         before = self.at
-        self._decide(told)
+        self._decide(lines)
         if self.at == before:
             raise self.verdict.differs(record, body, [], "nothing: it goes on as if that had not happened")
 
@@ -351,8 +351,8 @@ def _opens(record: Record, body: Any) -> bool:
 
 def _without_void(journal: Sequence[Pair]) -> list[Pair]:
     """Without the ranges that the run fell back behind: they are kept, and do not count."""
-    told = [(record, body) for record, body in journal if _fell_back(body)]
-    void = [(int(body.token), record.seq) for record, body in told]
+    lines = [(record, body) for record, body in journal if _fell_back(body)]
+    void = [(int(body.token), record.seq) for record, body in lines]
     return [pair for pair in journal if not any(low <= pair[0].seq < high for low, high in void)]
 
 

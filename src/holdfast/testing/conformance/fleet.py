@@ -104,11 +104,11 @@ class FleetSuite:
     # -- how much there is to do
 
     async def test_nothing_to_do_is_told_as_that(self, kit: StoreKit) -> None:
-        told = await kit.store.figures(ages=AGES)
-        assert (told.at, told.lanes, told.statuses, told.dead) == (kit.clock.now(), [], {}, 0)
-        assert told.holds == [(AGES[0], 0), (AGES[1], 0), (0, 0)]
-        assert (told.oldest_hold, told.timer_lag, told.hold_lag, told.schedule_lag) == (0, 0, 0, 0)
-        assert (told.outbox_waiting, told.outbox_dead) == (0, 0)
+        result = await kit.store.figures(ages=AGES)
+        assert (result.at, result.lanes, result.statuses, result.dead) == (kit.clock.now(), [], {}, 0)
+        assert result.holds == [(AGES[0], 0), (AGES[1], 0), (0, 0)]
+        assert (result.oldest_hold, result.timer_lag, result.hold_lag, result.schedule_lag) == (0, 0, 0, 0)
+        assert (result.outbox_waiting, result.outbox_dead) == (0, 0)
 
     @pytest.mark.covers("FLEET-OPS-01")
     async def test_lanes_are_told_with_what_is_ready_and_what_runs(self, kit: StoreKit) -> None:
@@ -157,9 +157,9 @@ class FleetSuite:
         await kit.store.park(lease, status=RunStatus.pending_input, inbox_seen=0, ready_at=None)
         over = await kit.claimed()
         await kit.written(over, kit.record(1, side=Side(status=RunStatus.completed)))
-        told = await kit.store.figures(ages=AGES)
-        assert told.statuses == {"pending": 1, "pending_input": 1}
-        assert [(lane.ready, lane.running) for lane in told.lanes] == [(1, 0)]
+        result = await kit.store.figures(ages=AGES)
+        assert result.statuses == {"pending": 1, "pending_input": 1}
+        assert [(lane.ready, lane.running) for lane in result.lanes] == [(1, 0)]
 
     @pytest.mark.covers("FLEET-OPS-01")
     async def test_holds_are_told_by_age_and_only_while_they_are_open(self, kit: StoreKit) -> None:
@@ -170,9 +170,9 @@ class FleetSuite:
         await kit.asked(await kit.claimed())
         closed = await kit.asked(await kit.claimed())
         await kit.decide(closed)
-        told = await kit.store.figures(ages=AGES)
-        assert told.holds == [(AGES[0], 1), (AGES[1], 1), (0, 1)]
-        assert told.oldest_hold == 3600 * MICROS
+        result = await kit.store.figures(ages=AGES)
+        assert result.holds == [(AGES[0], 1), (AGES[1], 1), (0, 1)]
+        assert result.oldest_hold == 3600 * MICROS
 
     @pytest.mark.covers("FLEET-OPS-01")
     async def test_what_is_overdue_is_told_by_how_long(self, kit: StoreKit) -> None:
@@ -181,11 +181,11 @@ class FleetSuite:
         await kit.written(lease, kit.record(1, side=Side(timers=[NewTimer("t", at)])))
         expiring = kit.new_hold(2, expires_at=at + MICROS, expiry_action="fail")
         await kit.asked(lease, expiring, seq=2)
-        told = await kit.store.figures(ages=AGES)
-        assert (told.timer_lag, told.hold_lag) == (0, 0)
+        result = await kit.store.figures(ages=AGES)
+        assert (result.timer_lag, result.hold_lag) == (0, 0)
         kit.clock.advance(seconds=13)
-        told = await kit.store.figures(ages=AGES)
-        assert (told.timer_lag, told.hold_lag) == (3 * MICROS, 2 * MICROS)
+        result = await kit.store.figures(ages=AGES)
+        assert (result.timer_lag, result.hold_lag) == (3 * MICROS, 2 * MICROS)
 
     @pytest.mark.covers("FLEET-OPS-01")
     async def test_messages_that_wait_are_counted(self, kit: StoreKit) -> None:
@@ -195,5 +195,5 @@ class FleetSuite:
         assert (await kit.store.figures(ages=AGES)).outbox_waiting == 2
         (taken, _) = await kit.store.claim_outbox(limit=2, lease=TTL)
         await kit.store.finish_outbox(taken.id, attempt=1, state=OutboxState.dead)
-        told = await kit.store.figures(ages=AGES)
-        assert (told.outbox_waiting, told.outbox_dead) == (1, 1)
+        result = await kit.store.figures(ages=AGES)
+        assert (result.outbox_waiting, result.outbox_dead) == (1, 1)

@@ -175,8 +175,8 @@ class HoldChangeSuite:
         assert (message.hold, message.run, message.tenant) == (hold.id, hold.run, "default")
         _, (mail,) = await kit.store.pending(hold.run)
         assert (mail.kind, mail.payload) == ("answer", hold.id.encode())
-        told = [getattr(e, "payload", b"") for e in await kit.store.events(hold.run, after=2, limit=9)]
-        assert told == [b"one", b"two"]
+        lines = [getattr(e, "payload", b"") for e in await kit.store.events(hold.run, after=2, limit=9)]
+        assert lines == [b"one", b"two"]
         (taken,) = await kit.store.claim(ClaimRequest(worker="w", ttl=TTL))
         assert taken.run.id == hold.run
 

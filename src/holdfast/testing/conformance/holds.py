@@ -152,8 +152,8 @@ class HoldSuite:
         hold = await kit.asked(lease)
 
         async def contend(store: Store, number: int) -> bool:
-            told = kit.event("hold.resolved", b"%d" % number)
-            given = kit.decision(hold, b"%d" % number, f"person-{number}", event=told)
+            result = kit.event("hold.resolved", b"%d" % number)
+            given = kit.decision(hold, b"%d" % number, f"person-{number}", event=result)
             return isinstance(await store.change_hold(given), HoldRow)
 
         won = await kit.race(8, contend)

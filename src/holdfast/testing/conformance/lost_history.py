@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 def known(kit: StoreKit, lease: Lease, record: Record, **more: Any) -> AcknowledgedState:
     """That this record was acknowledged."""
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "head": record.seq,
         "term": record.term,
         "at": record.at,
         "worker": lease.worker,
         **more,
     }
-    return AcknowledgedState(run=lease.run, **told)
+    return AcknowledgedState(run=lease.run, **shown)
 
 
 @pytest.mark.anyio
@@ -64,8 +64,8 @@ class LostHistorySuite:
         (event,) = await kit.store.events(lease.run, after=40, limit=9)
         assert isinstance(event, EventRow)
         assert (event.number, event.type) == (41, "run.history_lost")
-        told = msgspec.json.decode(event.payload)
-        assert (told["acknowledged"], told["head"], told["worker"]) == (7, 0, lease.worker)
+        reply = msgspec.json.decode(event.payload)
+        assert (reply["acknowledged"], reply["head"], reply["worker"]) == (7, 0, lease.worker)
 
     async def test_nobody_goes_on_with_a_run_that_lost_its_history(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
@@ -91,8 +91,8 @@ class LostHistorySuite:
         lease = await kit.claimed()
         assert await kit.store.lost_history(known(kit, lease, kit.record(3))) is not None
         assert await kit.store.lost_history(known(kit, lease, kit.record(3))) is None
-        told = await kit.store.events(lease.run, after=0, limit=9)
-        assert [event.type for event in told if isinstance(event, EventRow)] == ["run.history_lost"]
+        result = await kit.store.events(lease.run, after=0, limit=9)
+        assert [event.type for event in result if isinstance(event, EventRow)] == ["run.history_lost"]
 
     async def test_run_stops_when_another_record_has_the_number(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
@@ -130,10 +130,12 @@ class LostHistorySuite:
         lease = await kit.claimed()
         hold = await kit.asked(lease, kit.new_hold(1))
         version = (await kit.hold(hold)).version
-        told = {"head": 0, "hold": hold}
+        shown = {"head": 0, "hold": hold}
         first = kit.record(0)
-        assert await kit.store.lost_history(known(kit, lease, first, version=version, **told)) is None
-        assert await kit.store.lost_history(known(kit, lease, first, version=version + 1, **told)) is not None
+        assert await kit.store.lost_history(known(kit, lease, first, version=version, **shown)) is None
+        assert (
+            await kit.store.lost_history(known(kit, lease, first, version=version + 1, **shown)) is not None
+        )
         assert (await kit.row(lease.run)).status is RunStatus.failed
 
     async def test_nothing_is_said_of_records_that_were_pruned(self, kit: StoreKit) -> None:

@@ -113,10 +113,10 @@ class ReclaimSuite:
         await kit.claim(lease.run, "worker-2")
         kit.clock.advance(seconds=61)
         (row,) = await reclaim(kit, max_recoveries=1)
-        told = [e for e in await kit.store.events(lease.run, after=0, limit=9) if isinstance(e, EventRow)]
-        assert [event.type for event in told] == ["run.recovered", "run.given_up"]
-        assert [event.number for event in told] == [row.event_seq - 1, row.event_seq]
-        data = [msgspec.json.decode(event.payload) for event in told]
+        lines = [e for e in await kit.store.events(lease.run, after=0, limit=9) if isinstance(e, EventRow)]
+        assert [event.type for event in lines] == ["run.recovered", "run.given_up"]
+        assert [event.number for event in lines] == [row.event_seq - 1, row.event_seq]
+        data = [msgspec.json.decode(event.payload) for event in lines]
         assert [(d["worker"], d["term"], d["recoveries"]) for d in data] == [
             ("worker-1", 1, 1),
             ("worker-2", 3, 2),
@@ -141,8 +141,8 @@ class ReclaimSuite:
         await kit.written(claim.lease, kit.record(2, kind=Kind.end, term=claim.lease.term, side=side))
         assert (await kit.row(lease.run)).status is RunStatus.cancelled
         assert (await kit.hold(hold)).status is HoldStatus.cancelled
-        told = [e for e in await kit.store.events(lease.run, after=0, limit=9) if isinstance(e, EventRow)]
-        assert [event.type for event in told] == ["run.given_up", "run.cancel_requested"]
+        lines = [e for e in await kit.store.events(lease.run, after=0, limit=9) if isinstance(e, EventRow)]
+        assert [event.type for event in lines] == ["run.given_up", "run.cancel_requested"]
         assert await kit.store.claim_dead(want) is None, "it has ended"
         assert await kit.store.claim_dead(ClaimRequest(worker="w", ttl=TTL, run=new_run_id())) is None
 

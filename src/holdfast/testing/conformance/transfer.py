@@ -74,8 +74,8 @@ class TransferSuite:
         assert row == msgspec.structs.replace(history.run, key=row.key, read_only=True)
         holds = [msgspec.structs.replace(hold, read_only=True) for hold in history.holds]
         assert await kit.store.history(run) == msgspec.structs.replace(history, run=row, holds=holds)
-        told = await kit.store.events(run, after=0, limit=9)
-        numbers = [e.number if isinstance(e, EventRow) else e.event_from for e in told]
+        result = await kit.store.events(run, after=0, limit=9)
+        numbers = [e.number if isinstance(e, EventRow) else e.event_from for e in result]
         assert numbers == [1, 2, 3, 4, 7]
         assert [r.seq for r in await kit.store.listed(run)] == [3, 2, 1, 0]
         assert await kit.store.last_snapshot(run, 3) == 0

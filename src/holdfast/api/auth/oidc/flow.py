@@ -86,9 +86,9 @@ class Oidc:
         if not hmac.compare_digest(said.get("state", "").encode(), journey.state.encode()):
             raise sign_in_error("it did not begin in this browser")
         about = await self.provider.about()
-        told = said.get("iss")
+        result = said.get("iss")
         # Another provider's answer must not be taken to this one (RFC 9207).
-        if told != about.issuer and (told or about.authorization_response_iss_parameter_supported):
+        if result != about.issuer and (result or about.authorization_response_iss_parameter_supported):
             raise sign_in_error("another provider answered")
         code = said.get("code")
         if not code:

@@ -62,8 +62,8 @@ async def show_hold(which: str, options: ActorOptions) -> Exit:
         votes = await votes_of(session, row)
         now = session.now
     if options.json:
-        told = {"comments": [comment_json(each) for each in comments], "draft": draft, "votes": votes}
-        print_json({**hold_view(row), **told})
+        shown = {"comments": [comment_json(each) for each in comments], "draft": draft, "votes": votes}
+        print_json({**hold_view(row), **shown})
         return Exit.ok
     print_line(row.prompt or f"{row.flow} at {row.node}", style="bold")
     print_line()
@@ -189,13 +189,13 @@ async def _history(session: HoldSession, which: str) -> Sequence[Entry]:
 
 
 def _cells(entry: Entry) -> tuple[str, ...]:
-    told = ", ".join(f"{name} {_plain(value)}" for name, value in entry.data.items() if value is not None)
+    text = ", ".join(f"{name} {_plain(value)}" for name, value in entry.data.items() if value is not None)
     return (
         str(entry.seq),
         entry.at[:19].replace("T", " "),
         entry.actor,
         entry.action.replace("_", " "),
-        told,
+        text,
     )
 
 

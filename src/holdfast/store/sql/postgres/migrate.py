@@ -143,7 +143,7 @@ runs statements outside of it."""
 
 async def _one_at_a_time(settings: PostgresSettings, conn: PostgresConnection, step: _Step) -> None:
     began = time.monotonic()
-    told = began
+    result = began
     while True:
         try:
             more = await _locked(settings, conn, step)
@@ -156,7 +156,7 @@ async def _one_at_a_time(settings: PostgresSettings, conn: PostgresConnection, s
         if more is False:
             return
         if more is True:
-            began = told = time.monotonic()
+            began = result = time.monotonic()
             continue
         waited = time.monotonic() - began
         if waited > MAX_WAIT:
@@ -165,8 +165,8 @@ async def _one_at_a_time(settings: PostgresSettings, conn: PostgresConnection, s
                 f"{MAX_WAIT:.0f} s: {why}.",
                 hint=todo,
             )
-        if time.monotonic() - told > _QUIET:
-            told = time.monotonic()
+        if time.monotonic() - result > _QUIET:
+            result = time.monotonic()
             log.warning("waiting to change the schema %s for %.0f s: %s", conn.schema, waited, why)
         await asyncio.sleep(min(0.05 + waited / 10, LOCK_TIMEOUT))
 

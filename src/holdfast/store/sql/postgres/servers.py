@@ -227,5 +227,7 @@ def _connect_error(asked: list[asyncio.Task[Any]]) -> BaseException:
     errors = [task.exception() for task in asked if task.done()]
     if any(error is None or isinstance(error, asyncpg.CannotConnectNowError) for error in errors):
         return no_primary_error()
-    told = [error for error in errors if error is not None]
-    return next((error for error in told if not isinstance(error, OSError)), next(iter(told), TimeoutError()))
+    lines = [error for error in errors if error is not None]
+    return next(
+        (error for error in lines if not isinstance(error, OSError)), next(iter(lines), TimeoutError())
+    )

@@ -140,13 +140,13 @@ def _run_values(batch: RunBatch) -> tuple[Any, ...]:
 def record_values(key: int, records: Sequence[Record]) -> list[tuple[Any, ...]]:
     """As RECORDS takes them, turned."""
     values: list[tuple[Any, ...]] = []
-    told = 0
+    result = 0
     for r in records:
         values.append(
-            (key, r.seq, told, r.kind, r.at, r.term, r.node, r.visit, r.attempt, r.scope, r.effect, r.outcome,
+            (key, r.seq, result, r.kind, r.at, r.term, r.node, r.visit, r.attempt, r.scope, r.effect, r.outcome,
              r.listed, r.events, r.digest, r.payload)
         )  # fmt: skip
-        told += r.events
+        result += r.events
     return values
 
 

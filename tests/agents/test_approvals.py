@@ -139,7 +139,7 @@ async def test_edited_arguments_that_the_tool_cannot_read_are_refused_at_the_ans
 
 
 @pytest.mark.covers("TOOL-AGENT-07")
-async def test_the_model_is_told_of_a_refusal_and_goes_on(hf: Holdfast) -> None:
+async def test_the_model_is_informed_of_a_refusal_and_goes_on(hf: Holdfast) -> None:
     world = World()
     model = Scripted(PAY, "Then not.")
     flow = a_flow(model, world.pays(approval=True))
@@ -302,7 +302,7 @@ async def test_a_tool_asks_a_person_and_the_agent_goes_on_with_the_answer(place:
 
 
 @pytest.mark.covers("RS-HITL-5")
-async def test_the_model_is_told_when_nobody_answers_its_question(place: Place) -> None:
+async def test_the_model_is_reported_when_nobody_answers_its_question(place: Place) -> None:
     model = Scripted(tool_call("ask_person", question="Which berth?"), "I do not know.")
     flow = a_flow(model, ask_person(timeout="1h"))
     hf = await place.hf()

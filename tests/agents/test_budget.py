@@ -171,7 +171,7 @@ async def test_an_answer_is_never_longer_than_the_budget_allows(hf: Holdfast) ->
 
 
 @pytest.mark.covers("TOOL-AGENT-10")
-async def test_going_over_the_budget_in_the_last_turn_is_told(
+async def test_going_over_the_budget_in_the_last_turn_is_reported(
     hf: Holdfast, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = Scripted("A very long answer.", tokens=TokenUsage(500, 0))

@@ -215,7 +215,7 @@ async def test_an_endpoint_that_stays_away_is_given_up_with_what_it_said_last(
 
 
 @pytest.mark.covers("TOOL-AGENT-11")
-async def test_a_wait_longer_than_the_longest_is_told_instead_of_taken(
+async def test_a_wait_longer_than_the_longest_is_reported_instead_of_taken(
     provider: Provider, naps: Naps
 ) -> None:
     provider.says(Refusal(429, {"retry-after": "3600"}))
@@ -236,7 +236,7 @@ async def test_a_silent_endpoint_is_left_when_the_timeout_passes(
 
 @pytest.mark.covers("TOOL-AGENT-13")
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
-async def test_a_refusal_is_told_at_once_and_without_the_key(
+async def test_a_refusal_is_reported_at_once_and_without_the_key(
     provider: Provider, kind: str, status: int, naps: Naps
 ) -> None:
     provider.says(
@@ -270,7 +270,7 @@ async def test_a_missing_key_names_its_variable(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.covers("TOOL-AGENT-13")
-async def test_an_address_where_nobody_listens_is_told(naps: Naps) -> None:
+async def test_an_address_where_nobody_listens_is_reported(naps: Naps) -> None:
     model = OpenAI("m", base_url="http://127.0.0.1:9/v1", key=None, retries=Retries(attempts=2), sleep=naps)
     with pytest.raises(ModelUnavailableError, match=r"http://127\.0\.0\.1:9/v1/chat/completions"):
         await model.reply(ASKED, Heard())
@@ -334,7 +334,7 @@ async def test_no_complaint_about_a_reply_repeats_the_key(provider: Provider, ki
 
 
 @pytest.mark.covers("TOOL-AGENT-13")
-async def test_an_answer_that_is_no_stream_is_told(provider: Provider, kind: str) -> None:
+async def test_an_answer_that_is_no_stream_is_reported(provider: Provider, kind: str) -> None:
     provider.says(Refusal(200, {"content-type": "text/html"}, "<html>Welcome"))
     with pytest.raises(ModelReplyError, match="text/html instead of a stream"):
         await a_model(kind, provider).reply(ASKED, Heard())

@@ -40,7 +40,7 @@ async def test_an_agent_answers_in_one_turn_when_it_needs_no_tool(hf: Holdfast) 
 
 
 @pytest.mark.covers("TOOL-AGENT-01", "TOOL-AGENT-06")
-async def test_an_agent_goes_on_with_what_its_tools_told_until_it_has_an_answer(hf: Holdfast) -> None:
+async def test_an_agent_goes_on_with_what_its_tools_reported_until_it_has_an_answer(hf: Holdfast) -> None:
     world = World()
     model = Scripted(LOOK, tool_call("pay", amount=5), "Done.")
     result = await a_flow(model, world.looks(), world.pays()).run({"prompt": "Go"}, on=hf)
@@ -352,7 +352,7 @@ async def test_other_instructions_do_not_enter_a_conversation_that_has_begun(pla
     assert (await made("Be brief.").resume(result.run_id, on=hf)).completed
 
 
-async def test_whoever_follows_a_run_gets_the_text_again_when_the_node_restarts(place: Place) -> None:
+async def test_a_caller_who_follows_a_run_gets_the_text_again_when_the_node_restarts(place: Place) -> None:
     world = World()
     talking = ModelReply(_with("Let me look.", LOOK))
     flow = a_flow(Scripted(talking, "Calm."), world.looks())

@@ -72,7 +72,7 @@ async def test_an_answer_counts_when_a_person_lets_it_pass(hf: Holdfast, changed
 
 
 @pytest.mark.covers("HOLD-LIFE-15", "G-47")
-async def test_an_answer_that_is_refused_is_mended_by_the_model(hf: Holdfast) -> None:
+async def test_an_answer_that_is_refused_is_repaired_by_the_model(hf: Holdfast) -> None:
     model = Scripted("Today.", "Tomorrow.")
     flow = a_flow(model, approval=True)
     result = await flow.run({"prompt": "When?"}, on=hf)
@@ -105,7 +105,7 @@ async def test_a_typed_answer_is_changed_to_one_of_its_type(hf: Holdfast) -> Non
 
 
 @pytest.mark.covers("HOLD-LIFE-15")
-async def test_a_sub_agent_is_told_what_a_person_adds(hf: Holdfast) -> None:
+async def test_a_sub_agent_is_reported_what_a_person_adds(hf: Holdfast) -> None:
     helper = Agent("helper", model=Scripted("Done."))
     flow = a_flow(Scripted(tool_call("helper", task="Find it"), "Found."), helper.as_tool(approval=True))
     result = await flow.run({"prompt": "Go"}, on=hf)

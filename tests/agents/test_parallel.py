@@ -35,7 +35,7 @@ class Meeting:
 
 
 @pytest.mark.covers("TOOL-AGENT-08", "RS-AGENT-6")
-async def test_tools_of_one_turn_work_side_by_side_and_are_told_in_the_order_of_their_calls(
+async def test_tools_of_one_turn_work_side_by_side_and_are_reported_in_the_order_of_their_calls(
     hf: Holdfast,
 ) -> None:
     meeting = Meeting("cab")

@@ -177,7 +177,7 @@ async def test_a_sandbox_that_no_tool_used_is_never_started(hf: Holdfast, tmp_pa
 
 
 @pytest.mark.covers("RS-MORE-8", "RS-AGENT-8")
-async def test_an_expired_sandbox_is_replaced_and_the_model_is_told(place: Place, tmp_path: Path) -> None:
+async def test_an_expired_sandbox_is_replaced_and_the_model_is_reported(place: Place, tmp_path: Path) -> None:
     world = World()
     root = tmp_path / "sandboxes"
     model = Scripted(*SHELL, tool_call("shell", command="echo two"), "Done.")
@@ -254,7 +254,7 @@ async def test_a_command_does_not_see_the_keys_of_this_process(
     assert "LANG=C" in seen
 
 
-async def test_a_tool_that_wants_a_sandbox_is_told_where_there_is_none(hf: Holdfast) -> None:
+async def test_a_tool_that_wants_a_sandbox_is_reported_where_there_is_none(hf: Holdfast) -> None:
     model = Scripted(tool_call("shell", command="ls"), "Ok.")
     assert (await a_flow(model, shell_tool()).run({"prompt": "Go"}, on=hf)).completed
     assert results(model.requests[-1])[0].text == "Error: this agent has no sandbox"

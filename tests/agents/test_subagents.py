@@ -143,7 +143,7 @@ async def test_sub_agents_share_what_is_left_of_the_budget(place: Place) -> None
 
 
 @pytest.mark.covers("TOOL-AGENT-09")
-async def test_an_agent_is_told_when_its_sub_agent_gives_up(hf: Holdfast) -> None:
+async def test_an_agent_is_reported_when_its_sub_agent_gives_up(hf: Holdfast) -> None:
     world = World()
     inner = Scripted(*[tool_call("look", place="pier")] * 9)
     researcher = Agent("researcher", model=inner, tools=[world.looks()], max_turns=2)

@@ -106,7 +106,7 @@ BAD = [
 
 @pytest.mark.covers("TOOL-AGENT-01")
 @pytest.mark.parametrize(("call", "said"), BAD)
-async def test_the_model_is_told_what_is_wrong_with_a_call_and_may_mend_it(
+async def test_the_model_is_reported_what_is_wrong_with_a_call_and_may_repair_it(
     hf: Holdfast, call: ToolCall, said: str
 ) -> None:
     world = World()
@@ -140,7 +140,7 @@ async def test_an_empty_answer_is_asked_about_and_given_up_in_the_end(hf: Holdfa
 
 
 @pytest.mark.covers("TOOL-AGENT-06")
-async def test_an_error_that_changed_nothing_is_told_to_the_model_and_kept(place: Place) -> None:
+async def test_an_error_that_changed_nothing_is_asked_to_the_model_and_kept(place: Place) -> None:
     calls: list[str] = []
 
     @tool(effect="read")
@@ -174,7 +174,7 @@ async def test_an_error_that_changed_nothing_is_told_to_the_model_and_kept(place
     assert second.failed
 
 
-async def test_a_tool_that_takes_too_long_is_told_as_an_error(hf: Holdfast) -> None:
+async def test_a_tool_that_takes_too_long_is_reported_as_an_error(hf: Holdfast) -> None:
     import asyncio
 
     @tool(effect="read", timeout=0.02)
@@ -213,7 +213,7 @@ class State:
 
 
 @pytest.mark.covers("TOOL-AGENT-01")
-async def test_a_typed_answer_is_mended_by_the_model_until_it_fits(hf: Holdfast) -> None:
+async def test_a_typed_answer_is_repaired_by_the_model_until_it_fits(hf: Holdfast) -> None:
     model = Scripted(
         "It is good.",
         tool_call("final_answer", good=True, score=11),
@@ -326,7 +326,7 @@ async def test_large_arguments_reach_the_tool_and_not_the_live_output(hf: Holdfa
     assert begun.data["data"] == {"tool": "keep", "call": "call_1_1", "turn": 1}
 
 
-async def test_an_answer_that_was_cut_is_told_as_such(hf: Holdfast) -> None:
+async def test_an_answer_that_was_cut_is_reported_as_such(hf: Holdfast) -> None:
     cut = ModelReply(Message("assistant", "Once upon a"), finish="length")
     result = await a_flow(Scripted(cut)).run({"prompt": "Go"}, on=hf)
     assert result.state["answer"] == "Once upon a"
@@ -351,7 +351,7 @@ async def test_a_refusal_is_asked_about_again_when_the_run_is_resumed(hf: Holdfa
     assert (await flow.resume(result.run_id, on=hf)).completed
 
 
-async def test_what_a_tool_or_a_sub_agent_returns_is_told_as_json(hf: Holdfast) -> None:
+async def test_what_a_tool_or_a_sub_agent_returns_is_reported_as_json(hf: Holdfast) -> None:
     @tool(effect="read")
     async def judge() -> Judged:
         """Judges."""
@@ -366,13 +366,13 @@ async def test_what_a_tool_or_a_sub_agent_returns_is_told_as_json(hf: Holdfast) 
     ]
 
 
-async def test_an_error_of_a_model_of_ones_own_is_told_with_its_type(hf: Holdfast) -> None:
+async def test_an_error_of_a_model_of_ones_own_is_reported_with_its_type(hf: Holdfast) -> None:
     result = await a_flow(Scripted(ZeroDivisionError("oh"))).run({"prompt": "Go"}, on=hf)
     assert result.error is not None
     assert (result.error.code, result.error.message) == ("model", "ZeroDivisionError: oh")
 
 
-async def test_a_question_that_cannot_be_asked_is_told_to_the_model(hf: Holdfast) -> None:
+async def test_a_question_that_cannot_be_asked_is_asked_to_the_model(hf: Holdfast) -> None:
     model = Scripted(tool_call("ask_person", question="Which?", choices=["a", "a"]), "Never mind.")
     assert (await a_flow(model, ask_person()).run({"prompt": "Go"}, on=hf)).completed
     assert "need ids" in results(model.requests[-1])[0].text
@@ -393,7 +393,7 @@ async def test_a_question_that_cannot_be_asked_is_told_to_the_model(hf: Holdfast
         ({"prompt": "x", "given": ["a"]}, {"uploads": "given"}, "'given' does not contain files"),
     ],
 )
-async def test_a_state_that_no_conversation_can_begin_with_is_told(
+async def test_a_state_that_no_conversation_can_begin_with_is_reported(
     hf: Holdfast, given: dict[str, Any], options: dict[str, Any], said: str
 ) -> None:
     model = Scripted("Hi.")

@@ -103,7 +103,7 @@ def test_a_stage_may_be_simulated_alone(cli: Cli) -> None:
 
 
 @pytest.mark.covers("ATTRACTOR-BAD-06")
-def test_a_dead_endpoint_is_told_in_one_sentence(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_endpoint_is_reported_in_one_sentence(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("models.toml").write_text(
         'model = "m"\nattempts = 1\n[providers.dead]\nbase_url = "http://127.0.0.1:1/v1"\n'
     )

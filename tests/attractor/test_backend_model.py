@@ -230,7 +230,7 @@ async def test_prose_is_no_proof_where_a_gate_is_closed(
     assert result.status == outcome
 
 
-async def test_an_answer_that_was_cut_at_its_limit_is_told_of(
+async def test_an_answer_that_was_cut_at_its_limit_is_informed_of(
     hf: Holdfast, tmp_path: Path, provider: Provider
 ) -> None:
     provider.says(Answer("as far as", finish="length"))

@@ -128,7 +128,7 @@ def test_a_failed_pipeline_says_why_and_how_to_go_on(cli: Cli) -> None:
         ("", "x.dot"),
     ],
 )
-def test_a_file_that_is_no_pipeline_is_told_by_its_place(cli: Cli, text: str | bytes, result: str) -> None:
+def test_a_file_that_is_no_pipeline_is_reported_by_its_place(cli: Cli, text: str | bytes, result: str) -> None:
     Path("x.dot").write_bytes(text if isinstance(text, bytes) else text.encode())
     said = cli("run", "x.dot", "--simulate")
     assert said.code == 2

@@ -57,7 +57,7 @@ async def heard(
 
 
 @pytest.mark.covers("AT-230", "AT-231", "AT-234", "AT-235", "AT-236")
-async def test_a_pipeline_is_told_from_start_to_end(hf: Holdfast, tmp_path: Path) -> None:
+async def test_a_pipeline_is_reported_from_start_to_end(hf: Holdfast, tmp_path: Path) -> None:
     found, text = await heard(hf, line("a; b;", "a", "b"), tmp_path)
     stage = ["StageStarted", "StageCompleted", "CheckpointSaved"]
     assert [name(event) for event in text] == [
@@ -101,7 +101,7 @@ async def test_the_events_of_a_stage_bracket_each_attempt(hf: Holdfast, tmp_path
 
 
 @pytest.mark.covers("AT-230", "AT-231", "AT-147")
-async def test_a_failure_is_told_with_its_reason(hf: Holdfast, tmp_path: Path) -> None:
+async def test_a_failure_is_reported_with_its_reason(hf: Holdfast, tmp_path: Path) -> None:
     text = line('t [shape=parallelogram, tool_command="exit 9"];', "t")
     _, result = await heard(hf, text, tmp_path)
     (failed,) = only(result, StageFailed)
@@ -120,7 +120,7 @@ FAN = dot(
 
 
 @pytest.mark.covers("AT-232")
-async def test_branches_are_told(hf: Holdfast, tmp_path: Path) -> None:
+async def test_branches_are_reported(hf: Holdfast, tmp_path: Path) -> None:
     def answer(node: Stage, prompt: str, context: PipelineContext) -> Any:
         return StageOutcome(status="fail", failure_reason="no") if node.id == "c" else "well"
 
@@ -146,7 +146,7 @@ async def test_branches_are_told(hf: Holdfast, tmp_path: Path) -> None:
 
 
 @pytest.mark.covers("AT-232")
-async def test_losers_are_told_as_such(hf: Holdfast, tmp_path: Path) -> None:
+async def test_losers_are_reported_as_such(hf: Holdfast, tmp_path: Path) -> None:
     text = dot(
         "p [shape=component, join_policy=first_success]; a; j [shape=tripleoctagon]; "
         'b [shape=parallelogram, tool_command="sleep 30"];',
@@ -167,7 +167,7 @@ GATE = dot(
 
 
 @pytest.mark.covers("AT-233")
-async def test_a_question_and_its_answer_are_told_and_a_resume_tells_only_what_is_new(
+async def test_a_question_and_its_answer_are_reported_and_a_resume_tells_only_what_is_new(
     hf: Holdfast, tmp_path: Path
 ) -> None:
     lines: list[PipelineEvent] = []
@@ -191,7 +191,7 @@ async def test_a_question_and_its_answer_are_told_and_a_resume_tells_only_what_i
 
 
 @pytest.mark.covers("AT-233")
-async def test_a_question_that_nobody_answers_in_time_is_told(hf: Holdfast, tmp_path: Path) -> None:
+async def test_a_question_that_nobody_answers_in_time_is_reported(hf: Holdfast, tmp_path: Path) -> None:
     lines: list[PipelineEvent] = []
     runner = Runner(hf, logs_root=tmp_path, on_event=lines.append)
     waiting = await runner.run(GATE)
@@ -251,7 +251,7 @@ async def test_the_end_counts_the_artifacts(hf: Holdfast, tmp_path: Path) -> Non
 
 
 @pytest.mark.covers("AT-236", "AT-231")
-async def test_an_attempt_whose_worker_was_lost_is_one_bracket_whoever_ends_it(
+async def test_an_attempt_whose_worker_was_lost_is_one_bracket_a_caller_who_ends_it(
     hf: Holdfast, tmp_path: Path
 ) -> None:
     begun, goes_on = asyncio.Event(), asyncio.Event()

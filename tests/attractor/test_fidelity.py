@@ -76,7 +76,7 @@ async def test_all_six_modes_are_taken(hf: Holdfast, tmp_path: Path, mode: str) 
 
 
 @pytest.mark.covers("AT-134")
-async def test_truncate_carries_the_goal_and_the_run_and_nothing_else(hf: Holdfast, tmp_path: Path) -> None:
+async def test_truncate_serves_the_goal_and_the_run_and_nothing_else(hf: Holdfast, tmp_path: Path) -> None:
     heard: Heard = {}
     text = line("a; b [fidelity=truncate];", "a", "b")
     result = await run(hf, text, tmp_path, backend=listener(heard), context={"secret": "x"})
@@ -138,7 +138,7 @@ async def test_summaries_tell_what_failed_on_the_way(hf: Holdfast, tmp_path: Pat
     assert "tool.output" not in low
 
 
-async def test_branches_and_tool_calls_are_told_of(hf: Holdfast, tmp_path: Path, provider: Provider) -> None:
+async def test_branches_and_tool_calls_are_informed_of(hf: Holdfast, tmp_path: Path, provider: Provider) -> None:
     looks = Answer(calls=[("c", "look", {})])
     said = ("looked twice", "seen: x", "seen: y", "all", "short")
     provider.says(looks, looks, *(Answer(each) for each in said))
@@ -189,7 +189,7 @@ def test_the_specifications_budgets() -> None:
 
 @pytest.mark.covers("ATTRACTOR-RUN-05")
 @pytest.mark.parametrize("instead", ["summary:high", "compact"])
-async def test_a_lost_conversation_is_told_in_short_for_one_hop(
+async def test_a_lost_conversation_is_reported_in_short_for_one_hop(
     hf: Holdfast, tmp_path: Path, instead: str
 ) -> None:
     heard: Heard = {}

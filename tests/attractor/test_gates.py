@@ -106,7 +106,7 @@ async def test_an_edge_without_label_is_called_by_its_target_and_the_question_ma
     assert silent.holds[0].prompt == "Select an option:"
 
 
-async def test_edges_that_are_called_the_same_are_told_apart_by_their_targets(gates: Gates) -> None:
+async def test_edges_that_are_called_the_same_are_distinguished_by_their_targets(gates: Gates) -> None:
     links = "start -> gate; gate -> done [label=Go]; gate -> fix [label=Go]; fix -> done"
     found = await gates.run(gated(links=links))
     assert [each.id for each in found.holds[0].options or ()] == ["Go", "Go (fix)"]

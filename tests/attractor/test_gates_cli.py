@@ -26,7 +26,7 @@ def file() -> str:
 
 
 @pytest.mark.covers("ATTRACTOR-GATE-03", "AT-168")
-def test_questions_are_put_to_whoever_sits_here(cli: Cli, file: str) -> None:
+def test_questions_are_put_to_a_caller_who_sits_here(cli: Cli, file: str) -> None:
     said = subprocess.run(
         [sys.executable, "-m", "holdfast", "run", file, "--simulate", "--ask"],
         input="what?\nF\n", capture_output=True, text=True, timeout=60, check=False,

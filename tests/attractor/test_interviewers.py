@@ -126,7 +126,7 @@ def test_a_queue_gives_its_answers_in_order_then_skips() -> None:
 
 
 @pytest.mark.covers("AT-171", "AT-172", "ATTRACTOR-GATE-03")
-async def test_a_recording_keeps_what_another_was_asked_told_and_answered() -> None:
+async def test_a_recording_keeps_what_another_was_asked_reported_and_answered() -> None:
     who = RecordingInterviewer(QueueInterviewer(["A", "F"]))
     answers = await who.ask_multiple([PICK, YES_NO])
     assert [each.value for each in answers] == ["A", "F"]

@@ -70,7 +70,7 @@ def told(body: str, **options: Any) -> list[Diagnostic]:
 
 @pytest.mark.covers("ATTRACTOR-LANG-02")
 @pytest.mark.parametrize(("rule", "body", "at"), BROKEN)
-def test_a_broken_rule_is_told_with_line_and_column_of_what_breaks_it(rule: str, body: str, at: str) -> None:
+def test_a_broken_rule_is_reported_with_line_and_column_of_what_breaks_it(rule: str, body: str, at: str) -> None:
     lines = f"digraph P {{\n{body}\n}}".splitlines()
     found = told(body)
     assert rule in {each.rule for each in found}
@@ -163,12 +163,12 @@ def test_the_stop_condition_of_a_manager_is_checked_too() -> None:
     assert DiagnosticSeverity.error in severity("condition_syntax", body)
 
 
-def test_attributes_that_only_drawings_read_are_not_told_of() -> None:
+def test_attributes_that_only_drawings_read_are_not_informed_of() -> None:
     body = f"{ENDS} rankdir=LR; start -> exit [color=red, style=dashed]; exit [fillcolor=blue, my_own=1]"
     assert told(body) == []
 
 
-def test_values_of_any_length_are_told_of_in_short() -> None:
+def test_values_of_any_length_are_informed_of_in_short() -> None:
     long = "x" * 1_000_000
     escaped = r"\\\\" * 4_000
     found = told(

@@ -29,7 +29,7 @@ def names(spec: GraphSpec) -> set[str]:
     return {each.id for each in spec.nodes}
 
 
-def test_a_graph_carries_its_document_and_reads_back_as_the_same_version() -> None:
+def test_a_graph_serves_its_document_and_reads_back_as_the_same_version() -> None:
     spec = lowered('start -> a -> end; graph [goal="it"]')
     assert spec.document
     assert spec.document["dialect"] == DIALECT

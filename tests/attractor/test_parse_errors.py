@@ -53,13 +53,13 @@ pytestmark = pytest.mark.covers("ATTRACTOR-LANG-02")
         ("digraph G { ] }", (1, 13), ["start with ]"]),
     ],
 )
-def test_fault_is_told_with_place_and_repair(source: str, place: tuple[int, int], parts: list[str]):
+def test_fault_is_reported_with_place_and_repair(source: str, place: tuple[int, int], parts: list[str]):
     (found,) = faults(source)
     assert at(found) == place
     told(found, *parts)
 
 
-def test_all_faults_of_a_file_are_told_at_once():
+def test_all_faults_of_a_file_are_reported_at_once():
     source = """digraph G {
         a [label=<b>x</b>, shape=box]
         b -- c

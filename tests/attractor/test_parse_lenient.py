@@ -157,6 +157,6 @@ def test_warnings_come_in_the_order_of_the_text():
     ]
 
 
-def test_same_leniency_is_told_once_a_line():
+def test_same_leniency_is_reported_once_a_line():
     found = parse("digraph G { {{{a}}}\n {b} }")
     assert [one.place.line for one in found.diagnostics] == [1, 2]

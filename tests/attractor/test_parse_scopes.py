@@ -105,6 +105,6 @@ def test_class_attribute_is_split_and_trimmed(given: str, classes: tuple[str, ..
     assert stage(f'a [class="{given}"]').classes == classes
 
 
-def test_graph_attribute_in_a_subgraph_is_told_of():
+def test_graph_attribute_in_a_subgraph_is_informed_of():
     found = leniently("subgraph { goal=x; a }", "goal", "has no effect in a subgraph")
     assert found.attrs == {}

@@ -102,7 +102,7 @@ async def test_a_source_that_cannot_run_is_refused_with_every_fault_at_its_place
 
 
 @pytest.mark.covers("AT-222", "AT-229", "ATTRACTOR-HTTP-02")
-async def test_events_are_told_from_the_first_and_go_on_from_the_last_one_seen(hall: Server) -> None:
+async def test_events_are_reported_from_the_first_and_go_on_from_the_last_one_seen(hall: Server) -> None:
     run = (await submitted(hall, line("a; b;", "a", "b")))["id"]
     found = await events_of(hall, run)
     names = [name for _, name, _ in found]

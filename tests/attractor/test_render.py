@@ -50,7 +50,7 @@ BRANCHING = """digraph Branching {
 
 @pytest.mark.covers("ATTRACTOR-PROOF-14")
 @pytest.mark.parametrize("source", [LINE, BRANCHING])
-def test_lowered_pipeline_carries_a_text_that_lowers_to_the_same_graph(source: str):
+def test_lowered_pipeline_serves_a_text_that_lowers_to_the_same_graph(source: str):
     pipeline = parse(source).pipeline
     graph = lower(pipeline)
     assert isinstance(graph.document, dict)

@@ -267,7 +267,7 @@ async def test_retry_counters_are_in_the_checkpoint_until_a_success(hf: Holdfast
 
 
 @pytest.mark.covers("AT-147")
-async def test_the_end_is_told_after_the_last_checkpoint(hf: Holdfast, tmp_path: Path) -> None:
+async def test_the_end_is_reported_after_the_last_checkpoint(hf: Holdfast, tmp_path: Path) -> None:
     lines: list[tuple[str, str]] = []
 
     def listen(event: PipelineEvent) -> None:

@@ -84,7 +84,7 @@ async def test_a_worker_that_lost_the_run_writes_nothing_more(hf: Holdfast, tmp_
     assert isinstance(driver.lease, Lease)
 
 
-async def test_an_attendant_that_stumbles_is_told_of_and_the_run_goes_on(
+async def test_an_attendant_that_stumbles_is_informed_of_and_the_run_goes_on(
     hf: Holdfast, tmp_path: Path, monkeypatch: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     def stumble(*_: Any, **__: Any) -> str:

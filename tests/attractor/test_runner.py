@@ -104,7 +104,7 @@ async def test_without_a_directory_each_run_has_one_of_its_own(
 
 
 @pytest.mark.covers("AT-156")
-async def test_a_run_that_has_ended_is_only_told_of(hf: Holdfast, tmp_path: Path) -> None:
+async def test_a_run_that_has_ended_is_only_informed_of(hf: Holdfast, tmp_path: Path) -> None:
     asked: list[str] = []
     runner = Runner(hf, backend=lambda prompt: asked.append(prompt) or "ok", logs_root=tmp_path)
     first = await runner.run(line("a;", "a"))

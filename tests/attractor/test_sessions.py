@@ -118,7 +118,7 @@ async def test_a_conversation_outlives_its_process(tmp_path: Path, provider: Pro
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-10")
-async def test_a_long_conversation_is_told_in_short(hf: Holdfast, tmp_path: Path) -> None:
+async def test_a_long_conversation_is_reported_in_short(hf: Holdfast, tmp_path: Path) -> None:
     heard: dict[str, Any] = {}
     names = [f"s{n}" for n in range(12)]
 
@@ -167,7 +167,7 @@ def test_a_call_is_never_parted_from_its_result() -> None:
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-10")
-def test_another_model_is_told_what_it_can_read() -> None:
+def test_another_model_is_reported_what_it_can_read() -> None:
     turns = [a_turn("s", 3)]
     own = history_of(turns, model="m-1")
     assert own == turns[0].messages

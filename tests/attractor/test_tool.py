@@ -136,7 +136,7 @@ async def test_a_tool_finds_its_place_and_its_values_in_its_environment(hf: Hold
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
-async def test_a_tool_runs_where_it_is_told_to(hf: Holdfast, tmp_path: Path) -> None:
+async def test_a_tool_runs_where_it_is_asked_to(hf: Holdfast, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     stage = tool("pwd", f', cwd="{tmp_path / "work"}"')
     found = await run(hf, line(stage, "t"), tmp_path / "logs")

@@ -55,7 +55,7 @@ def test_what_was_parsed_is_not_changed_by_transforms() -> None:
 
 
 @pytest.mark.covers("AT-217")
-def test_a_prompt_that_names_a_goal_which_is_not_there_is_told_of() -> None:
+def test_a_prompt_that_names_a_goal_which_is_not_there_is_informed_of() -> None:
     assert "goal_missing" in rules(SMALL.replace('graph [goal="win"]', ""))
     assert "goal_missing" not in rules(SMALL)
 
@@ -259,7 +259,7 @@ def test_what_a_stage_says_of_its_end_and_its_models_reaches_what_takes_its_plac
 
 
 @pytest.mark.covers("AT-219")
-def test_faults_of_an_included_file_are_told_with_its_own_place(parts: Path) -> None:
+def test_faults_of_an_included_file_are_reported_with_its_own_place(parts: Path) -> None:
     (parts / "parts" / "child.dot").write_text("digraph Child {\n  a ->\n}")
     result = prepare(PARENT, path=at(parts)).errors
     assert [(Path(each.path).name, each.place.line) for each in result] == [("child.dot", 3)]
@@ -324,7 +324,7 @@ def test_a_pipeline_is_embedded_by_a_transform() -> None:
     assert {"work", "work__inner", "work__exit"} < set(found.pipeline.stages)
 
 
-def test_the_child_of_a_manager_that_is_not_there_is_told_of(parts: Path) -> None:
+def test_the_child_of_a_manager_that_is_not_there_is_informed_of(parts: Path) -> None:
     text = """digraph M { graph [stack.child_dotfile="parts/child.dot"]
         start -> boss -> exit; start; exit; boss [shape=house] }"""
     assert "child_dotfile" not in rules(text, path=at(parts))

@@ -43,7 +43,7 @@ def test_the_graph_is_drawn_live_with_the_state_of_each_stage(tmp_path: Path) ->
 
 
 @pytest.mark.covers("ATTRACTOR-CLI-05")
-def test_a_graph_that_does_not_fit_is_told_as_a_list(tmp_path: Path) -> None:
+def test_a_graph_that_does_not_fit_is_reported_as_a_list(tmp_path: Path) -> None:
     names = [f"stage{number:02}" for number in range(60)]
     stages = "".join(f'{name} [label="Stage {name}"]; ' for name in names)
     (tmp_path / "x.dot").write_text(line(stages, *names))

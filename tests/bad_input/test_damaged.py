@@ -151,7 +151,7 @@ async def test_run_stops_when_its_first_record_was_changed(opened: Holdfast, dis
 
 
 @pytest.mark.covers("CORE-BAD-12")
-async def test_run_goes_on_when_the_record_was_mended(opened: Holdfast, disk: Disk) -> None:
+async def test_run_goes_on_when_the_record_was_repaired(opened: Holdfast, disk: Disk) -> None:
     flow = paying()
     run = (await answered(flow, opened)).run_id
     seq = disk.steps()[-1]

@@ -16,7 +16,7 @@ from holdfast.cli.output.results import command
         "postgresql://ada@db/hold?password=s3cret&sslmode=require",
     ],
 )
-def test_password_of_a_store_is_not_in_what_a_person_is_told_to_type(address: str) -> None:
+def test_password_of_a_store_is_not_in_what_a_person_is_asked_to_type(address: str) -> None:
     typed = command("show", "3fa9c1d2", address)
     assert "cret" not in typed
     assert "ada" in typed

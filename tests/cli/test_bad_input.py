@@ -23,7 +23,7 @@ def test_unknown_file_module_and_flow_are_named(cli: Cli, refund: str) -> None:
     complains(cli("run", f"{refund}:invoice"), 2, "defines no flow 'invoice'", "refund")
 
 
-def test_file_with_an_error_is_told_with_its_line(cli: Cli, tmp_path: Path) -> None:
+def test_file_with_an_error_is_reported_with_its_line(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "broken_flow.py").write_text("import os\n\nundefined_name\n")
     (tmp_path / "no_flow.py").write_text("x = 1\n")
     (tmp_path / "two_flows.py").write_text("from holdfast import Flow\na = Flow('a')\nb = Flow('b')\n")
@@ -109,7 +109,7 @@ def test_unknown_options_commands_and_statuses_point_to_help(cli: Cli, refund: s
     complains(cli("cancel", cli("runs", "--json").items[0]["id"]), 2, "already")
 
 
-def test_bug_is_told_in_a_sentence_and_whole_when_debugging(
+def test_bug_is_reported_in_a_sentence_and_whole_when_debugging(
     cli: Cli, refund: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_args: object, **_options: object) -> None:

@@ -114,7 +114,7 @@ def test_continue_refuses_what_is_no_breakpoint(cli: Cli, refund: str, stops: st
 
 
 @pytest.mark.covers("RS-FLOW-8")
-def test_run_lists_the_checkpoints_that_it_is_told_to(cli: Cli, refund: str) -> None:
+def test_run_lists_the_checkpoints_that_it_is_asked_to(cli: Cli, refund: str) -> None:
     listed = {}
     for which in ("every", "none"):
         run = cli("run", refund, "--input", given(80), "--checkpoints", which, "--json").json["id"]

@@ -116,7 +116,7 @@ def test_file_of_a_newer_version_is_refused_and_says_which(
 
 
 @pytest.mark.covers("TOOL-CLI-18", "TOOL-KEEP-08")
-def test_encrypted_run_stays_encrypted_in_its_file_unless_told_otherwise(
+def test_encrypted_run_stays_encrypted_in_its_file_unless_reported_otherwise(
     cli: Cli, refund: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert cli("keys", "new", "--file", "keys.json").code == 0

@@ -68,7 +68,7 @@ def test_statuses_flows_and_templates_are_completed(cli: Cli, refund: str, monke
 
 
 @pytest.mark.covers("TOOL-CLI-27")
-def test_zsh_and_fish_are_told_what_a_run_is(cli: Cli, refund: str, monkeypatch) -> None:
+def test_zsh_and_fish_are_reported_what_a_run_is(cli: Cli, refund: str, monkeypatch) -> None:
     run = cli("run", refund, "--input", given(20), "--json").json["id"]
     assert _asked(cli, monkeypatch, "holdfast show ", "fish") == [f"{run}\trefund: completed"]
     assert run in "".join(_asked(cli, monkeypatch, "holdfast resume ", "zsh"))

@@ -66,7 +66,7 @@ def test_list_says_that_the_file_holds_another_version_now(cli: Cli, flow: Path)
 
 
 @pytest.mark.covers("TOOL-CLI-15", "TOOL-VER-02")
-def test_check_lists_the_run_that_would_break_with_why_and_what_mends_it(cli: Cli, flow: Path) -> None:
+def test_check_lists_the_run_that_would_break_with_why_and_what_repairs_it(cli: Cli, flow: Path) -> None:
     run = started(cli, flow)
     new = deploy(flow, NEW)
     said = cli("flows", "check", new)
@@ -166,7 +166,7 @@ TWO = (
 
 
 @pytest.mark.covers("TOOL-VER-01")
-def test_one_file_carries_two_versions_and_each_run_goes_on_with_its_own(cli: Cli, flow: Path) -> None:
+def test_one_file_serves_two_versions_and_each_run_goes_on_with_its_own(cli: Cli, flow: Path) -> None:
     flow.write_text(TWO)
     several = cli("run", str(flow), "--input", given(250))
     assert (several.code, "defines several flows" in several.err) == (2, True)

@@ -78,7 +78,7 @@ def test_help_of_each_command_has_an_example(cli: Cli, command: str) -> None:
     assert f"holdfast {command} " in " ".join(said.out.split())
 
 
-def test_version_is_told(cli: Cli) -> None:
+def test_version_is_reported(cli: Cli) -> None:
     from holdfast import __version__
 
     assert cli("--version") == (0, f"holdfast {__version__}\n", "")

@@ -122,7 +122,7 @@ def test_answer_then_resume_completes_the_run(cli: Cli, refund: str) -> None:
 
 
 @pytest.mark.covers("CORE-CLI-05")
-def test_answer_goes_on_with_the_run_when_told_to(cli: Cli, refund: str) -> None:
+def test_answer_goes_on_with_the_run_when_asked_to(cli: Cli, refund: str) -> None:
     said = cli("run", refund, "--input", given(250), "--json").json
 
     done = cli("answer", said["holds"][0]["id"], "approve", "--resume", "--json")
@@ -151,7 +151,7 @@ def test_cancel_stops_a_waiting_run_here_when_nobody_has_it(cli: Cli, refund: st
     assert cli("show", run, "--json").json["holds"][0]["status"] == "cancelled"
 
 
-def test_cancel_is_kept_for_whoever_goes_on_when_the_code_is_not_found(cli: Cli, refund: str) -> None:
+def test_cancel_is_kept_for_a_caller_who_goes_on_when_the_code_is_not_found(cli: Cli, refund: str) -> None:
     run = cli("run", refund, "--input", given(250), "--json").json["id"]
     Path(".holdfast/holdfast.db-flows.json").unlink()
 
@@ -163,7 +163,7 @@ def test_cancel_is_kept_for_whoever_goes_on_when_the_code_is_not_found(cli: Cli,
 
 
 @pytest.mark.covers("CORE-CLI-02", "TOOL-CLI-02")
-def test_resume_goes_on_with_a_failed_run_when_its_cause_was_mended(cli: Cli, tmp_path: Path) -> None:
+def test_resume_goes_on_with_a_failed_run_when_its_cause_was_repaired(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / f"mended_{abs(hash(str(tmp_path)))}.py"
     file.write_text(
         "from pathlib import Path\nfrom holdfast import Flow\nflow = Flow('mended', effect='pure')\n"

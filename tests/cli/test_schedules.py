@@ -30,7 +30,7 @@ def test_a_schedule_is_set_listed_shown_and_deleted(cli: Cli, refund: str) -> No
 
 
 @pytest.mark.covers("FLEET-WORK-10")
-def test_who_deletes_a_schedule_is_told_of_runs_that_it_promised(cli: Cli, refund: str) -> None:
+def test_who_deletes_a_schedule_is_informed_of_runs_that_it_promised(cli: Cli, refund: str) -> None:
     for form in ((), ("--json",)):
         cli(*NIGHTLY, "--flow", refund, "--input", given(20))
         run = cli("schedules", "trigger", "nightly", "--json").json["run"]

@@ -28,7 +28,7 @@ def test_file_has_nothing_to_migrate_and_the_command_says_why(cli: Cli, refund: 
         (("--store", "postgresql://h/d?pool=0"), 2, "pool"),
     ],
 )
-def test_slip_is_told_in_one_sentence(
+def test_slip_is_reported_in_one_sentence(
     cli: Cli, refund: str, words: tuple[str, ...], code: int, about: str
 ) -> None:
     cli("run", refund, "--input", given(5))

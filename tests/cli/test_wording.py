@@ -48,7 +48,7 @@ def test_every_suggested_answer_works_as_it_is_shown(cli: Cli, letter: str, deci
 
 
 @pytest.mark.covers("TOOL-CLI-01")
-def test_who_answers_second_is_told_who_was_first(cli: Cli, refund: str) -> None:
+def test_who_answers_second_is_reported_who_was_first(cli: Cli, refund: str) -> None:
     run = cli("run", refund, "--input", given(250), "--json").json["id"]
     cli("answer", run, "approve", "--by", "user:ada", "--resume")
 
@@ -215,7 +215,7 @@ doubt.start(pay)
 
 
 @pytest.mark.covers("TOOL-CLI-12")
-def test_an_answer_of_another_form_is_told_which_form_a_doubt_has(cli: Cli, tmp_path: Path) -> None:
+def test_an_answer_of_another_form_is_reported_which_form_a_doubt_has(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "doubt.py"
     file.write_text(DOUBT)
     run = cli("run", str(file), "--json").json["id"]

@@ -155,7 +155,7 @@ async def test_run_that_was_lost_whole_stops_when_it_is_made_anew(address: str, 
         await kit.stop()
 
 
-async def test_thousands_of_runs_that_others_deleted_are_told_as_a_number(
+async def test_thousands_of_runs_that_others_deleted_are_reported_as_a_number(
     address: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = await open_store(address)

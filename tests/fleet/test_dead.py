@@ -70,7 +70,7 @@ async def until(done: Callable[[], Awaitable[bool]], seconds: float = 30) -> Non
 
 
 @pytest.mark.covers("R-61")
-async def test_run_that_kills_its_workers_is_given_up_and_goes_on_when_it_is_mended(
+async def test_run_that_kills_its_workers_is_given_up_and_goes_on_when_it_is_repaired(
     tmp_path: Path, place: str
 ) -> None:
     ledger = tmp_path / "ledger.txt"
@@ -136,7 +136,7 @@ async def test_dead_run_that_is_discarded_ends_as_cancelled_and_runs_nothing_aga
         assert asked[-1].data == {"reason": "ordered twice", "by": "user:dana"}
 
 
-async def test_run_that_kills_whoever_loads_it_is_discarded_without_a_worker(place: str) -> None:
+async def test_run_that_kills_a_caller_who_loads_it_is_discarded_without_a_worker(place: str) -> None:
     flow = Flow("heavy", effect="pure")
     flow.hold("approve", prompt="Go on?", options=["yes", "no"])
     async with Holdfast(place, settings=SETTINGS) as hf:

@@ -59,7 +59,7 @@ def test_probes_ask_where_a_worker_answers() -> None:
     assert scraped == int(port)
 
 
-def test_every_figure_that_is_asked_for_is_told() -> None:
+def test_every_figure_that_is_asked_for_is_reported() -> None:
     """The reference page lists them all, which a test of its own checks."""
     listed = set(re.findall(r"`(holdfast_\w+)`", (ROOT / "docs/reference/metrics.md").read_text("utf-8")))
     asked = {name for file in FILES for name in re.findall(r"\bholdfast_\w+", file.read_text("utf-8"))}

@@ -30,7 +30,7 @@ def doctor(address: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.covers("FLEET-PG-08")
-async def test_weak_setting_is_told_by_doctor_and_by_the_worker(
+async def test_weak_setting_is_reported_by_doctor_and_by_the_worker(
     address: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     # The test database has synchronous_commit = off.

@@ -49,7 +49,7 @@ def row(name: str, **given: Any) -> WorkerRow:
     return WorkerRow(name=name, incarnation=name, **{**fields, **given})
 
 
-async def test_doctor_tells_of_silent_workers_wrong_clocks_and_versions_nobody_carries(
+async def test_doctor_tells_of_silent_workers_wrong_clocks_and_versions_nobody_serves(
     tmp_path: Path, address: str
 ) -> None:
     crew = Crew(tmp_path, address)

@@ -150,7 +150,7 @@ async def test_what_is_somebodys_own_is_noted_only(schema: str, act: str, what: 
     assert not found.grave
 
 
-async def test_remedies_mend_what_they_are_told_for(schema: str) -> None:
+async def test_remedies_repair_what_they_are_reported_for(schema: str) -> None:
     found = await changed(
         schema,
         "DROP INDEX @runs_ready",

@@ -64,7 +64,7 @@ async def test_paused_worker_stops_when_another_took_its_run(
 
 
 @pytest.mark.covers("FLEET-WORK-07")
-async def test_worker_that_is_told_to_stop_finishes_its_steps_and_gives_its_runs_back(
+async def test_worker_that_is_asked_to_stop_finishes_its_steps_and_gives_its_runs_back(
     tmp_path: Path, address: str
 ) -> None:
     with Crew(tmp_path, address) as crew:

@@ -44,7 +44,7 @@ async def test_worker_serves_its_lanes_only(tmp_path: Path, address: str) -> Non
 
 
 @pytest.mark.covers("FLEET-WORK-02")
-async def test_higher_priority_goes_first_whoever_waits_longer(tmp_path: Path, address: str) -> None:
+async def test_higher_priority_goes_first_a_caller_who_waits_longer(tmp_path: Path, address: str) -> None:
     with Crew(tmp_path, address) as crew:
         async with Holdfast(address) as hf:
             service = await hf.service()

@@ -55,7 +55,7 @@ async def test_claim_reads_a_few_runs_however_many_are_ready(address: str) -> No
 
 
 @pytest.mark.covers("FLEET-WORK-03")
-async def test_thousands_behind_a_shut_gate_cost_nobody_anything(address: str) -> None:
+async def test_thousands_behind_a_reached_limit_cost_nobody_anything(address: str) -> None:
     store = await open_store(address)
     await store.put_limit(LimitRow(name="flow:shut", concurrency=0))
     connection = await filled(address, store, "shut", "flow:shut/key", priority=9)

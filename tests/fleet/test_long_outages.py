@@ -242,7 +242,7 @@ async def test_worker_is_not_ready_while_checkpoints_cannot_be_written(kind: str
 
 @pytest.mark.covers("FLEET-DEGR-01", "FLEET-WORK-07")
 @pytest.mark.parametrize("kind", ["locked", pytest.param("cut", marks=pytest.mark.soak)])
-async def test_worker_that_is_told_to_stop_does_not_wait_for_a_store_that_is_away(
+async def test_worker_that_is_asked_to_stop_does_not_wait_for_a_store_that_is_away(
     kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     ledger = Ledger(tmp_path)

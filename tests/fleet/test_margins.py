@@ -91,7 +91,7 @@ async def test_heart_goes_on_after_an_error_that_nobody_foresaw(
 
 
 @pytest.mark.covers("D-17", "FLEET-DEGR-04")
-async def test_what_is_known_of_other_runs_is_told_when_one_cannot_be(
+async def test_what_is_known_of_other_runs_is_reported_when_one_cannot_be(
     address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = flow(asyncio.Event(), asyncio.Event())

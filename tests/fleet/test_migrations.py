@@ -86,7 +86,7 @@ def test_every_first_half_leaves_what_the_last_release_uses() -> None:
         assert not any(word in words for word in ("DROP ", "RENAME ", "SET NOT NULL", " TYPE ")), each.name
 
 
-def test_statements_that_run_outside_are_told_apart() -> None:
+def test_statements_that_run_outside_are_distinguished() -> None:
     assert "CONCURRENTLY" not in transactional_sql(MORE.sql)
     assert concurrent_statements(MORE.sql) == [
         "CREATE INDEX CONCURRENTLY runs_by_more ON @runs (more, created_at)"
@@ -242,7 +242,7 @@ async def test_change_gives_up_after_a_while_with_nothing_half_done(
     assert not has(used, "column", "more")
 
 
-async def test_who_waits_for_another_that_migrates_is_told_so(
+async def test_who_waits_for_another_that_migrates_is_reported(
     used: str, more: PostgresMigration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrate, "MAX_WAIT", 0.3)
@@ -315,7 +315,7 @@ async def test_index_is_built_where_the_server_ends_idle_transactions_soon(
     assert numbers(used) == (NEWEST, [(more.number, True)])
 
 
-async def test_user_who_may_not_migrate_is_told_who_can(used: str, more: PostgresMigration) -> None:
+async def test_user_who_may_not_migrate_is_reported_who_can(used: str, more: PostgresMigration) -> None:
     role, schema = f"holdfast_test_{secrets.token_hex(4)}", schema_of(used)
     postgres.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'p'")
     everything = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES"

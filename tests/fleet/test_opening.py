@@ -74,7 +74,7 @@ async def test_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.covers("FLEET-BAD-02")
-async def test_user_who_may_not_create_is_told_so(address: str) -> None:
+async def test_user_who_may_not_create_is_reported(address: str) -> None:
     role = f"holdfast_test_{secrets.token_hex(4)}"
     postgres.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'p'")
     try:

@@ -316,7 +316,7 @@ async def test_who_comes_second_does_not_empty_what_the_first_has_filled(
 
 @pytest.mark.covers("FLEET-PROM-02")
 @pytest.mark.parametrize("back", [False, True], ids=["to the server", "to a file"])
-async def test_who_copies_is_told_when_somebody_takes_the_move_back(
+async def test_who_copies_is_reported_when_somebody_takes_the_move_back(
     tmp_path: Path, address: str, back: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ends = (f"sqlite:{tmp_path}/runs.db", address)
@@ -338,7 +338,7 @@ async def test_who_copies_is_told_when_somebody_takes_the_move_back(
 
 
 @pytest.mark.covers("FLEET-PROM-02")
-async def test_a_lost_target_is_told_and_the_source_can_be_opened_again(tmp_path: Path, address: str) -> None:
+async def test_a_lost_target_is_reported_and_the_source_can_be_opened_again(tmp_path: Path, address: str) -> None:
     source = f"sqlite:{tmp_path}/runs.db"
     before = await filled(source, 3)
     await promote(source, address)

@@ -157,7 +157,7 @@ async def test_days_of_runs_under_retention_leave_the_tables_as_large_as_two(
     assert left["feed"] <= 2 * (a_day + 5) * 3
 
 
-async def test_reader_of_the_feed_that_was_away_for_too_long_is_told_so(address: str) -> None:
+async def test_reader_of_the_feed_that_was_away_for_too_long_is_reported(address: str) -> None:
     clock = FakeClock()
     async with Holdfast(address, clock=clock, settings=RunSettings(feed_kept=3600)) as hf:
         service = await hf.service()

@@ -36,7 +36,7 @@ async def kit(address: str) -> AsyncIterator[StoreKit]:
 @pytest.mark.parametrize(
     "act", ["UPDATE {s}.audit SET actor = 'x'", "DELETE FROM {s}.audit", "TRUNCATE {s}.audit"]
 )
-async def test_audit_cannot_be_changed_by_whoever_asks(kit: StoreKit, address: str, act: str) -> None:
+async def test_audit_cannot_be_changed_by_a_caller_who_asks(kit: StoreKit, address: str, act: str) -> None:
     await kit.store.append_audit("t", [NewAudit(at=1, actor="ada", action="looked")])
     with pytest.raises(asyncpg.CheckViolationError, match="audit"):
         postgres.execute(act.format(s=schema_of(address)))

@@ -76,7 +76,7 @@ async def test_a_pipeline_that_somebody_hands_in_takes_no_flows_place(office: Of
 
 
 @pytest.mark.covers("HOLD-AUTH-08", "HOLD-SEC-12")
-async def test_whoever_set_the_schedule_is_the_initiator_of_its_runs(office: Office) -> None:
+async def test_a_caller_who_set_the_schedule_is_the_initiator_of_its_runs(office: Office) -> None:
     flow = Flow("pay", effect="pure")
     terms = {"assignee": "user:sam@acme", "approval": {"exclude": ["initiator"]}}
     flow.hold("pay", prompt="Pay?", options=["yes", "no"], **terms)
@@ -164,7 +164,7 @@ async def test_every_missed_instant_is_caught_up_in_order_when_the_policy_is_all
     assert (await office.get()).standing.trouble == ""
 
 
-async def test_catching_up_is_bounded_and_that_is_told(
+async def test_catching_up_is_bounded_and_that_is_reported(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.runs.schedules.runner.AT_MOST", 3)
@@ -221,7 +221,7 @@ async def test_input_that_does_not_fit_is_refused_where_the_flow_is_known(office
         await schedules.get("typed")
 
 
-async def test_input_that_does_not_fit_is_told_and_the_next_instant_comes(office: Office) -> None:
+async def test_input_that_does_not_fit_is_reported_and_the_next_instant_comes(office: Office) -> None:
     """By its name only, nobody could try it."""
     schedules = await office.schedules()
     flow = typed()
@@ -250,7 +250,7 @@ def typed() -> Flow:
     return flow
 
 
-async def test_schedule_of_a_flow_that_nobody_carries_stays_due(office: Office) -> None:
+async def test_schedule_of_a_flow_that_nobody_serves_stays_due(office: Office) -> None:
     schedules = await office.schedules()
     await schedules.put("other", "unknown", every="1h")
     assert await office.after(hours=3) == []

@@ -52,7 +52,7 @@ async def test_locks_are_freed_when_their_holder_is_stopped_in_its_transaction(a
 
 
 @pytest.mark.covers("FLEET-PROM-02")
-async def test_fleet_goes_on_when_whoever_moves_its_store_is_stopped_with_every_table_locked(
+async def test_fleet_goes_on_when_a_caller_who_moves_its_store_is_stopped_with_every_table_locked(
     address: str,
 ) -> None:
     store = await open_store(address)

@@ -93,7 +93,7 @@ def test_command_says_in_one_sentence_that_its_store_is_away(tmp_path: Path) -> 
 
 
 @pytest.mark.covers("FLEET-WORK-07")
-def test_worker_that_waits_for_its_store_ends_when_it_is_told_to(cluster: Cluster, tmp_path: Path) -> None:
+def test_worker_that_waits_for_its_store_ends_when_it_is_asked_to(cluster: Cluster, tmp_path: Path) -> None:
     """By itself, and not by the signal: the first process of a container would not die of it."""
     command = holdfast(tmp_path, "worker", "hello.py", "--store", cluster.address)
     worker = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)

@@ -35,7 +35,7 @@ async def _broken_transaction(address: str) -> BaseException:
 
 
 @pytest.mark.covers("FLEET-DEGR-01")
-async def test_lost_connection_is_told_without_the_drivers_names() -> None:
+async def test_lost_connection_is_reported_without_the_drivers_names() -> None:
     error = await _broken_transaction(postgres.database())
     assert "__aexit__" in str(error)
     said = translated(error, "ada@db")

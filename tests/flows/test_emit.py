@@ -17,7 +17,7 @@ def texts(events: list[Event]) -> list[Any]:
 
 
 @pytest.mark.covers("D-23", "CORE-CTX-03", "R-50")
-async def test_what_a_node_emits_is_stored_in_batches_and_told_in_order(hf: Holdfast) -> None:
+async def test_what_a_node_emits_is_stored_in_batches_and_reported_in_order(hf: Holdfast) -> None:
     flow = Flow("emits")
 
     @flow.node(effect="read")

@@ -35,7 +35,7 @@ async def test_a_superseded_run_waits_for_nobody_when_it_is_shown(bare_hf: Holdf
 
 
 @pytest.mark.covers("TOOL-TIME-07")
-async def test_a_cancelled_run_is_told_to_have_been_cancelled(bare_hf: Holdfast) -> None:
+async def test_a_cancelled_run_is_asked_to_have_been_cancelled(bare_hf: Holdfast) -> None:
     flow = refund_flow()
     waiting = await flow.run(GIVEN, on=bare_hf)
     service = await bare_hf.service()
@@ -48,7 +48,7 @@ async def test_a_cancelled_run_is_told_to_have_been_cancelled(bare_hf: Holdfast)
 
 
 @pytest.mark.covers("TOOL-TIME-07")
-async def test_an_edge_that_was_chosen_and_taken_is_told_once(bare_hf: Holdfast) -> None:
+async def test_an_edge_that_was_chosen_and_taken_is_reported_once(bare_hf: Holdfast) -> None:
     flow = Flow("rounds", effect="read")
 
     @flow.node
@@ -69,7 +69,7 @@ async def test_an_edge_that_was_chosen_and_taken_is_told_once(bare_hf: Holdfast)
 
 
 @pytest.mark.covers("TOOL-TIME-07", "D-21")
-async def test_a_call_is_told_with_its_own_effect_and_the_node_with_its(bare_hf: Holdfast) -> None:
+async def test_a_call_is_reported_with_its_own_effect_and_the_node_with_its(bare_hf: Holdfast) -> None:
     flow = Flow("calls")
 
     @flow.script(effect="read")

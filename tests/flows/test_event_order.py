@@ -65,7 +65,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("status", "how"), CASES)
-async def test_run_is_told_from_its_creation_to_its_end_and_the_checkpoint_of_its_end(
+async def test_run_is_reported_from_its_creation_to_its_end_and_the_checkpoint_of_its_end(
     hf: Holdfast, status: str, how: dict[str, Any]
 ) -> None:
     result, events = await ran(hf, **how)
@@ -85,7 +85,7 @@ async def test_run_is_told_from_its_creation_to_its_end_and_the_checkpoint_of_it
 
 
 @pytest.mark.parametrize(("_status", "how"), CASES)
-async def test_execution_is_told_from_its_start_through_its_own_events_to_its_end(
+async def test_execution_is_reported_from_its_start_through_its_own_events_to_its_end(
     hf: Holdfast, _status: str, how: dict[str, Any]
 ) -> None:
     _, events = await ran(hf, **how)
@@ -113,7 +113,7 @@ async def test_execution_is_told_from_its_start_through_its_own_events_to_its_en
 
 
 @pytest.mark.parametrize(("_status", "how"), CASES)
-async def test_transitions_and_checkpoints_are_told_one_by_one(
+async def test_transitions_and_checkpoints_are_reported_one_by_one(
     hf: Holdfast, _status: str, how: dict[str, Any]
 ) -> None:
     result, events = await ran(hf, **how)

@@ -46,7 +46,7 @@ async def test_events_come_in_the_promised_order_when_a_run_completes(hf: Holdfa
 
 
 @pytest.mark.covers("G-49")
-async def test_pause_is_told_once_when_it_is_looked_at_often(hf: Holdfast) -> None:
+async def test_pause_is_reported_once_when_it_is_looked_at_often(hf: Holdfast) -> None:
     flow = refund_flow()
     result = await flow.run(GIVEN, on=hf)
     for _ in range(3):
@@ -58,7 +58,7 @@ async def test_pause_is_told_once_when_it_is_looked_at_often(hf: Holdfast) -> No
 
 
 @pytest.mark.covers("G-49", "CORE-RUN-03")
-async def test_emitted_data_is_told_between_start_and_end_when_a_node_streams(hf: Holdfast) -> None:
+async def test_emitted_data_is_reported_between_start_and_end_when_a_node_streams(hf: Holdfast) -> None:
     flow = Flow("talk", effect="pure")
 
     async def speak(s: Any, ctx: Context) -> None:

@@ -138,7 +138,7 @@ async def test_flow_in_which_nothing_can_start_is_a_stall_when_validation_was_pa
 
 
 @pytest.mark.covers("G-28")
-async def test_run_fails_again_with_its_error_when_resume_cannot_mend_it(hf: Holdfast) -> None:
+async def test_run_fails_again_with_its_error_when_resume_cannot_repair_it(hf: Holdfast) -> None:
     flow = Flow("limit", effect="pure")
     node(flow, "a")
     flow.loop("a", "a", when="true", max=1)

@@ -214,7 +214,7 @@ async def test_handler_gets_an_instance_when_it_asks_with_a_type(place: Place, k
 
 
 @pytest.mark.covers("HOLD-FORM-05")
-async def test_reply_carries_the_instance_when_there_is_something_to_choose(place: Place) -> None:
+async def test_reply_serves_the_instance_when_there_is_something_to_choose(place: Place) -> None:
     seen: list[Any] = []
     flow = asking(Struct, seen, options=["pay", "deny"])
     hf = await place.hf()

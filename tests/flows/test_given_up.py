@@ -39,7 +39,7 @@ async def unknown(hf: Holdfast, result: Result) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("effect", "lost"), [("external", True), ("write", True), ("read", False)])
-async def test_effect_that_lost_its_join_is_told_as_of_unknown_outcome(
+async def test_effect_that_lost_its_join_is_reported_as_of_unknown_outcome(
     hf: Holdfast, effect: str, lost: bool
 ) -> None:
     began = asyncio.Event()
@@ -60,7 +60,7 @@ async def test_effect_that_lost_its_join_is_told_as_of_unknown_outcome(
     assert len(await told(hf, result, "node.abandoned")) == (0 if lost else 1)
 
 
-async def test_effects_inside_a_branch_that_lost_are_told_each(hf: Holdfast) -> None:
+async def test_effects_inside_a_branch_that_lost_are_reported_each(hf: Holdfast) -> None:
     began = asyncio.Semaphore(0)
 
     def lose(flow: Flow) -> None:
@@ -103,7 +103,7 @@ async def test_sub_step_under_way_counts_as_its_node(hf: Holdfast) -> None:
     assert await unknown(hf, result) == [("", "slow")]
 
 
-async def test_effects_of_siblings_are_told_when_their_sub_flow_is_skipped(hf: Holdfast) -> None:
+async def test_effects_of_siblings_are_reported_when_their_sub_flow_is_skipped(hf: Holdfast) -> None:
     began = asyncio.Event()
     child = Flow("child", effect="pure")
     node(child, "a")

@@ -178,7 +178,7 @@ async def test_a_blocked_run_goes_on_from_the_check_when_it_is_resumed(hf: Holdf
     assert log == ["write", "hello"]
 
 
-async def test_a_blocked_run_goes_on_in_a_fork_when_its_state_is_mended(hf: Holdfast) -> None:
+async def test_a_blocked_run_goes_on_in_a_fork_when_its_state_is_repaired(hf: Holdfast) -> None:
     log: list[str] = []
     flow = writer(log, **placed("input"))
     blocked = await flow.run(BAD, on=hf)
@@ -313,7 +313,7 @@ async def test_a_flow_is_refused_when_a_guard_reroutes_to_what_is_not_there() ->
         writer([], edge={"guard": guard}).program()
 
 
-async def test_only_the_missing_node_is_told_when_a_guarded_edge_leaves_from_nowhere() -> None:
+async def test_only_the_missing_node_is_reported_when_a_guarded_edge_leaves_from_nowhere() -> None:
     flow = writer([])
     flow.edge("nowhere", "publish", guard=Guard(no_card))
     assert rules(flow) == ["edge-source"]

@@ -207,7 +207,7 @@ async def test_loops_show_each_execution_when_a_node_ran_often(hf: Holdfast) -> 
     assert picture.node_results["turn"].output == {"n": 3}
 
 
-async def test_checkpoint_carries_versions_when_the_flow_is_compiled_again(hf: Holdfast) -> None:
+async def test_checkpoint_serves_versions_when_the_flow_is_compiled_again(hf: Holdfast) -> None:
     run = await finished(hf, refund_flow())
     picture = await (await hf.service()).latest(run)
     again = refund_flow().program()

@@ -92,7 +92,7 @@ async def test_run_that_goes_on_waits_in_line_like_a_new_one(hf: Holdfast) -> No
 
 @pytest.mark.covers("FLEET-WORK-03")
 @pytest.mark.parametrize("in_a_thread", [False, True])
-async def test_run_that_waits_for_its_own_place_is_told_so(bare_hf: Holdfast, in_a_thread: bool) -> None:
+async def test_run_that_waits_for_its_own_place_is_reported(bare_hf: Holdfast, in_a_thread: bool) -> None:
     flow = Flow("nest", effect="pure", limits=Limits(concurrency=1))
 
     async def nested(s: Any) -> dict[str, Any]:

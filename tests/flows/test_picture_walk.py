@@ -106,7 +106,7 @@ async def test_checkpoint_names_every_artifact_and_where_the_large_ones_lie(hf: 
 
 
 @pytest.mark.covers("CORE-CKPT-15")
-async def test_checkpoint_carries_the_fidelity_of_a_walk_through_a_wait_and_a_fork(
+async def test_checkpoint_serves_the_fidelity_of_a_walk_through_a_wait_and_a_fork(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noted = {"mode": "summary:high", "summaries": {"plan": "build, then check"}}

@@ -265,7 +265,7 @@ async def test_report_tells_of_a_crash_a_doubt_and_who_settled_it(place: Place) 
 
 
 @pytest.mark.covers("TOOL-TIME-07")
-async def test_report_tells_that_a_failed_run_was_mended_and_resumed(hf: Holdfast) -> None:
+async def test_report_tells_that_a_failed_run_was_repaired_and_resumed(hf: Holdfast) -> None:
     fails = [True]
     flow = Flow("mended", effect="read")
 

@@ -130,7 +130,7 @@ async def test_what_is_no_number_of_seconds_is_refused(place: Place, seconds: An
     assert (result.error.code, "ctx.sleep" in result.error.message) == (InputError.code, True)
 
 
-async def test_a_plain_node_is_told_to_become_a_script(place: Place) -> None:
+async def test_a_plain_node_is_asked_to_become_a_script(place: Place) -> None:
     flow = Flow("plain", effect="external")
 
     @flow.node

@@ -44,7 +44,7 @@ async def test_visits_are_the_executions_of_the_checkpoint(case: FlowCase, bare_
 
 
 @pytest.mark.covers("TOOL-CLI-05")
-async def test_a_failure_that_was_mended_is_one_visit_with_two_attempts(bare_hf: Holdfast) -> None:
+async def test_a_failure_that_was_repaired_is_one_visit_with_two_attempts(bare_hf: Holdfast) -> None:
     flow, broken = Flow("mended", effect="read"), [True]
 
     @flow.node
@@ -65,7 +65,7 @@ async def test_a_failure_that_was_mended_is_one_visit_with_two_attempts(bare_hf:
 
 
 @pytest.mark.covers("TOOL-CLI-05")
-async def test_a_wait_for_a_time_is_told_with_its_end(bare_hf: Holdfast) -> None:
+async def test_a_wait_for_a_time_is_reported_with_its_end(bare_hf: Holdfast) -> None:
     flow = Flow("nap", effect="pure")
     nap = flow.timer("nap", "1h")
     flow.start(nap)

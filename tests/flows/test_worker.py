@@ -493,7 +493,7 @@ async def test_a_worker_says_so_when_it_cannot_claim_for_a_slip(monkeypatch: pyt
 
 
 @pytest.mark.covers("CORE-WORK-08")
-async def test_a_worker_that_works_until_idle_stops_when_it_is_told_to() -> None:
+async def test_a_worker_that_works_until_idle_stops_when_it_is_asked_to() -> None:
     async with Holdfast("memory:") as hf:
         flow = Flow("endless", effect="pure")
         flow.loop(flow.node(id="turn")(_turn), "turn", when="true", max=1_000_000)

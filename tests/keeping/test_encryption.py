@@ -236,7 +236,7 @@ async def test_worker_without_the_key_leaves_a_run_as_it_was_when_it_had_mail(
 
 
 @pytest.mark.covers("TOOL-KEEP-08")
-async def test_other_key_under_the_same_name_is_told_from_damage(address: str) -> None:
+async def test_other_key_under_the_same_name_is_reported_from_damage(address: str) -> None:
     keys = ring()
     async with Holdfast(address, keys=keys) as hf:
         run = await tell(hf)
@@ -328,7 +328,7 @@ async def test_encrypted_file_is_the_same_run_under_another_key_of_the_ring(tmp_
 
 
 @pytest.mark.covers("TOOL-KEEP-08")
-async def test_damaged_blob_is_told_as_such(address: str) -> None:
+async def test_damaged_blob_is_reported_as_such(address: str) -> None:
     async with Holdfast(address, keys=ring()) as hf:
         run = await tell(hf)
         service = await hf.service()
@@ -371,7 +371,7 @@ async def test_reencrypting_that_was_cut_off_goes_on_while_runs_do(tmp_path: Pat
 
 
 @pytest.mark.covers("TOOL-KEEP-06")
-async def test_worker_brings_everything_under_the_new_key_where_it_is_told_to(tmp_path: Path) -> None:
+async def test_worker_brings_everything_under_the_new_key_where_it_is_asked_to(tmp_path: Path) -> None:
     old = ring()
     new = turned(old)
     store = await _shared("memory", tmp_path)

@@ -70,7 +70,7 @@ async def test_lost_lease_is_counted_when_another_worker_takes_the_run(text):
 
 @pytest.mark.covers("TOOL-OTEL-03")
 @pytest.mark.anyio
-async def test_hold_is_told_as_expired_when_nobody_answers_in_time(text):
+async def test_hold_is_reported_as_expired_when_nobody_answers_in_time(text):
     clock = FakeClock(auto=True)
     asking = Flow("asking", effect="read")
     asking.start(asking.hold("approve", prompt="?", options=["yes"], timeout="2d"))

@@ -182,7 +182,7 @@ async def test_worker_and_a_instance_already_in_use_can_be_instrumented(text):
     assert trace_id_of(row.id) in {span.context.trace_id for span in text.spans}
 
 
-async def test_runs_of_an_encrypted_store_are_told_like_others(text, tmp_path):
+async def test_runs_of_an_encrypted_store_are_reported_like_others(text, tmp_path):
     keys = with_scope(None, "*", new_scope(datetime.now(UTC)))
     hf = text.watch(Holdfast(f"sqlite:{tmp_path}/runs.db", keys=StaticKeys(keys)))
     async with hf:

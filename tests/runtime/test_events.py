@@ -96,7 +96,7 @@ async def test_a_resume_after_a_crash_names_what_it_skips(place: Place) -> None:
 
 
 @pytest.mark.covers("R-17")
-async def test_an_open_question_is_told_again_and_otherwise_equal_when_its_run_is_resumed(
+async def test_an_open_question_is_reported_again_and_otherwise_equal_when_its_run_is_resumed(
     place: Place,
 ) -> None:
     flow = approval("again", Seen(), assignee="group:finance")
@@ -115,7 +115,7 @@ async def test_an_open_question_is_told_again_and_otherwise_equal_when_its_run_i
 
 
 @pytest.mark.covers("R-17", "R-24")
-async def test_an_answered_question_is_not_told_again(place: Place) -> None:
+async def test_an_answered_question_is_not_reported_again(place: Place) -> None:
     flow = approval("answered", Seen())
     hf = await place.hf()
     waiting = await flow.run({"amount": 3}, on=hf)

@@ -204,7 +204,7 @@ async def test_a_resume_has_the_original_input_when_another_worker_takes_over(pl
 
 
 @pytest.mark.covers("RF-1", "RS-FAIL-3", "R-33")
-async def test_the_mended_node_runs_when_a_failed_run_is_resumed(hf: Holdfast) -> None:
+async def test_the_repaired_node_runs_when_a_failed_run_is_resumed(hf: Holdfast) -> None:
     seen = Seen()
     seen.broken = True
     flow = breaking("mended", seen)

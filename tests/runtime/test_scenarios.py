@@ -328,7 +328,7 @@ async def test_finished_items_are_not_repeated_when_a_map_is_killed_after_three_
 
 
 @pytest.mark.covers("RF-10", "RS-MORE-1")
-async def test_one_of_two_resumes_wins_and_the_other_is_told(place: Place) -> None:
+async def test_one_of_two_resumes_wins_and_the_other_is_reported(place: Place) -> None:
     seen = Seen()
     flow = Flow("both", effect="pure")
     began, may_end = asyncio.Event(), asyncio.Event()

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.covers("SERVER-API-11")
-async def test_whoever_looks_after_it_sees_workers_figures_and_the_store(shop: Server) -> None:
+async def test_a_caller_who_looks_after_it_sees_workers_figures_and_the_store(shop: Server) -> None:
     workers = (await shop.json("GET", "/v1/workers"))["items"]
     assert [(each["alive"], each["flows"]) for each in workers] == [(True, ["both", "refund"])]
     body = {"flow": "refund", "input": {"order": "A", "amount": 1}, "wait": 20}
@@ -59,7 +59,7 @@ async def given_up(server: Server) -> str:
     return str(row.id)
 
 
-async def test_dead_run_that_nobody_carries_is_ended_unread_only_where_that_is_said(server: Server) -> None:
+async def test_dead_run_that_nobody_serves_is_ended_unread_only_where_that_is_said(server: Server) -> None:
     run = await given_up(server)
     assert [each["id"] for each in (await server.json("GET", "/v1/dead"))["items"]] == [run]
     for body in ({"unread": "perhaps"}, {"reason": ""}, {"read": True}):
@@ -71,7 +71,7 @@ async def test_dead_run_that_nobody_carries_is_ended_unread_only_where_that_is_s
     assert (await server.json("GET", "/v1/dead"))["items"] == []
 
 
-async def test_dead_run_waits_for_a_worker_that_carries_it_when_it_is_discarded(server: Server) -> None:
+async def test_dead_run_waits_for_a_worker_that_serves_it_when_it_is_discarded(server: Server) -> None:
     run = await given_up(server)
     asked = await server.json("POST", f"/v1/dead/{run}/discard")
     assert asked["status"] != "cancelled"

@@ -165,7 +165,7 @@ async def test_provider_that_calls_itself_otherwise_is_not_believed(issuer: Issu
     assert refused.value.given_status == 502
 
 
-async def test_what_is_told_about_somebody_else_is_not_believed(issuer: Issuer) -> None:
+async def test_what_is_reported_about_somebody_else_is_not_believed(issuer: Issuer) -> None:
     issuer.lies = {"userinfo_endpoint": f"{issuer.address}/userinfo"}
     try:
         known = provider(issuer)

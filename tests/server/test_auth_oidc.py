@@ -124,7 +124,7 @@ async def test_answer_that_does_not_belong_to_the_journey_is_refused(hall: Serve
         assert "holdfast_session" not in other.cookies
 
 
-async def test_provider_that_is_away_is_told_and_the_rest_works(tmp_path: Path, anyio_backend: str) -> None:
+async def test_provider_that_is_away_is_reported_and_the_rest_works(tmp_path: Path, anyio_backend: str) -> None:
     store, away = f"sqlite:{tmp_path / 'a.db'}", settings("http://127.0.0.1:9")
     async with Holdfast(store) as hf, serving(hf, sign_in=away) as found, browser() as client:
         answer = await client.get(f"{found.serving.address}/sign-in/oidc")

@@ -135,7 +135,7 @@ async def test_tokens_of_another_tenant_are_not_there(server: Server) -> None:
     assert made["tenant"] == "acme"
 
 
-async def test_last_use_is_told_coarsely(server: Server) -> None:
+async def test_last_use_is_reported_coarsely(server: Server) -> None:
     text = await token(server, "user:dana", "admin")
     assert (await server.json("GET", "/v1/tokens"))["items"][0]["last_used_at"] is None
     for _ in range(3):

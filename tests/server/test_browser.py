@@ -109,7 +109,7 @@ async def test_a_person_without_script_signs_in_fills_a_form_and_decides(
 
 
 @pytest.mark.covers("SERVER-PAGE-05", "SERVER-PAGE-07")
-async def test_pages_fit_a_phone_and_are_told_to_screen_readers(server: Server, asking: Flow) -> None:
+async def test_pages_fit_a_phone_and_are_asked_to_screen_readers(server: Server, asking: Flow) -> None:
     run, hold = await waiting(server, asking)
     address, home = server.serving.address, await signed_in(server)
     pages = (

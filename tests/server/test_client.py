@@ -78,7 +78,7 @@ async def test_hold_is_decided_once_and_the_second_learns_by_whom(client: AsyncC
 
 
 @pytest.mark.covers("R-24-http")
-async def test_whoever_comes_back_later_is_asked_again_and_the_run_completes(server: Server) -> None:
+async def test_a_caller_who_comes_back_later_is_asked_again_and_the_run_completes(server: Server) -> None:
     async with Worker(refund(), on=server.hf, hot_hold=0):
         await comes_back_later(server)
 

@@ -131,7 +131,7 @@ async def test_click_that_is_not_signed_by_slack_now_is_refused(desk: Desk) -> N
 
 
 @pytest.mark.covers("SERVER-IN-01")
-async def test_whoever_clicks_must_be_known_and_may_still_decide(desk: Desk) -> None:
+async def test_a_caller_who_clicks_must_be_known_and_may_still_decide(desk: Desk) -> None:
     hold = await desk.hall.asks()
     card = await desk.card()
     assert await desk.click(card, "approve", user="U2") == 200

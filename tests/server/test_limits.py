@@ -41,7 +41,7 @@ async def test_body_that_is_too_large_is_refused_before_it_is_read(tmp_path: Pat
 
 
 @pytest.mark.covers("SERVER-API-18")
-async def test_caller_who_is_too_fast_is_told_when_to_come_back(tmp_path: Path) -> None:
+async def test_caller_who_is_too_fast_is_reported_when_to_come_back(tmp_path: Path) -> None:
     settings = ApiSettings(pace=0.1, burst=30, anonymous_pace=0.1)
     async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf, serving(hf, settings) as server:
         answers = [await server.client.get("/v1/runs") for _ in range(5)]
@@ -171,7 +171,7 @@ MALFORMED = [
 
 
 @pytest.mark.covers("SERVER-BAD-01", "SERVER-API-13")
-async def test_malformed_body_is_told_what_to_change(server: Server) -> None:
+async def test_malformed_body_is_reported_what_to_change(server: Server) -> None:
     for content, status, code in MALFORMED:
         answer = await server.client.post("/v1/runs", content=content)
         assert (answer.status_code, answer.json()["code"]) == (status, code), (content[:80], answer.text)
@@ -179,7 +179,7 @@ async def test_malformed_body_is_told_what_to_change(server: Server) -> None:
 
 
 @pytest.mark.covers("SERVER-BAD-01")
-async def test_what_is_no_request_is_told_as_a_problem(server: Server) -> None:
+async def test_what_is_no_request_is_reported_as_a_problem(server: Server) -> None:
     """Before anything of the application sees it: a path without end, and bytes that are no HTTP."""
     for sent in (
         b"GET /v1/runs?flow=" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",

@@ -48,7 +48,7 @@ async def test_agent_asks_and_hears_what_a_person_decided(hall: Server, mode: st
         assert (done["status"], done["state"]["decision"]) == ("completed", "no")
 
 
-async def test_agent_that_waits_is_told_at_once_and_hears_that_it_goes_on(
+async def test_agent_that_waits_is_reported_at_once_and_hears_that_it_goes_on(
     hall: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.integrations.mcp.agent.BEAT", 0.1)
@@ -97,7 +97,7 @@ async def test_any_of_several_servers_answers_an_agent(tmp_path: Path) -> None:
             assert (await waiting)["decision"] == "yes"
 
 
-async def test_question_that_nobody_carries_is_kept_and_says_so(
+async def test_question_that_nobody_serves_is_kept_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.integrations.mcp.question_tools.OPENS_IN", 0.05)
@@ -224,7 +224,7 @@ WRONG = [
 ]
 
 
-async def test_question_that_cannot_be_asked_is_told_and_nothing_is_started(hall: Server) -> None:
+async def test_question_that_cannot_be_asked_is_reported_and_nothing_is_started(hall: Server) -> None:
     async with agent(hall) as bot:
         for given, why in WRONG:
             assert why in await bot.fails("ask_people", **given)

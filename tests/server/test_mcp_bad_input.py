@@ -61,6 +61,6 @@ async def test_no_value_of_any_argument_is_a_slip_of_ours(
 @pytest.mark.parametrize(
     "uri", ["", "runs", "holdfast://runs/", "holdfast://runs/\0", "holdfast://questions/x"]
 )
-async def test_address_that_names_nothing_is_told(hf: Holdfast, uri: str) -> None:
+async def test_address_that_names_nothing_is_reported(hf: Holdfast, uri: str) -> None:
     with pytest.raises(HoldfastError):
         await read_resource(bot(hf), uri)

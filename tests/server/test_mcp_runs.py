@@ -65,7 +65,7 @@ async def test_agent_stops_only_what_it_has_started(hall: Server) -> None:
         assert (await bot.does("get_run", run=made["run"], wait_seconds=20))["status"] == "cancelled"
 
 
-async def test_mistakes_are_told_with_what_to_do(hall: Server) -> None:
+async def test_mistakes_are_reported_with_what_to_do(hall: Server) -> None:
     async with agent(hall) as bot:
         assert "there is no flow 'refunds'" in await bot.fails("start_run", flow="refunds")
         assert "Use ask_people" in await bot.fails("start_run", flow="ask-people")

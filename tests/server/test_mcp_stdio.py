@@ -146,7 +146,7 @@ async def test_odd_messages_do_not_end_the_bridge(hall: Server) -> None:
         ("text/html", b"hello", "nothing to this message"),
     ],
 )
-async def test_answer_that_is_none_is_told(kind: str, body: bytes, why: str) -> None:
+async def test_answer_that_is_none_is_reported(kind: str, body: bytes, why: str) -> None:
     def answer(_request: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(200, headers={"content-type": kind}, content=body)
 
@@ -201,7 +201,7 @@ def test_what_is_asked_right_before_the_end_of_stdin_is_answered(tmp_path: Path)
     assert b"Traceback" not in done.stderr
 
 
-def test_sigterm_lets_go_whoever_waits_with_an_answer(tmp_path: Path) -> None:
+def test_sigterm_lets_go_a_caller_who_waits_with_an_answer(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "holdfast", "mcp", "--store", f"sqlite:{tmp_path / 'm.db'}"]
     with subprocess.Popen(command, env=PLAIN, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None

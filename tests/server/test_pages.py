@@ -221,7 +221,7 @@ async def test_a_comment_that_is_needed_is_asked_for(server: Server, simple: Flo
 
 
 @pytest.mark.covers("SERVER-PAGE-02")
-async def test_whoever_is_second_sees_the_winner_and_what_they_had_typed(
+async def test_a_caller_who_is_second_sees_the_winner_and_what_they_had_typed(
     server: Server, simple: Flow
 ) -> None:
     hold = await waiting(server, simple)

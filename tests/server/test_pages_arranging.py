@@ -101,7 +101,7 @@ async def test_question_is_asked_back_and_replied_to(server: Server) -> None:
     assert 'name="question"' not in await shown(server, hold, ada)
 
 
-async def test_nothing_is_offered_to_whoever_only_reads(server: Server) -> None:
+async def test_nothing_is_offered_to_a_caller_who_only_reads(server: Server) -> None:
     hold = await waiting(server)
     reader = bearer(await token(server, "user:dana", rights=("holds:read",)))
     page = await shown(server, hold, reader)

@@ -96,7 +96,7 @@ async def test_plain_words_answer_a_run(shop: Server) -> None:
 
 
 @pytest.mark.covers("R-66-http", "R-25-http")
-async def test_several_open_questions_have_to_be_told_apart(shop: Server) -> None:
+async def test_several_open_questions_have_to_be_distinguished(shop: Server) -> None:
     run = await shop.json("POST", "/v1/runs", 201, json={"flow": "both", "wait": 20})
     problem = await shop.json("POST", f"/v1/runs/{run['id']}/input", 409, json={"content": "yes"})
     assert sorted(problem["holds"]) == sorted(run["metadata"]["checkpoint_ids"])
@@ -209,7 +209,7 @@ async def test_checkpoints_are_listed_and_open_in_detail(shop: Server) -> None:
 
 
 @pytest.mark.covers("SERVER-API-05")
-async def test_what_a_run_did_and_made_is_told(shop: Server) -> None:
+async def test_what_a_run_did_and_made_is_reported(shop: Server) -> None:
     run = (await asked(shop))["id"]
     await shop.json("POST", f"/v1/runs/{run}/input", json={"content": "approve"})
     await ended(shop, run)
@@ -264,7 +264,7 @@ async def test_run_moves_to_another_store_as_a_file(shop: Server) -> None:
 
 
 @pytest.mark.covers("SERVER-AUTH-05", "SERVER-API-04")
-async def test_a_yes_is_not_taken_along_into_a_branch_by_whoever_may_only_start_runs(shop: Server) -> None:
+async def test_a_yes_is_not_taken_along_into_a_branch_by_a_caller_who_may_only_start_runs(shop: Server) -> None:
     run = await asked(shop)
     await shop.json("POST", f"/v1/runs/{run['id']}/input", json={"content": "approve"})
     await ended(shop, run["id"])

@@ -94,7 +94,7 @@ async def test_another_tenant_learns_nothing_of_a_run(shop: Server) -> None:
 
 
 @pytest.mark.covers("SERVER-API-04", "SERVER-AUTH-06")
-async def test_whoever_branches_a_run_off_is_the_one_who_started_the_branch(shop: Server) -> None:
+async def test_a_caller_who_branches_a_run_off_is_the_one_who_started_the_branch(shop: Server) -> None:
     run = await shop.json("POST", "/v1/runs", 201, json=BODY)
     other = bearer(await token(shop, "user:eve", "operator"))
     more = {"input_data": {"amount": 7000}}

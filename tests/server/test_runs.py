@@ -56,7 +56,7 @@ async def test_nothing_is_sent_again_when_the_caller_has_it(server: Server, gree
 
 
 @pytest.mark.covers("SERVER-API-13", "SERVER-API-16", "SERVER-BAD-01")
-async def test_bad_request_is_told_as_a_problem(server: Server) -> None:
+async def test_bad_request_is_reported_as_a_problem(server: Server) -> None:
     for path, status, code in BAD:
         answer = await server.client.get(path)
         assert answer.status_code == status, answer.text

@@ -149,7 +149,7 @@ def test_serve_alone_is_whole_with_a_store_and_a_worker_of_its_own(tmp_path: Pat
 
 
 @pytest.mark.covers("SERVER-API-01")
-def test_a_server_that_is_told_to_stop_lets_requests_and_steps_end(tmp_path: Path) -> None:
+def test_a_server_that_is_asked_to_stop_lets_requests_and_steps_end(tmp_path: Path) -> None:
     with served(tmp_path) as server:
         server.ready()
         with server.client() as client:

@@ -50,7 +50,7 @@ async def test_stream_tells_the_log_from_its_beginning_and_ends_with_the_run(
 
 
 @pytest.mark.covers("SERVER-LIVE-01", "R-19-http")
-async def test_whoever_comes_back_with_any_number_gets_exactly_what_follows(
+async def test_a_caller_who_comes_back_with_any_number_gets_exactly_what_follows(
     server: Server, greeting: Flow
 ) -> None:
     async with Worker(greeting, on=server.hf, poll=0.05):
@@ -69,7 +69,7 @@ async def test_whoever_comes_back_with_any_number_gets_exactly_what_follows(
 
 
 @pytest.mark.covers("SERVER-LIVE-01")
-async def test_browser_is_told_that_nothing_more_will_come(server: Server, greeting: Flow) -> None:
+async def test_browser_is_reported_that_nothing_more_will_come(server: Server, greeting: Flow) -> None:
     async with Worker(greeting, on=server.hf, poll=0.05):
         run = await started(server, greeting, name="Ada")
         async with follow(server.client, f"/v1/runs/{run}/stream") as source:

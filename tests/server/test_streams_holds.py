@@ -37,7 +37,7 @@ def told(sent: list[Sent]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.covers("LI-4")
-async def test_whoever_may_see_a_hold_is_told_what_becomes_of_it(hall: Hall) -> None:
+async def test_a_caller_who_may_see_a_hold_is_reported_what_becomes_of_it(hall: Hall) -> None:
     async with followed(hall, "dana") as dana, followed(hall, "sam") as sam:
         # Both are there before anything happens.
         await dana.place()
@@ -63,7 +63,7 @@ async def test_whoever_may_see_a_hold_is_told_what_becomes_of_it(hall: Hall) -> 
 
 
 @pytest.mark.covers("LI-4")
-async def test_whoever_comes_back_gets_exactly_what_followed(hall: Hall) -> None:
+async def test_a_caller_who_comes_back_gets_exactly_what_followed(hall: Hall) -> None:
     async with followed(hall, "ada") as first:
         # Cut off before anything was told: the place is known all the same.
         begin = await first.place()

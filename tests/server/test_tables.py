@@ -231,7 +231,7 @@ async def test_id_that_sql_makes_is_the_one_that_the_api_knows(shop: Shop) -> No
             assert str(UUID(row["id"])) == checkpoint_id(row["run_id"], row["seq"])
 
 
-async def test_large_value_is_told_by_its_size(tmp_path: Path) -> None:
+async def test_large_value_is_reported_by_its_size(tmp_path: Path) -> None:
     flow = Flow("large", effect="pure")
     flow.node(id="only")(lambda s: {"text": "x" * (LARGEST + 1)})
     async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf:
@@ -244,7 +244,7 @@ async def test_large_value_is_told_by_its_size(tmp_path: Path) -> None:
     assert len(row.node_states or "") < 1000
 
 
-async def test_many_large_values_are_told_by_their_size_when_there_is_no_room_for_all(tmp_path: Path) -> None:
+async def test_many_large_values_are_reported_by_their_size_when_there_is_no_room_for_all(tmp_path: Path) -> None:
     flow = Flow("wide", effect="pure")
     nodes = [flow.node(id=f"n{number}")(lambda s: {"text": "x" * (LARGEST - 100)}) for number in range(24)]
     for first, second in pairwise(nodes):

@@ -71,7 +71,7 @@ async def test_view_is_changed_by_its_owner_and_by_admins_on_what_they_saw(hall:
 
 
 @pytest.mark.covers("SERVER-IN-05")
-async def test_who_looks_is_told_until_they_stop(hall: Hall, clock: FakeClock) -> None:
+async def test_who_looks_is_reported_until_they_stop(hall: Hall, clock: FakeClock) -> None:
     at = f"/v1/holds/{await hall.asks('group:finance')}/presence"
     await hall.ask("sam", "PUT", at, json={"editing": True})
     clock.advance(seconds=10)

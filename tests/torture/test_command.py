@@ -27,7 +27,7 @@ def test_torture_passes_the_careful_example(cli):
 
 
 @pytest.mark.covers("TOOL-TORTURE-05")
-def test_torture_gives_json_and_answers_as_it_is_told(cli):
+def test_torture_gives_json_and_answers_as_it_is_reported(cli):
     given = '{"order_id": "A17", "customer": "c-9", "amount": 250}'
     place = str(EXAMPLES / "refund.py")
     wanted = ["--input", given, "--decide", "approve=approve", "--points", "after_answer", "--json"]
@@ -61,7 +61,7 @@ def test_torture_says_what_is_wrong_when_it_is_asked_for_what_there_is_not(
     assert list(trials.iterdir()) == []
 
 
-def test_torture_puts_files_into_each_working_folder_when_it_is_told_to(cli, tmp_path):
+def test_torture_puts_files_into_each_working_folder_when_it_is_asked_to(cli, tmp_path):
     (tmp_path / "rate.txt").write_text("3")
     flow = tmp_path / f"rated_{abs(hash(str(tmp_path)))}.py"
     flow.write_text(

@@ -17,7 +17,7 @@ HERE = ["before_call", "after_call"]
 
 
 @pytest.mark.covers("TOOL-TORTURE-01", "TOOL-TORTURE-05")
-def test_explorer_kills_a_run_at_every_boundary_and_answers_its_holds_when_it_is_told_what(
+def test_explorer_kills_a_run_at_every_boundary_and_answers_its_holds_when_it_is_reported_what(
     tmp_path, tmp_path_factory, monkeypatch
 ):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("trials")))
@@ -107,7 +107,7 @@ def test_explorer_calls_a_run_stuck_when_its_second_life_hangs():
     assert "did not end in time" in report.story()
 
 
-def test_explorer_tries_so_many_when_it_is_told_the_most():
+def test_explorer_tries_so_many_when_it_is_reported_the_most():
     report = torture(flows.asking, most=3)
     assert len(report.verdicts) == 3
     assert report.points > 3

@@ -35,7 +35,7 @@ def release(before: Callable[..., Any], after: Callable[..., Any], **settings: A
 
 @pytest.mark.parametrize("policy", ["allow", "ask", "refuse"])
 @pytest.mark.covers("D-34")
-async def test_nothing_is_told_asked_or_refused_when_the_changed_node_is_behind(
+async def test_nothing_is_reported_asked_or_refused_when_the_changed_node_is_behind(
     place: Place, policy: str
 ) -> None:
     waiting = await release(one, one, code_change=policy).run(on=await place.hf())

@@ -119,7 +119,7 @@ async def test_the_time_limit_of_a_moved_hold_still_counts(place: Place) -> None
 
 
 @pytest.mark.covers("TOOL-VER-07")
-async def test_a_run_that_somebody_works_on_is_told_and_left_alone(place: Place) -> None:
+async def test_a_run_that_somebody_works_on_is_reported_and_left_alone(place: Place) -> None:
     hf = await place.hf()
     waiting = await order("1").run(on=hf)
     store = await hf.open()
@@ -286,7 +286,7 @@ async def test_a_damaged_migration_stops_the_run_instead_of_misreading_it(
 
 
 @pytest.mark.covers("G-6", "G-35")
-async def test_a_failed_run_goes_on_in_the_version_that_mends_it_when_it_is_named(place: Place) -> None:
+async def test_a_failed_run_goes_on_in_the_version_that_repairs_it_when_it_is_named(place: Place) -> None:
     ran: list[str] = []
 
     def version(label: str) -> Flow:

@@ -73,7 +73,7 @@ async def test_the_state_becomes_what_was_declared_and_the_run_goes_on_with_it(
 
 
 @pytest.mark.covers("TOOL-VER-02", "TOOL-VER-03", "TOOL-VER-07")
-async def test_every_field_that_does_not_fit_is_named_with_what_would_mend_it(place: Place) -> None:
+async def test_every_field_that_does_not_fit_is_named_with_what_would_repair_it(place: Place) -> None:
     await flow_of("1", One).run({"amount": 7}, on=await place.hf())
     (verdict,) = await flow_of("2", Two).check_runs(on=await place.hf())
     shown = {misfit.why: misfit.mend for misfit in verdict.misfits}
@@ -83,7 +83,7 @@ async def test_every_field_that_does_not_fit_is_named_with_what_would_mend_it(pl
 
 
 @pytest.mark.covers("TOOL-VER-02")
-async def test_what_is_wrong_with_place_and_state_is_told_at_once(place: Place) -> None:
+async def test_what_is_wrong_with_place_and_state_is_reported_at_once(place: Place) -> None:
     await flow_of("1", One).run({"amount": 7}, on=await place.hf())
     other = Flow("bill", state=Two, effect="read", version="2")
     other.hold("door", prompt="Go?", options=["yes"])

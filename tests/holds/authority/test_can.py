@@ -189,7 +189,7 @@ async def test_hold_does_not_go_to_somebody_who_is_excluded() -> None:
     assert excluded_target(Assignee("group", "finance"), hold, PermissionFacts()) is None
 
 
-async def test_whoever_was_asked_back_sees_and_replies_and_decides_nothing() -> None:
+async def test_a_caller_who_was_asked_back_sees_and_replies_and_decides_nothing() -> None:
     past = PermissionFacts(asked=frozenset({"user:kim@acme"}))
     assert (await judge(Firm(), KIM, "view", FINANCE, past)).authority == "asked"
     assert (await judge(Firm(), KIM, "reply", FINANCE, past)).allowed

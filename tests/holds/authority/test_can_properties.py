@@ -102,7 +102,7 @@ def test_nobody_decides_what_they_are_excluded_from_or_started_as_a_service(
 
 @pytest.mark.covers("HOLD-AUTH-04", "RS-8", "HOLD-AUTH-10")
 @given(standings, holds, st.sampled_from(DECIDING), st.fixed_dictionaries(asks))
-def test_whoever_decides_has_a_place_a_right_or_a_reason(
+def test_a_caller_who_decides_has_a_place_a_right_or_a_reason(
     standing: ActorMemberships, hold: Any, action: str, asked: dict[str, Any]
 ) -> None:
     found = can(standing, action, hold, NOW, **asked)
@@ -124,7 +124,7 @@ def test_whoever_decides_has_a_place_a_right_or_a_reason(
 
 @pytest.mark.covers("AS-10", "HOLD-SEC-09")
 @given(standings, holds, st.fixed_dictionaries(asks))
-def test_whoever_has_a_place_in_a_decision_also_sees_it(
+def test_a_caller_who_has_a_place_in_a_decision_also_sees_it(
     standing: ActorMemberships, hold: Any, asked: dict[str, Any]
 ) -> None:
     found = can(standing, "resolve", hold, NOW, **asked)

@@ -177,7 +177,7 @@ async def test_tables_answer_as_any_directory(store: Store) -> None:
 
 
 @pytest.mark.covers("HOLD-AUTH-02", "AS-11")
-async def test_whoever_leaves_the_tables_is_a_member_no_more(store: Store) -> None:
+async def test_a_caller_who_leaves_the_tables_is_a_member_no_more(store: Store) -> None:
     found, clerk = await in_tables(store)
     dana, hold = actor("user:dana@acme"), hold_for("group", "finance")
     assert (await judge(found, dana, "resolve", hold)).allowed

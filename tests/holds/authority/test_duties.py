@@ -82,7 +82,7 @@ async def test_starter_does_not_decide_as_somebodys_substitute() -> None:
 
 
 @pytest.mark.covers("HOLD-AUTH-09")
-async def test_substitute_acts_in_every_place_of_whoever_is_away_and_only_then() -> None:
+async def test_substitute_acts_in_every_place_of_a_caller_who_is_away_and_only_then() -> None:
     firm = Firm()
     firm.away("dana", "kim@acme", since=NOW, until=LATER)
     for hold in (hold_for("user", "dana@acme"), FINANCE):
@@ -151,7 +151,7 @@ async def test_agent_rejects_or_comments_and_nothing_else(channel: str) -> None:
 
 
 @pytest.mark.covers("HOLD-AUTH-08", "HOLD-AUTH-09")
-async def test_whoever_is_excluded_hands_nothing_on_for_others_either() -> None:
+async def test_a_caller_who_is_excluded_hands_nothing_on_for_others_either() -> None:
     firm = Firm()
     firm.away("dana", "kim")
     theirs = hold_for("user", "dana", excluded=("user:kim",))

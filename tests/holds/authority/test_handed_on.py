@@ -71,7 +71,7 @@ async def test_deployment_that_is_delegated_to_nobody_has_no_delegated_user() ->
 
 
 @pytest.mark.covers("HOLD-AUTH-05", "EX-6")
-async def test_whoever_a_vote_was_escalated_to_may_vote() -> None:
+async def test_a_caller_who_a_vote_was_escalated_to_may_vote() -> None:
     clock = FakeClock()
     async with Holdfast("memory:", clock=clock, directory=Firm()) as hf:
         holds = await hf.holds()
@@ -134,7 +134,7 @@ async def test_quorum_of_a_group_that_nobody_can_count_stays_open() -> None:
 
 
 @pytest.mark.covers("HOLD-AUTH-08")
-async def test_whoever_edited_last_does_not_release_what_they_wrote() -> None:
+async def test_a_caller_who_edited_last_does_not_release_what_they_wrote() -> None:
     async with Holdfast("memory:", clock=FakeClock(), directory=Firm()) as hf:
         holds = await hf.holds()
         flow = Flow("refund", effect="pure")

@@ -90,7 +90,7 @@ async def test_hold_for_somebody_unknown_waits_for_admins(place: Place) -> None:
 
 
 @pytest.mark.covers("HOLD-AUTH-09", "LI-3")
-async def test_substitute_finds_and_decides_what_waits_for_whoever_is_away(place: Place) -> None:
+async def test_substitute_finds_and_decides_what_waits_for_a_caller_who_is_away(place: Place) -> None:
     row = await place.asks("user:dana@acme")
     assert not (await place.holds.list(KIM)).rows
     place.firm.away("dana", "kim")
@@ -188,7 +188,7 @@ async def test_hold_goes_from_signer_to_signer_who_finds_it_when_it_is_their_tur
 
 
 @pytest.mark.covers("HOLD-AUTH-06")
-async def test_signature_may_come_from_whoever_the_hold_was_handed_on_to(place: Place) -> None:
+async def test_signature_may_come_from_a_caller_who_the_hold_was_handed_on_to(place: Place) -> None:
     row = await place.asks(None, approval={"mode": "sequential", "of": ["group:finance", "role:cfo"]})
     await place.holds.reassign(ADMIN, row.id, "user:kim@acme")
     place.firm.roles["cfo"] = ("dana",)

@@ -297,5 +297,5 @@ async def test_a_pack_is_made_of_ones_own_holds_only(hf: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"{}", b"[]", b"null", b'{"content":{}}', b"\xff", b"[" * 5000, b'"x"'])
-def test_what_is_no_pack_is_told_without_a_traceback(raw: bytes) -> None:
+def test_what_is_no_pack_is_reported_without_a_traceback(raw: bytes) -> None:
     assert list(problems(raw))

@@ -106,7 +106,7 @@ async def test_hold_is_not_asked_when_it_would_show_more_than_people_can_be_show
 
 
 @pytest.mark.covers("HOLD-SEC-07", "FM-12")
-async def test_handler_is_told_when_what_it_asks_is_too_large() -> None:
+async def test_handler_is_reported_when_what_it_asks_is_too_large() -> None:
     flow = Flow("inside", effect="read")
 
     @flow.script

@@ -166,7 +166,7 @@ async def test_e_shows_all_of_the_context_and_the_history(hf: Holdfast, clock: F
     assert "viewed" in seen.text
 
 
-async def test_a_store_that_does_not_answer_is_told_and_tried_again(
+async def test_a_store_that_does_not_answer_is_reported_and_tried_again(
     hf: Holdfast, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold = await ask(hf)

@@ -42,7 +42,7 @@ async def decide(hf: Holdfast, hold: str, decision: str, **data: Any) -> None:
 
 
 @pytest.mark.covers("G-46", "HOLD-LIFE-14")
-async def test_a_request_outlives_whoever_asked(tmp_path: Path, clock: FakeClock) -> None:
+async def test_a_request_outlives_a_caller_who_asked(tmp_path: Path, clock: FakeClock) -> None:
     async with Holdfast(f"sqlite:{tmp_path / 'i.db'}", clock=clock) as hf:
         asked = await Interactions(hf).request(approval("Pay?", agent="bot"), id="pay-1")
         assert await Interactions(hf).answer("pay-1") is None
@@ -109,7 +109,7 @@ async def test_pending_lists_by_kind_and_those_of_flows_too(hf: Holdfast) -> Non
 
 
 @pytest.mark.covers("G-46")
-async def test_a_cancel_tells_whoever_waits(hf: Holdfast) -> None:
+async def test_a_cancel_tells_a_caller_who_waits(hf: Holdfast) -> None:
     desk = Interactions(hf)
     await desk.request(approval("Pay?"), id="pay-1")
     heard: list[str] = []

@@ -94,7 +94,7 @@ async def test_nobody_is_for_admins_and_the_excluded_are_refused(scene: Scene) -
 
 
 @pytest.mark.covers("EX-11", "HOLD-LIFE-03")
-async def test_a_deadline_is_extended_by_whoever_may_and_only_to_later(scene: Scene) -> None:
+async def test_a_deadline_is_extended_by_a_caller_who_may_and_only_to_later(scene: Scene) -> None:
     row = await scene.asks(timeout="1h")
     assert row.expires_at is not None
     with pytest.raises(ForbiddenError):

@@ -163,7 +163,7 @@ async def test_a_comment_is_trimmed_and_needed_where_the_option_says_so(scene: S
 
 
 @pytest.mark.covers("RS-5", "HOLD-LIFE-13", "HOLD-LIFE-05")
-async def test_whoever_comes_second_learns_who_was_first_and_keeps_a_draft(scene: Scene) -> None:
+async def test_a_caller_who_comes_second_learns_who_was_first_and_keeps_a_draft(scene: Scene) -> None:
     row = await scene.asks(assignee="group:finance")
     await scene.holds.resolve(SAM, row.id, {"decision": "reject", "comment": "no"})
     with pytest.raises(HoldDecidedError, match="'reject' by user:sam@acme") as caught:
@@ -256,7 +256,7 @@ async def test_a_late_decision_is_marked_or_refused_as_the_hold_says(scene: Scen
 
 
 @pytest.mark.covers("RC-3")
-async def test_the_old_assignee_is_told_that_it_went_on_and_keeps_a_draft(scene: Scene) -> None:
+async def test_the_old_assignee_is_reported_that_it_went_on_and_keeps_a_draft(scene: Scene) -> None:
     row = await scene.asks(assignee="group:finance")
     await scene.holds.reassign(ADMIN, row.id, "user:dana@acme")
     with pytest.raises(HoldReassignedError, match="user:dana@acme") as caught:

@@ -266,7 +266,7 @@ def test_webhook_shows_no_secret_when_one_is_wrong():
 
 
 @pytest.mark.covers("HOLD-NOTE-03", "HOLD-SEC-07")
-async def test_slack_is_told_in_plain_text_that_calls_nobody():
+async def test_slack_is_reported_in_plain_text_that_calls_nobody():
     async with http_server() as server:
         assert (await Slack("ops", server.url, egress=server.egress).send(a_notice(prompt=NASTY))).accepted
     sent = server.seen[0].json
@@ -278,7 +278,7 @@ async def test_slack_is_told_in_plain_text_that_calls_nobody():
 
 
 @pytest.mark.covers("HOLD-NOTE-03", "HOLD-SEC-07")
-async def test_teams_is_told_by_a_card_of_text_runs():
+async def test_teams_is_reported_by_a_card_of_text_runs():
     async with http_server() as server:
         server.says(202, body="")
         assert (await Teams("ops", server.url, egress=server.egress).send(a_notice(prompt=NASTY))).accepted

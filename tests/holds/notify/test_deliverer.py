@@ -206,7 +206,7 @@ async def test_deliverer_tells_of_the_end_after_the_beginning_when_both_are_unde
     assert [topic for topic, _ in diary.told()] == ["hold.created", "hold.closed"]
 
 
-async def test_row_is_changed_once_when_many_are_told():
+async def test_row_is_changed_once_when_many_are_reported():
     diary = Diary(people={"group:finance": ("a@x", "b@x", "c@x")})
     async with scene(diary, assignee="group:finance") as it:
         row = await it.ask()
@@ -238,7 +238,7 @@ async def test_deliverer_tells_of_the_end_when_a_run_is_cancelled():
     assert diary.notices[-1].outcome.startswith("cancelled")
 
 
-async def test_next_signer_is_told_when_it_is_their_turn():
+async def test_next_signer_is_reported_when_it_is_their_turn():
     diary = Diary()
     signers = ApprovalTerms(mode="sequential", of=("user:a@x", "user:b@x"))
     async with scene(diary, approval=signers) as it:
@@ -314,7 +314,7 @@ async def test_notifier_approves_nothing_when_the_other_side_says_so(answer):
     assert (after.status, after.resolution, after.notification_sent) == (HoldStatus.pending, None, True)
 
 
-async def test_asked_back_goes_to_whoever_was_asked():
+async def test_asked_back_goes_to_a_caller_who_was_asked():
     diary = Diary()
     async with scene(diary) as it:
         row = await it.ask()
@@ -325,7 +325,7 @@ async def test_asked_back_goes_to_whoever_was_asked():
     assert diary.notices[-1].prompt == "For what?\n\nAbout: Refund 3?"
 
 
-async def test_every_seat_is_told_when_several_have_to_agree():
+async def test_every_seat_is_reported_when_several_have_to_agree():
     diary = Diary()
     async with scene(diary, approval=ApprovalTerms(mode="quorum", need=2, of=("user:a@x", "user:b@x"))) as it:
         await it.ask()

@@ -42,7 +42,7 @@ async def test_reminder_counts_when_a_channel_has_taken_it(store):
 
 
 @pytest.mark.covers("HOLD-NOTE-07")
-async def test_dead_letter_is_told_when_it_is_replayed(store):
+async def test_dead_letter_is_reported_when_it_is_replayed(store):
     diary = Diary(answers={"Dana@acme.example": [FAILS] * (len(WAITS) + 1)})
     async with scene(diary, store=store) as it:
         row = await it.ask()
@@ -83,7 +83,7 @@ def test_back_off_goes_on_over_days_and_is_spread():
 
 
 @pytest.mark.covers("EX-9")
-async def test_escalation_stands_when_its_notice_fails_and_is_told_later(store):
+async def test_escalation_stands_when_its_notice_fails_and_is_reported_later(store):
     diary = Diary(answers={"boss@acme.example": [FAILS]})
     async with scene(diary, store=store, timeout="1h", on_timeout="escalate:user:boss@acme.example") as it:
         row = await it.ask()
@@ -137,7 +137,7 @@ async def test_deliverer_serves_until_it_is_cancelled():
     assert len(diary.notices) == 1
 
 
-async def test_long_list_is_told_in_several_rounds():
+async def test_long_list_is_reported_in_several_rounds():
     async with scene(assignee="group:all") as it:
 
         async def slow(notice):

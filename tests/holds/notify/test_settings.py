@@ -125,7 +125,7 @@ async def test_what_the_operator_allows_is_not_allowed_to_tenants():
     assert server.seen == []
 
 
-async def test_channel_is_told_only_what_it_is_for():
+async def test_channel_is_reported_only_what_it_is_for():
     finance = Diary(
         "finance", scope=ChannelScope(assignees=("group:finance",)), people={"group:finance": ("f@x",)}
     )

@@ -26,7 +26,7 @@ async def test_a_rule_approves_small_calls_of_a_tool() -> None:
 
 
 @pytest.mark.covers("HOLD-POL-03", "G-44", "G-47")
-async def test_a_destructive_call_is_vetoed_and_the_model_is_told() -> None:
+async def test_a_destructive_call_is_vetoed_and_the_model_is_reported() -> None:
     ran: list[str] = []
 
     @tool(approval=True)

@@ -107,7 +107,7 @@ class Eager:
 
 @pytest.mark.covers("G-47")
 @pytest.mark.parametrize("kind", ["slack", "eager"])
-async def test_being_told_is_no_approval(kind: str) -> None:
+async def test_being_reported_is_no_approval(kind: str) -> None:
     async with http_server() as server:
         server.says(200, body='{"ok": true, "approved": true, "decision": "approve"}')
         channel: Any = Slack("slack", server.url, egress=server.egress) if kind == "slack" else Eager()

@@ -121,7 +121,7 @@ async def test_a_flow_has_its_own_way_where_no_rule_matches(make_hf: MakeHoldfas
 
 
 @pytest.mark.covers("HOLD-POL-01")
-async def test_a_condition_that_cannot_be_told_matches_nothing(make_hf: MakeHoldfast) -> None:
+async def test_a_condition_that_cannot_be_reported_matches_nothing(make_hf: MakeHoldfast) -> None:
     def breaks(_facts: Any) -> bool:
         raise LookupError("no")
 
@@ -194,7 +194,7 @@ async def test_a_tenants_stored_rules_are_its_own(make_hf: MakeHoldfast) -> None
 
 
 @pytest.mark.covers("HOLD-POL-01", "HOLD-BAD-02")
-def test_every_slip_in_a_file_is_told_with_its_line_and_field(tmp_path: Path) -> None:
+def test_every_slip_in_a_file_is_reported_with_its_line_and_field(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text(
         'name = "refunds"\n'
         "[[rules]]\n"

@@ -92,7 +92,7 @@ async def test_the_deadline_or_the_decision_counts_and_never_both(arena: Arena, 
 
 
 @pytest.mark.covers("RC-3", "HOLD-PROOF-01", "EX-6")
-async def test_the_old_assignee_is_told_and_keeps_a_draft_when_the_escalation_was_first(arena: Arena) -> None:
+async def test_the_old_assignee_is_reported_and_keeps_a_draft_when_the_escalation_was_first(arena: Arena) -> None:
     arena.asking(timeout="100ms", on_timeout="escalate:group:leads")
 
     async def judge(row: HoldRow, done: Sequence[Any]) -> str:

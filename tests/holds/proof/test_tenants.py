@@ -124,7 +124,7 @@ def test_no_operation_is_without_a_test_of_tenants() -> None:
 
 
 @pytest.mark.covers("HOLD-PROOF-03", "HOLD-SEC-11")
-def test_whoever_acts_on_a_hold_says_who_they_are() -> None:
+def test_a_caller_who_acts_on_a_hold_says_who_they_are() -> None:
     for name in ON_A_HOLD:
         assert list(inspect.signature(operations()[name]).parameters)[1:3] == ["actor", "hold"], name
 

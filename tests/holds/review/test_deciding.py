@@ -155,7 +155,7 @@ async def test_what_stands_in_a_moment_is_neither_asked_about_nor_handed_on(scen
 
 
 @pytest.mark.covers("AS-10", "MX-1")
-async def test_whoever_takes_an_unrouted_hold_has_claimed_it(scene: Scene) -> None:
+async def test_a_caller_who_takes_an_unrouted_hold_has_claimed_it(scene: Scene) -> None:
     row = await scene.asks(assignee=None)
     scene.clock.advance(minutes=5)
     after = await scene.holds.claim(ADMIN, row.id)
@@ -176,7 +176,7 @@ PRIVATE = {"members", "auth_method", "authority", "channel", "on_behalf_of"}
 
 
 @pytest.mark.covers("RM-2")
-async def test_a_run_is_told_what_was_decided_and_not_what_the_decider_belongs_to(scene: Scene) -> None:
+async def test_a_run_is_reported_what_was_decided_and_not_what_the_decider_belongs_to(scene: Scene) -> None:
     row = await scene.asks(assignee="group:finance")
     done = await scene.holds.resolve(SAM, row.id, "approve", comment="fine")
     assert set(said(done.row)) > PRIVATE
@@ -187,7 +187,7 @@ async def test_a_run_is_told_what_was_decided_and_not_what_the_decider_belongs_t
 
 
 @pytest.mark.covers("RM-2", "RS-10")
-async def test_a_run_is_told_the_votes_without_the_voters_groups(scene: Scene) -> None:
+async def test_a_run_is_reported_the_votes_without_the_voters_groups(scene: Scene) -> None:
     row = await scene.asks(assignee="group:finance", approval={"mode": "quorum", "need": 2})
     for person in (SAM, FINN):
         await scene.holds.resolve(person, row.id, "approve")
@@ -212,7 +212,7 @@ async def test_a_decision_is_refused_once_the_run_was_asked_to_stop(scene: Scene
 
 
 @pytest.mark.covers("CP-16")
-async def test_whoever_decides_is_not_told_what_the_runs_starter_belongs_to(scene: Scene) -> None:
+async def test_a_caller_who_decides_is_not_reported_what_the_runs_starter_belongs_to(scene: Scene) -> None:
     row = await scene.asks(strict_assignee=True)
     terms = msgspec.structs.replace(row.terms, starter_in=("group:works-council",))
     shown = as_interface(msgspec.structs.replace(row, terms=terms))
@@ -247,7 +247,7 @@ async def test_one_of_several_questions_is_taken_back_by_name(scene: Scene) -> N
     assert (await scene.topics(row)).count(ASKED_BACK) == 2
 
 
-async def test_whoever_was_asked_back_finds_it_in_a_list_until_they_replied(scene: Scene) -> None:
+async def test_a_caller_who_was_asked_back_finds_it_in_a_list_until_they_replied(scene: Scene) -> None:
     row = await scene.asks()
     kim = Actor(id="user:Kim@acme")
     for question in ("Is this usual?", "Since when?"):

@@ -59,7 +59,7 @@ async def test_a_deadline_that_nobody_met_is_a_breach_whatever_came_of_it(scene:
     assert (await scene.holds.metrics(ADMIN)).breach_rate == 1
 
 
-async def test_messages_that_were_given_up_count_for_whoever_sees_their_holds(scene: Scene) -> None:
+async def test_messages_that_were_given_up_count_for_a_caller_who_sees_their_holds(scene: Scene) -> None:
     await scene.asks()
     store = scene.holds.store
     (message,) = await store.claim_outbox(limit=1, lease=1)

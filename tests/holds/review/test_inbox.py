@@ -25,7 +25,7 @@ async def hf(anyio_backend: str, clock: FakeClock) -> AsyncIterator[Holdfast]:
         yield hf
 
 
-async def test_whoever_is_cut_off_while_typing_decides_nothing_by_what_they_go_on_to_type(
+async def test_a_caller_who_is_cut_off_while_typing_decides_nothing_by_what_they_go_on_to_type(
     hf: Holdfast, clock: FakeClock
 ) -> None:
     first = await ask(hf, sections=FORM)

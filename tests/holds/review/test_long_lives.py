@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.covers("RS-5", "RA-1")
-async def test_who_had_a_hold_learns_that_it_went_on_however_much_was_told_of_it(firm: Firm) -> None:
+async def test_who_had_a_hold_learns_that_it_went_on_however_much_was_informed_of_it(firm: Firm) -> None:
     row = await firm.asks(assignee="user:dana")
     lines = [entry(row, "system:notifier", "notified", 0) for _ in range(1100)]
     await firm.holds.store.append_audit("default", lines)

@@ -20,7 +20,7 @@ OFFICE = {"zone": "UTC", "hours": {"mon-sun": "00:00-24:00"}}
 
 
 @pytest.mark.covers("EX-12", "HI-1")
-async def test_deadline_that_has_no_calendar_is_told_and_counted_once_there_is_one(firm: Firm) -> None:
+async def test_deadline_that_has_no_calendar_is_reported_and_counted_once_there_is_one(firm: Firm) -> None:
     row = await firm.asks(assignee="user:dana", timeout="4bh", on_timeout="cancel")
     assert row.expires_at is None
     (_, warned) = await firm.holds.history(operator(), row.id)
@@ -53,7 +53,7 @@ async def test_hold_whose_rules_could_not_be_asked_is_for_admins(anyio_backend: 
 
 @pytest.mark.covers("HOLD-AUTH-08", "HI-1")
 @pytest.mark.parametrize("directory", [None, "store"])
-async def test_exclusion_of_a_starter_who_is_not_known_is_told(
+async def test_exclusion_of_a_starter_who_is_not_known_is_reported(
     directory: str | None, anyio_backend: str
 ) -> None:
     flow = Flow("refund", effect="pure")

@@ -36,7 +36,7 @@ async def of_tenant(hf: Holdfast, tenant: str) -> list[OutboxRow]:
 
 
 @pytest.mark.covers("NO-1", "HOLD-SEC-11")
-async def test_tenant_without_a_channel_does_not_keep_another_from_being_told(anyio_backend: str) -> None:
+async def test_tenant_without_a_channel_does_not_keep_another_from_being_reported(anyio_backend: str) -> None:
     async with Holdfast("memory:", clock=FakeClock()) as hf:
         for _ in range(25):
             await asked(hf, "quiet")

@@ -109,7 +109,7 @@ async def test_links_are_not_revoked_of_what_is_decided(firm: Firm) -> None:
 
 
 @pytest.mark.covers("HOLD-SEC-02", "NO-1")
-async def test_notice_that_waits_when_links_are_revoked_is_still_told(firm: Firm) -> None:
+async def test_notice_that_waits_when_links_are_revoked_is_still_reported(firm: Firm) -> None:
     row = await firm.asks(assignee="user:dana")
     await firm.links.revoke(operator(), row.id)
     await firm.delivers()

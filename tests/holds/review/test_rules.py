@@ -53,7 +53,7 @@ async def test_others_go_on_while_a_guardrail_takes_its_time() -> None:
     assert turns > 5
 
 
-def test_each_file_is_told_of_when_one_of_them_is_not_there(
+def test_each_file_is_informed_of_when_one_of_them_is_not_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bad = tmp_path / "bad.toml"

@@ -131,7 +131,7 @@ async def test_records_keep_their_order_when_others_write_while_a_question_is_lo
     assert [record.seq for record in records] == list(range(len(records)))
 
 
-async def test_first_questions_and_those_of_a_fork_come_to_the_desk_too(place: Place) -> None:
+async def test_first_questions_and_those_of_a_fork_come_to_the_preparation_too(place: Place) -> None:
     flow = Flow("at-once", effect="pure")
     flow.hold("gate", prompt="Pay?", options=["yes"], assignee="user:dana")
     hf = await furnished(place, directory=Step(assignee_value="looked-up"))

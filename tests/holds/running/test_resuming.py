@@ -83,7 +83,7 @@ async def test_a_decision_that_is_delivered_twice_is_applied_once(place: Place) 
 
 
 @pytest.mark.covers("RM-5")
-async def test_a_run_is_told_again_when_what_should_have_woken_it_was_lost(
+async def test_a_run_is_reported_again_when_what_should_have_woken_it_was_lost(
     tmp_path: Path, anyio_backend: str
 ) -> None:
     log: list[str] = []

@@ -78,7 +78,7 @@ def test_a_skill_file_that_makes_no_sense_is_refused(cli: Cli, tmp_path: Path) -
     assert cli("skills", "list").code == 4
 
 
-def test_a_skill_that_is_not_there_is_told(cli: Cli, skill: str) -> None:
+def test_a_skill_that_is_not_there_is_reported(cli: Cli, skill: str) -> None:
     cli("skills", "publish", skill)
 
     assert (
@@ -156,7 +156,7 @@ def test_a_run_under_a_deployment_is_decided_and_proven(
         assert "user:dana@acme" in page_text
 
 
-def test_evidence_that_cannot_be_had_is_told(cli: Cli, skill: str) -> None:
+def test_evidence_that_cannot_be_had_is_reported(cli: Cli, skill: str) -> None:
     cli("skills", "publish", skill)
 
     assert "'x' is neither a hold nor a run" in cli("evidence", "x").err

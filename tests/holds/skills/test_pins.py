@@ -172,7 +172,7 @@ async def test_a_hold_node_that_writes_under_the_reserved_key_is_warned_of_when_
 
 
 @pytest.mark.covers("SK-5")
-async def test_a_skill_that_is_gone_is_told_and_only_whoever_calls_for_it_fails(
+async def test_a_skill_that_is_gone_is_reported_and_only_a_caller_who_calls_for_it_fails(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     flow = Flow("refund")

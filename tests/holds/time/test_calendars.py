@@ -225,7 +225,7 @@ def test_rules_that_make_no_sense_are_named_with_their_place(rules: dict[str, An
     assert "calendar 'office'" in str(caught.value)
 
 
-def test_all_slips_are_told_at_once() -> None:
+def test_all_slips_are_reported_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
         calendar_from("office", {"zone": "Nowhere", "hours": {"mon": "x"}, "holidays": ["y"]})
 

@@ -53,7 +53,7 @@ async def due(kit: StoreKit, hold: HoldId) -> int | None:
 
 
 @pytest.mark.covers("EX-12", "HOLD-TIME-04")
-async def test_the_desk_turns_business_time_into_an_instant(kit: StoreKit) -> None:
+async def test_the_preparation_turns_business_time_into_an_instant(kit: StoreKit) -> None:
     await Calendars(kit.store).put("default", "default", NINE_TO_FIVE)
 
     row = await opened(kit, timeout="4bh")
@@ -62,7 +62,7 @@ async def test_the_desk_turns_business_time_into_an_instant(kit: StoreKit) -> No
     assert row.original_timeout == row.expires_at - FRIDAY
 
 
-async def test_the_desk_counts_by_the_calendar_that_the_hold_names(kit: StoreKit) -> None:
+async def test_the_preparation_counts_by_the_calendar_that_the_hold_names(kit: StoreKit) -> None:
     await Calendars(kit.store).put("default", "default", NINE_TO_FIVE)
     await Calendars(kit.store).put("default", "late", LATE_SHIFT)
 

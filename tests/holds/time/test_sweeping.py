@@ -155,7 +155,7 @@ async def test_many_sweepers_at_once_have_one_effect(kit: StoreKit) -> None:
 
 
 @pytest.mark.covers("EX-9")
-async def test_an_escalation_stands_when_nobody_could_be_told(kit: StoreKit) -> None:
+async def test_an_escalation_stands_when_nobody_could_be_reported(kit: StoreKit) -> None:
     hold = await asked(kit, **TO_LEADS)
     kit.clock.advance(hours=2)
     await sweeper(kit).sweep()
@@ -253,7 +253,7 @@ async def test_a_decision_that_was_placed_in_time_is_made_and_not_the_expiry(kit
 
 
 @pytest.mark.covers("RM-5")
-async def test_a_run_that_was_not_woken_is_told_again_and_once(kit: StoreKit) -> None:
+async def test_a_run_that_was_not_woken_is_reported_again_and_once(kit: StoreKit) -> None:
     hold = await asked(kit)
     row, now = await kit.hold(hold), kit.clock.now()
     decided = {

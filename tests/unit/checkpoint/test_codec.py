@@ -126,18 +126,18 @@ def test_codec_refuses_a_time_zone_that_has_no_stable_name():
 
 
 @pytest.mark.covers("CORE-CKPT-06")
-def test_reader_is_told_the_type_name_when_it_is_not_registered():
+def test_reader_is_reported_the_type_name_when_it_is_not_registered():
     raw = msgspec.msgpack.decode(msgspec.msgpack.encode(pack(Line(1), REGISTRY)))
     with pytest.raises(ValueNotStorableError, match=r"'Line'.*types="):
         unpack(raw, TypeRegistry(Point))
 
 
-def test_reader_is_told_to_upgrade_when_the_extension_code_is_unknown():
+def test_reader_is_asked_to_upgrade_when_the_extension_code_is_unknown():
     with pytest.raises(CheckpointCorruptError, match=r"code 99.*upgrade"):
         unpack(FrozenList.__base__([Ext(99, b"")]))
 
 
-def test_reader_is_told_what_to_install_when_the_zone_is_unknown():
+def test_reader_is_reported_what_to_install_when_the_zone_is_unknown():
     payload = msgspec.msgpack.encode([2026, 1, 1, 0, 0, 0, 0, 0, "Mars/Olympus"])
     with pytest.raises(ValueNotStorableError, match="tzdata"):
         unpack(Ext(6, payload))

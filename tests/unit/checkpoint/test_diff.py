@@ -69,7 +69,7 @@ def test_diff_is_empty_for_a_value_and_itself_and_turns_round_when_its_sides_do(
     assert sorted(forth) == sorted((path, turned[kind]) for path, kind in back)
 
 
-def test_large_values_are_told_by_size_and_digest() -> None:
+def test_large_values_are_reported_by_size_and_digest() -> None:
     large = show("x" * 5000)
     assert large["large"] == "text"
     assert large["length"] == 5000

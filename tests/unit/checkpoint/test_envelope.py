@@ -84,7 +84,7 @@ def test_body_reads_when_a_later_writer_added_fields():
 
 
 @pytest.mark.covers("CORE-CKPT-05", "R-40")
-def test_reader_is_told_to_upgrade_when_the_version_is_newer():
+def test_reader_is_asked_to_upgrade_when_the_version_is_newer():
     data = bytes([encode_body(step(1))[0] + 1]) + encode_body(step(1))[1:]
     with pytest.raises(SchemaTooNewError, match=f"version {VERSION + 1}.*Upgrade"):
         decode_body(data, Step)
@@ -149,12 +149,12 @@ def test_reader_refuses_a_second_frame_behind_the_first():
         decompress(library().compress(b"\0" * 10_000) * 2)
 
 
-def test_writer_is_told_the_limit_when_a_value_is_too_large():
+def test_writer_is_reported_the_limit_when_a_value_is_too_large():
     with pytest.raises(ValueTooLargeError, match=r"over the limit of 1,000.*reference"):
         encode_body(step("a" * 600), limit=1000)
 
 
-def test_writer_is_told_the_place_when_a_body_has_a_lone_surrogate():
+def test_writer_is_reported_the_place_when_a_body_has_a_lone_surrogate():
     with pytest.raises(ValueNotStorableError, match=r"Step\.ops\[1\]\[2\] "):
         encode_body(Step("n", [("s", "a", "set", 1), ("s", "b", "\ud800", 1)]))
 

@@ -61,7 +61,7 @@ def test_retries_are_counted_until_the_node_settles() -> None:
 
 
 @pytest.mark.covers("G-13")
-def test_memory_is_told_when_sub_steps_used_it() -> None:
+def test_memory_is_reported_when_sub_steps_used_it() -> None:
     read = SubstepBody("0", "memory.read", [FrozenDict({"traceId": "t", "content": "x", "strength": 0.5})])
     write = SubstepBody("1", "memory.write", FrozenDict({"type": "fact", "content": "y", "scope": "run"}))
     history = told((Kind.substep, "a", read), (Kind.substep, "a", write))

@@ -80,13 +80,13 @@ def test_large_value_is_encoded_once_when_it_stays():
     assert isinstance(inline, msgspec.Raw)
 
 
-def test_reader_is_told_the_hash_when_the_blob_is_gone():
+def test_reader_is_reported_the_hash_when_the_blob_is_gone():
     _, (blob,) = spill("x" * 70_000)
     with pytest.raises(BlobMissingError, match=blob.ref.digest.hex()):
         unspill(blob.ref, None)
 
 
-def test_reader_is_told_when_the_blob_is_damaged():
+def test_reader_is_reported_when_the_blob_is_damaged():
     _, (blob,) = spill(freeze(list(range(70_000))))
     with pytest.raises(BlobMissingError, match="bytes instead of"):
         unspill(blob.ref, blob.data[:-1])
@@ -95,6 +95,6 @@ def test_reader_is_told_when_the_blob_is_damaged():
         unspill(blob.ref, flipped)
 
 
-def test_writer_is_told_the_limit_when_a_value_is_too_large_for_a_blob():
+def test_writer_is_reported_the_limit_when_a_value_is_too_large_for_a_blob():
     with pytest.raises(ValueTooLargeError):
         spill("x" * 70_000, limit=65_000)

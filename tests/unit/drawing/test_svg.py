@@ -26,7 +26,7 @@ def texts(root: ElementTree.Element) -> list[str]:
 
 @pytest.mark.covers("TOOL-DRAW-03")
 @pytest.mark.parametrize("state", [state for state in State if state])
-def test_a_state_is_told_by_class_sign_and_word(state: State) -> None:
+def test_a_state_is_reported_by_class_sign_and_word(state: State) -> None:
     root = parsed(Picture(nodes=(PictureNode(id="pay", label="pay", state=state, note="3 ms"),)))
 
     node = next(group for group in root.iter(f"{NS}g") if "node" in group.get("class", ""))
@@ -98,7 +98,7 @@ def test_every_text_is_escaped() -> None:
     assert parsed(shown).find(f"{NS}title").text == nasty  # type: ignore[union-attr]
 
 
-def test_those_who_do_not_see_it_are_told_what_it_shows() -> None:
+def test_those_who_do_not_see_it_are_reported_what_it_shows() -> None:
     root = parsed(picture(("assess", "pay", "amount > 100"), assess="done"))
 
     assert root.get("role") == "img"

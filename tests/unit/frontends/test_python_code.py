@@ -64,7 +64,7 @@ def test_declared_version_stands_for_the_code():
     assert code_fingerprint(charge, "2") != code_fingerprint(charge, "3")
 
 
-def test_code_without_source_is_told_apart_by_its_constants():
+def test_code_without_source_is_distinguished_by_its_constants():
     one, same, other = (lambda s: s in {"a", "b"}), (lambda s: s in {"a", "b"}), (lambda s: s in {"a", "c"})
     assert code_fingerprint(one) == code_fingerprint(same) != code_fingerprint(other)
 
@@ -148,7 +148,7 @@ def test_validation_refuses_substeps_in_a_node_whose_class_is_an_effect():
 
 
 @pytest.mark.covers("D-20", "CORE-FLOW-41")
-def test_script_may_hold_substeps_and_is_read_unless_told():
+def test_script_may_hold_substeps_and_is_read_unless_reported():
     flow = FlowBuilder("steps")
 
     @flow.script

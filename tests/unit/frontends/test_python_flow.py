@@ -242,7 +242,7 @@ def test_callable_condition_becomes_a_boolean_router_of_its_edge():
     assert router.takes == ("state", "ctx")
 
 
-def test_loop_edge_carries_its_cap():
+def test_loop_edge_serves_its_cap():
     flow = FlowBuilder("loop", effect="pure")
     a, b = (flow.node(id=name)(lambda: None) for name in "ab")
     flow.chain(a, b)

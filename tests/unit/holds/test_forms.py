@@ -45,7 +45,7 @@ def codes(filled: FilledForm) -> list[tuple[str, str]]:
 
 
 @pytest.mark.covers("FM-1", "FM-4", "FM-5")
-def test_author_is_told_every_problem_with_its_path_when_a_form_is_wrong() -> None:
+def test_author_is_reported_every_problem_with_its_path_when_a_form_is_wrong() -> None:
     found = compile_form(
         [
             {"type": "context", "content": "{{a b}}"},
@@ -286,7 +286,7 @@ def test_text_that_is_one_placeholder_keeps_the_type_and_null_is_empty_in_other_
     assert rendered("<{{a}}>", a=None)["sections"][0]["content"] == "<>"
 
 
-def test_missing_variable_is_empty_and_told_with_the_form() -> None:
+def test_missing_variable_is_empty_and_reported_with_the_form() -> None:
     form = rendered("Hi {{name}}!")
     assert form["sections"][0]["content"] == "Hi !"
     assert form["warnings"] == ["sections[0].content: {{name}} has no value"]

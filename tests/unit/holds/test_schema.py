@@ -132,7 +132,7 @@ def test_schema_has_one_fault_with_its_place_when_it_makes_no_sense(schema: Any,
     assert part in fault
 
 
-def test_every_problem_is_told_when_several_things_are_wrong() -> None:
+def test_every_problem_is_reported_when_several_things_are_wrong() -> None:
     line = {
         "type": "object",
         "properties": {"price": {"type": "number", "minimum": 0}, "name": {"type": "string"}},
@@ -150,7 +150,7 @@ def test_every_problem_is_told_when_several_things_are_wrong() -> None:
     ]
 
 
-def test_every_fault_is_told_when_a_schema_has_several() -> None:
+def test_every_fault_is_reported_when_a_schema_has_several() -> None:
     assert len(schema_faults({"type": "text", "items": {"minimum": "a"}, "$ref": "#"})) == 3
 
 

@@ -81,7 +81,7 @@ def test_validation_reports_all_problems_at_once():
 
 
 @pytest.mark.covers("CORE-VALID-02")
-def test_problem_says_rule_place_severity_and_how_to_mend_it():
+def test_problem_says_rule_place_severity_and_how_to_repair_it():
     problem = only(graph("assess pay", edge("assess", "paj"), start="assess pay"), "edge-target")
     assert (problem.severity, problem.edge) == (Severity.error, "assess->paj")
     assert problem.fix == "did you mean 'pay'?"

@@ -46,7 +46,7 @@ async def test_damaged_file_is_found_out_when_read(tmp_path: Path, damage: bytes
         await blobs.get(DIGEST)
 
 
-async def test_truncated_file_is_mended_when_the_blob_is_put_again(tmp_path: Path) -> None:
+async def test_truncated_file_is_repaired_when_the_blob_is_put_again(tmp_path: Path) -> None:
     blobs = LocalBlobs(tmp_path)
     await blobs.put(DIGEST, DATA)
     _files(tmp_path)[0].write_bytes(b"short")

@@ -157,7 +157,7 @@ async def test_settle_says_full_and_keeps_what_was_acknowledged_when_the_file_ca
     assert (await kit.row(lease.run)).head == int(shown)
 
 
-async def test_forked_child_is_told_to_open_its_own_and_the_parent_goes_on(file: Path) -> None:
+async def test_forked_child_is_asked_to_open_its_own_and_the_parent_goes_on(file: Path) -> None:
     script = """
     async def main():
         await kit.start()

@@ -122,7 +122,7 @@ async def test_pieces_arrive_later_and_in_order_when_delayed(proxy: Proxy, conne
     assert proxy.counts.delayed == before
 
 
-async def test_nothing_arrives_and_nobody_is_told_while_swallowed(
+async def test_nothing_arrives_and_nobody_is_reported_while_swallowed(
     proxy: Proxy, echo: Echo, connect: Connect
 ) -> None:
     client = await connect(proxy.address)
@@ -250,7 +250,7 @@ async def test_target_that_is_no_place_is_refused(target: str) -> None:
         Proxy(target)
 
 
-async def test_process_of_its_own_does_the_same_when_told(echo: Echo, connect: Connect) -> None:
+async def test_process_of_its_own_does_the_same_when_reported(echo: Echo, connect: Connect) -> None:
     with ProxyProcess(echo.address) as process:
         client = await connect(process.address)
         await client.say(b"a")

@@ -113,7 +113,7 @@ class AuditSuite:
         with pytest.raises(AssertionError):
             require_whole(chain, head)
 
-    async def test_opened_hold_is_told_with_its_facts(self, kit: StoreKit) -> None:
+    async def test_opened_hold_is_reported_with_its_facts(self, kit: StoreKit) -> None:
         lease = await kit.claimed(tenant="acme")
         given = kit.new_hold(1, assignee="group:x", expires_at=99, request_hash="sha256:1")
         await kit.asked(lease, given)
@@ -131,7 +131,7 @@ class AuditSuite:
         }
         assert await chain_of(kit) == []
 
-    async def test_holds_that_end_with_their_run_are_told(self, kit: StoreKit) -> None:
+    async def test_holds_that_end_with_their_run_are_reported(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         first, second = kit.new_hold(1), kit.new_hold(1, ordinal=1)
         await kit.written(lease, kit.record(1, side=Side(holds=[first, second])))

@@ -180,7 +180,7 @@ class FeedTrimSuite:
         rows = await kit.told(1, after=old[-1][0])
         assert [row[1] for row in rows] == [later.id]
 
-    async def test_reader_that_comes_too_late_is_told_where_to_begin(self, kit: StoreKit) -> None:
+    async def test_reader_that_comes_too_late_is_reported_where_to_begin(self, kit: StoreKit) -> None:
         runs = [(await kit.created()).id for _ in range(4)]
         rows = await kit.told(4)
         await kit.store.trim_feed(before=kit.clock.now())

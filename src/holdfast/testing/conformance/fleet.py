@@ -32,7 +32,7 @@ class FleetSuite:
     # -- who works
 
     @pytest.mark.covers("FLEET-BAD-06")
-    async def test_worker_is_told_of_as_it_said(self, kit: StoreKit) -> None:
+    async def test_worker_is_informed_of_as_it_said(self, kit: StoreKit) -> None:
         said = worker(lanes=("fast",), versions={"v1": "refund"}, concurrency=4, busy=2, hot=1, draining=True)
         assert await kit.store.announce(said, TTL) is None
         (row,) = await kit.store.workers()
@@ -103,7 +103,7 @@ class FleetSuite:
 
     # -- how much there is to do
 
-    async def test_nothing_to_do_is_told_as_that(self, kit: StoreKit) -> None:
+    async def test_nothing_to_do_is_reported_as_that(self, kit: StoreKit) -> None:
         result = await kit.store.figures(ages=AGES)
         assert (result.at, result.lanes, result.statuses, result.dead) == (kit.clock.now(), [], {}, 0)
         assert result.holds == [(AGES[0], 0), (AGES[1], 0), (0, 0)]
@@ -111,7 +111,7 @@ class FleetSuite:
         assert (result.outbox_waiting, result.outbox_dead) == (0, 0)
 
     @pytest.mark.covers("FLEET-OPS-01")
-    async def test_lanes_are_told_with_what_is_ready_and_what_runs(self, kit: StoreKit) -> None:
+    async def test_lanes_are_reported_with_what_is_ready_and_what_runs(self, kit: StoreKit) -> None:
         await kit.created(lane="fast")
         kit.clock.advance(seconds=7)
         await kit.created(lane="fast")
@@ -122,7 +122,7 @@ class FleetSuite:
         assert (slow.lane, slow.ready, slow.oldest, slow.running) == ("slow", 0, 0, 1)
 
     @pytest.mark.covers("FLEET-OPS-01")
-    async def test_runs_behind_a_shut_gate_are_told_apart(self, kit: StoreKit) -> None:
+    async def test_runs_behind_a_reached_limit_are_distinguished(self, kit: StoreKit) -> None:
         """Another worker would not help them."""
         gate = LimitRow(name="flow:refund", concurrency=3)
         for _ in range(6):
@@ -162,7 +162,7 @@ class FleetSuite:
         assert [(lane.ready, lane.running) for lane in result.lanes] == [(1, 0)]
 
     @pytest.mark.covers("FLEET-OPS-01")
-    async def test_holds_are_told_by_age_and_only_while_they_are_open(self, kit: StoreKit) -> None:
+    async def test_holds_are_reported_by_age_and_only_while_they_are_open(self, kit: StoreKit) -> None:
         await kit.asked(await kit.claimed())
         kit.clock.advance(seconds=3600 - 60)
         await kit.asked(await kit.claimed())
@@ -175,7 +175,7 @@ class FleetSuite:
         assert result.oldest_hold == 3600 * MICROS
 
     @pytest.mark.covers("FLEET-OPS-01")
-    async def test_what_is_overdue_is_told_by_how_long(self, kit: StoreKit) -> None:
+    async def test_what_is_overdue_is_reported_by_how_long(self, kit: StoreKit) -> None:
         at = kit.clock.now() + 10 * MICROS
         lease = await kit.claimed()
         await kit.written(lease, kit.record(1, side=Side(timers=[NewTimer("t", at)])))

@@ -109,7 +109,7 @@ class LimitSuite:
         taken = Counter(one.run.gate for one in await claim(kit.store))
         assert taken == {f"{FLOW}/big": 3, f"{FLOW}/small": 1}
 
-    async def test_keys_are_told_apart_whatever_they_contain(self, kit: StoreKit) -> None:
+    async def test_keys_are_distinguished_whatever_they_contain(self, kit: StoreKit) -> None:
         keys = ["a", "a/b", "a%2Fb", "*", "", "ä", "x" * 5000]
         assert len({key_limit("refund", key) for key in keys}) == len(keys)
         each = declared(1, name=f"{FLOW}/*")
@@ -140,7 +140,7 @@ class LimitSuite:
         assert await ids(kit.store) == []
         assert await named(kit.store, first.id) == []
 
-    async def test_shut_gate_is_in_nobodys_way(self, kit: StoreKit) -> None:
+    async def test_reached_limit_is_in_nobodys_way(self, kit: StoreKit) -> None:
         """However urgent those are who wait at it."""
         for _ in range(30):
             await queued_run(kit, declared(1), priority=9)

@@ -57,7 +57,7 @@ class OutboxSuite:
         assert row.claimed_until == kit.clock.now() + LEASE
         assert await kit.store.list_outbox() == [row]
 
-    async def test_key_is_told_once_in_its_tenant(self, kit: StoreKit) -> None:
+    async def test_key_is_reported_once_in_its_tenant(self, kit: StoreKit) -> None:
         await run_with_messages(kit, message(), message())
         await run_with_messages(kit, message(topic="other"))
         await run_with_messages(kit, message(), tenant="acme")
@@ -103,7 +103,7 @@ class OutboxSuite:
         (retried,) = await claim(kit)
         assert (retried.attempts, retried.error, retried.due_at) == (2, "refused", again)
 
-    async def test_dead_message_is_told_after_a_replay(self, kit: StoreKit) -> None:
+    async def test_dead_message_is_reported_after_a_replay(self, kit: StoreKit) -> None:
         await run_with_messages(kit, message())
         (row,) = await claim(kit)
         assert not await kit.store.replay_outbox(row.id)
@@ -148,7 +148,7 @@ class OutboxSuite:
         assert await kit.store.list_outbox(state=DEAD, hold=hold.id) == []
         assert len(await kit.store.list_outbox(limit=1)) == 1
 
-    async def test_hold_is_told_of_when_it_opens_and_when_it_ends(self, kit: StoreKit) -> None:
+    async def test_hold_is_informed_of_when_it_opens_and_when_it_ends(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         kept = kit.new_hold(1)
         silent = kit.new_hold(1, ordinal=1, type="debug_breakpoint")
@@ -163,7 +163,7 @@ class OutboxSuite:
         about = msgspec.json.decode(closed.payload)
         assert (about["hold"], about["epoch"], about["status"]) == (kept.id, 1, "cancelled")
 
-    async def test_decided_hold_is_not_told_of_again_when_its_run_ends(self, kit: StoreKit) -> None:
+    async def test_decided_hold_is_not_informed_of_again_when_its_run_ends(self, kit: StoreKit) -> None:
         hold = await asked(kit)
         await claim(kit)
         await kit.store.change_hold(to(hold, decided()))

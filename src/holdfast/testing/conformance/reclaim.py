@@ -106,7 +106,7 @@ class ReclaimSuite:
         assert await kit.store.deaths(new_run_id()) == []
 
     @pytest.mark.covers("FLEET-WORK-11")
-    async def test_each_death_is_told_on_the_runs_stream(self, kit: StoreKit) -> None:
+    async def test_each_death_is_reported_on_the_runs_stream(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         kit.clock.advance(seconds=61)
         await reclaim(kit, max_recoveries=1)
@@ -124,7 +124,7 @@ class ReclaimSuite:
         assert [run for _, run, _, last in await kit.all_told() if last == row.event_seq]
 
     @pytest.mark.covers("FLEET-WORK-11")
-    async def test_dead_run_is_taken_by_whoever_ends_it_and_by_nobody_between(self, kit: StoreKit) -> None:
+    async def test_dead_run_is_taken_by_a_caller_who_ends_it_and_by_nobody_between(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         want = ClaimRequest(worker="operator", ttl=TTL, run=lease.run)
         assert await kit.store.claim_dead(want) is None, "it lives"
@@ -196,7 +196,7 @@ class ReclaimSuite:
         assert len(await kit.store.deaths(doomed.run)) == 1
 
     @pytest.mark.covers("FLEET-WORK-11")
-    async def test_dead_run_may_be_told_to_stop_and_one_that_failed_otherwise_may_not(
+    async def test_dead_run_may_be_asked_to_stop_and_one_that_failed_otherwise_may_not(
         self, kit: StoreKit
     ) -> None:
         doomed, failed = await kit.claimed(), await kit.claimed()

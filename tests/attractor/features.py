@@ -10,7 +10,7 @@ from holdfast.frontends.dot import attributes
 from holdfast.frontends.dot.document import Attributes
 from holdfast.frontends.dot.handler_kinds import SHAPES
 from holdfast.frontends.dot.values import as_text
-from tests.attractor.casebook import Case
+from tests.attractor.cases import Case
 
 _VALUES: Final = {
     **attributes.WORDS,

@@ -19,7 +19,7 @@ from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import Runner
 from holdfast.errors import NotFoundError, ValueNotStorableError
 from holdfast.frontends.dot.document import Stage
-from tests.attractor.running import line
+from tests.attractor.run import line
 
 LARGE = "x" * (FILE_BACKING_THRESHOLD + 1)
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.agents.provider import Answer, Provider
 from tests.attractor.models import asked, nearby, said
-from tests.attractor.running import dot, line
+from tests.attractor.run import dot, line
 from tests.cli.conftest import Cli
 
 __all__ = ["nearby"]

@@ -14,7 +14,7 @@ from holdfast.attractor.backends.command import CommandBackend
 from holdfast.attractor.processes import is_living
 from holdfast.errors import InputError
 from holdfast.types.ids import new_run_id
-from tests.attractor.running import begun, dot, either, line, run, until, written
+from tests.attractor.run import begun, dot, either, line, run, until, written
 
 pytestmark = pytest.mark.anyio
 
@@ -155,7 +155,9 @@ async def test_an_agent_that_tells_of_itself_in_json_is_understood(
 
 
 @pytest.mark.covers("AT-132")
-async def test_an_agent_is_reported_the_conversation_or_the_name_of_its_own(hf: Holdfast, tmp_path: Path) -> None:
+async def test_an_agent_is_reported_the_conversation_or_the_name_of_its_own(
+    hf: Holdfast, tmp_path: Path
+) -> None:
     graph = "goal=g, default_fidelity=full, thread_id=t"
     text = line('a [prompt="one"]; b [prompt="two"];', "a", "b", graph=graph)
     result = await run(hf, text, tmp_path / "x", backend=CommandBackend("tr a-z A-Z"))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.agents.provider import Answer, Hangs, Provider
-from tests.attractor.killing import Place, until
+from tests.attractor.kill import Place, until
 from tests.attractor.models import nearby
-from tests.attractor.running import line, written
+from tests.attractor.run import line, written
 
 __all__ = ["nearby"]
 

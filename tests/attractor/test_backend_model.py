@@ -19,7 +19,7 @@ from holdfast.types.ids import new_run_id
 from tests.agents.conftest import KEY, Naps, naps, provider
 from tests.agents.provider import Answer, Hangs, Provider, Refusal, Silence
 from tests.attractor.models import asked, backend
-from tests.attractor.running import dot, line, run, until, written
+from tests.attractor.run import dot, line, run, until, written
 
 __all__ = ["naps", "provider"]
 pytestmark = pytest.mark.anyio

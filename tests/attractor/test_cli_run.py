@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attractor.running import dot, either, line
+from tests.attractor.run import dot, either, line
 from tests.cli.conftest import Cli, cli, logs
 
 __all__ = ["cli", "logs"]
@@ -128,7 +128,9 @@ def test_a_failed_pipeline_says_why_and_how_to_go_on(cli: Cli) -> None:
         ("", "x.dot"),
     ],
 )
-def test_a_file_that_is_no_pipeline_is_reported_by_its_place(cli: Cli, text: str | bytes, result: str) -> None:
+def test_a_file_that_is_no_pipeline_is_reported_by_its_place(
+    cli: Cli, text: str | bytes, result: str
+) -> None:
     Path("x.dot").write_bytes(text if isinstance(text, bytes) else text.encode())
     said = cli("run", "x.dot", "--simulate")
     assert said.code == 2

@@ -172,7 +172,9 @@ def test_a_failure_at_the_end_of_an_included_pipeline_leaves_by_its_stages_edges
 
 
 @pytest.mark.parametrize("content", [b"\x00\xff\xfe\x01" * 50, b"", b"digraph {", b"hello"])
-def test_what_is_no_pipeline_is_reported_without_a_traceback(cli: Cli, tmp_path: Path, content: bytes) -> None:
+def test_what_is_no_pipeline_is_reported_without_a_traceback(
+    cli: Cli, tmp_path: Path, content: bytes
+) -> None:
     (tmp_path / "odd.dot").write_bytes(content)
     for form in ("text", "json", "sarif"):
         said = cli("validate", "odd.dot", "--format", form)

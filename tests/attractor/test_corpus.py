@@ -14,9 +14,9 @@ from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.render import render
 from holdfast.frontends.dot.transforms import prepare
-from tests.attractor.casebook import Case, cases, live, part_of, traces
+from tests.attractor.cases import Case, cases, live, part_of, traces
 from tests.attractor.features import FEATURES, used_by
-from tests.attractor.reading import meaning
+from tests.attractor.read import meaning
 from tests.attractor.test_rundir import same
 
 CASES = cases()

@@ -36,7 +36,7 @@ from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.errors import LeaseLostError
 from holdfast.frontends.dot.document import Stage
 from holdfast.types.status import RunStatus
-from tests.attractor.running import dot, line, run, until
+from tests.attractor.run import dot, line, run, until
 
 pytestmark = pytest.mark.anyio
 

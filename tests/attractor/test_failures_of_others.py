@@ -22,7 +22,7 @@ from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.errors import AnswerInvalidError, HoldDecidedError
 from holdfast.testing.clock import FakeClock
-from tests.attractor.running import dot, either, line, until
+from tests.attractor.run import dot, either, line, until
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ from holdfast.frontends.dot.rules import FIDELITIES
 from tests.agents.conftest import provider
 from tests.agents.provider import Answer, Provider
 from tests.attractor.models import backend
-from tests.attractor.running import dot, line, run, written
+from tests.attractor.run import dot, line, run, written
 
 __all__ = ["provider"]
 pytestmark = pytest.mark.anyio
@@ -138,7 +138,9 @@ async def test_summaries_tell_what_failed_on_the_way(hf: Holdfast, tmp_path: Pat
     assert "tool.output" not in low
 
 
-async def test_branches_and_tool_calls_are_informed_of(hf: Holdfast, tmp_path: Path, provider: Provider) -> None:
+async def test_branches_and_tool_calls_are_informed_of(
+    hf: Holdfast, tmp_path: Path, provider: Provider
+) -> None:
     looks = Answer(calls=[("c", "look", {})])
     said = ("looked twice", "seen: x", "seen: y", "all", "short")
     provider.says(looks, looks, *(Answer(each) for each in said))

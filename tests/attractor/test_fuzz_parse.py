@@ -10,7 +10,7 @@ from holdfast.errors import PipelineSyntaxError
 from holdfast.frontends.dot import token_reader
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.render import render
-from tests.attractor.reading import meaning
+from tests.attractor.read import meaning
 from tests.attractor.texts import mutants, soups
 
 anything = soups | mutants() | st.text(max_size=200) | st.binary(max_size=200)

@@ -19,7 +19,7 @@ from holdfast.frontends.dot.transforms import prepare
 from holdfast.testing.clock import FakeClock
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator
-from tests.attractor.running import dot, line
+from tests.attractor.run import dot, line
 
 pytestmark = pytest.mark.anyio
 

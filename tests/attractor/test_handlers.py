@@ -18,7 +18,7 @@ from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline, Stage
-from tests.attractor.running import dot, either, line, listed, run, whole
+from tests.attractor.run import dot, either, line, listed, run, whole
 
 pytestmark = pytest.mark.anyio
 

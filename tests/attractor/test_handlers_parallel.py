@@ -9,7 +9,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.attractor import processes
 from holdfast.attractor.runner import Runner
-from tests.attractor.running import begun, dot, line, listed, run, until
+from tests.attractor.run import begun, dot, line, listed, run, until
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ from holdfast.errors import InputError
 from tests.agents.conftest import provider
 from tests.agents.provider import Answer, Provider
 from tests.attractor.models import backend
-from tests.attractor.running import dot, line, run, written
+from tests.attractor.run import dot, line, run, written
 
 __all__ = ["provider"]
 pytestmark = pytest.mark.anyio

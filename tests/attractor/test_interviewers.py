@@ -27,7 +27,7 @@ from holdfast.attractor.interviewers import (
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
-from tests.attractor.running import dot
+from tests.attractor.run import dot
 
 pytestmark = pytest.mark.anyio
 

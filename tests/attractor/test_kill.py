@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.attractor import processes
-from tests.attractor.killing import CRASHED, Called, End, Place, finished, place, until
+from tests.attractor.kill import CRASHED, Called, End, Place, finished, place, until
 from tests.attractor.victims import BACKOFF, BRANCHES, GATE, GOAL, HELD, LINE, MANAGER, RESTART, TOOL
 
 __all__ = ["place"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attractor.killing import CRASHED, Place, finished, in_peace, place, until
+from tests.attractor.kill import CRASHED, Place, finished, in_peace, place, until
 from tests.attractor.victims import BACKOFF, BRANCHES, FLEET, LINE, MANAGER, RESTART, STAGES
 
 __all__ = ["place"]

@@ -70,7 +70,9 @@ def told(body: str, **options: Any) -> list[Diagnostic]:
 
 @pytest.mark.covers("ATTRACTOR-LANG-02")
 @pytest.mark.parametrize(("rule", "body", "at"), BROKEN)
-def test_a_broken_rule_is_reported_with_line_and_column_of_what_breaks_it(rule: str, body: str, at: str) -> None:
+def test_a_broken_rule_is_reported_with_line_and_column_of_what_breaks_it(
+    rule: str, body: str, at: str
+) -> None:
     lines = f"digraph P {{\n{body}\n}}".splitlines()
     found = told(body)
     assert rule in {each.rule for each in found}

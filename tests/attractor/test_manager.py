@@ -17,7 +17,7 @@ from holdfast.attractor.runner import Runner
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.store.protocols import RunFilter
 from holdfast.types.ids import new_run_id
-from tests.attractor.running import begun, dot, line, run, until, written
+from tests.attractor.run import begun, dot, line, run, until, written
 
 pytestmark = pytest.mark.anyio
 

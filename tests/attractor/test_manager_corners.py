@@ -9,7 +9,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.attractor.runner import Runner
 from holdfast.store.protocols import RunFilter
-from tests.attractor.running import dot, run
+from tests.attractor.run import dot, run
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ from holdfast.frontends.dot.document import Stage
 from holdfast.frontends.dot.lint import validate
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.transforms import prepare
-from tests.attractor.running import dot, line
+from tests.attractor.run import dot, line
 from tests.attractor.test_runner import SMOKE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("ATTRACTOR-PROOF-01")]

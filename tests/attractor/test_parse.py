@@ -7,7 +7,7 @@ import pytest
 from holdfast.frontends.dot.document import SourceLocation
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.values import Duration, Value
-from tests.attractor.reading import at, faults, read, stage, told
+from tests.attractor.read import at, faults, read, stage, told
 
 
 @pytest.mark.covers("AT-1")

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import HoldfastError, PipelineSyntaxError
 from holdfast.frontends.dot.parse import parse
-from tests.attractor.reading import at, faults, told
+from tests.attractor.read import at, faults, told
 
 pytestmark = pytest.mark.covers("ATTRACTOR-LANG-02")
 

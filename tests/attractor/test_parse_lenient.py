@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.frontends.dot.parse import parse
-from tests.attractor.reading import leniently
+from tests.attractor.read import leniently
 
 pytestmark = pytest.mark.covers("ATTRACTOR-LANG-01")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.attractor.reading import leniently, read, stage
+from tests.attractor.read import leniently, read, stage
 
 
 @pytest.mark.covers("AT-21")

@@ -19,9 +19,9 @@ from holdfast.drawing import State
 from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
 from holdfast.model.fingerprint import encode_graph
-from tests.attractor.running import dot, line, listed
-from tests.server.conftest import Server, serving
-from tests.server.signing import bearer, token
+from tests.api.conftest import Server, serving
+from tests.api.sign_in import bearer, token
+from tests.attractor.run import dot, line, listed
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.attractor.running import dot
-from tests.server.test_serve import served
+from tests.api.test_serve import served
+from tests.attractor.run import dot
 
 SOURCE = dot(
     't [shape=parallelogram, tool_command="echo ran >> trace"]; gate [shape=hexagon, label="Ship?"]; '

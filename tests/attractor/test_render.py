@@ -12,7 +12,7 @@ from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.render import render
-from tests.attractor.reading import meaning, read
+from tests.attractor.read import meaning, read
 from tests.attractor.texts import LINE, pipelines
 
 CORPUS = [

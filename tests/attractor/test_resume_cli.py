@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attractor.running import line
+from tests.attractor.run import line
 from tests.cli.conftest import Cli, cli, logs
 
 __all__ = ["cli", "logs"]

@@ -17,7 +17,7 @@ from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.errors import InputError, VersionMismatchError
 from holdfast.frontends.dot.document import Stage
-from tests.attractor.running import dot, line, until
+from tests.attractor.run import dot, line, until
 from tests.flows.conftest import Positions, assert_replays
 
 pytestmark = pytest.mark.anyio

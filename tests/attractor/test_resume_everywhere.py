@@ -17,7 +17,7 @@ from holdfast.frontends.dot.document import Stage
 from holdfast.runs.events import reader_of
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind
-from tests.attractor.running import dot
+from tests.attractor.run import dot
 from tests.flows.conftest import Positions, assert_replays
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("AT-153", "AT-118", "AT-151", "ATTRACTOR-DIR-03")]

@@ -20,7 +20,7 @@ from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Stage
-from tests.attractor.running import dot, line, listed, run
+from tests.attractor.run import dot, line, listed, run
 from tests.flows.conftest import Positions
 
 pytestmark = pytest.mark.anyio

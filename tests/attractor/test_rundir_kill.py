@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.attractor.killing import Place, until
-from tests.attractor.running import line
+from tests.attractor.kill import Place, until
+from tests.attractor.run import line
 
 TOOL = "shape=parallelogram, tool_command"
 WAITS = "touch begun; while ! test -f go; do sleep 0.02; done"

@@ -19,7 +19,7 @@ from holdfast.attractor.runner import Runner
 from holdfast.errors import LeaseLostError
 from holdfast.frontends.dot.document import Stage
 from holdfast.types.record import Lease
-from tests.attractor.running import dot, line, until
+from tests.attractor.run import dot, line, until
 from tests.attractor.test_rundir import checkpoint, same
 
 pytestmark = pytest.mark.anyio

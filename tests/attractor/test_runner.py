@@ -19,7 +19,7 @@ from holdfast.attractor.runner import Runner, run_pipeline
 from holdfast.errors import PipelineInvalidError, PipelineSyntaxError, VersionMismatchError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.model.fingerprint import decode_graph
-from tests.attractor.running import dot, line, listed, run
+from tests.attractor.run import dot, line, listed, run
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from holdfast.attractor.conversations import PREFIX, ConversationTurn, compacted
 from tests.agents.conftest import provider
 from tests.agents.provider import Answer, Provider
 from tests.attractor.models import asked, backend, said
-from tests.attractor.running import dot, line, run
+from tests.attractor.run import dot, line, run
 
 __all__ = ["provider"]
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ from holdfast.attractor import processes
 from holdfast.attractor.runner import Runner
 from holdfast.types.ids import new_run_id
 from holdfast.types.status import RunStatus
-from tests.attractor.running import begun, dot, either, line, run, until, whole, written
+from tests.attractor.run import begun, dot, either, line, run, until, whole, written
 
 pytestmark = pytest.mark.anyio
 

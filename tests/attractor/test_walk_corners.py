@@ -15,7 +15,7 @@ from holdfast.attractor.stored_source import shared_stages
 from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
 from holdfast.model.graph import Edge
-from tests.attractor.running import dot, run
+from tests.attractor.run import dot, run
 from tests.attractor.stages import Stages
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from holdfast.attractor.picture import picture_of_run
 from holdfast.attractor.stored_source import pipeline_of
 from holdfast.drawing import Highlight, State
 from holdfast.runs.history.timeline import make_timeline
-from tests.attractor.running import dot, line, run
+from tests.attractor.run import dot, line, run
 from tests.cli.conftest import Cli, cli, logs
 from tests.cli.terminal import in_terminal
 

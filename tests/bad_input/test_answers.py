@@ -16,7 +16,7 @@ from holdfast.errors import (
 )
 from holdfast.holds.actions import answers
 from holdfast.types.status import HoldStatus, RunStatus
-from tests.bad_input.told import Odd, assert_refused
+from tests.bad_input.messages import Odd, assert_refused
 from tests.cli.conftest import Cli, given
 
 pytestmark = pytest.mark.anyio

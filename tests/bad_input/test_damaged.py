@@ -12,7 +12,7 @@ from holdfast import Flow, Holdfast, Result
 from holdfast.errors import BlobMissingError, CheckpointCorruptError, StoreError
 from holdfast.types.status import RunStatus
 from tests.bad_input.conftest import good_flow
-from tests.bad_input.told import assert_refused
+from tests.bad_input.messages import assert_refused
 from tests.cli.conftest import Cli, given
 from tests.unit.store.sqlite_files import plain, pragma
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.bad_input.conftest import Cli
-from tests.bad_input.told import assert_told
+from tests.bad_input.messages import assert_told
 
 GOOD = "digraph G { start [shape=Mdiamond] exit [shape=Msquare] a [prompt=%s] start -> a -> exit }"
 

@@ -26,7 +26,7 @@ from holdfast.runs.recorder.queue import RunQueue
 from holdfast.store.protocols import RunFilter
 from holdfast.types.status import RunStatus
 from tests.bad_input.conftest import assert_intact, good_flow
-from tests.bad_input.told import assert_refused
+from tests.bad_input.messages import assert_refused
 from tests.cli.conftest import Cli, given
 from tests.unit.store.sqlite_files import locked, names, plain, pragma
 

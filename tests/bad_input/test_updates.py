@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast, Outcome, Violation
 from holdfast.errors import ExpressionError, InputError, RoutingError, StateError, StateMutationError
-from tests.bad_input.told import assert_failed, assert_refused, assert_told
+from tests.bad_input.messages import assert_failed, assert_refused, assert_told
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,14 @@ from holdfast.errors import InputError, ValueNotStorableError, ValueTooLargeErro
 from holdfast.runs import seal
 from holdfast.runs.context import emit
 from holdfast.types.status import RunStatus
-from tests.bad_input.told import Odd, assert_failed, assert_refused, assert_told, containing_itself, nested
+from tests.bad_input.messages import (
+    Odd,
+    assert_failed,
+    assert_refused,
+    assert_told,
+    containing_itself,
+    nested,
+)
 
 pytestmark = pytest.mark.anyio
 

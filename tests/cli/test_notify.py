@@ -127,7 +127,9 @@ def test_nobody_is_reported_when_there_is_no_channel(cli: Cli) -> None:
     assert "no notifications are sent" in cli("notify", "channels").out
 
 
-def test_a_broken_file_of_channels_is_reported_with_its_field(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_file_of_channels_is_reported_with_its_field(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOLDFAST_NOTIFY", "notify.toml")
     Path("notify.toml").write_text('[[channel]]\nname = "mail"\nkind = "smtp"\nsender = "a@b"\n')
     complains(cli("notify", "channels"), 2, "host")

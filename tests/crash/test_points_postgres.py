@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.testing.crashpoints import CRASH_POINTS, EXIT_CODE, environment
-from tests.crash import test_deeds
+from tests.crash import test_recorded_effects
 from tests.crash.judge import Victim
 from tests.crash.test_points_sqlite import PLACES
 
@@ -32,17 +32,17 @@ def test_run_ends_as_in_peace_when_its_process_dies_at_a_crash_point_on_postgres
 
 
 @pytest.mark.covers("FLEET-PG-15", "CRASH-inside_fork-postgres", "CRASH-inside_prune-postgres", "D-39")
-@pytest.mark.parametrize(("deed", "point", "nth"), test_deeds.PLACES)
+@pytest.mark.parametrize(("deed", "point", "nth"), test_recorded_effects.PLACES)
 def test_deed_is_done_wholly_or_not_at_all_when_the_process_dies_in_it_on_postgres(
     deed: str, point: str, nth: int, tmp_path: Path
 ) -> None:
-    case = test_deeds.InProcess(deed, tmp_path, "postgres")
+    case = test_recorded_effects.InProcess(deed, tmp_path, "postgres")
     assert case.die(point, nth), "the point was not reached"
     before = len(case.facts)
     assert case.go_on()
-    test_deeds.check(case, case.facts[before:])
+    test_recorded_effects.check(case, case.facts[before:])
 
 
 @pytest.mark.covers("FLEET-PG-15")
 def test_every_point_is_tried_with_all_tests() -> None:
-    assert set(FIRST) | {point for _, point, _ in test_deeds.PLACES} == set(CRASH_POINTS)
+    assert set(FIRST) | {point for _, point, _ in test_recorded_effects.PLACES} == set(CRASH_POINTS)

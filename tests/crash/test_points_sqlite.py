@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.testing.crashpoints import CRASH_POINTS, EXIT_CODE, environment
-from tests.crash import test_deeds
+from tests.crash import test_recorded_effects
 from tests.crash.judge import Victim
 
 # (point, flow, the how-manieth pass). Where it matters a point is tried in several flows.
@@ -51,7 +51,7 @@ def test_run_ends_as_in_peace_when_its_process_dies_at_a_crash_point(
 
 @pytest.mark.covers("D-39")
 def test_no_point_is_without_a_process_that_died_there() -> None:
-    tried = {point for point, _, _ in PLACES} | {point for _, point, _ in test_deeds.PLACES}
+    tried = {point for point, _, _ in PLACES} | {point for _, point, _ in test_recorded_effects.PLACES}
     assert tried == set(CRASH_POINTS)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.killing import FLOWS, kill_until_done
+from tests.crash.kill import FLOWS, kill_until_done
 
 
 @pytest.mark.covers("CORE-PROOF-01", "CORE-PROOF-02", "CORE-PROOF-03", "D-13", "RS-MORE-2", "FLEET-PG-15")

@@ -8,7 +8,7 @@
   command must exit with 0 or, if a run waits, with 3; `  # exits 1` at its end says otherwise.
 - A comment `<!-- run` ... `-->` holds Python that readers need not see.
 - `json`, `toml` and `xml` blocks must parse. `text` blocks are not looked at. Those of `javascript` run in
-  Node, against a server: tests/server/test_js_client.py.
+  Node, against a server: tests/api/test_js_client.py.
 """
 
 from __future__ import annotations

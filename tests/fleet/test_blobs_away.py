@@ -20,8 +20,8 @@ from holdfast.runs.service import RunService
 from holdfast.store.blob.local import LocalBlobs
 from holdfast.types.ids import RunId
 from tests.crash.stores import address_on
-from tests.fleet.enduring import SETTINGS, Ledger, answered, asked, created, ended, judge, paying, until
 from tests.fleet.faults import noise
+from tests.fleet.long_outage import SETTINGS, Ledger, answered, asked, created, ended, judge, paying, until
 from tests.services import postgres
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ from holdfast import Holdfast, Worker
 from holdfast.cli.main import run
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
-from tests.fleet.crew import Crew
+from tests.fleet.workers import Crew
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("D-34")]
 

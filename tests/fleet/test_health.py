@@ -13,7 +13,7 @@ import pytest
 from holdfast import Holdfast, RunSettings, Worker
 from holdfast.errors import SettingsError
 from holdfast.runs.worker.health_server import Health, parse_address
-from tests.fleet.crew import Crew, ended, fetch, settings, until
+from tests.fleet.workers import Crew, ended, fetch, settings, until
 from tests.services import absent
 from tests.services.pgcluster import Cluster, binaries, free_port
 

@@ -13,7 +13,7 @@ from holdfast import Holdfast, RunSettings
 from holdfast.runs.service import RunService
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
-from tests.fleet.crew import Crew, ended, go_on, settings, stop, until
+from tests.fleet.workers import Crew, ended, go_on, settings, stop, until
 
 pytestmark = pytest.mark.anyio
 

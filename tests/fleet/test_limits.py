@@ -14,7 +14,7 @@ from holdfast import Flow, Holdfast
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunFilter
 from holdfast.types.status import RunStatus
-from tests.fleet.crew import Crew, until
+from tests.fleet.workers import Crew, until
 
 pytestmark = pytest.mark.anyio
 

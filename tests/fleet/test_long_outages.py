@@ -17,7 +17,8 @@ from holdfast.runs.worker.health_server import ready
 from holdfast.store.protocols import RunFilter
 from holdfast.testing.crashpoints import armed
 from holdfast.types.ids import RunId
-from tests.fleet.enduring import (
+from tests.fleet.faults import FAULTS
+from tests.fleet.long_outage import (
     SETTINGS,
     Ledger,
     answered,
@@ -28,7 +29,6 @@ from tests.fleet.enduring import (
     paying,
     until,
 )
-from tests.fleet.faults import FAULTS
 from tests.fleet.test_outages import MOMENTS
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import KeyMissingError
 from holdfast.runs.driver.release import ReleaseAfterOutage, release_unserved
 from holdfast.types.ids import RunId
-from tests.fleet.crew import until
+from tests.fleet.workers import until
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import KeyMissingError, StoreError, StoreUnavailableError
 from holdfast.integrations.prometheus import Metrics
 from holdfast.runs.driver.runtime import Runtime
-from tests.fleet.crew import Crew, fetch, settings, until
+from tests.fleet.workers import Crew, fetch, settings, until
 from tests.services import postgres
 from tests.services.pgcluster import free_port
 

@@ -9,8 +9,8 @@ import pytest
 
 from holdfast import Holdfast, Worker
 from holdfast.testing.crashpoints import armed
-from tests.fleet.enduring import SETTINGS, Ledger, answered, asked, created, ended, judge, paying
 from tests.fleet.faults import FAULTS
+from tests.fleet.long_outage import SETTINGS, Ledger, answered, asked, created, ended, judge, paying
 
 pytestmark = pytest.mark.anyio
 

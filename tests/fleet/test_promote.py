@@ -23,11 +23,11 @@ from holdfast.store.protocols import RunFilter, Store
 from holdfast.types.clock import MICROS
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import RunStatus
-from tests.fleet.household import SETTINGS, Home, flows, furnish, portrait
+from tests.fleet.moved_store import SETTINGS, Home, flows, furnish, portrait
 from tests.flows.test_long_lists import LONG, growing
-from tests.keeping.canary import ring
-from tests.keeping.test_hold_encryption import asking
 from tests.services import pgbouncer, postgres
+from tests.storage.canary import ring
+from tests.storage.test_hold_encryption import asking
 
 pytestmark = pytest.mark.anyio
 

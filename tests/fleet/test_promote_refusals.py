@@ -30,7 +30,7 @@ from holdfast.store.copy import NOT_COPIED, RULES
 from holdfast.store.open import move_endpoint, open_store
 from tests.cli.conftest import Cli, cli, logs
 from tests.fleet.conftest import schema_of
-from tests.fleet.household import nested
+from tests.fleet.moved_store import nested
 from tests.fleet.test_promote_resume import counting, filled, looked
 from tests.services import postgres
 from tests.upgrade.last_release import environment, unpack

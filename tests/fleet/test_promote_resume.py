@@ -338,7 +338,9 @@ async def test_who_copies_is_reported_when_somebody_takes_the_move_back(
 
 
 @pytest.mark.covers("FLEET-PROM-02")
-async def test_a_lost_target_is_reported_and_the_source_can_be_opened_again(tmp_path: Path, address: str) -> None:
+async def test_a_lost_target_is_reported_and_the_source_can_be_opened_again(
+    tmp_path: Path, address: str
+) -> None:
     source = f"sqlite:{tmp_path}/runs.db"
     before = await filled(source, 3)
     await promote(source, address)

@@ -16,7 +16,7 @@ from holdfast.errors import HoldfastError, RunBusyError, StoreMovedError
 from holdfast.runs.transfer.promote import PromoteProgress, promote
 from holdfast.store.protocols import RunFilter
 from holdfast.types.status import RunStatus
-from tests.fleet.household import shipping
+from tests.fleet.moved_store import shipping
 from tests.fleet.serve import SETTINGS
 from tests.fleet.test_promote_resume import counting
 

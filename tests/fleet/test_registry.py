@@ -17,7 +17,7 @@ from holdfast.errors import WorkerNameTakenError
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
 from holdfast.types.status import RunStatus
-from tests.fleet.crew import Crew, ended, go_on, settings, stop, until
+from tests.fleet.workers import Crew, ended, go_on, settings, stop, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-BAD-06")]
 

@@ -28,7 +28,7 @@ from holdfast.types.clock import MICROS
 from holdfast.types.schedule import ScheduleRow
 from holdfast.types.status import RunStatus
 from tests.fleet.ctx import NAME, Office
-from tests.keeping.canary import ring, turned, without
+from tests.storage.canary import ring, turned, without
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-WORK-10")]
 

@@ -17,7 +17,7 @@ from holdfast.runs.schedules.instants import newest
 from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunFilter
 from holdfast.types.clock import MICROS
-from tests.fleet.timekeeper import SETTINGS, ticks
+from tests.fleet.clock_process import SETTINGS, ticks
 
 ROOT = Path(__file__).parents[2]
 NAME = "every-second"
@@ -34,7 +34,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def start(address: str, point: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.fleet.timekeeper", address, point]
+    command = [sys.executable, "-m", "tests.fleet.clock_process", address, point]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ})
 
 

@@ -24,7 +24,7 @@ from holdfast.cli.top.figures import FleetSnapshot
 from holdfast.cli.top.screen import frame, lines
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, LaneFigures, WorkerRow
-from tests.fleet.crew import settings, until
+from tests.fleet.workers import settings, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-OPS-03")]
 

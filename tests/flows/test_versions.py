@@ -45,7 +45,9 @@ async def test_a_run_keeps_its_place_and_is_refused_when_the_graph_has_changed(p
 
 
 @pytest.mark.covers("D-34")
-async def test_changed_code_goes_on_and_the_change_is_reported_once_when_the_flow_allows_it(place: Place) -> None:
+async def test_changed_code_goes_on_and_the_change_is_reported_once_when_the_flow_allows_it(
+    place: Place,
+) -> None:
     waiting = await release(1).run(on=await place.hf())
     new = release(2)
     hf = await place.hf()

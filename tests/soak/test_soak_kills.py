@@ -12,7 +12,7 @@ from holdfast.telemetry import CRASH_POINTS
 from holdfast.testing.crashpoints import environment
 from tests.crash import flows
 from tests.crash.judge import Victim
-from tests.crash.killing import FLOWS, kill_until_done
+from tests.crash.kill import FLOWS, kill_until_done
 from tests.crash.test_points_memory import ELSEWHERE, Case, passes, places
 from tests.crash.world import World
 

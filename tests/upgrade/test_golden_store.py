@@ -17,7 +17,7 @@ from holdfast.types.audit import GENESIS
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import Due, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import HoldStatus, RunStatus
-from tests.upgrade.asking import asking_flow
+from tests.upgrade.questions import asking_flow
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("CORE-STORE-09")]
 

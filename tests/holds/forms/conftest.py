@@ -9,8 +9,8 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.testing.clock import FakeClock
-from tests.holds.life.scene import Scene
-from tests.keeping.canary import ring
+from tests.holds.actions.scene import Scene
+from tests.storage.canary import ring
 
 
 @pytest.fixture(params=("memory", "sqlite", "encrypted"))

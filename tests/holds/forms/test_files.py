@@ -19,8 +19,8 @@ from holdfast.errors import (
 )
 from holdfast.holds.forms.attachments import attach
 from holdfast.holds.service import HoldService
-from tests.holds.forms.signing import PDF, PNG, asks, contract
-from tests.holds.life.scene import DANA, FINN, FOREIGN, Scene, data, said
+from tests.holds.actions.scene import DANA, FINN, FOREIGN, Scene, data, said
+from tests.holds.forms.signed import PDF, PNG, asks, contract
 
 pytestmark = pytest.mark.anyio
 

@@ -12,9 +12,9 @@ from holdfast.holds.service import HoldService
 from holdfast.runs.encryption.reencrypt import reencrypt
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
-from tests.holds.forms.signing import asks
-from tests.holds.life.scene import DANA, Scene
-from tests.keeping.canary import CANARY, ring, turned
+from tests.holds.actions.scene import DANA, Scene
+from tests.holds.forms.signed import asks
+from tests.storage.canary import CANARY, ring, turned
 
 pytestmark = pytest.mark.anyio
 

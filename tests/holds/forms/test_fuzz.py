@@ -22,7 +22,7 @@ from holdfast.model.forms.json_schema import KEY, schema_of, sections_of
 from holdfast.model.forms.render import render_form
 from holdfast.model.hold_text import MAX_RENDERED, MAX_SHOWN, PlaceholderRenderer, UnshowableError
 from holdfast.model.template import TemplateSyntaxError, as_text, compile_template, json_bytes
-from tests.holds.life.scene import DANA
+from tests.holds.actions.scene import DANA
 
 NAMES = st.sampled_from(["a", "b", "c", "d_1", "é"])
 BRACES = st.text(st.sampled_from("{}\\ab._0 é\n"), max_size=40)

@@ -19,7 +19,7 @@ from holdfast.holds.notify.webhook import Webhook, is_signed, secret_of
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.terms import Assignee
-from tests.holds.notify.making import NASTY, a_notice
+from tests.holds.notify.build import NASTY, a_notice
 from tests.holds.notify.servers import Certificate, http_server, smtp_server
 
 pytestmark = pytest.mark.anyio

@@ -35,7 +35,7 @@ from holdfast.types.clock import MICROS
 from holdfast.types.hold import ChangeRefusal, HoldChange
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, operator
-from tests.holds.notify.making import a_row
+from tests.holds.notify.build import a_row
 from tests.holds.notify.scene import scene
 
 pytestmark = pytest.mark.anyio

@@ -27,7 +27,7 @@ from holdfast.testing.clock import FakeClock
 from holdfast.types.document import Document
 from holdfast.types.hold import HoldRow
 from holdfast.types.redaction import redactor
-from tests.holds.notify.making import a_notice
+from tests.holds.notify.build import a_notice
 from tests.holds.notify.scene import Diary, scene
 from tests.holds.notify.servers import http_server, smtp_server
 

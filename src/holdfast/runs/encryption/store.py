@@ -1,7 +1,7 @@
 """A store whose content is encrypted: it wraps another store, which never sees a plain value.
 
 Three tables and the methods written out below cover every method of a store; a method in no table does not
-exist here, so that new content cannot be stored in the clear unnoticed (`tests/keeping` walks the protocol).
+exist here, so that new content cannot be stored in the clear unnoticed (`tests/storage` walks the protocol).
 Without keys there is no such store, and none of this is called.
 """
 

@@ -124,7 +124,9 @@ class ReclaimSuite:
         assert [run for _, run, _, last in await kit.all_told() if last == row.event_seq]
 
     @pytest.mark.covers("FLEET-WORK-11")
-    async def test_dead_run_is_taken_by_a_caller_who_ends_it_and_by_nobody_between(self, kit: StoreKit) -> None:
+    async def test_dead_run_is_taken_by_a_caller_who_ends_it_and_by_nobody_between(
+        self, kit: StoreKit
+    ) -> None:
         lease = await kit.claimed()
         want = ClaimRequest(worker="operator", ttl=TTL, run=lease.run)
         assert await kit.store.claim_dead(want) is None, "it lives"

@@ -1,0 +1,70 @@
+"""The audit over HTTP: filtered, in pages, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from holdfast import Holdfast
+from tests.api.people import Hall, hall_of
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Hall]:
+    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}") as hf, hall_of(hf) as found:
+        yield found
+
+
+@pytest.mark.covers("SERVER-API-10", "SERVER-IN-06", "SERVER-API-14")
+async def test_audit_is_filtered_and_read_in_pages(hall: Hall) -> None:
+    holds = [await hall.asks() for _ in range(3)]
+    for hold in holds[:2]:
+        await hall.ask("dana", "POST", f"/v1/holds/{hold}/resolve", json={"decision": "approve"})
+
+    async def read(**params: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        while True:
+            page = await hall.ask("ada", "GET", "/v1/audit", params={"limit": 2, **params})
+            found += page["items"]
+            if page["next"] is None:
+                return found
+            params["cursor"] = page["next"]
+
+    everything = await read()
+    assert [each["seq"] for each in everything] == [*range(1, len(everything) + 1)]
+    assert {each["module"] for each in everything} == {"scaicore", "holdfast"}
+    ours = await read(module="scaicore")
+    assert [each["type"] for each in ours] == ["checkpoint.created"] * 3 + ["checkpoint.resolved"] * 2
+    assert [each["checkpoint_id"] for each in await read(action="resolved")] == holds[:2]
+    assert [each["action"] for each in await read(checkpoint=holds[0])] == ["created", "resolved"]
+    assert {each["actor"] for each in await read(actor="user:dana@acme")} == {"user:dana@acme"}
+    assert await read(module="nosuch") == []
+    assert (await hall.ask("eve", "GET", "/v1/audit", params={"module": "scaicore"}))["items"] == []
+    for who in ("dana", "clerk", "olga"):
+        assert (await hall.send(who, "GET", "/v1/audit")).status_code == 403
+
+
+@pytest.mark.covers("SERVER-API-10", "HI-5")
+async def test_verify_finds_what_was_edited_and_what_was_cut_off(hall: Hall, tmp_path: Path) -> None:
+    hold = await hall.asks()
+    await hall.ask("dana", "POST", f"/v1/holds/{hold}/resolve", json={"decision": "approve"})
+    head = await hall.ask("ada", "GET", "/v1/audit/head")
+    known = {"against": {"seq": head["seq"], "hash": head["hash"]}}
+    whole = await hall.ask("ada", "POST", "/v1/audit/verify", json=known)
+    assert (whole["whole"], whole["records"], whole["problem"]) == (True, head["seq"], None)
+    lost = {"against": {"seq": head["seq"] + 5, "hash": head["hash"]}}
+    assert (await hall.ask("ada", "POST", "/v1/audit/verify", json=lost))["problem"] == "truncated"
+    raw = apsw.Connection(str(tmp_path / "h.db"))
+    for (name,) in [*raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]:
+        if "audit" in name:
+            raw.execute(f"DROP TRIGGER {name}")
+    raw.execute("UPDATE audit SET actor = 'user:mallory' WHERE seq = 2")
+    raw.close()
+    broken = await hall.ask("ada", "POST", "/v1/audit/verify", json={})
+    assert (broken["whole"], broken["problem"], broken["seq"]) == (False, "edited", 2)

@@ -1,0 +1,40 @@
+"""A house on each store, into which others come by handles of their own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.store.open import open_store
+from holdfast.store.protocols import Store
+from holdfast.testing.clock import FakeClock
+from tests.crash.stores import address_on
+from tests.holds.races.race import Arena
+from tests.storage.canary import ring
+
+FEW = 6  # rounds on PostgreSQL with all tests; as many as elsewhere with the soak
+
+
+# Encryption is a store around another: what is asked of it is asked by name.
+@pytest.fixture(params=("memory", "sqlite", "few", "postgres"))
+async def arena(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Arena]:
+    clock = FakeClock()
+    address = address_of(request.param, tmp_path)
+    keys = ring() if request.param == "encrypted" else None
+    async with Holdfast(address, clock=clock, keys=keys) as hf:
+        store = await hf.open()
+
+        async def opener() -> Store:
+            # Another handle on a store in memory is the store itself.
+            return store if address == "memory:" else await open_store(address, clock=clock)
+
+        yield Arena(hf, store, clock, opener, at_most=FEW if request.param == "few" else None)
+
+
+def address_of(store: str, folder: Path) -> str:
+    if store in ("few", "postgres"):
+        return address_on("postgres", folder)
+    return f"sqlite:{folder / 'holds.db'}?sync=normal" if store == "sqlite" else "memory:"

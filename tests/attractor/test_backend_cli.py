@@ -80,7 +80,7 @@ def test_the_environment_names_the_backend_of_workers(cli: Cli, monkeypatch: pyt
 
 @pytest.mark.covers("ATTRACTOR-BAD-05")
 @pytest.mark.parametrize(
-    ("attrs", "told"),
+    ("attrs", "text"),
     [
         ("llm_provider=nobody, llm_model=m", "stage 'a' uses the provider 'nobody'"),
         ("llm_model=gpt-x", "Set OPENAI_API_KEY"),

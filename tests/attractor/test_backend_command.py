@@ -172,7 +172,7 @@ async def test_an_agent_is_reported_the_conversation_or_the_name_of_its_own(
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-08")
 @pytest.mark.parametrize(
-    ("template", "told"),
+    ("template", "text"),
     [("agent {nonsense}", "{nonsense} in the command"), ("", "it is empty"), ("agent 'x", "cannot be read")],
 )
 def test_a_command_that_means_nothing_is_refused(template: str, text: str) -> None:

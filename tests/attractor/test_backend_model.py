@@ -123,7 +123,7 @@ async def test_a_dead_endpoint_is_one_clear_failure(hf: Holdfast, tmp_path: Path
 
 @pytest.mark.covers("ATTRACTOR-BAD-05", "AT-211")
 @pytest.mark.parametrize(
-    ("attrs", "told", "hint"),
+    ("attrs", "value", "hint"),
     [
         ("llm_provider=nobody, llm_model=m", "uses the provider 'nobody', which is not known", "far"),
         ("llm_model=strange", "the provider of the model 'strange' is not known", "llm_provider"),

@@ -120,7 +120,7 @@ def test_a_failed_pipeline_says_why_and_how_to_go_on(cli: Cli) -> None:
 
 @pytest.mark.covers("ATTRACTOR-CLI-01")
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "result"),
     [
         ("digraph g { a -> ", "x.dot:1:"),
         ("digraph g { a [shape=Mdiamond]; a -> b }", "[terminal_node]"),

@@ -155,7 +155,7 @@ async def test_a_stage_that_asks_for_another_try_is_asked_anew(hf: Holdfast, tmp
 
 @pytest.mark.covers("AT-101", "AT-102")
 @pytest.mark.parametrize(
-    ("more", "status", "told"),
+    ("more", "status", "shown"),
     [
         ("", "fail", {"outcome": "fail", "failure_reason": "max retries exceeded", "notes": "not yet"}),
         (

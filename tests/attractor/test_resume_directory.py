@@ -232,7 +232,7 @@ async def test_retry_counters_are_not_reset_by_going_on(elsewhere: Holdfast, tmp
 
 @pytest.mark.covers("AT-118", "AT-115")
 @pytest.mark.parametrize(
-    "told",
+    "shown",
     [
         {"goal_gate_status": {"gate": False}},
         {"node_outcomes": {"gate": "fail"}},

@@ -250,7 +250,7 @@ class _Mute(Exception):
 
 @pytest.mark.covers("CORE-BAD-05")
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "text"),
     [
         (ValueError(HALF), "half a pair: ?"),
         (_Mute(), "cannot be had"),

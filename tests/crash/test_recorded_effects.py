@@ -14,7 +14,7 @@ from holdfast.store.memory import MemoryStore
 from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.crashpoints import EXIT_CODE, Crash, environment, until_crash
-from tests.crash import afterlife, flows, life
+from tests.crash import flows, life, resume
 from tests.crash.judge import Facts, Victim, in_peace, judge
 from tests.crash.world import World
 
@@ -37,7 +37,7 @@ class InMemory:
     def _life(self) -> Callable[[Store], Coroutine[Any, Any, None]]:
         async def whole(store: Store) -> None:
             async with Holdfast(store, clock=self.clock, settings=life.SETTINGS) as hf:
-                await afterlife.DEEDS[self.deed](hf, self.run, self.branch, self._say, self.clock.sleep)
+                await resume.DEEDS[self.deed](hf, self.run, self.branch, self._say, self.clock.sleep)
 
         return whole
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import Holdfast
-from tests.crash import afterlife, flows, life
+from tests.crash import flows, life, resume
 from tests.crash.world import World
 
 
@@ -22,7 +22,7 @@ def say(what: str, *facts: Any, **more: Any) -> None:
 async def main(address: str, name: str, run: str, branch: str = "") -> None:
     async with Holdfast(address, settings=life.SETTINGS) as hf:
         if branch:
-            await afterlife.DEEDS[name](hf, run, branch, say, asyncio.sleep)
+            await resume.DEEDS[name](hf, run, branch, say, asyncio.sleep)
         else:
             await life.live(hf, name, run, say, asyncio.sleep)
 

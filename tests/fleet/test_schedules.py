@@ -27,7 +27,7 @@ from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.schedule import ScheduleRow
 from holdfast.types.status import RunStatus
-from tests.fleet.ctx import NAME, Office
+from tests.fleet.schedule_service import NAME, Office
 from tests.storage.canary import ring, turned, without
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-WORK-10")]

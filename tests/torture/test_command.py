@@ -39,7 +39,7 @@ def test_torture_gives_json_and_answers_as_it_is_reported(cli):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "text"),
     [
         (["--decide", "approve"], "is not NODE=DECISION"),
         (["--points", "nowhere"], "unknown boundary"),

@@ -144,6 +144,7 @@ def show_text(value: Any, limit: int = 120) -> str:
     if isinstance(plain, dict) and "sha256" in plain and "large" in plain:
         result = cast("dict[str, Any]", plain)
         unit = {"text": "characters", "list": "items", "object": "entries"}[result["large"]]
-        return f"<{result['large']} of {result['length']:,} {unit}, {result['bytes']:,} bytes, {result['sha256'][:8]}>"
+        size = f"{result['length']:,} {unit}, {result['bytes']:,} bytes"
+        return f"<{result['large']} of {size}, {result['sha256'][:8]}>"
     text = msgspec.json.encode(plain).decode()
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from holdfast.errors import ForbiddenError, HoldDecidedError, HoldNotFoundError, InputError, NotAssignedError
-from holdfast.holds.queries.checkpoint_view import as_interface
+from holdfast.holds.queries.checkpoint_view import checkpoint_view
 from holdfast.holds.queries.metrics import Spread
 from holdfast.types.hold import HoldFilter
 from holdfast.types.status import HoldStatus
@@ -173,7 +173,7 @@ async def test_figures_are_taken_from_rows_and_audit(scene: Scene) -> None:
 @pytest.mark.covers("CP-2", "CP-7", "CP-16")
 async def test_the_interface_has_every_name_of_the_seeds_and_ours(scene: Scene) -> None:
     row = await scene.asks(timeout="1h", reminder="30m", tags=["eu"])
-    shown = as_interface(row)
+    shown = checkpoint_view(row)
     assert {*SEEDS.split(), *ADDED.split()} <= set(shown)
     assert not [name for name in shown if "blob" in name or "s3" in name]
     assert (shown["assignee_resolved"], shown["original_timeout_s"]) == (
@@ -182,10 +182,10 @@ async def test_the_interface_has_every_name_of_the_seeds_and_ours(scene: Scene) 
     )
     assert shown["options"][0] == {"id": "approve", "label": "approve", "variant": "secondary"}
     done = (await scene.holds.resolve(DANA, row.id, "approve")).row
-    assert as_interface(done, replay=True)["idempotent_replay"] is True
-    assert as_interface(done)["resolution"]["decision"] == "approve"
+    assert checkpoint_view(done, replay=True)["idempotent_replay"] is True
+    assert checkpoint_view(done)["resolution"]["decision"] == "approve"
     cancelled = await scene.holds.cancel(ADMIN, (await scene.asks()).id, reason="gone")
-    assert (as_interface(cancelled)["cancelled_by"], as_interface(cancelled)["cancel_reason"]) == (
+    assert (checkpoint_view(cancelled)["cancelled_by"], checkpoint_view(cancelled)["cancel_reason"]) == (
         ADMIN.id,
         "gone",
     )

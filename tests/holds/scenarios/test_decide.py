@@ -18,7 +18,7 @@ from holdfast.errors import (
     InputError,
     NotFoundError,
 )
-from holdfast.holds.queries.checkpoint_view import as_interface
+from holdfast.holds.queries.checkpoint_view import checkpoint_view
 from holdfast.holds.queries.summary import why_of
 from holdfast.testing.clock import FakeClock
 from holdfast.types.outbox import ASKED_BACK, CLOSED
@@ -215,7 +215,7 @@ async def test_a_decision_is_refused_once_the_run_was_asked_to_stop(scene: Scene
 async def test_a_caller_who_decides_is_not_reported_what_the_runs_starter_belongs_to(scene: Scene) -> None:
     row = await scene.asks(strict_assignee=True)
     terms = msgspec.structs.replace(row.terms, starter_in=("group:works-council",))
-    shown = as_interface(msgspec.structs.replace(row, terms=terms))
+    shown = checkpoint_view(msgspec.structs.replace(row, terms=terms))
     assert shown["terms"] == {"strict_assignee": True}
 
 

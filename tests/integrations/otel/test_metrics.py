@@ -21,7 +21,7 @@ from holdfast.testing.clock import FakeClock
 from holdfast.testing.human import Human
 from tests.integrations.otel.flows import broken, order, steps
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.mark.covers("TOOL-OTEL-03")

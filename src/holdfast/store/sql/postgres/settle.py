@@ -143,8 +143,8 @@ def record_values(key: int, records: Sequence[Record]) -> list[tuple[Any, ...]]:
     result = 0
     for r in records:
         values.append(
-            (key, r.seq, result, r.kind, r.at, r.term, r.node, r.visit, r.attempt, r.scope, r.effect, r.outcome,
-             r.listed, r.events, r.digest, r.payload)
+            (key, r.seq, result, r.kind, r.at, r.term, r.node, r.visit, r.attempt, r.scope, r.effect,
+             r.outcome, r.listed, r.events, r.digest, r.payload)
         )  # fmt: skip
         result += r.events
     return values

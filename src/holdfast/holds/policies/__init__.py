@@ -1,0 +1,1 @@
+"""Policies: rules that choose a hold's assignee, deadline or decision from what it shows."""

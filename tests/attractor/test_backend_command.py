@@ -149,7 +149,7 @@ async def test_an_agent_that_tells_of_itself_in_json_is_understood(
     result = await run(hf, line("a;", "a"), tmp_path / "logs", backend=CommandBackend(agent))
     assert written(tmp_path / "logs" / "a" / "response.md") == "all done"
     assert result.succeeded != failed
-    assert ("the agent says that it failed: all done" in result.outcome.failure_reason) == failed
+    assert ("the agent reported a failure: all done" in result.outcome.failure_reason) == failed
     text = (await (await hf.service()).latest(result.run_id)).diagnostics
     assert (text["totalTokensUsed"], text["totalCost"]) == (1500, 0.25)
 
@@ -173,7 +173,7 @@ async def test_an_agent_is_reported_the_conversation_or_the_name_of_its_own(
 @pytest.mark.covers("ATTRACTOR-HANDLER-08")
 @pytest.mark.parametrize(
     ("template", "text"),
-    [("agent {nonsense}", "{nonsense} in the command"), ("", "it is empty"), ("agent 'x", "cannot be read")],
+    [("agent {nonsense}", "unknown field {nonsense}"), ("", "command is empty"), ("agent 'x", "cannot be parsed")],
 )
 def test_a_command_that_means_nothing_is_refused(template: str, text: str) -> None:
     with pytest.raises(InputError, match=text):

@@ -191,9 +191,9 @@ def test_an_operator_that_conditions_do_not_know_is_named_with_its_column(
         ("outcome=", "literal is missing", 9),
         ("outcome=fail && context.x!= ", "literal is missing", 28),
         ('context.x="open', "not closed", 11),
-        ('context.x="a" b', "stands b", 14),
+        ('context.x="a" b', "unexpected text after the literal: b", 14),
         ("preferred_label='Fix'", "quotes", 17),
-        ("con$text=1", "no key", 1),
+        ("con$text=1", "is not a key", 1),
         ("outcome=" + "x" * 20_000, "at most", 10_001),
     ],
 )

@@ -294,7 +294,7 @@ async def test_every_counter_survives_a_wait_and_another_runner(tmp_path: Path) 
             await (await hf.service()).answer(found.holds[0].id, "Y")
             found = await Runs(hf, tmp_path).runner().resume(found.run_id)
     assert found.status == "fail"
-    assert "retried 2 times" in found.outcome.failure_reason
+    assert "after 2 retries" in found.outcome.failure_reason
     assert (tmp_path / "trace").read_text().split() == ["a"] * 3
 
 

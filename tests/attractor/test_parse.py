@@ -41,7 +41,7 @@ def test_strict_graph_is_refused():
 @pytest.mark.covers("AT-4")
 def test_second_graph_in_a_file_is_refused():
     (found,) = faults("digraph G { a }\n\ndigraph H { b }")
-    told(found, "3:1", "second graph", "file of its own")
+    told(found, "3:1", "second graph", "its own file")
 
 
 @pytest.mark.covers("AT-5")

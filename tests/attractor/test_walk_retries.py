@@ -197,7 +197,7 @@ async def test_an_unmet_gate_is_not_forgotten_when_the_next_pass_goes_round_it(h
     )
     result = await stages.run(hf)
     assert result.error is not None
-    assert "retried 3 times" in result.error.message
+    assert "after 3 retries" in result.error.message
     assert stages.trace.count("b") == 4
 
 
@@ -212,7 +212,7 @@ async def test_goal_jumps_end_by_themselves_and_count_apart_from_retries(hf: Hol
     )
     result = await stages.run(hf)
     assert result.error is not None
-    assert "retried 10 times" in result.error.message
+    assert "after 10 retries" in result.error.message
     assert stages.trace.count("a") == 11
 
 
@@ -256,5 +256,5 @@ async def test_counters_and_gates_go_on_when_the_run_waits_in_between(hf: Holdfa
         await service.answer(hold.id, "yes")
         result = await stages.go_on(hf, result.run_id)
     assert result.error is not None
-    assert "retried 2 times" in result.error.message
+    assert "after 2 retries" in result.error.message
     assert tries == [1, 2, 3]

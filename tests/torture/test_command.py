@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_torture_catches_the_careless_example_and_shows_the_smallest_point(cli):
     said = cli("torture", f"{EXAMPLES / 'loyalty.py'}:careless", "--effects", "ledger.txt")
     assert said.code == 1
-    assert "The smallest point is after_call:1, at credit" in said.out
+    assert "The first unsafe boundary is after_call:1, at credit" in said.out
     assert "outside: 'c-9 +4' twice instead of once" in said.out
     assert "credit is declared pure, and opens ledger.txt for writing" in said.err
 
@@ -70,7 +70,7 @@ def test_torture_puts_files_into_each_working_folder_when_it_is_asked_to(cli, tm
     )
     failed = cli("torture", str(flow), "--points", "after_claim")
     assert failed.code == 1
-    assert "fails even where nothing disturbs it: FileNotFoundError" in failed.out
+    assert "fails even without a crash: FileNotFoundError" in failed.out
     assert cli("torture", str(flow), "--points", "after_claim", "--may-fail").code == 0
     said = cli("torture", str(flow), "--copy", "rate.txt", "--points", "after_call", "--json")
     assert said.json["status"] == "completed"

@@ -164,7 +164,7 @@ def service_here() -> RunService:
     """Of the runtime that performs this stage."""
     at: Any = current_node.get()
     assert at is not None, "outside of a stage"
-    return RunService(at[0].runtime)
+    return RunService(at[0].services)
 
 
 async def cancel_child(service: RunService, run: str) -> None:

@@ -173,7 +173,11 @@ async def test_an_agent_is_reported_the_conversation_or_the_name_of_its_own(
 @pytest.mark.covers("ATTRACTOR-HANDLER-08")
 @pytest.mark.parametrize(
     ("template", "text"),
-    [("agent {nonsense}", "unknown field {nonsense}"), ("", "command is empty"), ("agent 'x", "cannot be parsed")],
+    [
+        ("agent {nonsense}", "unknown field {nonsense}"),
+        ("", "command is empty"),
+        ("agent 'x", "cannot be parsed"),
+    ],
 )
 def test_a_command_that_means_nothing_is_refused(template: str, text: str) -> None:
     with pytest.raises(InputError, match=text):

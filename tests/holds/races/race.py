@@ -151,11 +151,11 @@ class Arena:
 
     async def asked(self) -> HoldRow:
         result = await self.flow.run({"n": 1}, on=self.hf)
-        # Where the store is slow the house may still look around: it would be one more contender.
-        attendant = (await self.hf.service()).runtime._attendant
-        if attendant is not None:
-            attendant.cancel()
-            await asyncio.gather(attendant, return_exceptions=True)
+        # Where the store is slow the runtime may still watch its runs: it would be one more contender.
+        watching = (await self.hf.service()).runtime._watch_task
+        if watching is not None:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
         (hold,) = result.holds
         return await self.row(hold.id)
 

@@ -84,6 +84,15 @@ def test_circles_are_counted_with_type_hints_and_imports_in_functions(
     assert "holdfast.a, holdfast.b, holdfast.c" in found.problem
 
 
+def test_a_circle_of_eleven_modules_is_the_largest_that_is_allowed(names: ModuleType, tmp_path: Path) -> None:
+    def circle(size: int) -> dict[str, str]:
+        return {f"src/holdfast/m{n}.py": f"import holdfast.m{(n + 1) % size}\n" for n in range(size)}
+
+    assert list(names.large_knots(names.Source(tree(tmp_path / "eleven", circle(11))))) == []
+    (found,) = names.large_knots(names.Source(tree(tmp_path / "twelve", circle(12))))
+    assert "12 modules import each other in circles (at most 11)" in found.problem
+
+
 def test_components_do_not_join_what_only_leads_to_a_circle(names: ModuleType) -> None:
     edges = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": {"e"}, "e": {"d"}, "f": {"a", "e"}}
     assert sorted(names.components(edges)) == [["b", "c"], ["d", "e"]]

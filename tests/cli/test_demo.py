@@ -138,7 +138,7 @@ def read_until(terminal: int, words: str) -> str:
 def test_demo_shows_a_retry_an_approval_and_both_arms_of_its_branch(
     alone: list[Told], answered: Told
 ) -> None:
-    assert "to be tried again" in alone[0].story
+    assert "failed; will be retried" in alone[0].story
     assert "waits for a person" in alone[0].story
     assert "The run has completed; its receipt: R-A17." in alone[0].story
     assert "paid 250" in alone[0].story

@@ -72,7 +72,7 @@ def wait_until(met: Callable[[], bool]) -> None:
 
 
 def runs(folder: Path) -> list[dict[str, object]]:
-    return json.loads(finish(start(folder, "runs", "--json"))[1])
+    return json.loads(finish(start(folder, "runs", "--json"))[1])["items"]
 
 
 @pytest.mark.covers("R-33", "R-36", "TOOL-CLI-02")

@@ -46,14 +46,14 @@ async def test_an_agent_pauses_at_the_threshold_and_goes_on_with_as_much_again(p
     assert result.status is RunStatus.pending_input
     assert asked(model) == 2
     (hold,) = result.holds
-    assert hold.prompt == "Agent 'bot' has used 80 of 100 tokens. May it go on?"
+    assert hold.prompt == "Agent 'bot' has used 80 of 100 tokens. Continue?"
     assert hold.assignee == "role:owner"
     assert [option.id for option in hold.options or ()] == ["continue", "stop"]
     await (await hf.service()).answer(hold.id, "continue")
     result = await flow.resume(result.run_id, on=await place.hf())
     # 160 of 200.
     assert asked(model) == 4
-    assert [h.prompt for h in result.holds] == ["Agent 'bot' has used 160 of 200 tokens. May it go on?"]
+    assert [h.prompt for h in result.holds] == ["Agent 'bot' has used 160 of 200 tokens. Continue?"]
     await (await hf.service()).answer(result.holds[0].id, "continue", data={"tokens": 1000})
     result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
@@ -90,7 +90,7 @@ async def test_money_is_counted_exactly_and_asked_about(hf: Holdfast) -> None:
     model = eager(TokenUsage(100_000, 0), prices=Prices(input="1", output="1"))
     flow = a_flow(model, world.looks(), budget=Budget(money="0.3", ask_at=1.0))
     result = await flow.run({"prompt": "Go"}, on=hf)
-    assert [hold.prompt for hold in result.holds] == ["Agent 'bot' has used 0.3 of 0.3 money. May it go on?"]
+    assert [hold.prompt for hold in result.holds] == ["Agent 'bot' has used 0.3 of 0.3 money. Continue?"]
     assert asked(model) == 3
     service = await hf.service()
     with pytest.raises(AnswerInvalidError):
@@ -99,7 +99,7 @@ async def test_money_is_counted_exactly_and_asked_about(hf: Holdfast) -> None:
         await service.answer(result.holds[0].id, "continue", data={"money": "0.00"})
     await service.answer(result.holds[0].id, "continue", data={"money": "0.05"})
     result = await flow.resume(result.run_id, on=hf)
-    assert [hold.prompt for hold in result.holds] == ["Agent 'bot' has used 0.4 of 0.35 money. May it go on?"]
+    assert [hold.prompt for hold in result.holds] == ["Agent 'bot' has used 0.4 of 0.35 money. Continue?"]
 
 
 @pytest.mark.covers("TOOL-AGENT-10", "RM-6")
@@ -115,13 +115,13 @@ async def test_time_is_that_of_models_and_tools_and_not_of_people(place: Place) 
     result = await flow.run({"prompt": "Go"}, on=await place.hf())
     for _ in range(2):
         # A person thinks for days: that is nobody's budget.
-        assert "May dig" in result.holds[0].prompt
+        assert "wants to run dig" in result.holds[0].prompt
         place.clock.advance(days=3)
         hf = await place.hf()
         await (await hf.service()).answer(result.holds[0].id, "approve")
         result = await flow.resume(result.run_id, on=await place.hf())
     assert [hold.prompt for hold in result.holds] == [
-        "Agent 'bot' has used 10800 of 10800 seconds. May it go on?"
+        "Agent 'bot' has used 10800 of 10800 seconds. Continue?"
     ]
 
 

@@ -278,8 +278,8 @@ async def test_an_address_where_nobody_listens_is_reported(naps: Naps) -> None:
 
 
 OPENAI_NONSENSE = [
-    ("{", "no JSON"),
-    ("[1]", "no object"),
+    ("{", "not JSON"),
+    ("[1]", "not an object"),
     ("{}", "choices is None"),
     ('{"choices": 3}', "choices is 3"),
     ('{"choices": [{"delta": {"content": 5}}]}', r"choices\[0\].delta.content is 5"),
@@ -291,7 +291,7 @@ OPENAI_NONSENSE = [
     ),
 ]
 ANTHROPIC_NONSENSE = [
-    ("{", "no JSON"),
+    ("{", "not JSON"),
     ('{"type": 3}', "type is 3"),
     ("{}", "type is None"),
     ('{"type": "message_start"}', "message is None"),

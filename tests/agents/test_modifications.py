@@ -83,7 +83,7 @@ async def test_an_answer_that_is_refused_is_repaired_by_the_model(hf: Holdfast) 
         "user",
         "A person did not accept this answer. We are closed. Look at the calendar.",
     )
-    assert result.holds[0].prompt == "May the answer of bot be given?"
+    assert result.holds[0].prompt == "The agent bot has an answer. Accept it?"
     await decide(hf, result.holds[0], "approve")
     assert (await flow.resume(result.run_id, on=hf)).state["answer"] == "Tomorrow."
 

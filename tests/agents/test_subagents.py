@@ -125,7 +125,7 @@ async def test_sub_agents_share_what_is_left_of_the_budget(place: Place) -> None
     hf = await place.hf()
     result = await flow.run({"prompt": "Go"}, on=hf)
     assert [hold.prompt for hold in result.holds] == [
-        "Agent 'researcher' has used 40 of 40 tokens. May it go on?"
+        "Agent 'researcher' has used 40 of 40 tokens. Continue?"
     ] * 2
     # Each may answer with at most what it has left.
     assert sorted(request.max_tokens or 0 for request in inner.requests) == [20, 20, 40, 40]
@@ -135,7 +135,7 @@ async def test_sub_agents_share_what_is_left_of_the_budget(place: Place) -> None
     result = await flow.resume(result.run_id, on=await place.hf())
     # What they used counts for the whole: 20 and 80 of 100.
     (hold,) = result.holds
-    assert hold.prompt == "Agent 'bot' has used 100 of 100 tokens. May it go on?"
+    assert hold.prompt == "Agent 'bot' has used 100 of 100 tokens. Continue?"
     await service.answer(hold.id, "continue", data={"tokens": 500})
     result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed

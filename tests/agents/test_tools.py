@@ -96,11 +96,11 @@ async def test_a_plain_function_is_a_tool_that_touches_the_outside(hf: Holdfast)
 
 BAD = [
     (ToolCall("", "look", "{not json"), "do not fit 'look'"),
-    (ToolCall("", "look", "[1]"), "no JSON object"),
+    (ToolCall("", "look", "[1]"), "not a JSON object"),
     (tool_call("look", place=3), "Expected `str`, got `int`"),
     (tool_call("look"), "missing required field `place`"),
     (tool_call("look", place="pier", deep=True), "unknown field `deep`"),
-    (tool_call("dance"), "there is no tool 'dance'; there are: look"),
+    (tool_call("dance"), "there is no tool 'dance'; known: look"),
 ]
 
 
@@ -193,7 +193,7 @@ async def test_a_tool_is_called_no_more_often_than_it_may(hf: Holdfast) -> None:
     model = Scripted(calls, "Ok.")
     await a_flow(model, world.looks(max_calls=1)).run({"prompt": "Go"}, on=hf)
     assert world.done == ["look p0"]
-    assert "may be called once" in results(model.requests[-1])[1].text
+    assert "may be called only once" in results(model.requests[-1])[1].text
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -304,7 +304,7 @@ def test_an_agent_that_could_not_keep_its_answer_is_found_before_it_runs() -> No
     assert "4 errors" in said
     assert "the state has no field 'verdikt'" in said
     assert "the state has no field 'talk'" in said
-    assert "its prompt cannot be read" in said
+    assert "its prompt cannot be parsed" in said
     assert "its instructions cannot be read" in said
 
 

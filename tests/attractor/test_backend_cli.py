@@ -65,7 +65,7 @@ def test_a_command_is_a_backend(cli: Cli) -> None:
     assert ended.json["state"]["last_response"] == "HI"
     wrong = cli("run", file, "--backend", "cli:x {y}")
     assert wrong.code == 2
-    assert "{y} in the command of a backend means nothing" in wrong.err
+    assert "unknown field {y} in a backend's command" in wrong.err
     assert "Traceback" not in wrong.err
 
 

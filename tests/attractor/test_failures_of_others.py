@@ -262,7 +262,7 @@ async def test_waiting_for_a_person_counts_against_nothing(patient: tuple[Runs, 
         ),
         pytest.param(
             dot(tool("a"), 'start -> a; a -> a [condition="outcome=success", loop_restart=true]; a -> done'),
-            11, "anew", id="restarts",
+            11, "restarted the walk", id="restarts",
         ),
         pytest.param(
             dot(tool("a", "exit 1", ", retry_target=a"), "start -> a -> done"),

@@ -71,7 +71,7 @@ def test_what_makes_no_sense_together_is_refused(failed: Cli) -> None:
     assert failed("run").code == 2
     assert "a resumed run keeps its own input" in failed("run", "--resume", "D", "--input", "{}").err
     assert "cannot be read" in failed("run", "--resume", "nowhere").err
-    assert "lane: this store has its run" in failed("run", "--resume", "D", "--lane", "night").err
+    assert "lane: this store has the run" in failed("run", "--resume", "D", "--lane", "night").err
     new = ("run", "--resume", "D", "--simulate", "--store", "sqlite:other.db")
     assert "idempotency-key: a run that goes on" in failed(*new, "--idempotency-key", "k").err
     assert failed(*new, "--lane", "night", "--priority", "3", "--by", "user:dana").code == 0

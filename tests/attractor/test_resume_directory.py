@@ -316,7 +316,7 @@ async def test_a_changed_pipeline_is_refused_with_what_differs(
 
 async def test_a_stage_that_the_pipeline_does_not_have_is_named(elsewhere: Holdfast, tmp_path: Path) -> None:
     logs = write_checkpoint(tmp_path, current_node="zed", completed_nodes=["start", "zed"])
-    with pytest.raises(InputError, match="stands at 'zed'"):
+    with pytest.raises(InputError, match="is at 'zed'"):
         await Runner(elsewhere).resume(logs, source=THREE, force=True)
 
 

@@ -96,4 +96,4 @@ async def test_an_attendant_that_stumbles_is_informed_of_and_the_run_goes_on(
     found = await runner.run(line("a;", "a"))
     assert found.succeeded
     assert lines[-1] == "PipelineCompleted"
-    assert "is not kept up: no such key" in caplog.text
+    assert "could not be updated: no such key" in caplog.text

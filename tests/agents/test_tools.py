@@ -305,7 +305,7 @@ def test_an_agent_that_could_not_keep_its_answer_is_found_before_it_runs() -> No
     assert "the state has no field 'verdikt'" in said
     assert "the state has no field 'talk'" in said
     assert "its prompt cannot be parsed" in said
-    assert "its instructions cannot be read" in said
+    assert "its instructions cannot be parsed" in said
 
 
 async def test_large_arguments_reach_the_tool_and_not_the_live_output(hf: Holdfast) -> None:

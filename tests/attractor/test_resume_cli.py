@@ -73,7 +73,7 @@ def test_what_makes_no_sense_together_is_refused(failed: Cli) -> None:
     assert "cannot be read" in failed("run", "--resume", "nowhere").err
     assert "lane: this store has the run" in failed("run", "--resume", "D", "--lane", "night").err
     new = ("run", "--resume", "D", "--simulate", "--store", "sqlite:other.db")
-    assert "idempotency-key: a run that goes on" in failed(*new, "--idempotency-key", "k").err
+    assert "idempotency-key: not allowed for a run that resumes" in failed(*new, "--idempotency-key", "k").err
     assert failed(*new, "--lane", "night", "--priority", "3", "--by", "user:dana").code == 0
     assert failed("runs", "--store", "sqlite:other.db", "--json").items[0]["lane"] == "night"
     Path("f.py").write_text("")

@@ -89,6 +89,9 @@ class Child:
         row = await service.get(self._run)
         picture = await read_progress(service, row.id)
         ended = row.status in ENDED
+        if ended and self._driving is not None:
+            # Its directory gets its last checkpoint only now; `leave` would cancel that.
+            await asyncio.wait({self._driving}, timeout=GRACE)
         outcome = "success" if row.status is RunStatus.completed else "fail" if ended else ""
         reason = picture.context.get("failure_reason", "") if outcome == "fail" else ""
         active, restarts = await _active(service, row.id)

@@ -253,7 +253,7 @@ class _Mute(Exception):
     ("error", "text"),
     [
         (ValueError(HALF), "half a pair: ?"),
-        (_Mute(), "cannot be had"),
+        (_Mute(), "cannot be read"),
         (ValueError("x" * 100_000), "characters"),
     ],
     ids=["half a character", "without words", "endless"],

@@ -345,7 +345,9 @@ def _opens(record: Record, body: Any) -> bool:
     if record.kind == Kind.attempt:
         return body.reason in _OPENS
     if record.kind == Kind.asked:
-        return body.key.startswith(("node:", "break:"))
+        # A doubt without an error is one of several that the recovery of a run asks about at once.
+        unknown = body.key.startswith("doubt:") and body.context.get("error") is None
+        return unknown or body.key.startswith(("node:", "break:"))
     return record.kind == Kind.end and isinstance(body, EndBody) and body.status == "completed"
 
 

@@ -129,7 +129,7 @@ async def test_map_fails_by_name_when_it_goes_over_no_list(
     result = await flow.run(given, on=hf)
     assert result.failed
     assert result.error is not None
-    assert "'each' goes over 'items'" in result.error.message
+    assert "map node 'each': 'items' is" in result.error.message
     assert kind in result.error.message
     assert result.failed_node == "each"
 

@@ -78,7 +78,9 @@ async def branched(shape: Shape, place: float, keep: int) -> None:
 
 @pytest.mark.covers("TOOL-TIME-05")
 @given(shape=shapes(), place=st.floats(0, 1), keep=st.integers(1, 6))
-@example(shape=[(0, [0], False), (2, [0], False), (2, [0], False)], place=0.5, keep=6)  # between two questions
+@example(
+    shape=[(0, [0], False), (2, [0], False), (2, [0], False)], place=0.5, keep=6
+)  # between two questions
 @settings(max_examples=30)
 def test_replay_decides_the_same_in_a_fork_and_after_a_prune(shape: Shape, place: float, keep: int) -> None:
     asyncio.run(branched(shape, place, keep))

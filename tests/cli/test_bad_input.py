@@ -104,7 +104,7 @@ def test_unknown_options_commands_and_statuses_point_to_help(cli: Cli, refund: s
     complains(cli("run", refund, "--colour"), 2, "--colour")
     complains(cli("fly"), 2, "fly")
     cli("run", refund, "--input", given(1))
-    complains(cli("runs", "--status", "sleeping"), 2, "'sleeping' is not a status", "pending_input")
+    complains(cli("runs", "--status", "asleep"), 2, "'asleep' is not a status", "pending_input")
     complains(cli("show", cli("runs", "--json").items[0]["id"], "--checkpoint", "99"), 2, "no record 99")
     complains(cli("cancel", cli("runs", "--json").items[0]["id"]), 2, "already")
 

@@ -54,7 +54,7 @@ def test_list_shows_versions_runs_by_status_and_where_the_code_is(cli: Cli, flow
     assert entry["first_used_at"] <= entry["last_used_at"]
     said = cli("flows", "list")
     assert said.code == 0
-    assert "1 completed, 1 pending_input" in said.out
+    assert "1 completed, 1 waiting for input" in said.out
 
 
 @pytest.mark.covers("TOOL-CLI-14")
@@ -71,7 +71,7 @@ def test_check_lists_the_run_that_would_break_with_why_and_what_repairs_it(cli: 
     new = deploy(flow, NEW)
     said = cli("flows", "check", new)
     assert said.code == 1
-    assert f"{run[:8]}  pending_input  1 (g1-" in said.out
+    assert f"{run[:8]}  waiting for input  1 (g1-" in said.out
     assert "breaks" in said.out
     assert "it stands at node 'approve', where a person is asked, and NEW has no such node" in said.out
     assert 'rename={"approve": "confirm"}' in said.out

@@ -67,7 +67,7 @@ def test_named_run_that_waits_is_refused_with_the_reason_and_the_others_are_done
     run, held = ended(cli, refund), waiting(cli, refund)
     before = records(cli, held)
     said = cli("prune", held, run, "--keep", "1")
-    complains(said, 2, f"run {held} is pending_input", "waits for an answer", "cancel it first")
+    complains(said, 2, f"run {held} is waiting for input", "waits for an answer", "cancel it first")
     assert (records(cli, held), records(cli, run)) == (before, 1)
     result = cli("prune", held, "--json")
     assert (result.code, result.json["refused"][0]["run"]) == (2, held)

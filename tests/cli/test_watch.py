@@ -109,7 +109,7 @@ def test_the_live_view_shows_no_work_when_nobody_has_the_run_any_more() -> None:
 
     head, gather, foot = seen.lines(SECOND)
 
-    assert head == "news  3fa9c100  resumable  1 s"
+    assert head == "news  3fa9c100  interrupted  1 s"
     assert gather.startswith("· gather")
     assert foot == "1 ready"
 
@@ -169,7 +169,7 @@ def test_run_watch_is_live_in_a_terminal_and_then_says_what_to_do(cli: Cli, tmp_
     assert "✓ gather" in seen.text
     assert "⏸ ask" in seen.text
     assert "105 tokens" in seen.text
-    assert "pending_input" in seen.text
+    assert "waiting for input" in seen.text
     assert "holdfast answer" in seen.text
     assert "\x1b[?25l" in seen.raw
 

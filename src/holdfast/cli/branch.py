@@ -15,7 +15,7 @@ from holdfast.cli.options.store import open_store_for_command, recall_source, re
 from holdfast.cli.output.results import command, print_holds, row_json
 from holdfast.cli.output.screen import print_fields, print_json, print_note
 from holdfast.errors import FlowNotFoundError, InputError
-from holdfast.types.status import RunStatus
+from holdfast.types.status import RunStatus, run_label
 
 if TYPE_CHECKING:
     from holdfast.runs.branch.patch import Set
@@ -150,7 +150,7 @@ async def _print_branch(
             ("status", str(made.status)),
             ("rewinds" if wanted.rewinds else "forked from", f"{source.id} after record {seq}"),
             ("checkpoint", made.forked_from or ""),
-            ("superseded", f"{source.id} is {source.status}" if wanted.rewinds else ""),
+            ("superseded", f"{source.id} is {run_label(source.status)}" if wanted.rewinds else ""),
         ]
     )
     print_holds(await service.holds(made.id), store)

@@ -35,7 +35,7 @@ from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 from holdfast.types.event import Event
 from holdfast.types.human_time import human_duration
-from holdfast.types.status import RunStatus
+from holdfast.types.status import RunStatus, run_label
 
 _MARKS = {"node.completed": "✓", "node.failed": "✗", "node.skipped": "-"}
 ALL = 1_000_000
@@ -132,7 +132,7 @@ def _print_detached(row: RunRow, manner: OutputOptions) -> Exit:
     if manner.json:
         print_json(row_json(row))
     else:
-        print_line(f"run {row.id} is {row.status} in lane {row.lane}. A worker advances it.")
+        print_line(f"run {row.id} is {run_label(row.status)} in lane {row.lane}. A worker advances it.")
     return Exit.ok
 
 

@@ -12,6 +12,7 @@ from holdfast.reports.postmortem import Postmortem
 from holdfast.runs.history.decision_text import ended_text
 from holdfast.types.clock import to_datetime
 from holdfast.types.human_time import clock_time, human_duration
+from holdfast.types.status import label_for
 
 WHOLE = 20_000
 """Characters of a state that are shown in full."""
@@ -41,7 +42,7 @@ def headline(postmortem: Postmortem) -> str:
             else ""
         )
         return f"{ended_text(postmortem.status).capitalize()} after {spent}{why}.{handled}"
-    return f"The run is {postmortem.status}, {spent} after it was created."
+    return f"The run is {label_for(str(postmortem.status))}, {spent} after it was created."
 
 
 def _many(count: int, noun: str) -> str:

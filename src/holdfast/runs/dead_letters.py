@@ -23,7 +23,7 @@ from holdfast.types.clock import MICROS
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death
 from holdfast.types.record import Kind, Record, RunBatch, Side
-from holdfast.types.status import RunStatus
+from holdfast.types.status import RunStatus, run_label
 
 if TYPE_CHECKING:
     from holdfast.model.graph import Graph
@@ -152,7 +152,7 @@ async def _require_dead(service: RunAccess, run: str) -> RunRow:
         RunStatus.cancelled: "It was cancelled.",
     }
     raise RunEndedError(
-        f"run {row.id} is {row.status}, and no dead letter.",
+        f"run {row.id} is {run_label(row.status)}, and no dead letter.",
         hint=ways.get(row.status, "`holdfast dead list` shows those."),
         run=row.id,
     )

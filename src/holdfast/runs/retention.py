@@ -28,7 +28,7 @@ from holdfast.telemetry import log
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record, Side
 from holdfast.types.retention import Retention
-from holdfast.types.status import ENDED, RunStatus
+from holdfast.types.status import ENDED, RunStatus, run_label
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
@@ -102,8 +102,8 @@ async def prune(service: RunAccess, run: str, *, keep: int = KEEP) -> int:
 def require_ended(row: RunRow) -> None:
     if row.status not in ENDED:
         raise RunBusyError(
-            f"run {row.id} is {row.status}: {_WHY.get(row.status, 'it lives')}, and a run is pruned after it "
-            "has ended.",
+            f"run {row.id} is {run_label(row.status)}: {_WHY.get(row.status, 'it lives')}. "
+            "A run is pruned only after it has ended.",
             hint="Wait for its end, or cancel it first.",
             run=row.id,
         )

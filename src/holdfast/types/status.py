@@ -37,6 +37,11 @@ def run_label(status: RunStatus, until: str = "") -> str:
     return f"{label} until {until}" if until and status is RunStatus.waiting else label
 
 
+def label_for(word: str) -> str:
+    """The label of a run's status; any other word (an outcome, a state of a node) as it is."""
+    return RUN_LABELS[RunStatus(word)] if word in RunStatus.__members__ else word
+
+
 ENDED = frozenset({_R.completed, _R.failed, _R.cancelled})
 PARKED = frozenset({_R.waiting, _R.pending_input})
 

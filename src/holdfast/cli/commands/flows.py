@@ -14,7 +14,7 @@ from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.output.results import command, version_text
 from holdfast.cli.output.screen import iso_times, print_json, print_line, print_list, print_note, print_table
 from holdfast.types.human_time import clock_time
-from holdfast.types.status import ENDED, RunStatus
+from holdfast.types.status import ENDED, RunStatus, label_for
 
 if TYPE_CHECKING:
     from holdfast.app.flow import Flow
@@ -147,7 +147,7 @@ def _listed(
 
 
 def _cells(entry: dict[str, Any]) -> tuple[str, ...]:
-    runs = ", ".join(f"{count} {status}" for status, count in entry["runs"].items())
+    runs = ", ".join(f"{count} {label_for(status)}" for status, count in entry["runs"].items())
     code = entry["code"]
     return (
         entry["flow"],
@@ -258,7 +258,7 @@ def _print_verdicts(
     for verdict in verdicts:
         said, style = _word(verdict, tried=tried)
         was = version_text(names.get(verdict.version, ""), verdict.version)
-        print_line(f"{verdict.run[:8]}  {verdict.status:13}  {was}  {said}", style=style)
+        print_line(f"{verdict.run[:8]}  {label_for(verdict.status):17}  {was}  {said}", style=style)
         for misfit in verdict.misfits:
             print_line(f"    {misfit.why}")
             if misfit.mend:

@@ -14,6 +14,7 @@ from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.output.results import command, row_json
 from holdfast.cli.output.screen import print_json, print_line, print_note
 from holdfast.errors import InputError, StateError
+from holdfast.types.status import run_label
 
 if TYPE_CHECKING:
     from holdfast.app.flow import Flow
@@ -179,6 +180,6 @@ async def start_detached(spec: str, given: Any, options: dict[str, Any], manner:
         return Exit.ok
     if not fresh:
         print_note(f"A run with this idempotency key exists already: {row.id}.")
-    print_line(f"run {row.id} is {row.status} in lane {row.lane}.")
+    print_line(f"run {row.id} is {run_label(row.status)} in lane {row.lane}.")
     print_line(f"A worker advances it: {command('worker', spec, store=manner.store)}")
     return Exit.ok

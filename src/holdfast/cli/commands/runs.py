@@ -23,7 +23,7 @@ from holdfast.types.clock import micros
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.human_time import ago, clock_time
 from holdfast.types.ids import RunId
-from holdfast.types.status import ENDED, HoldStatus, RunStatus
+from holdfast.types.status import ENDED, RUN_LABELS, HoldStatus, RunStatus, run_label
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
@@ -112,10 +112,10 @@ async def _page(service: RunService, wanted: RunListOptions, now: int) -> list[R
 
 
 def _status(word: str) -> RunStatus:
-    try:
-        return RunStatus(word)
-    except ValueError:
-        raise InputError(f"{word!r} is not a status.", hint=f"They are: {', '.join(RunStatus)}.") from None
+    for status, label in RUN_LABELS.items():
+        if word in (status, label):
+            return status
+    raise InputError(f"{word!r} is not a status.", hint=f"They are: {', '.join(RunStatus)}.")
 
 
 def _moment(age: str | None, option: str, now: int) -> int | None:
@@ -166,4 +166,4 @@ def _cells(row: RunRow, asks: str, now: int, *, tenants: bool) -> tuple[str, ...
     short = is_terminal()
     times = [ago(at, now) if short else clock_time(at) for at in (row.created_at, row.updated_at)]
     whose = (row.tenant,) if tenants else ()
-    return (row.id[:8] if short else row.id, row.flow, *whose, str(row.status), *times, last)
+    return (row.id[:8] if short else row.id, row.flow, *whose, run_label(row.status), *times, last)

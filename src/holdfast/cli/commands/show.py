@@ -30,7 +30,7 @@ from holdfast.errors import InputError, RunNotFoundError, StoreError
 from holdfast.types.clock import iso
 from holdfast.types.human_time import clock_time, human_duration
 from holdfast.types.ids import is_id
-from holdfast.types.status import ENDED, HoldStatus, RunStatus
+from holdfast.types.status import ENDED, HoldStatus, RunStatus, label_for, run_label
 
 if TYPE_CHECKING:
     from holdfast.checkpoint.checkpoint import Checkpoint
@@ -129,7 +129,7 @@ def _print_checkpoint(found: Checkpoint, *, json: bool, form: str | None) -> Exi
             ("record", str(found.seq)),
             ("node", found.node),
             ("time", clock_time(found.at)),
-            ("status", str(found.status)),
+            ("status", label_for(str(found.status))),
             ("flow", f"{found.flow} ({found.version})"),
             ("input", brief(found.input)),
             ("state", brief(found.state)),
@@ -187,7 +187,7 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
             ("deployment", await _deployment(service, row)),
             ("entity", row.instance_key or ""),
             ("started by", row.started_by or ""),
-            ("status", str(row.status) + (" (imported history)" if row.read_only else "")),
+            ("status", run_label(row.status, _wakes(row)) + (" (imported history)" if row.read_only else "")),
             ("error", _last_error(row, line)),
             ("damaged", damage),
             ("created", clock_time(row.created_at)),
@@ -318,6 +318,10 @@ async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
         "timeline": timeline_json(line.visits),
         "records": [_record(record) for record in records],
     }
+
+
+def _wakes(row: RunRow) -> str:
+    return "" if row.ready_at is None else clock_time(row.ready_at)
 
 
 async def _holds(service: RunService, row: RunRow, status: HoldStatus | None = None) -> list[HoldRow]:

@@ -24,6 +24,7 @@ from holdfast.runs.service import RunService
 from holdfast.store.protocols import RunRow
 from holdfast.types.event import Event
 from holdfast.types.human_time import human_duration
+from holdfast.types.status import label_for
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -92,7 +93,7 @@ class LiveView:
         return _text(
             (row.flow, "bold"),
             (f"  {row.id[:8]}  ", "dim"),
-            (self._status, style_of(self._status)),
+            (label_for(self._status), style_of(self._status)),
             f"  {age}",
         )
 

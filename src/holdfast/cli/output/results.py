@@ -14,7 +14,7 @@ from holdfast.cli.options.store import shown_address
 from holdfast.cli.output.forms import form_lines, sample_data
 from holdfast.cli.output.screen import brief, iso_times, print_fields, print_line, print_note
 from holdfast.types.clock import to_datetime
-from holdfast.types.status import RunStatus
+from holdfast.types.status import RunStatus, run_label
 
 if TYPE_CHECKING:
     from holdfast.app.result import Result
@@ -47,7 +47,7 @@ def print_result(result: Result, store: str | None) -> None:
     print_fields(
         [
             ("run", result.run_id),
-            ("status", str(result.status)),
+            ("status", run_label(result.status)),
             ("error", _error_text(result)),
             ("state", brief(state)),
             ("artifacts", brief(artifacts) if artifacts else ""),

@@ -75,7 +75,7 @@ def test_check_lists_the_run_that_would_break_with_why_and_what_repairs_it(cli: 
     assert "breaks" in said.out
     assert "it stands at node 'approve', where a person is asked, and NEW has no such node" in said.out
     assert 'rename={"approve": "confirm"}' in said.out
-    assert "1 are on a version whose code is not here" in said.out
+    assert "1 are on a version whose code is not available here" in said.out
     report = cli("flows", "check", new, "--json")
     assert (report.code, report.json["breaks"]) == (1, 1)
     (text,) = report.json["runs"]

@@ -209,7 +209,9 @@ def _spent(data: dict[str, Any]) -> tuple[int, float]:
 
 def _attempted(visits: Visits, event: Event) -> None:
     visit, data = _visit_for(visits, event), event.data
-    attempt, reason = int(data.get("attempt") or 1), str(data.get("reason") or "")
+    # Events of earlier releases give no reason for a retry.
+    reason = str(data.get("reason") or ("retry" if event.type == "node.retried" else ""))
+    attempt = int(data.get("attempt") or 1)
     visit.attempts = max(visit.attempts, attempt)
     if reason not in _NO_TRIAL:
         error, wake_at = _error(data), data.get("wake_at")

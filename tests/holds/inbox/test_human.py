@@ -45,7 +45,7 @@ async def test_human_talks_claims_and_hands_on_before_somebody_decides(human: Hu
 async def test_human_is_refused_as_the_person_would_be(human: Human) -> None:
     human.as_("user:eve@acme").approves()
 
-    with pytest.raises(ForbiddenError, match="not for user:eve@acme"):
+    with pytest.raises(ForbiddenError, match="not to user:eve@acme"):
         await human.runs(asking(assignee="user:dana@acme"), {})
 
 

@@ -98,7 +98,7 @@ async def test_search_narrows_the_list_and_esc_widens_it_again(hf: Holdfast, clo
     assert len(seen.state.rows) == 1
     await seen.press("esc")
     assert len(seen.state.rows) == 2
-    assert "there is no priority 'huge'" in "\n".join(await seen.press("/", "priority:huge", "enter"))
+    assert "unknown priority 'huge'" in "\n".join(await seen.press("/", "priority:huge", "enter"))
 
 
 async def test_letters_are_text_while_something_is_typed(hf: Holdfast, clock: FakeClock) -> None:

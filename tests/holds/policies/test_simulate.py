@@ -172,7 +172,7 @@ def test_check_lists_every_problem(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "line 6: rule 'small', when" in shown
     assert "line 8: rule 'small', assign" in shown
     assert cli(["policy", "check", str(bad), "--json"]) == 2
-    (text,) = json.loads(capsys.readouterr().out)
+    (text,) = json.loads(capsys.readouterr().out)["items"]
     assert [(each["line"], each["field"]) for each in text["problems"]] == [(6, "when"), (8, "assign")]
     assert cli(["policy", "simulate", str(bad)]) == 2
     assert cli(["policy", "check", str(tmp_path / "none.toml")]) == 2
@@ -189,12 +189,12 @@ def test_a_policy_is_kept_in_the_store(
         assert cli(["policy", *words, "--store", store]) == code
         return json.loads(capsys.readouterr().out) if "--json" in words else None
 
-    assert said("list", "--json") == []
+    assert said("list", "--json") == {"items": [], "next": None}
     assert said("put", str(tmp_path / "rules.toml"), "--json") == {"name": "new", "revision": 1}
     assert said("put", str(tmp_path / "rules.toml"), "--by", "user:dana", "--json")["revision"] == 2
-    (kept,) = said("list", "--json")
+    (kept,) = said("list", "--json")["items"]
     assert [rule["name"] for rule in kept["rules"]] == ["small"]
-    assert said("list", "--tenant", "other", "--json") == []
+    assert said("list", "--tenant", "other", "--json")["items"] == []
 
     async def audited() -> list[tuple[str, str]]:
         async with Holdfast(store, policies="store") as hf:
@@ -205,4 +205,4 @@ def test_a_policy_is_kept_in_the_store(
     assert asyncio.run(audited()) == [("user:local", "policy_written"), ("user:dana", "policy_written")]
     said("drop", "new")
     said("drop", "new", code=2)
-    assert said("list", "--json") == []
+    assert said("list", "--json") == {"items": [], "next": None}

@@ -110,5 +110,5 @@ async def test_feedback_says_something_and_not_too_much(hf: Holdfast, text: str)
 
 @pytest.mark.parametrize("confidence", [5, -0.1, float("nan")])
 def test_a_review_has_a_confidence_or_none(confidence: float) -> None:
-    with pytest.raises(InputError, match="from 0 to 1"):
+    with pytest.raises(InputError, match="not between 0 and 1"):
         review("Dear all", confidence=confidence)

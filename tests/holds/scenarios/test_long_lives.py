@@ -43,7 +43,7 @@ async def test_question_that_a_directory_stumbles_over_does_not_shut_everybody_o
 @pytest.mark.covers("HOLD-SEC-01")
 async def test_link_for_a_purpose_that_there_is_none_is_not_made(firm: Firm) -> None:
     row = await firm.asks(assignee="user:dana")
-    with pytest.raises(InputError, match="not for 'everything'"):
+    with pytest.raises(InputError, match="one of view, decide, reply, not 'everything'"):
         await firm.links.make(row, LinkGrant(to="user:dana", purpose="everything"))
 
 

@@ -178,7 +178,7 @@ async def test_an_escalation_to_nobody_known_is_unrouted_and_said_aloud(
 
     row = await kit.hold(lost)
     assert (row.status, row.assignee_type, row.assignee) == (HoldStatus.pending, "unrouted", "group:leads")
-    assert "knows no group 'leads'" in row.assignee_reason
+    assert "group 'leads' is not in the directory" in row.assignee_reason
     assert (await kit.hold(found)).assignee_value == "cfo"
     assert (await kit.hold(away)).assignee_type == "unrouted"
     assert (

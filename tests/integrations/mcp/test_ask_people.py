@@ -159,7 +159,7 @@ async def test_agent_lists_its_own_questions_page_by_page(hall: Server) -> None:
         assert [each["id"] for each in (*first["items"], *second["items"])] == mine[::-1]
         assert second["next"] is None
         assert (await bot.does("list_questions", status="resolved"))["items"] == []
-        assert "not for service:bot" in await bot.fails("check_answer", id=foreign)
+        assert "not to service:bot" in await bot.fails("check_answer", id=foreign)
 
 
 async def test_person_asks_back_and_the_agent_replies(hall: Server) -> None:

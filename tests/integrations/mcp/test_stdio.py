@@ -242,7 +242,7 @@ def test_command_ends_on_a_signal_while_it_waits_for_the_agent(tmp_path: Path) -
     ("words", "why"),
     [
         (["--url", "http://127.0.0.1:9"], "HOLDFAST_TOKEN"),
-        (["--as", "nobody"], "names nobody"),
+        (["--as", "nobody"], "'nobody' is not a subject"),
         (["--url", "http://127.0.0.1:9", "--tenant", "acme"], "the server's"),
     ],
 )

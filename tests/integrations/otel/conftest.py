@@ -1,4 +1,4 @@
-"""A house whose runs are told to exporters in memory."""
+"""An instance whose runs are exported to memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast import Holdfast
 from holdfast.integrations.otel import instrument
 
 
-class Told:
+class Exported:
     """What was exported."""
 
     def __init__(self, sampler: Sampler | None = None) -> None:
@@ -59,8 +59,8 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Iterator[Told]:
-    told = Told()
-    yield told
-    told.tracers.shutdown()
-    told.meters.shutdown()
+def exported() -> Iterator[Exported]:
+    exported = Exported()
+    yield exported
+    exported.tracers.shutdown()
+    exported.meters.shutdown()

@@ -107,7 +107,7 @@ async def test_logging_is_as_before_when_its_block_has_ended(lines):
 @pytest.mark.covers("TOOL-OTEL-05")
 def test_command_line_logs_json_when_the_environment_says_so(tmp_path):
     said = _holdfast("run", str(EXAMPLES / "draft.py"), "--json", cwd=tmp_path, HOLDFAST_LOG="json")
-    run = json.loads(said.stdout)["run_id"]
+    run = json.loads(said.stdout)["id"]
     result = [json.loads(line) for line in said.stderr.splitlines()]
     assert {t["run"] for t in result} == {run}
     assert _holdfast("runs", cwd=tmp_path, HOLDFAST_LOG="xml").returncode == 2

@@ -26,62 +26,62 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 @pytest.mark.covers("TOOL-OTEL-03")
 @pytest.mark.anyio
-async def test_runs_steps_retries_holds_and_settles_are_counted_and_timed(text):
+async def test_runs_steps_retries_holds_and_settles_are_counted_and_timed(exported):
     clock = FakeClock(auto=True)
-    async with text.watch(Holdfast("memory:", clock=clock)) as hf:
+    async with exported.watch(Holdfast("memory:", clock=clock)) as hf:
         human = Human(hf, clock)
         human.answers("yes", to="approve", within="2h")
         human.answers("no", to="settle")
         await human.runs(order, {})
         await broken.run({}, on=hf)
-    assert text.metric("holdfast.runs.started") == {("order",): 1, ("broken",): 1}
-    assert text.metric("holdfast.runs.resumed") == {("order",): 2}
-    assert text.metric("holdfast.runs.ended") == {("order", "completed"): 1, ("broken", "failed"): 1}
-    assert text.metric("holdfast.runs.active") == {("order",): 0, ("broken",): 0}
-    assert text.metric("holdfast.steps")[("order", "quote", "success")] == 1
-    assert text.metric("holdfast.steps")[("broken", "fall", "fail")] == 1
-    assert text.metric("holdfast.step.duration")[("order", "quote", "success")] == 1
-    assert text.metric("holdfast.retries") == {("order", "quote"): 1}
-    assert set(text.metric("holdfast.holds.opened").values()) == {1}
-    resolved = text.metric("holdfast.holds.resolved")
+    assert exported.metric("holdfast.runs.started") == {("order",): 1, ("broken",): 1}
+    assert exported.metric("holdfast.runs.resumed") == {("order",): 2}
+    assert exported.metric("holdfast.runs.ended") == {("order", "completed"): 1, ("broken", "failed"): 1}
+    assert exported.metric("holdfast.runs.active") == {("order",): 0, ("broken",): 0}
+    assert exported.metric("holdfast.steps")[("order", "quote", "success")] == 1
+    assert exported.metric("holdfast.steps")[("broken", "fall", "fail")] == 1
+    assert exported.metric("holdfast.step.duration")[("order", "quote", "success")] == 1
+    assert exported.metric("holdfast.retries") == {("order", "quote"): 1}
+    assert set(exported.metric("holdfast.holds.opened").values()) == {1}
+    resolved = exported.metric("holdfast.holds.resolved")
     assert {key[1] for key in resolved} == {"answered"}
     assert sum(resolved.values()) == 2
-    assert sum(text.metric("holdfast.hold.wait").values()) == 2
-    commits = text.metric("holdfast.commits")[()]
-    assert text.metric("holdfast.settle.duration")[()] == commits > 3
-    assert text.metric("holdfast.records")[()] >= commits
+    assert sum(exported.metric("holdfast.hold.wait").values()) == 2
+    commits = exported.metric("holdfast.commits")[()]
+    assert exported.metric("holdfast.settle.duration")[()] == commits > 3
+    assert exported.metric("holdfast.records")[()] >= commits
 
 
 @pytest.mark.covers("TOOL-OTEL-03")
 @pytest.mark.anyio
-async def test_lost_lease_is_counted_when_another_worker_takes_the_run(text):
-    async with text.watch(Holdfast("memory:")) as hf:
+async def test_lost_lease_is_counted_when_another_worker_takes_the_run(exported):
+    async with exported.watch(Holdfast("memory:")) as hf:
         service = await hf.service()
         program = steps.program()
         started = await service.start(program, {})
         store = await hf.open()
         claim, pos = started
         await store.park(claim.lease, status="resumable", inbox_seen=0, ready_at=0)
-        with pytest.raises(Exception, match="not ours"):
+        with pytest.raises(Exception, match="lost the lease"):
             await service.runtime.drive(claim, pos)
-    assert text.metric("holdfast.leases.lost") == {("steps",): 1}
-    assert text.span("advance steps").attributes["holdfast.ended"] == "lost"
+    assert exported.metric("holdfast.leases.lost") == {("steps",): 1}
+    assert exported.span("advance steps").attributes["holdfast.ended"] == "lost"
 
 
 @pytest.mark.covers("TOOL-OTEL-03")
 @pytest.mark.anyio
-async def test_hold_is_reported_as_expired_when_nobody_answers_in_time(text):
+async def test_hold_is_reported_as_expired_when_nobody_answers_in_time(exported):
     clock = FakeClock(auto=True)
     asking = Flow("asking", effect="read")
     asking.start(asking.hold("approve", prompt="?", options=["yes"], timeout="2d"))
-    async with text.watch(Holdfast("memory:", clock=clock)) as hf:
+    async with exported.watch(Holdfast("memory:", clock=clock)) as hf:
         human = Human(hf, clock)
         result = await human.runs(asking, {})
         clock.advance(days=3)
         result = await human.resumes(asking, result.run_id)
         assert result.failed
-    assert {key[1] for key in text.metric("holdfast.holds.resolved")} == {"expired"}
-    assert text.metric("holdfast.runs.ended") == {("asking", "failed"): 1}
+    assert {key[1] for key in exported.metric("holdfast.holds.resolved")} == {"expired"}
+    assert exported.metric("holdfast.runs.ended") == {("asking", "failed"): 1}
 
 
 class _Collector(HTTPServer):
@@ -133,7 +133,7 @@ def test_command_line_exports_to_a_collector_when_the_environment_says_so(collec
         HOLDFAST_OTEL="1", OTEL_EXPORTER_OTLP_ENDPOINT=where, OTEL_SERVICE_NAME="drafts",
     )  # fmt: skip
     assert said.returncode == 0, said.stderr
-    run = json.loads(said.stdout)["run_id"]
+    run = json.loads(said.stdout)["id"]
     spans = [
         span
         for body in collector.received["/v1/traces"]
@@ -166,7 +166,7 @@ def test_worker_of_the_command_line_exports_before_it_leaves(collector, tmp_path
     where = f"http://127.0.0.1:{collector.server_port}"
     asked = '{"order_id": "A", "customer": "c", "amount": 200}'
     place = str(EXAMPLES / "refund.py")
-    run = json.loads(_holdfast("run", place, "--input", asked, "--json", cwd=tmp_path).stdout)["run_id"]
+    run = json.loads(_holdfast("run", place, "--input", asked, "--json", cwd=tmp_path).stdout)["id"]
     assert _holdfast("answer", run, "approve", cwd=tmp_path).returncode == 0
     said = _holdfast(
         "worker", place, "--until-idle", cwd=tmp_path, HOLDFAST_OTEL="1", OTEL_EXPORTER_OTLP_ENDPOINT=where
@@ -216,7 +216,7 @@ def test_flows_run_and_the_extra_is_named_when_it_is_not_installed(tmp_path):
     assert _python(_ABSENT, tmp_path).returncode == 0
     said = _python(_ABSENT, tmp_path, HOLDFAST_OTEL="1")
     assert said.returncode == 2
-    assert ".[otel]" in said.stderr
+    assert "holdfast-flow[otel]" in said.stderr
     assert "Traceback" not in said.stderr
 
 

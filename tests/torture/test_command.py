@@ -43,9 +43,9 @@ def test_torture_gives_json_and_answers_as_it_is_reported(cli):
     [
         (["--decide", "approve"], "is not NODE=DECISION"),
         (["--points", "nowhere"], "unknown boundary"),
-        (["--in-doubt", "maybe"], "none of truth"),
+        (["--in-doubt", "maybe"], "is not one of truth"),
         (["--time", "soon"], "is not a duration"),
-        (["--copy", "absent.json"], "there is no file or folder absent.json"),
+        (["--copy", "absent.json"], "the file or folder absent.json to copy does not exist"),
         (["--answers", "[1]"], "--answers is not an object"),
         (["--input", "{}"], "does not fit"),
     ],

@@ -122,7 +122,7 @@ class _Lowering:
         self.made += 1
         if self.made > _REPEATED * len(self.pipeline.stages) + _SOME:
             raise PipelineInvalidError(
-                f"the fan-outs of {self.pipeline.name!r} are nested too deeply, at {name!r}.",
+                f"the fan-outs of {self.pipeline.name!r} lead into one another too often, at {name!r}.",
                 hint="Let the branches of each fan-out end at their own fan-in.",
             )
 

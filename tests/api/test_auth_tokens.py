@@ -32,6 +32,7 @@ async def test_token_says_who_asks_and_what_they_may(server: Server) -> None:
 
 
 @pytest.mark.covers("SERVER-AUTH-01", "SERVER-SEED-04")
+@pytest.mark.covers("PLAIN-WIRE-03")
 async def test_stored_token_with_the_older_names_of_rights_keeps_them(server: Server) -> None:
     text = await token(server, "user:dana", rights=("holds:manage", "holds:override", "admin:manage"))
     store = await server.hf.open()

@@ -134,7 +134,7 @@ async def test_method_that_is_not_for_a_path_learns_which_are(server: Server) ->
     assert bad.headers["x-request-id"] != "a b\tc"
 
 
-@pytest.mark.covers("R-66-http")
+@pytest.mark.covers("R-66-http", "PLAIN-WIRE-04")
 async def test_old_paths_answer_like_ours(server: Server, greeting: Flow) -> None:
     run = (await greeting.run({"name": "you"}, on=server.hf)).run_id
     ours = await server.json("GET", f"/v1/runs/{run}")
@@ -146,7 +146,7 @@ async def test_old_paths_answer_like_ours(server: Server, greeting: Flow) -> Non
         assert same == points, prefix
 
 
-@pytest.mark.covers("R-66-http")
+@pytest.mark.covers("R-66-http", "PLAIN-WIRE-04")
 async def test_run_is_started_by_the_name_of_the_document_under_every_prefix(
     server: Server, greeting: Flow
 ) -> None:

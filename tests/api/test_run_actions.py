@@ -182,6 +182,7 @@ async def test_run_is_cancelled_once_and_only_as_it_was_seen(shop: Server) -> No
 
 
 @pytest.mark.covers("R-4-http", "R-5-http", "SERVER-API-05", "SERVER-SEED-01")
+@pytest.mark.covers("PLAIN-WIRE-06")
 async def test_checkpoints_are_listed_and_open_in_detail(shop: Server) -> None:
     run = await asked(shop)
     page = await shop.json("GET", f"/v1/runs/{run['id']}/checkpoints", params={"limit": 1})

@@ -32,6 +32,7 @@ async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Hall]:
 
 
 @pytest.mark.covers("SERVER-SEED-02", "CP-2", "CP-7", "CP-15")
+@pytest.mark.covers("PLAIN-WIRE-05")
 async def test_row_has_the_names_of_the_seed_and_never_where_its_state_is(hall: Hall) -> None:
     hold = await hall.asks("user:Dana@acme")
     row = await hall.ask("dana", "GET", f"/checkpoints/{hold}")
@@ -41,6 +42,22 @@ async def test_row_has_the_names_of_the_seed_and_never_where_its_state_is(hall: 
     )  # fmt: skip
     assert (row["flow_name"], row["core_id"], row["tenant_id"]) == ("refund", "flow:refund", "default")
     assert not [name for name in row if "s3" in name or "blob" in name]
+
+
+@pytest.mark.covers("PLAIN-WIRE-01", "PLAIN-WIRE-02")
+async def test_native_row_and_list_have_the_plain_names_and_options_are_objects(hall: Hall) -> None:
+    hold = await hall.asks("user:Dana@acme")
+    (listed,) = (await hall.ask("dana", "GET", "/v1/holds"))["items"]
+    row = await hall.ask("dana", "GET", f"/v1/holds/{hold}")
+    for shown in (row, listed):
+        assert (shown["id"], shown["flow"], shown["tenant"], shown["assignee"]) == (
+            hold, "refund", "default", "user:Dana@acme",
+        )  # fmt: skip
+        assert {"run", "node", "type"} <= shown.keys()
+        assert not {"execution_id", "flow_name", "tenant_id", "node_id", "checkpoint_type"} & shown.keys()
+        assert [each["id"] for each in shown["options"]] == ["approve", "reject"]
+    run = await hall.ask("ada", "GET", f"/v1/runs/{row['run']}")
+    assert {"id", "flow", "tenant", "status"} <= run.keys()
 
 
 @pytest.mark.covers("SERVER-SEED-02", "HI-1", "HI-2", "HI-3", "HI-4")
@@ -85,6 +102,7 @@ async def test_proxy_needs_manage_and_module_needs_the_right_to_resolve(hall: Ha
 
 
 @pytest.mark.covers("SERVER-SEED-03")
+@pytest.mark.covers("PLAIN-WIRE-07")
 async def test_other_prefixes_are_in_no_description_and_in_no_client(hall: Hall) -> None:
     paths = (await hall.ask("ada", "GET", "/openapi.json"))["paths"]
     assert [path for path in paths if not path.startswith("/v1/")] == []

@@ -30,6 +30,7 @@ def test_the_line_in_the_table_is_the_first_line_of_the_commands_own_help(name: 
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.covers("PLAIN-NAME-03")
 def test_a_command_is_in_the_module_of_its_name(name: str) -> None:
     module = module_of(name)
 
@@ -58,6 +59,7 @@ def test_help_imports_no_command() -> None:
 
 
 @pytest.mark.parametrize("name", ["runs", "import", "dead"])
+@pytest.mark.covers("PLAIN-NAME-03")
 def test_only_the_called_command_is_imported_and_nothing_that_is_slow(name: str) -> None:
     found = imported(name, "--help")
 

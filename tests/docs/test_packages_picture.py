@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tools import docs
 from tools.pages import packages
 
@@ -22,6 +24,7 @@ def test_core_of_the_picture_imports_nothing_of_the_rest() -> None:
     }
 
 
+@pytest.mark.covers("PLAIN-CORE-02")
 def test_contributing_names_the_core_of_the_picture_and_both_pages_show_it() -> None:
     text = (docs.ROOT / "CONTRIBUTING.md").read_text("utf-8")
     line = next(line for line in text.splitlines() if line.startswith("The **core**"))

@@ -66,6 +66,7 @@ CASES: list[tuple[str, str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("actor", "action", "data", "expected"), CASES)
+@pytest.mark.covers("PLAIN-WORD-04")
 def test_entry_is_one_plain_sentence(actor: str, action: str, data: dict[str, Any], expected: str) -> None:
     entry = Entry(id="x:1", seq=1, at="2026-11-16T03:30:00Z", actor=actor, action=action, data=data)
     assert history_sentence(entry) == expected

@@ -84,6 +84,7 @@ def test_pattern_that_could_take_for_ever_is_given_up_or_quick_on_the_longest_te
 
 
 @pytest.mark.parametrize("pattern", FOUND_WHEN_WRITTEN)
+@pytest.mark.covers("PLAIN-LIB-02")
 def test_pattern_that_takes_too_long_is_a_fault_of_the_schema(pattern: str) -> None:
     (fault,) = schema_faults({"type": "object", "properties": {"name": {"pattern": pattern}}})
     assert fault.startswith("schema.properties.name.pattern: ")

@@ -34,6 +34,7 @@ def tree(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
+@pytest.mark.covers("PLAIN-NAME-01", "PLAIN-NAME-02", "PLAIN-NAME-05", "PLAIN-SAME-06")
 def test_this_tree_passes(names: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert names.main([]) == 0, capsys.readouterr().out
 
@@ -43,6 +44,7 @@ def test_a_check_that_there_is_not_is_named(names: ModuleType, capsys: pytest.Ca
     assert "there are modules, classes, knots, docs, words" in capsys.readouterr().err
 
 
+@pytest.mark.covers("PLAIN-NAME-01")
 def test_gerunds_and_joined_names_are_found_in_modules(names: ModuleType, tmp_path: Path) -> None:
     files = ["runs/parking", "runs/park", "cli/dead__burying", "api/routing", "types/ring", "__main__"]
     source = names.Source(tree(tmp_path, {f"src/holdfast/{name}.py": "" for name in files}))
@@ -54,6 +56,7 @@ def test_gerunds_and_joined_names_are_found_in_modules(names: ModuleType, tmp_pa
     assert list(names.bad_modules(source, pending=("holdfast.runs.*", "holdfast.cli.*"))) == []
 
 
+@pytest.mark.covers("PLAIN-NAME-02")
 def test_public_classes_of_one_name_are_found_outside_of_the_client(
     names: ModuleType, tmp_path: Path
 ) -> None:
@@ -67,6 +70,7 @@ def test_public_classes_of_one_name_are_found_outside_of_the_client(
     assert found.problem == "class Reply is defined also in src/holdfast/b/c.py:3"
 
 
+@pytest.mark.covers("PLAIN-SAME-06")
 def test_circles_are_counted_with_type_hints_and_imports_in_functions(
     names: ModuleType, tmp_path: Path
 ) -> None:
@@ -98,6 +102,7 @@ def test_components_do_not_join_what_only_leads_to_a_circle(names: ModuleType) -
     assert sorted(names.components(edges)) == [["b", "c"], ["d", "e"]]
 
 
+@pytest.mark.covers("PLAIN-NAME-05")
 def test_pages_may_name_only_modules_and_files_that_exist(names: ModuleType, tmp_path: Path) -> None:
     files = {
         "src/holdfast/__init__.py": "class Flow: ...\n",

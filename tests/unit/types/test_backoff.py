@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from itertools import islice
 
+import pytest
+
 from holdfast.types.backoff import Backoff
 
 
+@pytest.mark.covers("PLAIN-SAME-07")
 def test_pauses_double_up_to_the_longest() -> None:
     assert list(islice(Backoff(0.1, 0.5).pauses(), 4)) == [0.1, 0.2, 0.4, 0.5]
     assert list(islice(Backoff(2.0, 9.0, factor=1.5).pauses(), 5)) == [2.0, 3.0, 4.5, 6.75, 9.0]

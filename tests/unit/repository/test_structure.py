@@ -1,0 +1,32 @@
+"""The shape of the tree that no linter knows of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[3] / "src" / "holdfast"
+DIALECTS = ("sqlite", "postgres")
+# What is different in kind from one database to another. Everything else is written once, in store/sql.
+OF_A_DIALECT = {
+    "__init__", "claim", "claim_outbox", "connect", "copy", "delete", "dialect", "errors", "examine", "feed",
+    "hold_lists", "limits", "migrate", "settle", "store", "write_barrier",
+}  # fmt: skip
+
+
+@pytest.mark.covers("PLAIN-SAME-01")
+def test_dialects_repeat_only_what_differs_between_them() -> None:
+    first, second = ({path.stem for path in (SOURCE / "store/sql" / name).glob("*.py")} for name in DIALECTS)
+    assert first & second <= OF_A_DIALECT
+    shared = {path.stem for path in (SOURCE / "store/sql").glob("*.py")}
+    assert {"runs", "journal", "holds", "hold_changes", "outbox", "audit", "schedules", "store"} <= shared
+
+
+@pytest.mark.covers("PLAIN-SAME-05")
+def test_no_helper_of_the_driver_imports_it() -> None:
+    helpers = [
+        path for path in (SOURCE / "runs/driver").glob("*.py") if path.stem not in ("__init__", "driver")
+    ]
+    assert len(helpers) > 8
+    assert [path.stem for path in helpers if "runs.driver.driver" in path.read_text("utf-8")] == []

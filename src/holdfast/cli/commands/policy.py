@@ -174,7 +174,7 @@ async def save_policy(file: str, by: str, tenant: str | None, *, store: str | No
     else:
         print_line(f"Policy {kept.name} is in the store, revision {kept.revision}.")
         print_note(
-            'It is in force where a house is opened with policies="store", or HOLDFAST_POLICIES=store.'
+            'It applies where Holdfast is opened with policies="store" or HOLDFAST_POLICIES=store.'
         )
     return Exit.ok
 

@@ -173,9 +173,7 @@ async def save_policy(file: str, by: str, tenant: str | None, *, store: str | No
         print_json({"name": kept.name, "revision": kept.revision})
     else:
         print_line(f"Policy {kept.name} is in the store, revision {kept.revision}.")
-        print_note(
-            'It applies where Holdfast is opened with policies="store" or HOLDFAST_POLICIES=store.'
-        )
+        print_note('It applies where Holdfast is opened with policies="store" or HOLDFAST_POLICIES=store.')
     return Exit.ok
 
 

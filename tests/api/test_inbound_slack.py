@@ -141,7 +141,7 @@ async def test_a_caller_who_clicks_must_be_known_and_may_still_decide(desk: Desk
     assert (await desk.hall.send("eve", "PUT", people, json={"person": "user:sam@acme"})).status_code == 404
     await desk.hall.ask("ada", "PUT", people, status=204, json={"person": "user:sam@acme"})
     assert await desk.click(card, "approve", user="U2") == 200
-    assert "not for user:sam@acme" in (await desk.told(3))["text"]
+    assert "not to user:sam@acme" in (await desk.told(3))["text"]
     assert await desk.status(hold) == ("pending", None)
     # It goes to Sam: the card of before is not Dana's any more, and not the one that Sam was shown.
     await desk.hall.ask("ada", "POST", f"/v1/holds/{hold}/reassign", json={"assignee": "user:sam@acme"})

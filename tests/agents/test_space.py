@@ -89,7 +89,7 @@ async def test_files_stay_within_their_room(hf: Holdfast) -> None:
     result = await flow.run({"prompt": "Go"}, on=hf)
     said = results(model.requests[-1])
     assert [message.failed for message in said] == [False, True, False]
-    assert "room for 40 bytes" in said[1].text
+    assert "40 bytes are left" in said[1].text
     assert result.state["made"] == {"a.txt": b"z" * 10}
 
 
@@ -104,7 +104,7 @@ async def test_tools_side_by_side_see_each_others_files_from_the_next_turn_on(hf
     result = await a_flow(model, *file_tools(), files="made").run({"prompt": "Go"}, on=hf)
     said = [message.text for message in results(model.requests[-1])]
     # In the order of the calls, whichever was quicker.
-    assert said[2:] == ["[]", "two", "Error: there is no file 'b.txt'; there are: a.txt"]
+    assert said[2:] == ["[]", "two", "Error: there is no file 'b.txt'; existing: a.txt"]
     assert result.state["made"] == {"a.txt": b"two"}
 
 

@@ -66,7 +66,7 @@ def test_what_makes_no_sense_is_said_and_changes_nothing(firm: Cli) -> None:
 
 
 SLIPS = {
-    "away dana --substitute dana": "themselves",
+    "away dana --substitute dana": "cannot be their own substitute",
     "away dana --substitute sam --until soon": "is not a time",
     "away dana --substitute sam --until 2026-01-01T00:00:00": "with its zone",
     "add-group ops nobody": "knows no 'nobody'",

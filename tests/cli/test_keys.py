@@ -57,7 +57,7 @@ def test_store_is_brought_under_the_new_key(cli: Cli, refund: str, monkeypatch: 
 
 
 def test_key_file_that_is_none_is_named(cli: Cli, refund: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    complains(cli("keys", "list"), 2, "which key file", "--file")
+    complains(cli("keys", "list"), 2, "no key file is named", "--file")
     monkeypatch.setenv("HOLDFAST_KEYS", "missing.json")
     complains(cli("run", refund, "--input", given(5)), 2, "missing.json", "cannot be read")
     Path("missing.json").write_text("[]")

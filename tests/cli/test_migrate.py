@@ -23,7 +23,7 @@ def test_file_has_nothing_to_migrate_and_the_command_says_why(cli: Cli, refund: 
     ("words", "code", "about"),
     [
         (("--finish",), 2, "two halves"),
-        (("--anyway",), 2, "--anyway goes with --finish"),
+        (("--anyway",), 2, "--anyway needs --finish"),
         (("--store", "sqlite:nowhere.db"), 4, "there is no store"),
         (("--store", "postgresql://h/d?pool=0"), 2, "pool"),
     ],

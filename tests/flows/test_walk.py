@@ -284,7 +284,7 @@ async def test_counters_go_on_when_the_run_waits_in_between(hf: Holdfast) -> Non
         result = await flow.resume(result.run_id, on=hf)
     assert result.failed
     assert result.error is not None
-    assert "was retried 2 times" in result.error.message
+    assert "not satisfied after 2 retries" in result.error.message
 
 
 @pytest.mark.covers("CORE-ENGINE-07")

@@ -8,6 +8,7 @@ was not answered would, and looks whether everything happened once. One line of 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import sys
@@ -20,6 +21,8 @@ from holdfast.holds.queries.audit import verify_audit
 from holdfast.store.sql import hold_changes
 from tests.holds.races.actions import DEEDS, RUN, Deed, Fate, Scene, deliver
 
+# Loaded before the forks: else each of some fifty children would load it again.
+importlib.import_module("holdfast.store.sql.sqlite.store")
 # Parts of one transaction: what was written before them is not there when the process dies.
 PARTS = [(hold_changes.audit, "append"), (hold_changes.outbox, "put"), (hold_changes, "_write_messages")]
 

@@ -88,7 +88,7 @@ async def test_a_caller_who_set_the_schedule_is_the_initiator_of_its_runs(office
     await Worker(flow, on=office.hf).run_until_idle()
     (row,) = await (await office.hf.service()).holds()
     assert row.started_by == "schedule:daily (user:dana@acme)"
-    with pytest.raises(ForbiddenError, match="whoever started the run cannot decide"):
+    with pytest.raises(ForbiddenError, match="the starter of the run cannot decide"):
         await holds.answer(row.id, "yes", by="user:dana@acme")
     await holds.ask_back(Actor(id="user:sam@acme", channel="inbox"), row.id, "For what?")
     await holds.reply(Actor(id="user:dana@acme", channel="inbox"), row.id, "For rent.")
@@ -170,7 +170,7 @@ async def test_catching_up_is_bounded_and_that_is_reported(
     monkeypatch.setattr("holdfast.runs.schedules.runner.AT_MOST", 3)
     await office.put(every="10m", **ALL)
     assert await office.after(minutes=125) == ["09:40", "09:50", "10:00"]
-    assert "those before 2026-03-02T09:40:00Z are passed over" in (await office.get()).standing.trouble
+    assert "those before 2026-03-02T09:40:00Z are skipped" in (await office.get()).standing.trouble
 
 
 # ---------------------------------------------------------------------- what overlaps

@@ -146,8 +146,8 @@ async def test_a_move_ends_whole_when_it_dies_in_and_after_each_of_its_transacti
 MOVING = """
 import asyncio, sys
 from holdfast.runs.transfer.promote import promote
-from holdfast.store.sql.postgres import copying as postgres
-from holdfast.store.sql.sqlite import copying as sqlite
+from holdfast.store.sql.postgres import copy as postgres
+from holdfast.store.sql.sqlite import copy as sqlite
 postgres.BATCH = sqlite.BATCH = 20
 asyncio.run(promote(*sys.argv[1:], tell=lambda step: print(step.phase, step.table, flush=True)))
 print("done")

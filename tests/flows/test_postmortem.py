@@ -174,7 +174,7 @@ async def test_report_tells_who_was_asked_who_decided_and_how_long_it_took(hf: H
     result = await flow.run(GIVEN, on=hf)
     waiting = await hf.postmortem(result.run_id)
     assert "(not answered yet)" in waiting
-    assert "The run is pending\\_input" in waiting
+    assert "The run is waiting for input" in waiting
     service = await hf.service()
     await service.answer(result.holds[0].id, "approve", comment="a good customer", by="user:ann")
     await flow.resume(result.run_id, on=hf)

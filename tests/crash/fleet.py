@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from uuid import uuid4
 
+import apsw
+
 from holdfast import Holdfast
 from holdfast.errors import HoldDecidedError
 from holdfast.runs.service import RunService
@@ -92,10 +94,27 @@ class Fleet:
                 worker.send_signal(signal.SIGSTOP)
                 await asyncio.sleep(0.02)  # what it sent before arrives
                 rows = [await service.get(run) for run in self.runs]
-                if any(row.worker and f":{worker.pid}:" in f":{row.worker}:" for row in rows):
+                mine = any(row.worker and f":{worker.pid}:" in f":{row.worker}:" for row in rows)
+                if mine and self._is_writable():
                     return
                 worker.send_signal(signal.SIGCONT)
                 await asyncio.sleep(0.01)
+
+    def _is_writable(self) -> bool:
+        """A process that is stopped inside of a transaction keeps SQLite's lock, and no worker can write."""
+        kind, _, path = self.address.partition(":")
+        if kind != "sqlite":
+            return True
+        connection = apsw.Connection(path)
+        try:
+            connection.set_busy_timeout(200)
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except apsw.BusyError:
+            return False
+        finally:
+            connection.close()
+        return True
 
     async def until_taken_over(self, service: RunService) -> None:
         async with asyncio.timeout(20):

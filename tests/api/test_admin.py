@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Worker
-from holdfast.store.protocols import ClaimRequest
+from holdfast.store.rows import ClaimRequest
 from tests.api.conftest import Server
 from tests.api.flows import refund
 

@@ -15,7 +15,7 @@ from holdfast.api.pages.all import PAGES
 from holdfast.api.routes.all import THEMES
 from holdfast.holds.links.open import Links
 from holdfast.holds.links.tokens import LinkGrant
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.terms import operator
 from tests.api.conftest import Server
 

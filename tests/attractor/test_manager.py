@@ -15,7 +15,7 @@ from holdfast.attractor.handlers.manager import ManagerOptions
 from holdfast.attractor.prepare import input_of
 from holdfast.attractor.runner import Runner
 from holdfast.frontends.dot.document import Pipeline, Stage
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.ids import new_run_id
 from tests.attractor.run import begun, dot, line, run, until, written
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor.runner import Runner
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from tests.attractor.run import dot, run
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Flow, Holdfast
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.status import RunStatus
 from tests.cli.conftest import Cli, Said, cli, given, logs, refund
 from tests.unit.store.sqlite_files import pragma

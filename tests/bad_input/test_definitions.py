@@ -166,7 +166,7 @@ async def test_every_slip_is_reported_when_there_are_several(hf: Holdfast) -> No
 
 
 async def test_nothing_is_stored_when_a_flow_is_refused(hf: Holdfast) -> None:
-    from holdfast.store.protocols import RunFilter
+    from holdfast.store.rows import RunFilter
 
     flow = line("a")
     flow.edge("a", "b")

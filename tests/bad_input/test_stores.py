@@ -23,7 +23,7 @@ from holdfast.errors import (
 )
 from holdfast.runs.recorder import recorder
 from holdfast.runs.recorder.queue import RunQueue
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.status import RunStatus
 from tests.bad_input.conftest import assert_intact, good_flow
 from tests.bad_input.messages import assert_refused

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.store.open import open_store
-from holdfast.store.protocols import ClaimRequest
+from holdfast.store.rows import ClaimRequest
 from holdfast.types.ids import RunId
 from tests.cli.conftest import Cli, given
 

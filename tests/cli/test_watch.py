@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.output.live_view import LiveView
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.event import Event
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus

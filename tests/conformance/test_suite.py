@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.store.open import open_store
-from holdfast.store.protocols import Capability
+from holdfast.store.rows import Capability
 from holdfast.testing import conformance
 from tests.conformance.conftest import KITS, STORES
 from tests.services import postgres

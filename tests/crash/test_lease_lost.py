@@ -13,7 +13,8 @@ import pytest
 from holdfast import Holdfast, LeaseLostError, RunSettings
 from holdfast.store.memory import MemoryStore
 from holdfast.store.open import open_store
-from holdfast.store.protocols import Claim, ClaimRequest, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.crashpoints import armed
 from tests.crash import flows, life

@@ -11,7 +11,8 @@ from holdfast import Flow, Holdfast, RunSettings
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.links.open import Links
 from holdfast.holds.links.tokens import LinkGrant
-from holdfast.store.protocols import ClaimRequest, RunFilter, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import ClaimRequest, RunFilter
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldId
 from holdfast.types.ids import RunId

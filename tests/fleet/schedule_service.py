@@ -7,7 +7,7 @@ from typing import Any
 from holdfast import Flow, Holdfast, Worker
 from holdfast.runs.schedules.plan import Schedule
 from holdfast.runs.schedules.service import ScheduleService
-from holdfast.store.protocols import RunFilter, RunRow
+from holdfast.store.rows import RunFilter, RunRow
 from holdfast.testing.clock import FakeClock
 
 NAME = "daily"

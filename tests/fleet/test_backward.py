@@ -16,7 +16,7 @@ from holdfast.cli.doctor.store import server_findings
 from holdfast.errors import HistoryLostError
 from holdfast.runs.service import RunService
 from holdfast.store.open import open_store
-from holdfast.store.protocols import ClaimRequest
+from holdfast.store.rows import ClaimRequest
 from holdfast.store.sql.postgres import failover
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.store import PostgresStore

@@ -15,7 +15,7 @@ import pytest
 from holdfast import Flow, Holdfast
 from holdfast.errors import RunEndedError
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import ClaimRequest, RunRow
+from holdfast.store.rows import ClaimRequest, RunRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, RunStatus
 from tests.fleet.poison import BOUND, SETTINGS, smoothies

@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 
 from holdfast.store.open import open_store
-from holdfast.store.protocols import Drift
+from holdfast.store.rows import Drift
 from holdfast.store.sql.postgres import drift
 from holdfast.store.sql.postgres.connect import PostgresConnection, statement
 from holdfast.store.sql.postgres.drift import drift_of

@@ -15,7 +15,7 @@ from holdfast import Holdfast
 from holdfast.cli.doctor.store import server_findings
 from holdfast.errors import StoreUnavailableError
 from holdfast.store.open import open_store
-from holdfast.store.protocols import ClaimRequest, RunFilter
+from holdfast.store.rows import ClaimRequest, RunFilter
 from holdfast.testing.conformance.kit import TTL, StoreKit
 from holdfast.types.status import HoldStatus, RunStatus
 from tests.fleet.pairs import SETTINGS, Client, come_back, lines, orders, pair, workers

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.errors import StoreUnavailableError
 from holdfast.store.open import open_store
-from holdfast.store.protocols import Capability
+from holdfast.store.rows import Capability
 from holdfast.testing.conformance.kit import StoreKit
 from tests.fleet.pairs import cut_off, pair
 from tests.fleet.test_doctor import doctor

@@ -10,7 +10,7 @@ import pytest
 from holdfast import Flow, Holdfast
 from holdfast.cli.main import run as command
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.status import RunStatus
 from tests.fleet.workers import Crew, until
 

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.status import RunStatus
 from tests.fleet.workers import Crew, until
 

@@ -14,7 +14,7 @@ from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import StoreError
 from holdfast.runs.recorder import queue, recorder
 from holdfast.runs.worker.health_server import ready
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.testing.crashpoints import armed
 from holdfast.types.ids import RunId
 from tests.fleet.faults import FAULTS

@@ -11,7 +11,7 @@ import pytest
 from holdfast import Flow, Holdfast, Limits
 from holdfast.errors import SettingsError
 from holdfast.store.open import open_store
-from holdfast.store.protocols import Capability
+from holdfast.store.rows import Capability
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.record import RunBatch
 from tests.fleet.conftest import schema_of

@@ -19,7 +19,8 @@ from holdfast.holds.links.open import Links
 from holdfast.runs.transfer.promote import promote
 from holdfast.store.copy import RULES
 from holdfast.store.open import open_store
-from holdfast.store.protocols import RunFilter, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import RunFilter
 from holdfast.types.clock import MICROS
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import RunStatus

@@ -22,7 +22,7 @@ from holdfast.errors import (
 )
 from holdfast.runs.transfer import promote as promoting
 from holdfast.runs.transfer.promote import promote, undo
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.store.sql.postgres import copy
 from holdfast.store.sql.postgres.copy import CopyConnection, PostgresMoveEndpoint
 from holdfast.store.sql.sqlite import copy as sqlite_copying

@@ -14,7 +14,7 @@ import pytest
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import HoldfastError, RunBusyError, StoreMovedError
 from holdfast.runs.transfer.promote import PromoteProgress, promote
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.status import RunStatus
 from tests.fleet.moved_store import shipping
 from tests.fleet.serve import SETTINGS

@@ -9,7 +9,8 @@ import asyncpg
 import pytest
 
 from holdfast.store.open import open_store
-from holdfast.store.protocols import ClaimRequest, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import ClaimRequest
 from holdfast.store.sql.postgres import claim
 from holdfast.store.sql.postgres.connect import statement
 from holdfast.types.limit_rows import LimitRow

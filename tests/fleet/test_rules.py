@@ -130,7 +130,7 @@ async def test_leases_are_by_the_servers_time_when_no_clock_is_given(kit: StoreK
         ((server,),) = postgres.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
         assert abs(store.now() - int(str(server))) < 2_000_000
         run = (await store.create(kit.new_run(created_at=store.now(), ready_at=0)))[0].id
-        from holdfast.store.protocols import ClaimRequest
+        from holdfast.store.rows import ClaimRequest
 
         (claim,) = await store.claim(ClaimRequest(worker="w", ttl=5_000_000, run=run))
         assert claim.run.lease_until is not None

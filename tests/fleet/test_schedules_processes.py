@@ -15,7 +15,7 @@ from holdfast import Holdfast
 from holdfast.runs.schedules.derive import run_id_for
 from holdfast.runs.schedules.instants import newest
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.clock import MICROS
 from tests.fleet.clock_process import SETTINGS, ticks
 

@@ -17,7 +17,7 @@ from holdfast.model.position import Position
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.driver.load import fetch_and_apply, load, start_from
 from holdfast.runs.driver.runtime import Runtime
-from holdfast.store.protocols import Claim
+from holdfast.store.rows import Claim
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
 from tests.flows.places import Place, a_place

@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast import Flow, Holdfast
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.status import RunStatus
 from tests.flows.refunds import GIVEN, refund_flow
 

@@ -15,7 +15,7 @@ from holdfast import (
     InputError,
     RunStatus,
 )
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.ids import RunId
 from tests.flows.conftest import node

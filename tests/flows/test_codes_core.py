@@ -15,7 +15,7 @@ from holdfast.errors import SchemaTooNewError
 from holdfast.model.graph import HoldSpec
 from holdfast.model.position import Position
 from holdfast.runs.driver.driver import Driver
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.hold import Option
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import HoldStatus

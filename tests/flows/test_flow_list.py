@@ -10,7 +10,7 @@ from holdfast import Holdfast, Result
 from holdfast.engine.decision import Decision
 from holdfast.runs.driver.writer import RecordWriter
 from holdfast.runs.recorder.recorder import Recorder, RunQueue
-from holdfast.store.protocols import NewRun
+from holdfast.store.rows import NewRun
 from holdfast.testing.conformance.flows import FLOWS, FlowCase
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record, Side

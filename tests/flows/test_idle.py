@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast, RunSettings, RunStatus
 from holdfast.runs.worker.sweeps import Reaper
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.ids import RunId
 from tests.flows.conftest import node
 from tests.flows.places import HOT, RUN, Place, answer

@@ -116,7 +116,7 @@ async def test_run_that_waits_for_its_own_place_is_reported(bare_hf: Holdfast, i
 
 
 def _all() -> Any:
-    from holdfast.store.protocols import RunFilter
+    from holdfast.store.rows import RunFilter
 
     return RunFilter()
 

@@ -18,7 +18,7 @@ from holdfast.errors import (
 )
 from holdfast.runs.service import RunService
 from holdfast.runs.transfer.archive import unpack
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.ids import RunId, checkpoint_id, new_run_id
 from holdfast.types.status import RunStatus
 from tests.flows.moves import NOTHING, contents, exported, waiting

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from holdfast import Context, Flow, Holdfast
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.testing.conformance.flows import add
 from holdfast.types.record import Kind
 from tests.flows.places import answer

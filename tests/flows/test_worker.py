@@ -11,7 +11,7 @@ from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import StoreFullError, StoreUnavailableError
 from holdfast.runs.worker.sweeps import Reaper, TimerSweep
 from holdfast.runs.worker.worker import RunWorker
-from holdfast.store.protocols import ClaimRequest
+from holdfast.store.rows import ClaimRequest
 from holdfast.testing.clock import FakeClock
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import CheckpointNotFoundError, NotFoundError, RunNotFoundError, VersionMismatchError
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.ids import new_run_id
 from tests.flows.places import Place, answer, told
 from tests.runtime.people import Seen, State, approval, breaking, line, listed, step

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast, Worker
 from holdfast.errors import RunBusyError, ValueNotStorableError
-from holdfast.store.protocols import ClaimRequest
+from holdfast.store.rows import ClaimRequest
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.status import RunStatus
 from tests.flows.places import RUN, Place, answer, open_holds

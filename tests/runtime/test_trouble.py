@@ -21,7 +21,7 @@ from holdfast.errors import (
 )
 from holdfast.runs.recorder import recorder
 from holdfast.runs.recorder.queue import RunQueue
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from tests.flows.places import Place, answer, kinds, told
 from tests.runtime.people import Seen, State, approval, line, listed, step, until
 

@@ -7,7 +7,7 @@ import pytest
 from holdfast import Flow, Holdfast
 from holdfast.errors import AnswerInvalidError, ConflictError, HoldDecidedError, HoldNotFoundError
 from holdfast.runs.history.checkpoint_store import CheckpointView
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from tests.flows.conftest import Positions
 from tests.flows.places import Place, open_holds
 from tests.runtime.people import Seen, approval, line

@@ -13,8 +13,8 @@ import pytest
 from holdfast.runs.encryption import store as encryption
 from holdfast.runs.encryption.cipher import ENCRYPTED, FieldCipher
 from holdfast.runs.encryption.store import METHODS, PLAIN, EncryptedStore
-from holdfast.store import protocols
-from holdfast.store.protocols import Capability, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import Capability
 from holdfast.types.record import Record
 
 # The store keeps these two as they are given: what is in them is blanked or encrypted before.
@@ -24,7 +24,7 @@ _BLANKED = {"projections", "put_projections"}
 def _protocol_methods() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for each in Store.__mro__:
-        if each.__module__ == protocols.__name__:
+        if each.__module__.startswith("holdfast.store."):
             found |= {n: f for n, f in vars(each).items() if inspect.isfunction(f) and not n.startswith("_")}
     return found
 

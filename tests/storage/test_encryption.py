@@ -13,7 +13,7 @@ from holdfast.checkpoint.keys import StaticKeys
 from holdfast.errors import BlobMissingError, CheckpointCorruptError, KeyMissingError, SettingsError
 from holdfast.runs.encryption.reencrypt import reencrypt
 from holdfast.runs.retention import RetentionSweep
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.testing.clock import FakeClock
 from holdfast.types.status import RunStatus
 from tests.storage.canary import (

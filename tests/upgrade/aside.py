@@ -17,7 +17,7 @@ from typing import Any
 from holdfast import Flow, Holdfast, RunSettings, Worker
 
 try:
-    from holdfast.store.protocols import RunFilter
+    from holdfast.store.rows import RunFilter
 except ImportError:
     # The last release has it under its old name; pyright sees only today's package.
     from holdfast.store.base import RunFilter  # type: ignore[no-redef]

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Holdfast, Worker
 from holdfast.store.open import open_store
-from holdfast.store.protocols import RunFilter, RunRow
+from holdfast.store.rows import RunFilter, RunRow
 from holdfast.testing.clock import FakeClock
 from holdfast.types.audit import GENESIS
 from holdfast.types.clock import MICROS

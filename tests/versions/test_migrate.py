@@ -23,7 +23,7 @@ from holdfast import (
 from holdfast.checkpoint.keys import StaticKeys, new_scope, with_scope
 from holdfast.runs.migrate.migrate import move
 from holdfast.store.memory import MemoryStore
-from holdfast.store.protocols import ClaimRequest
+from holdfast.store.rows import ClaimRequest
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.crashpoints import Crash, until_crash
 from tests.flows.places import Place, answer, open_holds, told

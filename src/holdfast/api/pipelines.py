@@ -29,7 +29,7 @@ from holdfast.model.fingerprint import dialect_of
 from holdfast.model.program import Program
 from holdfast.runs.events import reader_of
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 
 
 async def find_pipeline(call: ApiCall, run: str) -> tuple[RunService, RunRow]:

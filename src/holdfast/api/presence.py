@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from holdfast.holds.permissions.assignees import person_key
-from holdfast.store.protocols import Documents
+from holdfast.store.hold_protocols import Documents
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
 from holdfast.types.terms import Actor

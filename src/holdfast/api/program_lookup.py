@@ -16,7 +16,7 @@ from holdfast.model.fingerprint import decode_graph, dialect_of
 from holdfast.model.graph import Graph
 from holdfast.model.program import Program
 from holdfast.runs.stored_program import read_type, stored_program
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService

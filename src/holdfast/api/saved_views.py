@@ -9,7 +9,7 @@ import msgspec
 from holdfast.api.schemas.hold_query import Filters, OldFilters
 from holdfast.errors import DocumentChangedError, ForbiddenError, InputError, NotFoundError
 from holdfast.holds.permissions.assignees import same_person
-from holdfast.store.protocols import Documents
+from holdfast.store.hold_protocols import Documents
 from holdfast.types.document import Document
 from holdfast.types.hold import HoldOrder
 from holdfast.types.ids import is_id, new_id

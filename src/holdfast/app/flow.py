@@ -18,7 +18,7 @@ from holdfast.runs.admission import QueuedRun, held_limits, set_held_limits
 from holdfast.runs.claim import WaitCallback, claim_in_turn
 from holdfast.runs.driver.handler_result import build_state
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.event import Event
 from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.status import ENDED, RunStatus

@@ -25,7 +25,7 @@ from holdfast.holds.queries.feedback import Feedback, FeedbackLog
 from holdfast.runs.admission import QueuedRun
 from holdfast.runs.claim import claim_in_turn
 from holdfast.runs.context.context import Context
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldFilter, HoldRow
 from holdfast.types.ids import DEFAULT_TENANT, RunId, derived_id, new_id
 from holdfast.types.status import ENDED, HoldStatus

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from holdfast.runs.blobs import BlobStore
     from holdfast.runs.driver.runtime import Runtime
     from holdfast.runs.seal import RecordCodec
-    from holdfast.store.protocols import Claim, RunRow, Store
+    from holdfast.store.protocols import Store
+    from holdfast.store.rows import Claim, RunRow
 
 PAUSE = 0.05
 """Seconds between two writes: steps that follow each other quicker share one."""

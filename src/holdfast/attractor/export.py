@@ -13,7 +13,7 @@ from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import dialect_of
 from holdfast.runs.events import reader_of
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 
 
 class ExportResult(msgspec.Struct, frozen=True, kw_only=True):

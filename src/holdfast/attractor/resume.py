@@ -23,7 +23,7 @@ from holdfast.frontends.dot.lower import edge_ids
 from holdfast.frontends.dot.parse import parse
 from holdfast.model.graph import Graph
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.ids import RunId, is_id
 
 MOST = 12

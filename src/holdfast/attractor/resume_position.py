@@ -24,7 +24,7 @@ from holdfast.runs.admission import limits_for_new_run
 from holdfast.runs.create import check_options, encode_records, new_run
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.typed_values import TypedValues
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.ids import DEFAULT_TENANT, RunId, new_run_id
 from holdfast.types.outcome import FAIL
 from holdfast.types.record import Kind, Side

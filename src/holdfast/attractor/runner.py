@@ -33,7 +33,7 @@ from holdfast.frontends.dot.transforms import AnyTransform
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.program import Program
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId, new_run_id
 from holdfast.types.status import RunStatus

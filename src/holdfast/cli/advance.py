@@ -15,7 +15,7 @@ from holdfast.cli.output.screen import print_json, print_note
 from holdfast.cli.output.watch import show_slow_progress, watch
 from holdfast.errors import InputError
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 
 
 def refuse_pipeline_options(spec: str, given: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from holdfast.types.status import RunStatus, run_label
 if TYPE_CHECKING:
     from holdfast.runs.branch.patch import Set
     from holdfast.runs.service import RunService
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 Moment = Annotated[
     str,

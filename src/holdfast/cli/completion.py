@@ -114,7 +114,7 @@ def _from_store(find: Found) -> Callable[[Any, str], list[Item]]:
 
 async def _runs(store: str | None, begun: str) -> list[Item]:
     from holdfast.cli.options.store import open_store_for_command
-    from holdfast.store.protocols import RunFilter
+    from holdfast.store.rows import RunFilter
 
     async with open_store_for_command(store, must_exist=True) as hf:
         opened = await hf.open()

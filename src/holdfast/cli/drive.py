@@ -15,7 +15,7 @@ from holdfast.errors import LeaseLostError, LimitReachedError, RunBusyError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import Claim
+from holdfast.store.rows import Claim
 from holdfast.types.clock import to_datetime
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, PARKED

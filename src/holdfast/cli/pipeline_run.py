@@ -32,7 +32,7 @@ from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.program import Program
 from holdfast.runs.admission import QueuedRun
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.event import Event
 from holdfast.types.human_time import human_duration
 from holdfast.types.status import RunStatus, run_label

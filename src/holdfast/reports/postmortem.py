@@ -24,7 +24,7 @@ from holdfast.runs.history.versions import reader_at
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 
 def story_picture(graph: Graph, story: Story, *, expand: bool = True) -> Picture:

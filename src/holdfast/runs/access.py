@@ -12,7 +12,8 @@ from typing import Any, Protocol
 from holdfast.holds.service import HoldService
 from holdfast.model.program import Program
 from holdfast.runs.driver.runtime import Runtime
-from holdfast.store.protocols import RunRow, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
 

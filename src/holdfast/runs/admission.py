@@ -13,7 +13,8 @@ from holdfast.errors import LimitReachedError, StateError
 from holdfast.model.expr import MISSING, PARTITIONS, Path, walk
 from holdfast.model.program import Program
 from holdfast.model.template import TemplateRenderError, as_text, compile_template
-from holdfast.store.protocols import RunRow, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import RunRow
 from holdfast.types.limit_rows import LimitRow, flow_limit, key_limit, path_of, root_of
 from holdfast.types.limits import rate_text
 

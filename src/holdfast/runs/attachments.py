@@ -15,7 +15,7 @@ from holdfast.types.value import BlobRef
 
 if TYPE_CHECKING:
     from holdfast.runs.blobs import BlobStore
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
     from holdfast.types.ids import RunId
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from holdfast.errors import LimitReachedError, RunBusyError
 from holdfast.runs.access import RunAccess
 from holdfast.runs.admission import held_limits
-from holdfast.store.protocols import Claim, RunRow
+from holdfast.store.rows import Claim, RunRow
 from holdfast.types.ids import RunId
 from holdfast.types.limit_rows import root_of
 from holdfast.types.status import ENDED

@@ -22,7 +22,7 @@ from holdfast.model.program import Program
 from holdfast.runs.admission import limits_for_new_run
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.typed_values import TypedValues
-from holdfast.store.protocols import FlowRow, NewRun
+from holdfast.store.rows import FlowRow, NewRun
 from holdfast.types.ids import DEFAULT_TENANT, RunId, is_id, new_run_id
 from holdfast.types.limit_rows import LimitRow
 from holdfast.types.record import Record
@@ -31,7 +31,7 @@ from holdfast.types.text import clean_text, require_text
 if TYPE_CHECKING:
     from holdfast.model.program import Program
     from holdfast.runs.access import RunAccess
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 
 MAX_PRIORITY: Final = 1_000_000

@@ -18,7 +18,7 @@ from holdfast.model.record_bodies import EndBody, ErrorInfo
 from holdfast.runs.driver.load import load
 from holdfast.runs.history.versions import readers_of
 from holdfast.runs.seal import RecordCodec
-from holdfast.store.protocols import ClaimRequest, RunFilter, RunRow
+from holdfast.store.rows import ClaimRequest, RunFilter, RunRow
 from holdfast.types.clock import MICROS
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death

@@ -11,7 +11,8 @@ from holdfast.holds.deployments.skills import load_pinned
 from holdfast.model.pinned_skills import kept_pins, pins_of
 from holdfast.model.program import Program
 from holdfast.runs.context.skills import RunSkills
-from holdfast.store.protocols import RunRow, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import RunRow
 from holdfast.types.deployment import Deployment, Mode
 from holdfast.types.skill import is_changed
 

@@ -19,7 +19,7 @@ from holdfast.types.record import Record
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 __all__ = ["RunReader", "bare_events", "read_events", "reader_of"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.holds.preparation import HoldPreparation
-from holdfast.store.protocols import NewRun, RunRow
+from holdfast.store.rows import NewRun, RunRow
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.record import Record, Side

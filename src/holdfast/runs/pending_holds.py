@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import CheckpointId, RunId
 from holdfast.types.schedule import person_behind

@@ -11,7 +11,7 @@ from holdfast.types.ids import RunId, is_id
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 _FORMS = "A moment is a checkpoint's id, RUN (as it stands), RUN@12 (after record 12) or RUN@node."
 

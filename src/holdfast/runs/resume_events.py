@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from holdfast.runs.access import RunAccess
     from holdfast.runs.history.versions import RunReaders
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
     from holdfast.types.event import Event
 
 _DONE = frozenset({"success", "partial_success", "skipped"})

@@ -23,7 +23,7 @@ from holdfast.runs.blobs import refs_in
 from holdfast.runs.encryption.reencrypt import reencrypt
 from holdfast.runs.events import RunReader
 from holdfast.runs.seal import RecordCodec
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record, Side
@@ -33,7 +33,7 @@ from holdfast.types.status import ENDED, RunStatus, run_label
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
     from holdfast.runs.history.checkpoints import FoldedRun
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 
 KEEP = 10

@@ -27,8 +27,9 @@ from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.events import read_events, reader_of
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
 from holdfast.store.lost_history import require_whole
-from holdfast.store.protocols import Claim, RunFilter, RunRow, Store
+from holdfast.store.protocols import Store
 from holdfast.store.refusals import require_live
+from holdfast.store.rows import Claim, RunFilter, RunRow
 from holdfast.types.event import Event, EventRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId

@@ -16,7 +16,7 @@ from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.program import Program
 from holdfast.model.reducers import ReducerMark
 from holdfast.model.state_schema import StateSchema
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 
 _KNOWN: Final[dict[str, Any]] = {
     **{cls.__name__: cls for cls in (str, int, float, bool, bytes, list, dict, tuple, set, frozenset)},

@@ -15,7 +15,7 @@ from holdfast.types.event import EventRow
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 LOST_EVENT: Final = "run.history_lost"
 _PREFIX: Final = "History lost: "

@@ -8,364 +8,36 @@ of the first within a batch. Time is the store's own clock unless a clock is inj
 Every method is one transaction, may be called twice with the same arguments, and on failure has
 changed nothing. All may raise StoreError (busy, full, unavailable).
 
-What a store does for a fleet: gates, schedules, who works, who died, figures.
-
-The rules of `store.base` hold here too: each method is one transaction and may be called twice.
-
-What a store does for holds: rows changed by one compare-and-set, notes, the audit, the outbox, documents.
-
-The rules of `store.base` hold here too: each method is one transaction and may be called twice.
+Holds and fleets have their own modules: `store.hold_protocols`, `store.fleet_protocols`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Flag, auto
 from typing import Any, Protocol
 
-import msgspec
-
+from holdfast.store.fleet_protocols import Fleet
+from holdfast.store.hold_protocols import Audit, Documents, Holds, Outbox
+from holdfast.store.rows import (
+    Capability,
+    Claim,
+    ClaimRequest,
+    FlowRow,
+    NewRun,
+    RunFilter,
+    RunHistory,
+    RunRow,
+    StoreFacts,
+)
 from holdfast.types.acknowledged import AcknowledgedState
-from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.ciphertext import StoredRow
-from holdfast.types.document import Document
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
-from holdfast.types.fleet import Death, FleetFigures, WorkerRow
-from holdfast.types.hold import (
-    ChangeRefusal,
-    Due,
-    HoldChange,
-    HoldFilter,
-    HoldKey,
-    HoldOrder,
-    HoldRow,
-    Note,
-)
-from holdfast.types.ids import HoldId, RunId
-from holdfast.types.limit_rows import LimitRow
+from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
-from holdfast.types.outbox import OutboxRow, OutboxState
 from holdfast.types.projection import Projection
 from holdfast.types.record import InboxRow, Lease, Record, RunBatch, SettleAnswer
-from holdfast.types.schedule import ScheduleRow
-from holdfast.types.status import HoldStatus, RunStatus
-
-
-class LimitRows(Protocol):
-    """Claims respect gates, however a run is claimed: any, by name, or as it is created. More runs than the
-    gate's `concurrency` never have a lease (one that lapsed counts until it is reclaimed), and in no span of
-    `per` do more than `rate` runs start, which is: are claimed while they are pending."""
-
-    async def put_limit(self, gate: LimitRow) -> LimitRow:
-        """What a flow declares, or what an operator fixed; the two do not change each other. With a fixed
-        gate of a whole flow its live runs that stand at none come to it."""
-        ...
-
-    async def gates(
-        self, *, prefix: str = "", after: str = "", limit: int = 1000
-    ) -> list[tuple[LimitRow, int, int]]:
-        """By name, as they hold, each with how many of its runs have a lease and how many are ready. With the
-        keys that runs stand at just now, though they have no gate of their own (`updated_at` 0)."""
-        ...
-
-    async def drop_limit(self, name: str, *, fixed: bool = True) -> bool:
-        """What an operator fixed, so that what the flow declares holds again; not `fixed`: that, until
-        it is declared again."""
-        ...
-
-
-class Schedules(Protocol):
-    async def put_schedule(self, row: ScheduleRow, *, expect: int | None = None) -> ScheduleRow | None:
-        """The row with its new revision. `expect`: only over this revision (0: only if it is new); None where
-        it is another."""
-        ...
-
-    async def schedule(self, tenant: str, name: str) -> ScheduleRow | None: ...
-
-    async def schedules(
-        self, tenant: str | None = None, *, after: tuple[str, str] = ("", ""), limit: int = 1000
-    ) -> list[ScheduleRow]:
-        """By tenant and name."""
-        ...
-
-    async def due_schedules(self, flows: tuple[str, ...], *, limit: int) -> list[ScheduleRow]:
-        """Of these flows, whose `next_at` has come by the store's time; the longest due first."""
-        ...
-
-    async def next_schedule(self, flows: tuple[str, ...]) -> int | None:
-        """When the earliest of these flows' schedules is due."""
-        ...
-
-    async def drop_schedule(self, tenant: str, name: str) -> bool: ...
-
-
-class Workers(Protocol):
-    async def announce(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
-        """Alive for `ttl` from now. None, or the live worker of another incarnation that has this name: then
-        nothing is written."""
-        ...
-
-    async def workers(self) -> list[WorkerRow]:
-        """By name, also those that have fallen silent within the last day."""
-        ...
-
-    async def dismiss(self, name: str, incarnation: str) -> None:
-        """It has ended properly: its row goes."""
-        ...
-
-    async def deaths(self, run: RunId) -> list[Death]:
-        """The oldest first. Written by `reclaim` for leases that lapsed while their run was under way."""
-        ...
-
-    async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
-        """The dead run `want.run` for whoever ends it: as if it were asked to go on and claimed at once, past
-        its gate, so that no worker loads it between. None where it is no dead run (any more)."""
-        ...
-
-
-class FleetStatistics(Protocol):
-    async def figures(self, *, ages: tuple[int, ...]) -> FleetFigures: ...
-
-
-class Fleet(LimitRows, Schedules, Workers, FleetStatistics, Protocol):
-    """All of it."""
-
-
-class Holds(Protocol):
-    async def hold(self, hold: HoldId) -> HoldRow | None: ...
-
-    async def holds(
-        self,
-        *,
-        run: RunId | None = None,
-        status: HoldStatus | None = None,
-        tenant: str | None = None,
-        limit: int = 100,
-    ) -> list[HoldRow]:
-        """Oldest first."""
-        ...
-
-    async def list_holds(
-        self,
-        where: HoldFilter,
-        *,
-        order: HoldOrder = HoldOrder.oldest,
-        after: Sequence[Any] | None = None,
-        limit: int = 50,
-    ) -> list[tuple[HoldRow, tuple[Any, ...]]]:
-        """Each with its place: JSON values that `after` takes, stable while rows come and go (LI-2)."""
-        ...
-
-    async def count_holds(self, where: HoldFilter, *, limit: int = 10_000) -> int:
-        """How many there are; counting ends at the limit."""
-        ...
-
-    async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
-        """All of it or nothing. The row as it is afterwards. Audit rows join their tenant's chain."""
-        ...
-
-    async def due_holds(self, due: Due, *, now: int, limit: int) -> list[HoldRow]:
-        """By how long they have been due; none of imported history."""
-        ...
-
-    async def next_due_hold(self) -> int | None:
-        """The earliest instant at which an expiry, a reminder or a placed decision falls due."""
-        ...
-
-    async def hold_key(self, hold: HoldId, actor: str, key: str) -> HoldKey | None: ...
-
-    async def hold_notes(self, hold: HoldId, *, kinds: Sequence[str] = ()) -> list[Note]:
-        """In the order in which they were first written."""
-        ...
-
-
-class Audit(Protocol):
-    async def append_audit(self, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]: ...
-
-    async def audit(
-        self, tenant: str, *, after: int = 0, limit: int = 1000, hold: str | None = None
-    ) -> list[AuditRow]:
-        """In order; the database refuses every change and every removal of a row."""
-        ...
-
-    async def audit_head(self, tenant: str) -> tuple[int, bytes]:
-        """(seq, hash) of the last row, kept apart from the rows; (0, GENESIS) where there is none."""
-        ...
-
-    async def audit_tenants(self) -> list[str]: ...
-
-
-class Outbox(Protocol):
-    """Messages are claimed for a while, told, and finished. A key that was done is never handed out again."""
-
-    async def claim_outbox(self, *, limit: int, lease: int, topics: Sequence[str] = ()) -> list[OutboxRow]:
-        """Waiting, due, not claimed (or the claim has lapsed). Claimed for `lease` microseconds; attempts
-        grow by one."""
-        ...
-
-    async def finish_outbox(
-        self, message: int, *, attempt: int, state: OutboxState, error: str | None = None, due_at: int = 0
-    ) -> bool:
-        """After attempt number `attempt`: done, skipped, dead, or waiting again until `due_at`. False where
-        another claim came since."""
-        ...
-
-    async def list_outbox(
-        self,
-        *,
-        tenant: str | None = None,
-        state: OutboxState | None = None,
-        hold: str | None = None,
-        limit: int = 100,
-    ) -> list[OutboxRow]:
-        """As they were written; what waits, by topic and by how long it has been due."""
-        ...
-
-    async def replay_outbox(self, message: int) -> bool:
-        """A dead message waits again, with no attempts. False where it is not dead."""
-        ...
-
-
-class Documents(Protocol):
-    async def put_document(self, document: Document, *, expect: int | None = None) -> Document | None:
-        """The document with its new revision. `expect`: only over this revision (0: only if it is new);
-        None where it is another."""
-        ...
-
-    async def document(self, tenant: str, kind: str, name: str) -> Document | None: ...
-
-    async def documents(
-        self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 1000
-    ) -> list[Document]:
-        """By name."""
-        ...
-
-    async def drop_document(self, tenant: str, kind: str, name: str) -> bool: ...
-
-
-class Capability(Flag):
-    """What a store can do beyond the common ground; the conformance suite asks for these."""
-
-    durable = auto()  # survives the end of the process
-    shared = auto()  # several processes at once
-    inline = auto()  # settle_now: a commit in place, without waiting
-    notifies = auto()  # tells other processes at once, not by polling
-
-
-class NewRun(msgspec.Struct, kw_only=True):
-    """A run about to exist. Its record 0 is written with it, so that a checkpoint always exists (D-2)."""
-
-    id: RunId
-    tenant: str
-    flow: str
-    version: str
-    code: str
-    lane: str
-    priority: int
-    thread: str | None = None
-    instance_key: str | None = None
-    idempotency_key: str | None = None
-    started_by: str | None = None
-    deployment: str | None = None
-    parent_run: RunId | None = None
-    forked_from: str | None = None
-    supersedes: RunId | None = None
-    created_at: int
-    ready_at: int | None
-    first: list[Record]
-    # Created and claimed in one transaction, by the process that will run it: term 1, running.
-    claimed_by: str | None = None
-    lease_until: int | None = None
-    # The gate that it stands at, '' for none; where that is shut the run is not claimed at once: it waits in
-    # line, pending. `gates` are what its flow declares, written with the run. A run at no gate comes to that
-    # of its flow (`types.gate.flow_gate`) where an operator fixed one.
-    gate: str = ""
-    gates: list[LimitRow] = []
-
-
-class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as it stands."""
-
-    key: int
-    id: RunId
-    tenant: str
-    flow: str
-    version: str
-    code: str
-    status: RunStatus
-    lane: str
-    priority: int
-    term: int
-    worker: str | None
-    lease_until: int | None
-    head: int
-    event_seq: int
-    inbox_seq: int
-    ready_at: int | None
-    thread: str | None
-    instance_key: str | None
-    parent_run: RunId | None
-    forked_from: str | None
-    superseded_by: RunId | None
-    created_at: int
-    updated_at: int
-    ended_at: int | None
-    recoveries: int
-    error: str | None
-    horizon: int  # records below it were pruned; 0 for a whole journal
-    # History from another store (D-36): read, listed and forked; never claimed, and takes no messages.
-    read_only: bool = False
-    started_by: str | None = None
-    deployment: str | None = None
-    migrated: int = 0  # the record at which it went over to its present version; 0: it was started on it
-    gate: str = ""  # the gate that it stands at
-    dead: bool = False  # given up by the reaper: its worker fell silent too often (see `deaths`)
-
-
-class RunHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """A run with all that tells its history, as one store hands it to another."""
-
-    run: RunRow
-    records: list[Record]  # contiguous from `run.horizon` on, each with its event_from
-    events: list[EventRow]
-    holds: list[HoldRow]
-    late: list[tuple[int, bytes]]
-    blobs: list[bytes]  # the digests that the run refers to
-    deaths: list[Death] = []
-
-
-class Claim(msgspec.Struct, frozen=True):
-    lease: Lease
-    run: RunRow
-    since: int | None = None  # when it became ready; None: it was not queued
-
-
-class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
-    tenant: str | None = None
-    status: tuple[RunStatus, ...] = ()
-    flow: str | None = None
-    thread: str | None = None
-    version: str | None = None
-    created_after: int | None = None
-    created_before: int | None = None
-    dead: bool | None = None  # and not imported: nobody can deal with those here
-
-
-class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker can take on. `versions` None: any; one without a digest, such as `attractor`, stands for
-    all that begin with it and a hyphen. `run`: exactly this one, whatever its lane."""
-
-    worker: str
-    ttl: int  # microseconds
-    limit: int = 1
-    lanes: tuple[str, ...] | None = None
-    versions: tuple[str, ...] | None = None
-    run: RunId | None = None
-
-    def serves(self, version: str) -> bool:
-        wanted = self.versions
-        return wanted is None or version in wanted or version.partition("-")[0] in wanted
+from holdfast.types.status import RunStatus
 
 
 class Runs(Protocol):
@@ -555,13 +227,6 @@ class RunTransfer(Protocol):
         ...
 
 
-class FlowRow(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    version: str
-    graph: bytes
-    created_at: int
-
-
 class Flows(Protocol):
     async def put_flow(self, flow: FlowRow) -> None:
         """Idempotent by (name, version)."""
@@ -651,30 +316,6 @@ class Reencryption(Protocol):
     async def replace_blob(self, digest: bytes, data: bytes) -> None:
         """Other bytes for a blob that the store itself keeps."""
         ...
-
-
-class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the structure of a store is not what Holdfast made. Not `grave`: somebody's own, or a setting."""
-
-    what: str
-    todo: str
-    grave: bool
-
-
-class StoreFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a store, for `holdfast doctor`."""
-
-    schema: int  # the number of its newest migration
-    size: int  # bytes on disk, as far as the store knows
-    problems: list[str]  # what is broken in its own structure
-    lapsed: list[RunId]  # runs whose lease expired and that were not reclaimed yet
-    blobs: int
-    unreferenced: int  # blobs that no run names: garbage until a prune collects them
-    condemned: int
-    missing: list[bytes]  # blobs that runs name and that are not there: lost values
-    outside: list[bytes] = []  # `deep`: blobs whose bytes are kept elsewhere
-    drift: list[Drift] = []
-    unfinished: list[int] = []  # migrations whose second half is still to come
 
 
 class Inspection(Protocol):

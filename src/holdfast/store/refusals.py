@@ -6,7 +6,7 @@ What a reader of the feed hears when it comes too late.
 from __future__ import annotations
 
 from holdfast.errors import FeedTrimmedError, RunReadOnlyError
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 
 
 def require_live(row: RunRow) -> None:

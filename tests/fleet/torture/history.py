@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.holds.queries.audit import verify_audit
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunFilter, RunRow
+from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import DEFAULT_TENANT, derived_id
 from tests.fleet.torture import flows

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from holdfast.store.memory import MemoryStore
-from holdfast.store.protocols import Capability
+from holdfast.store.rows import Capability
 from holdfast.testing.conformance.kit import TTL, StoreKit
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("D-12")]

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from holdfast.store.open import open_store
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.store.sql.runs import listing
 from holdfast.store.sql.sqlite.connect import statement
 from holdfast.types.status import RunStatus

@@ -32,7 +32,7 @@ from holdfast.holds.notify.http_post import post
 from holdfast.holds.notify.slack import ACTION, Click
 from holdfast.holds.queries.summary import outcome_of, title_of
 from holdfast.holds.service import HoldService
-from holdfast.store.protocols import Documents
+from holdfast.store.hold_protocols import Documents
 from holdfast.telemetry import log
 from holdfast.types.document import Document
 from holdfast.types.hold import HoldRow

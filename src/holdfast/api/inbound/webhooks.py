@@ -15,7 +15,7 @@ from holdfast.api.problems import HttpError
 from holdfast.errors import HoldDecidedError, HoldNotFoundError, KeyReusedError
 from holdfast.holds.notify.webhook import is_signed, secret_of
 from holdfast.holds.service import HoldService
-from holdfast.store.protocols import Documents
+from holdfast.store.hold_protocols import Documents
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
 from holdfast.types.terms import Actor

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.runs.service import RunService
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 PAGE: Final = 100
 """Events that are read from the log at once."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.holds.permissions.actor import ActorMemberships
     from holdfast.holds.service import HoldService
     from holdfast.runs.service import RunService
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
     from holdfast.types.audit import AuditRow
     from holdfast.types.hold import HoldRow
     from holdfast.types.terms import Actor

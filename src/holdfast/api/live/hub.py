@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.app.holdfast import Holdfast
     from holdfast.runs.driver.driver import Driver
     from holdfast.runs.service import RunService
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
     from holdfast.types.ids import RunId
     from holdfast.types.record import Lease, Record
     from holdfast.types.status import RunStatus

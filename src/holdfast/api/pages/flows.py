@@ -20,7 +20,7 @@ from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.program import Program
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 
 routes = pages()
 RUNS: Final = 10

@@ -14,7 +14,7 @@ from holdfast.api.pages.render import page, redirect
 from holdfast.api.routing import ApiCall
 from holdfast.api.schemas.common import Cursor
 from holdfast.holds.queries.list import VIEWS
-from holdfast.store.protocols import RunFilter, RunRow
+from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.hold import HoldFilter, HoldRow
 from holdfast.types.status import HoldStatus
 

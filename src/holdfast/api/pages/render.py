@@ -18,7 +18,7 @@ from holdfast.drawing.labels import WORDS
 from holdfast.holds.queries.history_text import short_date, short_name
 from holdfast.holds.queries.summary import assignee_of, countdown, roughly, title_of
 from holdfast.model.template import as_text
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.clock import MICROS, iso, to_datetime
 from holdfast.types.hold import HoldRow
 from holdfast.types.human_time import human_duration

@@ -21,7 +21,7 @@ from holdfast.errors import CheckpointNotFoundError, FlowNotFoundError, StoreErr
 from holdfast.reports.run_graph import waiting_text
 from holdfast.runs.history.timeline import Timeline, make_timeline
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunFilter, RunRow
+from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.event import EVENTS
 from holdfast.types.hold import HoldFilter, HoldRow
 from holdfast.types.human_time import human_duration

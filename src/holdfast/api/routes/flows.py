@@ -35,7 +35,7 @@ from holdfast.model.fingerprint import decode_graph, dialect_of, encode_graph, g
 from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.validate import validate
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import FlowRow
+from holdfast.store.rows import FlowRow
 
 routes = Routes("flows")
 

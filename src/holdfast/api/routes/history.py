@@ -34,7 +34,7 @@ from holdfast.errors import (
 from holdfast.runs.history.checkpoints import resolve
 from holdfast.runs.history.timeline import make_timeline
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId, is_id
 from holdfast.types.status import ENDED, CheckpointStatus

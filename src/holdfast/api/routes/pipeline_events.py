@@ -24,7 +24,7 @@ from holdfast.attractor.events import PipelineEvent
 from holdfast.errors import RunNotFoundError
 from holdfast.runs.events import reader_of
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.status import ENDED
 
 routes = Routes("pipelines")

@@ -19,7 +19,7 @@ from holdfast.errors import (
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.handler_kinds import kind_of
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.text import clean_text

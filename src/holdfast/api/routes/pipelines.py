@@ -37,7 +37,7 @@ from holdfast.runs.create import require_same
 from holdfast.runs.events import reader_of
 from holdfast.runs.history.timeline import make_timeline
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.status import ENDED
 
 routes = Routes("pipelines")

@@ -52,7 +52,7 @@ from holdfast.runs.branch.resume import branch, resume
 from holdfast.runs.create import require_same
 from holdfast.runs.pending_holds import pending_page
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunFilter, RunRow
+from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.status import HoldStatus
 
 

@@ -21,7 +21,7 @@ from holdfast.errors import (
 )
 from holdfast.runs.service import RunService
 from holdfast.runs.text_answers import answered_under_key
-from holdfast.store.protocols import RunFilter, RunRow
+from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.status import RunStatus
 
 routes = Routes("threads")

@@ -11,7 +11,7 @@ from holdfast.model.diagnostics import GraphProblem as Diagnosis
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.runs.migrate.check import MigrationReport
-from holdfast.store.protocols import FlowRow
+from holdfast.store.rows import FlowRow
 from holdfast.types.status import RunStatus
 
 

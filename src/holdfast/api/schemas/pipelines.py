@@ -12,7 +12,7 @@ from holdfast.attractor.gates import Gate
 from holdfast.attractor.progress import RunProgress
 from holdfast.attractor.required_access import RequiredAccess
 from holdfast.frontends.dot.diagnostics import Diagnostic
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import RunStatus
 

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.api.schemas.common import Cursor, Limit, Name, Wait, moment
 from holdfast.api.schemas.input_guard import require_outside
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import RunStatus
 

@@ -25,7 +25,7 @@ from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.dead_letters import DeadRun, DeathReport
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 group = typer.Typer(
     no_args_is_help=True,

@@ -160,7 +160,7 @@ def _cells(entry: dict[str, Any]) -> tuple[str, ...]:
 
 
 async def version_uses(service: RunService, flow: str | None = None) -> dict[tuple[str, str], VersionUse]:
-    from holdfast.store.protocols import RunFilter
+    from holdfast.store.rows import RunFilter
 
     found: dict[tuple[str, str], VersionUse] = {}
     after: tuple[int, int] | None = None

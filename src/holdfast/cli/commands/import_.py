@@ -27,7 +27,7 @@ from holdfast.types.human_time import clock_time
 if TYPE_CHECKING:
     from holdfast.model.program import Program
     from holdfast.runs.transfer.archive import Archive
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 
 @app.command(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.model.graph import Graph
     from holdfast.runs.history.replay import Replay
     from holdfast.runs.service import RunService
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 
 @app.command(

@@ -17,7 +17,7 @@ from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 
 @app.command(

@@ -136,7 +136,7 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Outpu
     from holdfast.app.loader import absolute, load_flow
     from holdfast.cli.advance import drive_and_print
     from holdfast.runs.admission import QueuedRun
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
     flow = load_flow(spec)
     program = flow.program()

@@ -27,7 +27,7 @@ from holdfast.types.status import ENDED, RUN_LABELS, HoldStatus, RunStatus, run_
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 DEFAULT_TENANT = "default"
 
@@ -95,7 +95,7 @@ async def list_runs(wanted: RunListOptions, *, store: str | None, json: bool) ->
 
 
 async def _page(service: RunService, wanted: RunListOptions, now: int) -> list[RunRow]:
-    from holdfast.store.protocols import RunFilter
+    from holdfast.store.rows import RunFilter
 
     where = RunFilter(
         status=tuple(_status(word) for word in wanted.status),

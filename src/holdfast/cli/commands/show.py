@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from holdfast.checkpoint.checkpoint import Checkpoint
     from holdfast.runs.history.timeline import Timeline
     from holdfast.runs.service import RunService
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
     from holdfast.types.hold import HoldRow
     from holdfast.types.record import Record
 

@@ -15,7 +15,7 @@ from holdfast.model.fingerprint import CODED, dialect_of
 from holdfast.runs.schedules.plan import Schedule
 from holdfast.runs.schedules.service import ScheduleService
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
 from holdfast.types.human_time import ago, human_duration

@@ -15,7 +15,7 @@ from holdfast.runs.history.versions import readers_of
 from holdfast.runs.migrate.check import LIVE
 from holdfast.runs.service import RunService
 from holdfast.store.lost_history import is_lost
-from holdfast.store.protocols import RunFilter, RunRow
+from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.status import RunStatus
 
 _BATCH = 500

@@ -24,7 +24,7 @@ from holdfast.runs.encryption.store import EncryptedStore
 from holdfast.runs.service import RunService
 from holdfast.store.copy import MoveMark
 from holdfast.store.open import move_endpoint
-from holdfast.store.protocols import RunFilter, StoreFacts
+from holdfast.store.rows import RunFilter, StoreFacts
 from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.durability import Durability, Standby
 from holdfast.types.duration import DurationError, parse_duration

@@ -21,7 +21,7 @@ from holdfast.model.fingerprint import dialect_of
 from holdfast.runs.events import reader_of
 from holdfast.runs.history.visits import Visits, apply_event
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.event import Event
 from holdfast.types.human_time import human_duration
 from holdfast.types.status import label_for

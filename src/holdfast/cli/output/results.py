@@ -18,7 +18,7 @@ from holdfast.types.status import RunStatus, run_label
 
 if TYPE_CHECKING:
     from holdfast.app.result import Result
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
     from holdfast.types.event import Event
     from holdfast.types.hold import HoldRow
 

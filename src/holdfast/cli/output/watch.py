@@ -13,7 +13,7 @@ from holdfast.cli.output.results import event_line
 from holdfast.cli.output.screen import PATIENCE, is_terminal, print_line, status_console, to_json
 from holdfast.runs.history.visits import Visits, apply_event
 from holdfast.runs.service import RunService
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.event import Event
 from holdfast.types.human_time import human_duration
 from holdfast.types.ids import RunId

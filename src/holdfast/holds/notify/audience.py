@@ -14,7 +14,8 @@ from holdfast.holds.permissions.approvals import voters_of
 from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, parse_assignee, same_person
 from holdfast.holds.timing.reminders import is_wanted, ping_of
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
-from holdfast.store.protocols import Outbox, Store
+from holdfast.store.hold_protocols import Outbox
+from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.outbox import ASKED_BACK, CLOSED, JUDGE, REMINDED, OutboxRow, OutboxState
 from holdfast.types.status import HoldStatus

@@ -21,7 +21,7 @@ from holdfast.holds.notify.settings import (
     TenantSpec,
     tenant_spec,
 )
-from holdfast.store.protocols import Documents
+from holdfast.store.hold_protocols import Documents
 from holdfast.telemetry import log
 from holdfast.types.clock import Clock
 from holdfast.types.document import Document

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.holds.notify.channel import Delivery
-from holdfast.store.protocols import Holds
+from holdfast.store.hold_protocols import Holds
 from holdfast.types.hold import HoldRow, Note
 from holdfast.types.ids import HoldId
 from holdfast.types.outbox import REMINDED

@@ -10,7 +10,8 @@ from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.permissions.assignees import DELEGATED
 from holdfast.holds.permissions.check import PermissionFacts
-from holdfast.store.protocols import RunRow, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow, Note
 from holdfast.types.ids import checkpoint_seq, run_prefix
 from holdfast.types.schedule import person_behind

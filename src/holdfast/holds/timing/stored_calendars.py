@@ -9,7 +9,7 @@ import msgspec
 from holdfast.errors import DocumentChangedError, NotFoundError, SettingsError
 from holdfast.holds.timing.calendars import Calendar
 from holdfast.holds.timing.parse_calendar import calendar_from
-from holdfast.store.protocols import Documents
+from holdfast.store.hold_protocols import Documents
 from holdfast.types.document import Document
 
 KIND = "calendar"

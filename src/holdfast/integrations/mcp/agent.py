@@ -23,7 +23,7 @@ from holdfast.types.ids import DEFAULT_TENANT, new_id
 
 if TYPE_CHECKING:
     from holdfast.app.holdfast import Holdfast
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 T = TypeVar("T")
 Refused = Callable[[HttpError], Awaitable[None]]

@@ -31,7 +31,7 @@ from holdfast.integrations.mcp.tool_schemas import (
     WithdrawQuestionInput,
 )
 from holdfast.model.diagnostics import GraphProblem, errors_in
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import ENDED, HoldStatus
 

@@ -16,7 +16,7 @@ from holdfast.integrations.mcp.tool_schemas import (
     McpQuestionView,
     QuestionComment,
 )
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import ENDED, HoldStatus
 

@@ -22,7 +22,7 @@ from holdfast.integrations.mcp.ask_people_flow import NAME
 from holdfast.integrations.mcp.change_signals import run_signal
 from holdfast.integrations.mcp.tool_registry import ToolRegistry
 from holdfast.integrations.mcp.tool_schemas import LONGEST_WAIT, RunName, Wait
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.status import ENDED, RunStatus
 
 tools: Final = ToolRegistry()

@@ -22,7 +22,8 @@ from holdfast.model.position import Exec
 from holdfast.runs.driver.driver import Driver
 from holdfast.runs.driver.handler_call import HandlerCall
 from holdfast.runs.seal import RecordCodec
-from holdfast.store.protocols import RunRow, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import RunRow
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
 from holdfast.types.record import Lease, Record

@@ -9,7 +9,8 @@ from typing import Any
 from opentelemetry.metrics import Meter
 
 from holdfast.integrations.otel.facts import Fact, HoldOpened, HoldResolved, RunEnded, StepEnded, StepRetried
-from holdfast.store.protocols import RunRow, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import RunRow
 from holdfast.types.record import RunBatch, SettleAnswer
 
 _SHORT = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]

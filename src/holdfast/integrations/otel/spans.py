@@ -22,7 +22,7 @@ from holdfast.checkpoint.fold import error_of
 from holdfast.checkpoint.visit import error_text
 from holdfast.integrations.otel.facts import Moment, RunEnded, RunStory, StepEnded
 from holdfast.integrations.otel.ids import DerivedIds, Key, root_of, segment_of, step_of, trace_id_of, wanted
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 
 _FAILED = frozenset({"fail", "failed", "unknown", "cancelled"})
 Attributes = dict[str, str | int | float]

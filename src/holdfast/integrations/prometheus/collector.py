@@ -15,7 +15,8 @@ from prometheus_client import Counter
 from holdfast.errors import LeaseLostError, StoreError
 from holdfast.integrations.prometheus.worker_metrics import WorkerMetrics
 from holdfast.runs.driver.driver import Driver
-from holdfast.store.protocols import Claim, ClaimRequest, RunRow, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import Claim, ClaimRequest, RunRow
 from holdfast.types.record import Kind, Lease, Record, RunBatch, SettleAnswer
 from holdfast.types.status import ENDED, RunStatus
 

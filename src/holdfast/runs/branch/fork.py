@@ -29,8 +29,8 @@ from holdfast.runs.history.checkpoints import FoldedRun, fold_to, resolve
 from holdfast.runs.history.versions import version_at
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.stored_program import stored_program
-from holdfast.store.protocols import RunRow
 from holdfast.store.refusals import require_live
+from holdfast.store.rows import RunRow
 from holdfast.telemetry import crashpoint
 from holdfast.types.ids import RunId, checkpoint_id, new_run_id
 from holdfast.types.record import Kind, Move, NewTimer, Record, Side

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holdfast.runs.access import RunAccess
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 _PARKED = (RunStatus.failed, RunStatus.pending_input, RunStatus.waiting, RunStatus.resumable)
 

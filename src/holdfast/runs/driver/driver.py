@@ -29,7 +29,7 @@ from holdfast.runs.driver.wait import DriverWait
 from holdfast.runs.driver.writer import RecordWriter
 from holdfast.runs.recorder.recorder import MAX_DELAY
 from holdfast.runs.typed_values import TypedValues
-from holdfast.store.protocols import Claim
+from holdfast.store.rows import Claim
 from holdfast.telemetry import current_node
 from holdfast.types.status import REPEATABLE, RunStatus
 

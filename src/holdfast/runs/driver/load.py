@@ -16,7 +16,8 @@ from holdfast.model.record_bodies import CreatedBody, SnapshotBody
 from holdfast.model.snapshot import Loader, left_in_journal, load_position
 from holdfast.runs.blobs import BlobStore
 from holdfast.runs.seal import RecordCodec
-from holdfast.store.protocols import Capability, RunRow, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import Capability, RunRow
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Move, Record
 from holdfast.types.reduce import GROWS

@@ -16,7 +16,7 @@ from holdfast.runs.driver.release import release_run
 from holdfast.runs.driver.session import RunSession
 from holdfast.runs.driver.writer import RecordWriter
 from holdfast.runs.recorder.queue import retry_while_unavailable
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.record import Park
 from holdfast.types.status import PARKED, RunStatus

@@ -12,7 +12,8 @@ from typing import Final
 from holdfast.errors import StoreError, StoreMovedError
 from holdfast.runs.driver.services import RunServices
 from holdfast.runs.encryption.store import encrypted_store_within
-from holdfast.store.protocols import Claim, RunRow, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import Claim, RunRow
 from holdfast.types.backoff import Backoff
 from holdfast.types.clock import MICROS
 from holdfast.types.ids import RunId

@@ -24,7 +24,7 @@ from holdfast.types.status import REPEATABLE, RunStatus
 if TYPE_CHECKING:
     from holdfast.model.program import Program
     from holdfast.runs.driver.services import RunServices
-    from holdfast.store.protocols import Claim
+    from holdfast.store.rows import Claim
 
 FELL_BACK = "fell_back"
 DAMAGED = "damaged"

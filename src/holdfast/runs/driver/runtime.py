@@ -30,8 +30,9 @@ from holdfast.runs.driver.repair import load_or_repair
 from holdfast.runs.driver.services import RunServices, ServiceOptions
 from holdfast.runs.recorder.recorder import RunQueue
 from holdfast.runs.seal import log_records
-from holdfast.store.protocols import Claim, ClaimRequest, Store
+from holdfast.store.protocols import Store
 from holdfast.store.refusals import require_live
+from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.ids import RunId, new_id
 from holdfast.types.record import Record

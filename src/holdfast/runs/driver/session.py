@@ -21,7 +21,7 @@ from holdfast.model.program import Program
 from holdfast.runs.driver.load import LoadedRun
 from holdfast.runs.driver.services import RunServices
 from holdfast.runs.hold_preparation import facts_of
-from holdfast.store.protocols import Claim
+from holdfast.store.rows import Claim
 from holdfast.telemetry import NodePlace
 from holdfast.types.ids import RunId
 

@@ -18,7 +18,7 @@ from holdfast.checkpoint.encrypt import place_of
 from holdfast.checkpoint.envelope import DIGEST_SIZE
 from holdfast.checkpoint.keys import Key, KeyRing
 from holdfast.errors import CheckpointCorruptError, KeyMissingError
-from holdfast.store.protocols import RunHistory, RunRow
+from holdfast.store.rows import RunHistory, RunRow
 from holdfast.types.audit import AuditRow, NewAudit, canonical
 from holdfast.types.ciphertext import TEXT_PREFIX, is_encrypted, is_encrypted_text
 from holdfast.types.document import Document

@@ -17,7 +17,7 @@ from holdfast.checkpoint.encrypt import bytes_of_text, header_of
 from holdfast.checkpoint.spill import Blob
 from holdfast.errors import CheckpointCorruptError, KeyMissingError, SettingsError
 from holdfast.runs.encryption.cipher import ENCRYPTED, Content, FieldCipher
-from holdfast.store.protocols import RunFilter, RunRow
+from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.ciphertext import StoredRow, is_encrypted, is_encrypted_text
 from holdfast.types.document import Document
 from holdfast.types.event import EventRow

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from holdfast.errors import InputError, KeyMissingError
 from holdfast.runs.encryption.cipher import FieldCipher
-from holdfast.store.protocols import Claim, ClaimRequest, NewRun, RunFilter, RunHistory, RunRow, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import Claim, ClaimRequest, NewRun, RunFilter, RunHistory, RunRow
 from holdfast.types.audit import AuditRow
 from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.clock import MICROS

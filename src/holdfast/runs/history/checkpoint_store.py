@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import CheckpointNotFoundError, ConflictError
 from holdfast.runs import retention
 from holdfast.runs.history import checkpoints
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:

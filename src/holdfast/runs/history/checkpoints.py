@@ -35,7 +35,7 @@ from holdfast.types.value import BlobRef, FrozenDict
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 
 PROMPT = "/prompt"

@@ -20,7 +20,7 @@ from holdfast.types.ids import RunId
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 LIMIT = 1_000
 """Changes of one partition that are told in full."""

@@ -26,7 +26,7 @@ from holdfast.types.record import Kind, Record
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 
 class Replay(msgspec.Struct, kw_only=True):

@@ -23,7 +23,7 @@ from holdfast.types.record import Record
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
     from holdfast.types.hold import HoldRow
 
 SettledCalls = dict[tuple[str, int], list[CallDetail]]

@@ -20,7 +20,7 @@ from holdfast.types.event import Event
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 PAGE = 5_000
 _PHASES = {

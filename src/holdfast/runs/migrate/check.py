@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError, InputError
 from holdfast.runs.driver.inbox import message_of
 from holdfast.runs.migrate.blockers import MigrationBlocker
 from holdfast.runs.migrate.migrate import MigrationPlan, move, plan
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, RunStatus
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.model.graph import Graph
     from holdfast.model.program import Program
     from holdfast.runs.access import RunAccess
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
 
 LIVE = tuple(status for status in RunStatus if status not in ENDED)
 _BATCH = 200

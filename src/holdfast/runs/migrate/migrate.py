@@ -34,7 +34,7 @@ from holdfast.types.status import RunStatus
 if TYPE_CHECKING:
     from holdfast.model.program import Program
     from holdfast.runs.access import RunAccess
-    from holdfast.store.protocols import Claim, RunRow
+    from holdfast.store.rows import Claim, RunRow
 
 _STAYS = frozenset({RunStatus.waiting, RunStatus.pending_input})
 _ALL = 1_000_000

@@ -22,7 +22,8 @@ import msgspec
 from holdfast.checkpoint import Blob
 from holdfast.errors import HoldfastError, LeaseLostError, StoreError, StoreFullError
 from holdfast.runs.recorder.queue import PATIENCE, RunQueue
-from holdfast.store.protocols import Capability, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import Capability
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Lease, Record, Refusal, RunBatch, SettleAnswer

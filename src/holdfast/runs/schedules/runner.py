@@ -27,7 +27,7 @@ from holdfast.model.program import Program
 from holdfast.runs.schedules.derive import run_id_for, with_instant, with_next_at
 from holdfast.runs.schedules.instants import fires_at, following, newest
 from holdfast.runs.schedules.plan import Schedule, TriggerRequest, read, write
-from holdfast.store.protocols import RunFilter
+from holdfast.store.rows import RunFilter
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.ids import RunId

@@ -20,7 +20,7 @@ import msgspec
 from holdfast._version import __version__
 from holdfast.checkpoint.encrypt import header_of
 from holdfast.errors import CheckpointCorruptError, InputError, SchemaTooNewError
-from holdfast.store.protocols import RunHistory, RunRow
+from holdfast.store.rows import RunHistory, RunRow
 from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death

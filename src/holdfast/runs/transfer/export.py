@@ -23,7 +23,7 @@ from holdfast.runs.history import checkpoints
 from holdfast.runs.history.versions import spans_of
 from holdfast.runs.seal import is_as_written
 from holdfast.runs.transfer.archive import Archive, damaged_error, pack, portable_history, unpack
-from holdfast.store.protocols import FlowRow
+from holdfast.store.rows import FlowRow
 from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.ids import RunId, derived_id, is_id
 from holdfast.types.record import Kind
@@ -32,7 +32,7 @@ from holdfast.types.value import BlobRef
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
-    from holdfast.store.protocols import RunHistory, RunRow
+    from holdfast.store.rows import RunHistory, RunRow
     from holdfast.types.hold import HoldRow
 
 # Stores number records and events with 32 bits, and keep other numbers in 64.

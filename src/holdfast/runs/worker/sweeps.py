@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from holdfast.errors import StoreError
-from holdfast.store.protocols import RunRow, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import RunRow
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, Clock
 from holdfast.types.status import RunStatus

@@ -25,7 +25,8 @@ from holdfast.runs.schedules.runner import Scheduler
 from holdfast.runs.service import RunService
 from holdfast.runs.worker.registration import WorkerRegistration
 from holdfast.runs.worker.sweeps import Reaper, TimerSweep
-from holdfast.store.protocols import Claim, ClaimRequest, Store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.telemetry import log
 from holdfast.types.backoff import Backoff
 from holdfast.types.ids import RunId

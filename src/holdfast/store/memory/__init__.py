@@ -15,7 +15,7 @@ from holdfast.store.memory.raw_rows import MemoryReencryption
 from holdfast.store.memory.runs import MemoryLostHistory, MemoryRecovery
 from holdfast.store.memory.transfer import MemoryProjections, MemoryRunTransfer
 from holdfast.store.memory.workers import MemoryFleet, MemorySchedules
-from holdfast.store.protocols import Capability
+from holdfast.store.rows import Capability
 
 
 class MemoryStore(

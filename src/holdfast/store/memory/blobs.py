@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.store.memory.tables import MemoryBlob, MemoryTables
-from holdfast.store.protocols import StoreFacts
+from holdfast.store.rows import StoreFacts
 from holdfast.types.memory import Memory, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.store.protocols import FlowRow
+    from holdfast.store.rows import FlowRow
 
 
 class MemoryBlobs(MemoryTables):

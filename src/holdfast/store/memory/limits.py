@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.store.limits import CountedStart
-    from holdfast.store.protocols import NewRun
+    from holdfast.store.rows import NewRun
     from holdfast.types.limit_rows import LimitRow
 
 

@@ -12,8 +12,8 @@ from holdfast.store.lost_history import LOST_EVENT, loss_event, loss_message
 from holdfast.store.memory.limits import MemoryLimits
 from holdfast.store.memory.settle import MemorySettle
 from holdfast.store.memory.tables import MemoryRun, MemoryTables
-from holdfast.store.protocols import Claim
 from holdfast.store.recovery import PROGRESS, death_event, death_summary, recovery_delay
+from holdfast.store.rows import Claim
 from holdfast.types.durability import Durability
 from holdfast.types.fleet import Death
 from holdfast.types.outbox import OutboxState
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from holdfast.store.limits import Admission
     from holdfast.store.memory.tables import MemoryRun
-    from holdfast.store.protocols import Claim, ClaimRequest, NewRun, RunFilter, RunRow
+    from holdfast.store.rows import Claim, ClaimRequest, NewRun, RunFilter, RunRow
     from holdfast.types.acknowledged import AcknowledgedState
     from holdfast.types.event import EventRow
     from holdfast.types.ids import RunId

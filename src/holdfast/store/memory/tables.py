@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from holdfast.errors import StoreError
 from holdfast.store.memory.wake import MemoryChangeSignal
-from holdfast.store.protocols import RunRow
+from holdfast.store.rows import RunRow
 from holdfast.types.clock import SystemClock
 from holdfast.types.event import EventRow
 from holdfast.types.record import InboxRow, Record
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.store.limits import Admission, CountedStart
-    from holdfast.store.protocols import ClaimRequest, FlowRow, NewRun
+    from holdfast.store.rows import ClaimRequest, FlowRow, NewRun
     from holdfast.types.audit import AuditRow
     from holdfast.types.clock import Clock
     from holdfast.types.document import Document

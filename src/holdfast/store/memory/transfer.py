@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from holdfast.errors import ConflictError
 from holdfast.store.memory.settle import MemorySettle
 from holdfast.store.memory.tables import MemoryRun, MemoryTables, copy_record
-from holdfast.store.protocols import NewRun, RunHistory
+from holdfast.store.rows import NewRun, RunHistory
 from holdfast.types.record import Side
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.store.protocols import RunRow
+    from holdfast.store.rows import RunRow
     from holdfast.types.hold import HoldRow
     from holdfast.types.ids import RunId
     from holdfast.types.projection import Projection

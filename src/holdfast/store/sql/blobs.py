@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.protocols import FlowRow
+from holdfast.store.rows import FlowRow
 from holdfast.store.sql.connection import Conn, Row
 
 # A repeated put is as young as a new one: its record may be about to name it.

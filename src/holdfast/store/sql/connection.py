@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from holdfast.store.limits import Admission, CountedStart
-from holdfast.store.protocols import NewRun, RunRow
+from holdfast.store.rows import NewRun, RunRow
 
 T = TypeVar("T")
 

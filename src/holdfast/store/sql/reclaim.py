@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from holdfast.store.protocols import Claim, ClaimRequest, RunRow
 from holdfast.store.recovery import PROGRESS, death_event, death_summary, recovery_delay
+from holdfast.store.rows import Claim, ClaimRequest, RunRow
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.store.sql.inbox import LEAVE_QUEUE, REVIVE, add_events
 from holdfast.store.sql.runs import COLUMNS, run_row

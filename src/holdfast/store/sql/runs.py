@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
-from holdfast.store.protocols import NewRun, RunFilter, RunRow
+from holdfast.store.rows import NewRun, RunFilter, RunRow
 from holdfast.store.sql import limits
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row

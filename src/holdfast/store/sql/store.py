@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from holdfast.store.protocols import FlowRow, RunFilter, RunHistory, RunRow
+from holdfast.store.rows import FlowRow, RunFilter, RunHistory, RunRow
 from holdfast.store.sql import blobs, inbox, journal, memories, raw_rows, runs, transfer
 from holdfast.store.sql.fleet import SqlFleet
 from holdfast.store.sql.hold_store import SqlHolds

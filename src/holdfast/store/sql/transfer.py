@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.errors import BlobMissingError, ConflictError
-from holdfast.store.protocols import RunHistory, RunRow
+from holdfast.store.rows import RunHistory, RunRow
 from holdfast.store.sql import holds, inbox, journal, reclaim
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.holds import OWN, column

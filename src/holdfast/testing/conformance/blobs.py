@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.errors import BlobMissingError
-from holdfast.store.protocols import FlowRow
+from holdfast.store.rows import FlowRow
 from holdfast.testing.conformance.hold_changes import asked, decided, to, traces, written
 from holdfast.types.clock import MICROS
 from holdfast.types.record import Refusal, Side

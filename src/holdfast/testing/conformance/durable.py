@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.store.protocols import Capability, FlowRow, RunFilter
+from holdfast.store.rows import Capability, FlowRow, RunFilter
 from holdfast.types.record import NewTimer, Refusal, RunBatch, Side
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.store.protocols import ClaimRequest
+from holdfast.store.rows import ClaimRequest
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
 from holdfast.types.limit_rows import LimitRow

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.store.protocols import ClaimRequest
+from holdfast.store.rows import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.types.clock import MICROS
 from holdfast.types.limit_rows import LimitRow, flow_limit, key_limit
@@ -17,7 +17,8 @@ from holdfast.types.record import Park, RunBatch, Side
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.protocols import Claim, RunRow, Store
+    from holdfast.store.protocols import Store
+    from holdfast.store.rows import Claim, RunRow
     from holdfast.testing.conformance.kit import StoreKit
     from holdfast.types.ids import RunId
     from holdfast.types.record import Lease

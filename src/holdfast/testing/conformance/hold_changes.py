@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import StoreError
-from holdfast.store.protocols import ClaimRequest
+from holdfast.store.rows import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
 from holdfast.types.audit import NewAudit

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from holdfast.store.protocols import ClaimRequest
+from holdfast.store.rows import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
 from holdfast.types.event import EventRow

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from holdfast.store.protocols import Capability, ClaimRequest, NewRun
+from holdfast.store.rows import Capability, ClaimRequest, NewRun
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.event import EventRow
@@ -22,7 +22,8 @@ from holdfast.types.status import HoldStatus
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from holdfast.store.protocols import Claim, RunRow, Store
+    from holdfast.store.protocols import Store
+    from holdfast.store.rows import Claim, RunRow
     from holdfast.types.clock import Clock
     from holdfast.types.ids import HoldId, RunId
     from holdfast.types.record import Lease, SettleAnswer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.errors import HoldfastError
-from holdfast.store.protocols import Capability, ClaimRequest
+from holdfast.store.rows import Capability, ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.types.record import Lease, Refusal, RunBatch, Side
 from holdfast.types.status import RunStatus

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.store.lost_history import is_lost
-from holdfast.store.protocols import ClaimRequest
+from holdfast.store.rows import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
 from holdfast.types.acknowledged import AcknowledgedState

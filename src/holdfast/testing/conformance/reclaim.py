@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from holdfast.store.protocols import ClaimRequest, RunFilter
+from holdfast.store.rows import ClaimRequest, RunFilter
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
 from holdfast.types.clock import MICROS
@@ -18,7 +18,8 @@ from holdfast.types.record import Kind, Refusal, Side
 from holdfast.types.status import HoldStatus, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.protocols import RunRow, Store
+    from holdfast.store.protocols import Store
+    from holdfast.store.rows import RunRow
     from holdfast.testing.conformance.kit import StoreKit
 
 

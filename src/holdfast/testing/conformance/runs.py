@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.store.protocols import ClaimRequest, RunFilter
+from holdfast.store.rows import ClaimRequest, RunFilter
 from holdfast.testing.conformance.kit import TTL, StoreKit
 from holdfast.types.ids import RunId, new_run_id
 from holdfast.types.record import NewTimer, Refusal, Side
 from holdfast.types.status import HoldStatus, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.protocols import NewRun, RunRow, Store
+    from holdfast.store.protocols import Store
+    from holdfast.store.rows import NewRun, RunRow
 
 UNKNOWN = RunId("00000000-0000-4000-8000-000000000000")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.errors import HoldfastError
-from holdfast.store.protocols import Capability
+from holdfast.store.rows import Capability
 from holdfast.testing.conformance.kit import TTL
 from holdfast.types.record import Lease, Refusal, RunBatch, SettleAnswer, Side
 from holdfast.types.status import RunStatus

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import BlobMissingError, ConflictError, RunReadOnlyError
-from holdfast.store.protocols import ClaimRequest, RunFilter, RunHistory
+from holdfast.store.rows import ClaimRequest, RunFilter, RunHistory
 from holdfast.testing.conformance.kit import TTL
 from holdfast.types.event import EventRow
 from holdfast.types.ids import derived_id, new_run_id

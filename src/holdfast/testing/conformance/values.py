@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.store.protocols import FlowRow, RunFilter
+from holdfast.store.rows import FlowRow, RunFilter
 from holdfast.testing.conformance.kit import TTL
 from holdfast.types.hold import Option
 from holdfast.types.record import NewTimer, OutboxMessage, Side

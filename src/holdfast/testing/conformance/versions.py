@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.store.protocols import ClaimRequest
+from holdfast.store.rows import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.types.record import Kind, Park, Record, Refusal, RunBatch, Side, VersionChange
 from holdfast.types.status import RunStatus

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.store.limits import Admission, ClaimResult
-from holdfast.store.protocols import Claim, ClaimRequest
+from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.choose import CandidateTenant, ClaimSelection, ReadyRun
 from holdfast.store.sql.postgres import limits
 from holdfast.store.sql.postgres.connect import PostgresConnection, Row

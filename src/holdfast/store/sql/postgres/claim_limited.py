@@ -4,7 +4,7 @@ anything is counted. Claims of runs without limits do not come here."""
 from __future__ import annotations
 
 from holdfast.store.limits import Admission, ClaimResult
-from holdfast.store.protocols import Claim, ClaimRequest
+from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.choose import ClaimSelection
 from holdfast.store.sql.postgres import claim, limits
 from holdfast.store.sql.postgres.connect import PostgresConnection

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.store.limits import Admission, CountedStart
-from holdfast.store.protocols import NewRun, RunRow
+from holdfast.store.rows import NewRun, RunRow
 from holdfast.store.sql.postgres import limits, listen
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values

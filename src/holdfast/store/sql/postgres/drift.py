@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from importlib import resources
 
-from holdfast.store.protocols import Drift
+from holdfast.store.rows import Drift
 from holdfast.store.sql.postgres.connect import PostgresConnection
 
 Things = dict[str, str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.store.protocols import StoreFacts
+from holdfast.store.rows import StoreFacts
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.drift import drift_of, expected_catalogue, read_catalogue
 from holdfast.store.sql.postgres.migrations import migrations

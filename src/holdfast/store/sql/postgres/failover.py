@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-from holdfast.store.protocols import NewRun, RunRow
+from holdfast.store.rows import NewRun, RunRow
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.lost_history import stop_lost_run
 from holdfast.store.sql.postgres import lost_runs

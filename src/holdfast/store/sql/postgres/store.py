@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from holdfast.errors import StoreError
 from holdfast.store.limits import ClaimResult, wait_until_open
-from holdfast.store.protocols import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
+from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
 from holdfast.store.sql import blobs, inbox, raw_rows, reclaim, runs
 from holdfast.store.sql.connection import Conn, Query, Row, Work
 from holdfast.store.sql.lost_history import stop_lost_run

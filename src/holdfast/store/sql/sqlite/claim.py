@@ -9,7 +9,7 @@ from typing import cast
 import msgspec
 
 from holdfast.store.limits import Admission, ClaimResult
-from holdfast.store.protocols import Claim, ClaimRequest
+from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.choose import CandidateTenant, ClaimSelection, ReadyRun
 from holdfast.store.sql.runs import COLUMNS, run_row
 from holdfast.store.sql.sqlite import limits

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.store.limits import Admission, CountedStart
-from holdfast.store.protocols import NewRun, RunRow
+from holdfast.store.rows import NewRun, RunRow
 from holdfast.store.sql.sqlite import limits
 from holdfast.store.sql.sqlite.connect import Cursor, Row, statement
 from holdfast.store.sql.sqlite.records import announce, append

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.store.protocols import StoreFacts
+from holdfast.store.rows import StoreFacts
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.types.ids import RunId
 

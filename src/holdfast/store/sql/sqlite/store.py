@@ -14,7 +14,7 @@ import apsw
 
 from holdfast.store.blob.local import LocalBlobs
 from holdfast.store.limits import releases_lease, wait_until_open
-from holdfast.store.protocols import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
+from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
 from holdfast.store.sql import blobs, journal, raw_rows, reclaim, runs
 from holdfast.store.sql.connection import Conn, Query, Work
 from holdfast.store.sql.lost_history import stop_lost_run

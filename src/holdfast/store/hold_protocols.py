@@ -1,0 +1,136 @@
+"""What a store does for holds: rows changed by one compare-and-set, notes, the audit, the outbox, documents.
+
+The rules of `store.protocols` apply: each method is one transaction and may be called twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from holdfast.types.audit import AuditRow, NewAudit
+from holdfast.types.document import Document
+from holdfast.types.hold import (
+    ChangeRefusal,
+    Due,
+    HoldChange,
+    HoldFilter,
+    HoldKey,
+    HoldOrder,
+    HoldRow,
+    Note,
+)
+from holdfast.types.ids import HoldId, RunId
+from holdfast.types.outbox import OutboxRow, OutboxState
+from holdfast.types.status import HoldStatus
+
+
+class Holds(Protocol):
+    async def hold(self, hold: HoldId) -> HoldRow | None: ...
+
+    async def holds(
+        self,
+        *,
+        run: RunId | None = None,
+        status: HoldStatus | None = None,
+        tenant: str | None = None,
+        limit: int = 100,
+    ) -> list[HoldRow]:
+        """Oldest first."""
+        ...
+
+    async def list_holds(
+        self,
+        where: HoldFilter,
+        *,
+        order: HoldOrder = HoldOrder.oldest,
+        after: Sequence[Any] | None = None,
+        limit: int = 50,
+    ) -> list[tuple[HoldRow, tuple[Any, ...]]]:
+        """Each with its place: JSON values that `after` takes, stable while rows come and go (LI-2)."""
+        ...
+
+    async def count_holds(self, where: HoldFilter, *, limit: int = 10_000) -> int:
+        """How many there are; counting ends at the limit."""
+        ...
+
+    async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
+        """All of it or nothing. The row as it is afterwards. Audit rows join their tenant's chain."""
+        ...
+
+    async def due_holds(self, due: Due, *, now: int, limit: int) -> list[HoldRow]:
+        """By how long they have been due; none of imported history."""
+        ...
+
+    async def next_due_hold(self) -> int | None:
+        """The earliest instant at which an expiry, a reminder or a placed decision falls due."""
+        ...
+
+    async def hold_key(self, hold: HoldId, actor: str, key: str) -> HoldKey | None: ...
+
+    async def hold_notes(self, hold: HoldId, *, kinds: Sequence[str] = ()) -> list[Note]:
+        """In the order in which they were first written."""
+        ...
+
+
+class Audit(Protocol):
+    async def append_audit(self, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]: ...
+
+    async def audit(
+        self, tenant: str, *, after: int = 0, limit: int = 1000, hold: str | None = None
+    ) -> list[AuditRow]:
+        """In order; the database refuses every change and every removal of a row."""
+        ...
+
+    async def audit_head(self, tenant: str) -> tuple[int, bytes]:
+        """(seq, hash) of the last row, kept apart from the rows; (0, GENESIS) where there is none."""
+        ...
+
+    async def audit_tenants(self) -> list[str]: ...
+
+
+class Outbox(Protocol):
+    """Messages are claimed for a while, told, and finished. A key that was done is never handed out again."""
+
+    async def claim_outbox(self, *, limit: int, lease: int, topics: Sequence[str] = ()) -> list[OutboxRow]:
+        """Waiting, due, not claimed (or the claim has lapsed). Claimed for `lease` microseconds; attempts
+        grow by one."""
+        ...
+
+    async def finish_outbox(
+        self, message: int, *, attempt: int, state: OutboxState, error: str | None = None, due_at: int = 0
+    ) -> bool:
+        """After attempt number `attempt`: done, skipped, dead, or waiting again until `due_at`. False where
+        another claim came since."""
+        ...
+
+    async def list_outbox(
+        self,
+        *,
+        tenant: str | None = None,
+        state: OutboxState | None = None,
+        hold: str | None = None,
+        limit: int = 100,
+    ) -> list[OutboxRow]:
+        """As they were written; what waits, by topic and by how long it has been due."""
+        ...
+
+    async def replay_outbox(self, message: int) -> bool:
+        """A dead message waits again, with no attempts. False where it is not dead."""
+        ...
+
+
+class Documents(Protocol):
+    async def put_document(self, document: Document, *, expect: int | None = None) -> Document | None:
+        """The document with its new revision. `expect`: only over this revision (0: only if it is new);
+        None where it is another."""
+        ...
+
+    async def document(self, tenant: str, kind: str, name: str) -> Document | None: ...
+
+    async def documents(
+        self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 1000
+    ) -> list[Document]:
+        """By name."""
+        ...
+
+    async def drop_document(self, tenant: str, kind: str, name: str) -> bool: ...

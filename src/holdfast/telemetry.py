@@ -2,7 +2,7 @@
 
 Logs use the standard library, in text or JSON; a line that is logged inside a run has its run and node.
 
-Crash points are named and inert in production (D-39). A test process arms one with `arm`, or by
+Crash points are named and inert in production. A test process arms one with `arm`, or by
 `HOLDFAST_CRASH=name` / `name:3` (the third time it is reached); reaching it ends the process at
 once, without clean-up, as a power cut would.
 """

@@ -7,14 +7,12 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
-from functools import cache
 from types import ModuleType
 from typing import Any
 
 import msgspec
 
 import holdfast
-from tools.pages import REFERENCE
 
 TOP = """# The Python API
 
@@ -22,7 +20,6 @@ TOP = """# The Python API
 
 The public names of `holdfast` and `holdfast.testing`. Everything else may change without notice.
 [Errors](errors.md) and [settings](settings.md) have separate pages.
-Codes such as D-16 link to the rule that they name.
 
 """
 MODULES = (
@@ -32,7 +29,6 @@ MODULES = (
     "holdfast.testing.human",
 )
 ELSEWHERE = "an error: see [errors](errors.md)"
-CODE = re.compile(r"\b[A-Z]+-\d+\b")
 
 
 def page() -> str:
@@ -114,23 +110,7 @@ def _plain(value: Any) -> str:
 
 def _doc(value: Any) -> str:
     doc = inspect.getdoc(value) or ""
-    return CODE.sub(_linked, re.sub(r"(?<=\S)\n(?=\S)", " ", doc).strip())
-
-
-def _linked(found: re.Match[str]) -> str:
-    """A code of the specification as a link to its rule; a text that only looks like one stays."""
-    page = rule_pages().get(found[0])
-    return f"[{found[0]}]({page}#{found[0]})" if page else found[0]
-
-
-@cache
-def rule_pages() -> dict[str, str]:
-    """The page of each rule, seen from docs/reference."""
-    return {
-        code: path.relative_to(REFERENCE).as_posix()
-        for path in sorted([*REFERENCE.glob("behaviours/*.md"), REFERENCE / "durability.md"])
-        for code in re.findall(r"<a id=\"([^\"]+)\"></a>", path.read_text("utf-8"))
-    }
+    return re.sub(r"(?<=\S)\n(?=\S)", " ", doc).strip()
 
 
 def _constant(value: Any) -> str:

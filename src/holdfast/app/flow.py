@@ -114,7 +114,7 @@ class Flow(AgentNodes):
         """Resume a run of this flow: after an answer, a crash, or a failure that was fixed.
 
         `run_id` may be a checkpoint's id. An older checkpoint, an input or a patch never changes the run's
-        history: it continues in a fork (G-39), whose id is in the result. `tenant`: only a run of theirs.
+        history: it continues in a fork, whose id is in the result. `tenant`: only a run of theirs.
         `breaks`: nodes that it stops before from now on too. `accept_loss`: also where the store lost part of
         its history, else that is a HistoryLostError.
         """
@@ -179,7 +179,7 @@ class Flow(AgentNodes):
     async def _of_this_flow(
         self, service: RunService, ref: str, checkpoint: str | int | None
     ) -> tuple[RunRow, int | None]:
-        """`RunService.standing`, of a run that this flow may resume, else VersionMismatchError (RF-3)."""
+        """`RunService.standing`, of a run that this flow may resume, else VersionMismatchError."""
         row, seq = await service.standing(ref, checkpoint)
         if row.flow != self.name:
             raise VersionMismatchError(

@@ -11,7 +11,7 @@ CUSTOM: Final = "custom:"
 
 
 class ReducerMark(msgspec.Struct, frozen=True):
-    """A reducer's name; `fn` only for a custom one, whose result is stored as a `set` (D-26)."""
+    """A reducer's name; `fn` only for a custom one, whose result is stored as a `set`."""
 
     name: str
     fn: Callable[[Any, Any], Any] | None = None

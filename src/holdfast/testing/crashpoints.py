@@ -2,7 +2,7 @@
 
 A child is armed by its environment, `env | crashpoints.environment("after_settle", 3)`, and dies with
 exit code 137 at the third settle. For the memory store, which dies with its process, `until_crash` lets the
-worker die alone and keeps the store object (D-12):
+worker die alone and keeps the store object:
 
     crash = until_crash(lambda store: refund.run({...}, on=Holdfast(store)), store, "after_handler")
     assert isinstance(crash, Crash)

@@ -18,8 +18,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Seconds on a clock that never goes back; the safety margins of leases are measured with it
-        (D-33)."""
+        """Seconds on a clock that never goes back; the safety margins of leases are measured with it."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...

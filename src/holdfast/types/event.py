@@ -1,4 +1,4 @@
-"""Events: ordered, stored, past-tense facts about a run, numbered by the store (D-3)."""
+"""Events: ordered, stored, past-tense facts about a run, numbered by the store."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def new_run_id() -> RunId:
 
 
 def derived_id(*parts: str | int) -> str:
-    """The same parts always give the same id: an ask that is executed again finds its row (D-28)."""
+    """The same parts always give the same id: an ask that is executed again finds its row."""
     digest = sha256()
     for part in parts:
         text = str(part).encode()

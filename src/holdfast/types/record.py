@@ -1,6 +1,6 @@
-"""The journal: what a record is, and what else is written in the transaction that appends it (D-1, D-2).
+"""The journal: what a record is, and what else is written in the transaction that appends it.
 
-A record has columns that can be read when its payload cannot (D-4), and a payload: the encoded body.
+A record has columns that can be read when its payload cannot, and a payload: the encoded body.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Kind(IntEnum):
 
 
 class NewTimer(msgspec.Struct, frozen=True):
-    """Wakes the run: `token` names the wait that it belongs to (D-30)."""
+    """Wakes the run: `token` names the wait that it belongs to."""
 
     token: str
     fire_at: int
@@ -101,7 +101,7 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 class Park(msgspec.Struct, frozen=True):
-    """Release the run with its last records, unless an inbox row arrived in the meantime (D-29)."""
+    """Release the run with its last records, unless an inbox row arrived in the meantime."""
 
     status: RunStatus
     inbox_seen: int
@@ -109,7 +109,7 @@ class Park(msgspec.Struct, frozen=True):
 
 
 class RunBatch(msgspec.Struct):
-    """A contiguous range of one run's records, settled as one (D-6); then, if asked, the run is parked."""
+    """A contiguous range of one run's records, settled as one; then, if asked, the run is parked."""
 
     lease: Lease
     records: list[Record]

@@ -1,4 +1,4 @@
-"""Built-in reducers: how an update is combined with the present value. Their meaning never changes (D-26).
+"""Built-in reducers: how an update is combined with the present value. Their meaning never changes.
 
 A reducer is called only when the key already has a value; the first write sets it. `avg` is a true
 running mean: the sum and the count are stored beside the value.

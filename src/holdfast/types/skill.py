@@ -10,7 +10,7 @@ import msgspec
 from holdfast.types.audit import canonical
 
 RESOLVED_SKILLS = "resolved_skills"
-"""The key of a hold's context that lists the pins; reserved for Holdfast (SK-2)."""
+"""The key of a hold's context that lists the pins; reserved for Holdfast."""
 
 
 class SkillTool(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -131,5 +131,5 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def binds_everybody(self) -> bool:
-        """Whether only the assignees may decide, whatever rights others have (RS-8)."""
+        """Whether only the assignees may decide, whatever rights others have."""
         return self.strict_assignee or self.approval.mode != "any" or bool(self.approval.exclude)

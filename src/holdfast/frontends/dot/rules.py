@@ -1,4 +1,4 @@
-"""The rules of the specification, in its order (AT-36 to AT-51)."""
+"""The rules of the specification, in its order."""
 
 from __future__ import annotations
 

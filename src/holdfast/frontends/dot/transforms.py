@@ -1,4 +1,4 @@
-"""From a text to a pipeline that can run: read, transformed, then checked (AT-56)."""
+"""From a text to a pipeline that can run: read, transformed, then checked."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ _LONGEST: Final = 1e11
 
 
 class Context:
-    """Handed to handlers that ask for it. Valid only while its attempt runs (D-16)."""
+    """Handed to handlers that ask for it. Valid only while its attempt runs."""
 
     # Whether its handler runs in a thread, which is not kept over a wait.
     _in_thread = False
@@ -168,7 +168,7 @@ class Context:
 
     @property
     def idempotency_key(self) -> str:
-        """Stable over attempts, new after a fork (D-18); the declared template where there is one."""
+        """Stable over attempts, new after a fork; the declared template where there is one."""
         return self._calls.idempotency_key(self._exec, self._node)
 
     def render(self, text: str) -> str:
@@ -190,7 +190,7 @@ class Context:
 
     @property
     def memory(self) -> NodeMemory:
-        """What flows remember beyond one run, as consistent as the node or flow asks for (D-22)."""
+        """What flows remember beyond one run, as consistent as the node or flow asks for."""
         self._at.check_open()
         consistency = self._calls.consistency(self._exec, self._node)
         return NodeMemory(self._session.services.memory, self, consistency)
@@ -245,7 +245,7 @@ class Context:
         return total(self._spent)
 
     def emit(self, data: Any, kind: str = "text") -> None:
-        """Live output: a token, a line, progress. Stored in batches, shown after commit (D-23)."""
+        """Live output: a token, a line, progress. Stored in batches, shown after commit."""
         self._at.check_open()
         self._emitter.emit(*self._emitter.emittable(data, kind))
 
@@ -266,9 +266,9 @@ class Context:
     ) -> Any:
         """Run `fn` once: its result is recorded, and on re-entry returned without running it again.
 
-        `effect` as for nodes. `key` replaces the call's number where order depends on arrival (D-21).
+        `effect` as for nodes. `key` replaces the call's number where order depends on arrival.
         `idempotent=True` says that the callee deduplicates by a key, so that it may simply run again; where
-        `fn` has a parameter `idempotency_key`, it is given that key, the same over all attempts (D-18).
+        `fn` has a parameter `idempotency_key`, it is given that key, the same over all attempts.
         """
         require_text(
             name, f"the name of a step of node {self.node!r}", hint='ctx.step("name", function, ...)'
@@ -431,7 +431,7 @@ class Context:
         self._numbers.check_all_asked_for()
 
     def close(self, why: str) -> None:
-        """From now on it raises on use: a thread cannot be stopped, but kept from continuing (D-16)."""
+        """From now on it raises on use: a thread cannot be stopped, but kept from continuing."""
         if not self._at.closed:
             self.flush_chunks()
             self._at.closed = why

@@ -1,7 +1,7 @@
 """The memory store: a real store for tests and trials, gone with its process.
 
 It keeps encoded bytes and copies of rows, never the objects it was given, so that a run behaves here as it
-does on a disk (D-12). All its methods may be called from any thread and any event loop.
+does on a disk. All its methods may be called from any thread and any event loop.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MemoryStore(
         return await self._bell.wait(wait_until_open(timeout, self._opens_at, self._now()))
 
     async def close(self) -> None:
-        """Wakes who still waits. The data stays: a crash test drops the worker and keeps the store (D-12)."""
+        """Wakes who still waits. The data stays: a crash test drops the worker and keeps the store."""
         self._bell.ring()
 
 

@@ -127,7 +127,7 @@ if TYPE_CHECKING:
     from holdfast.types.deployment import Deployment
     from holdfast.types.event import Event
     from holdfast.types.hold import HoldFilter, HoldRow
-    from holdfast.types.limits import Limits
+    from holdfast.types.concurrency_limits import Limits
     from holdfast.types.outcome import Outcome
     from holdfast.types.redaction import Secret
     from holdfast.types.retention import Retention
@@ -251,7 +251,7 @@ _HOMES = {
     "holdfast.runs.driver.settings": ("RunSettings",),
     "holdfast.types.deployment": ("Deployment",),
     "holdfast.types.event": ("Event",),
-    "holdfast.types.limits": ("Limits",),
+    "holdfast.types.concurrency_limits": ("Limits",),
     "holdfast.types.outcome": ("Outcome",),
     "holdfast.types.retention": ("Retention",),
     "holdfast.types.skill": ("Skill", "SkillTool"),

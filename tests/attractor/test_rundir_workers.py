@@ -18,7 +18,7 @@ from holdfast.attractor.export import export_directory
 from holdfast.attractor.runner import Runner
 from holdfast.errors import LeaseLostError
 from holdfast.frontends.dot.document import Stage
-from holdfast.types.record import Lease
+from holdfast.types.lease import Lease
 from tests.attractor.run import dot, line, until
 from tests.attractor.test_rundir import checkpoint, same
 

@@ -14,9 +14,9 @@ from holdfast.holds.links.tokens import LinkGrant
 from holdfast.store.protocols import Store
 from holdfast.store.rows import ClaimRequest, RunFilter
 from holdfast.types.clock import MICROS
+from holdfast.types.concurrency_limits import LimitRow
 from holdfast.types.hold import HoldId
 from holdfast.types.ids import RunId
-from holdfast.types.limit_rows import LimitRow
 from holdfast.types.schedule import ScheduleRow
 from tests.flows.test_long_lists import growing
 from tests.storage.canary import tell, telling_flow

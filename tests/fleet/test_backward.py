@@ -179,7 +179,7 @@ def test_remembering_what_was_acknowledged_costs_little() -> None:
     """One entry for each settle: far less than the settle itself, which is a round trip and a flush."""
     from holdfast.testing.clock import FakeClock
     from holdfast.types.ids import new_run_id
-    from holdfast.types.record import Lease
+    from holdfast.types.lease import Lease
 
     kit = StoreKit(lambda _: None)  # type: ignore[arg-type,return-value]
     kit.clock = FakeClock()

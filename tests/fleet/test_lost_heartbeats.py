@@ -13,7 +13,7 @@ from holdfast.store.open import open_store
 from holdfast.store.sql.postgres import settings_for
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.copy import PostgresMoveEndpoint
-from holdfast.types.limit_rows import LimitRow, flow_limit
+from holdfast.types.concurrency_limits import LimitRow, flow_limit
 from tests.services import pgbouncer, postgres
 
 pytestmark = pytest.mark.anyio

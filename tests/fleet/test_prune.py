@@ -15,7 +15,8 @@ from holdfast.store.open import open_store
 from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.kit import TTL, StoreKit
-from holdfast.types.record import Lease, RunBatch, Side
+from holdfast.types.lease import Lease
+from holdfast.types.record import RunBatch, Side
 from holdfast.types.status import RunStatus
 from tests.fleet.conftest import schema_of
 from tests.services import postgres

@@ -13,7 +13,7 @@ from holdfast.store.protocols import Store
 from holdfast.store.rows import ClaimRequest
 from holdfast.store.sql.postgres import claim
 from holdfast.store.sql.postgres.connect import statement
-from holdfast.types.limit_rows import LimitRow
+from holdfast.types.concurrency_limits import LimitRow
 from tests.fleet.conftest import schema_of
 
 pytestmark = pytest.mark.anyio

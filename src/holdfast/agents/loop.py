@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.agents.answer_review import review_answer
-from holdfast.agents.budget import Budget, BudgetMeter, BudgetUsage
-from holdfast.agents.limits import limits_reached
+from holdfast.agents.budget import Budget, BudgetMeter, BudgetUsage, limits_reached
 from holdfast.agents.messages import (
     FINAL,
     Message,

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from holdfast.holds.service import HoldService
     from holdfast.model.graph import GraphSpec
     from holdfast.runs.history.replay import Replay
-    from holdfast.runs.limits import LimitService
+    from holdfast.runs.concurrency_limits import LimitService
     from holdfast.runs.schedules.service import ScheduleService
     from holdfast.store.protocols import Store
 
@@ -80,7 +80,7 @@ class StoreServices:
 
     async def limits(self) -> LimitService:
         """Limits that hold in the store: list, set, clear."""
-        from holdfast.runs.limits import LimitService
+        from holdfast.runs.concurrency_limits import LimitService
 
         return LimitService(await self.open())
 

@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.model.graph import Graph
 from holdfast.model.migration import Migration
-from holdfast.types.limits import Limits
+from holdfast.types.concurrency_limits import Limits
 from holdfast.types.retention import DEFAULT_RETENTION
 from holdfast.types.value import Adopt, refuse_instances
 

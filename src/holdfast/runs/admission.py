@@ -15,8 +15,7 @@ from holdfast.model.program import Program
 from holdfast.model.template import TemplateRenderError, as_text, compile_template
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
-from holdfast.types.limit_rows import LimitRow, flow_limit, key_limit, path_of, root_of
-from holdfast.types.limits import rate_text
+from holdfast.types.concurrency_limits import LimitRow, flow_limit, key_limit, path_of, rate_text, root_of
 
 _held_limits: ContextVar[tuple[str, ...]] = ContextVar(
     "limits that the runs around here count against", default=()

@@ -8,8 +8,8 @@ from holdfast.errors import LimitReachedError, RunBusyError
 from holdfast.runs.access import RunAccess
 from holdfast.runs.admission import held_limits
 from holdfast.store.rows import Claim, RunRow
+from holdfast.types.concurrency_limits import root_of
 from holdfast.types.ids import RunId
-from holdfast.types.limit_rows import root_of
 from holdfast.types.status import ENDED
 
 WaitCallback = Callable[[LimitReachedError], None]

@@ -23,8 +23,8 @@ from holdfast.runs.admission import limits_for_new_run
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.typed_values import TypedValues
 from holdfast.store.rows import FlowRow, NewRun
+from holdfast.types.concurrency_limits import LimitRow
 from holdfast.types.ids import DEFAULT_TENANT, RunId, is_id, new_run_id
-from holdfast.types.limit_rows import LimitRow
 from holdfast.types.record import Record
 from holdfast.types.text import clean_text, require_text
 

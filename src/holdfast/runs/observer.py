@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from holdfast.runs.driver.driver import Driver
-    from holdfast.types.record import Lease, Record
+    from holdfast.types.lease import Lease
+    from holdfast.types.record import Record
     from holdfast.types.status import RunStatus
 
 

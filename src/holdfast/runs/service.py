@@ -33,7 +33,7 @@ from holdfast.store.rows import Claim, RunFilter, RunRow
 from holdfast.types.event import Event, EventRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
-from holdfast.types.record import Lease
+from holdfast.types.lease import Lease
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 from holdfast.types.text import require_text
 

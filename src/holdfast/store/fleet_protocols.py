@@ -10,10 +10,10 @@ from holdfast.store.rows import (
     Claim,
     ClaimRequest,
 )
+from holdfast.types.concurrency_limits import LimitRow
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death, FleetFigures, WorkerRow
 from holdfast.types.ids import RunId
-from holdfast.types.limit_rows import LimitRow
 from holdfast.types.schedule import ScheduleRow
 
 

@@ -34,9 +34,10 @@ from holdfast.types.ciphertext import StoredRow
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
+from holdfast.types.lease import Lease
 from holdfast.types.memory import Memory
 from holdfast.types.projection import Projection
-from holdfast.types.record import InboxRow, Lease, Record, RunBatch, SettleAnswer
+from holdfast.types.record import InboxRow, Record, RunBatch, SettleAnswer
 from holdfast.types.status import RunStatus
 
 

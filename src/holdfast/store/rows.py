@@ -6,14 +6,15 @@ from enum import Flag, auto
 
 import msgspec
 
+from holdfast.types.concurrency_limits import LimitRow
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death
 from holdfast.types.hold import (
     HoldRow,
 )
 from holdfast.types.ids import RunId
-from holdfast.types.limit_rows import LimitRow
-from holdfast.types.record import Lease, Record
+from holdfast.types.lease import Lease
+from holdfast.types.record import Record
 from holdfast.types.status import RunStatus
 
 

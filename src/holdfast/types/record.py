@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.types.hold import HoldClosed, NewHold
 from holdfast.types.ids import HoldId, RunId
+from holdfast.types.lease import Lease
 from holdfast.types.memory import Memory
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.status import RunStatus
@@ -89,15 +90,6 @@ class Record(msgspec.Struct):
     event_from: int = 0
     # Also set by the store on the way out: the payload's length, known without reading it.
     size: int = 0
-
-
-class Lease(msgspec.Struct, frozen=True):
-    """The right of one worker to advance one run. `key` is the store's internal number of the run."""
-
-    run: RunId
-    key: int
-    term: int
-    worker: str
 
 
 class Park(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.store.open import open_store
 from holdfast.testing.conformance.kit import StoreKit
-from holdfast.types.record import Lease
+from holdfast.types.lease import Lease
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,8 @@ from holdfast.store.sql.sqlite import SqliteStore
 from holdfast.store.sql.sqlite.settle import settle
 from holdfast.telemetry import arm, disarm
 from holdfast.testing.conformance.kit import TTL, StoreKit
-from holdfast.types.record import Lease, RunBatch, Side
+from holdfast.types.lease import Lease
+from holdfast.types.record import RunBatch, Side
 from holdfast.types.status import RunStatus
 from tests.unit.store.sqlite_files import locked, plain
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from holdfast.runs.service import RunService
     from holdfast.store.rows import RunRow
     from holdfast.types.ids import RunId
-    from holdfast.types.record import Lease, Record
+    from holdfast.types.lease import Lease
+    from holdfast.types.record import Record
     from holdfast.types.status import RunStatus
 
 PACE: Final = 0.04

@@ -26,7 +26,7 @@ from holdfast.api.schemas.admin import (
 from holdfast.api.schemas.common import Limit, Page
 from holdfast.api.schemas.runs import RunDetail, RunWire, run_detail, run_wire
 from holdfast.errors import ForbiddenError, NotFoundError, RunEndedError, RunNotFoundError, SettingsError
-from holdfast.runs.limits import Limit as Held
+from holdfast.runs.concurrency_limits import Limit as Held
 from holdfast.types.clock import MICROS
 from holdfast.types.ids import DEFAULT_TENANT
 

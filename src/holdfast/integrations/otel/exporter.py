@@ -26,7 +26,8 @@ from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
-from holdfast.types.record import Lease, Record
+from holdfast.types.lease import Lease
+from holdfast.types.record import Record
 from holdfast.types.status import RunStatus
 
 MOST_WAITING = 10_000  # records

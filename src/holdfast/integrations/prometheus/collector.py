@@ -17,7 +17,8 @@ from holdfast.integrations.prometheus.worker_metrics import WorkerMetrics
 from holdfast.runs.driver.driver import Driver
 from holdfast.store.protocols import Store
 from holdfast.store.rows import Claim, ClaimRequest, RunRow
-from holdfast.types.record import Kind, Lease, Record, RunBatch, SettleAnswer
+from holdfast.types.lease import Lease
+from holdfast.types.record import Kind, Record, RunBatch, SettleAnswer
 from holdfast.types.status import ENDED, RunStatus
 
 _COUNTED = frozenset(

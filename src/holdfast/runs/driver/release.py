@@ -17,7 +17,7 @@ from holdfast.store.rows import Claim, RunRow
 from holdfast.types.backoff import Backoff
 from holdfast.types.clock import MICROS
 from holdfast.types.ids import RunId
-from holdfast.types.record import Lease
+from holdfast.types.lease import Lease
 from holdfast.types.status import PARKED, HoldStatus, RunStatus
 
 STORE_BACKOFF: Final = Backoff(first=0.1, longest=5.0)

@@ -11,7 +11,7 @@ from holdfast.model.program import Program
 from holdfast.runs.attachments import BlobAttachments
 from holdfast.runs.blobs import BlobStore, Objects
 from holdfast.runs.driver.evidence_outbox import EvidenceOutbox
-from holdfast.runs.driver.leases import LeaseHolder, LeaseKeeper
+from holdfast.runs.driver.heartbeat import LeaseHolder, LeaseKeeper
 from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.hold_preparation import Preparer
 from holdfast.runs.memory import MemoryBackend, StoredMemory

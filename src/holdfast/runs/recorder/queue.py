@@ -10,7 +10,8 @@ from typing import TypeVar
 from holdfast.checkpoint import Blob
 from holdfast.errors import StoreError
 from holdfast.types.backoff import Backoff
-from holdfast.types.record import Lease, Park, Record, Side
+from holdfast.types.lease import Lease
+from holdfast.types.record import Park, Record, Side
 
 PATIENCE = 4.0  # seconds
 MAX_RECORDS = 64

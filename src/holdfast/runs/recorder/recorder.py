@@ -26,7 +26,8 @@ from holdfast.store.protocols import Store
 from holdfast.store.rows import Capability
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.ids import RunId
-from holdfast.types.record import Kind, Lease, Record, Refusal, RunBatch, SettleAnswer
+from holdfast.types.lease import Lease
+from holdfast.types.record import Kind, Record, Refusal, RunBatch, SettleAnswer
 from holdfast.types.status import Effect
 
 RETRY_DELAYS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)

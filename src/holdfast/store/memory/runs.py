@@ -9,21 +9,22 @@ import msgspec
 from holdfast.errors import RunNotFoundError, RunReadOnlyError
 from holdfast.store.hold_rules import RUN_DELETED_REASON
 from holdfast.store.lost_history import LOST_EVENT, loss_event, loss_message
-from holdfast.store.memory.limits import MemoryLimits
+from holdfast.store.memory.concurrency_limits import MemoryLimits
 from holdfast.store.memory.settle import MemorySettle
 from holdfast.store.memory.tables import MemoryRun, MemoryTables
 from holdfast.store.recovery import PROGRESS, death_event, death_summary, recovery_delay
 from holdfast.store.rows import Claim
 from holdfast.types.durability import Durability
 from holdfast.types.fleet import Death
+from holdfast.types.lease import Lease
 from holdfast.types.outbox import OutboxState
-from holdfast.types.record import Lease, Park
+from holdfast.types.record import Park
 from holdfast.types.status import ENDED, PARKED, RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.store.limits import Admission
+    from holdfast.store.concurrency_limits import Admission
     from holdfast.store.memory.tables import MemoryRun
     from holdfast.store.rows import Claim, ClaimRequest, NewRun, RunFilter, RunRow
     from holdfast.types.acknowledged import AcknowledgedState

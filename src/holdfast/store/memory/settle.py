@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from holdfast.types.audit import AuditRow, NewAudit
     from holdfast.types.hold import NewHold
     from holdfast.types.ids import HoldId
+    from holdfast.types.lease import Lease
     from holdfast.types.outbox import OutboxMessage
-    from holdfast.types.record import Lease, Record, RunBatch, Side, VersionChange
+    from holdfast.types.record import Record, RunBatch, Side, VersionChange
 
 
 class MemoryRunHolds(MemoryTables):

@@ -24,15 +24,15 @@ from holdfast.types.status import ENDED, RunStatus, may_follow
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.store.limits import Admission, CountedStart
+    from holdfast.store.concurrency_limits import Admission, CountedStart
     from holdfast.store.rows import ClaimRequest, FlowRow, NewRun
     from holdfast.types.audit import AuditRow
     from holdfast.types.clock import Clock
+    from holdfast.types.concurrency_limits import LimitRow
     from holdfast.types.document import Document
     from holdfast.types.fleet import Death, WorkerRow
     from holdfast.types.hold import HoldRow, Note
     from holdfast.types.ids import HoldId, RunId
-    from holdfast.types.limit_rows import LimitRow
     from holdfast.types.memory import Memory
     from holdfast.types.outbox import OutboxRow
     from holdfast.types.projection import Projection

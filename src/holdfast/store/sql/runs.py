@@ -9,13 +9,13 @@ import msgspec
 
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
 from holdfast.store.rows import NewRun, RunFilter, RunRow
-from holdfast.store.sql import limits
+from holdfast.store.sql import concurrency_limits
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.store.sql.run_holds import RunRef
 from holdfast.store.sql.side import apply_side, check_transitions, close_all, missing_blob
+from holdfast.types.concurrency_limits import flow_limit, root_of
 from holdfast.types.ids import RunId
-from holdfast.types.limit_rows import flow_limit, root_of
 from holdfast.types.record import Side
 from holdfast.types.status import ENDED, RunStatus
 
@@ -90,7 +90,7 @@ async def create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool] | Non
     fresh = new_run_row(now, new)
     key = await conn.insert_run(new, fresh)
     if key is None:
-        if not new.gate and await limits.is_fixed(conn, new.flow):
+        if not new.gate and await concurrency_limits.is_fixed(conn, new.flow):
             return None
         return run_row(await _earlier(conn, new)), False
     if is_plain(new):
@@ -111,7 +111,7 @@ async def create_limited(conn: Conn, now: int, new: NewRun, given: int | None) -
 
     `given`: see `@now(?)`."""
     new = msgspec.structs.replace(new, gate=new.gate or flow_limit(new.flow))
-    await limits.declare(conn, now, new.gates)
+    await concurrency_limits.declare(conn, now, new.gates)
     admission = None
     if new.claimed_by is not None:
         admission = await conn.load_admission(given, [root_of(new.gate)], lock=True)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from holdfast.store.backlog import MAX_QUEUES, LaneBacklog, LimitBacklog, lane_figures
 from holdfast.store.sql import due_holds
 from holdfast.store.sql.connection import Conn, Row
+from holdfast.types.concurrency_limits import root_of
 from holdfast.types.fleet import FleetFigures, LaneFigures
-from holdfast.types.limit_rows import root_of
 
 _LANES = """
 SELECT lane, sum(free)::bigint, min(since), sum(lined)::bigint, sum(running)::bigint FROM (

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.store.rows import ClaimRequest
 from holdfast.types.clock import MICROS
+from holdfast.types.concurrency_limits import LimitRow
 from holdfast.types.fleet import WorkerRow
-from holdfast.types.limit_rows import LimitRow
 from holdfast.types.outbox import OutboxMessage, OutboxState
 from holdfast.types.record import NewTimer, Side
 from holdfast.types.status import RunStatus

@@ -12,7 +12,7 @@ import pytest
 from holdfast.store.rows import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.types.clock import MICROS
-from holdfast.types.limit_rows import LimitRow, flow_limit, key_limit
+from holdfast.types.concurrency_limits import LimitRow, flow_limit, key_limit
 from holdfast.types.record import Park, RunBatch, Side
 from holdfast.types.status import RunStatus
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.store.rows import Claim, RunRow
     from holdfast.testing.conformance.kit import StoreKit
     from holdfast.types.ids import RunId
-    from holdfast.types.record import Lease
+    from holdfast.types.lease import Lease
 
 FLOW = "flow:refund"
 MINUTE = 60 * MICROS

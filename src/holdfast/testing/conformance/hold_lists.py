@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.testing.conformance.kit import StoreKit
-    from holdfast.types.record import Lease
+    from holdfast.types.lease import Lease
 
 ADA, EVE = ("user", "ada@x"), ("user", "eve@x")
 FINANCE = ("group", "finance")

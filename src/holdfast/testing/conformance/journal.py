@@ -11,7 +11,7 @@ from holdfast.types.record import Kind, Record, RunBatch, Side
 
 if TYPE_CHECKING:
     from holdfast.testing.conformance.kit import StoreKit
-    from holdfast.types.record import Lease
+    from holdfast.types.lease import Lease
 
 
 async def long_run(kit: StoreKit, records: int = 9) -> Lease:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from holdfast.store.rows import Claim, RunRow
     from holdfast.types.clock import Clock
     from holdfast.types.ids import HoldId, RunId
-    from holdfast.types.record import Lease, SettleAnswer
+    from holdfast.types.lease import Lease
+    from holdfast.types.record import SettleAnswer
 
     Opener = Callable[[Clock], Awaitable[Store]]
 

@@ -19,7 +19,7 @@ from holdfast.types.status import HoldStatus, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.testing.conformance.kit import StoreKit
-    from holdfast.types.record import Lease
+    from holdfast.types.lease import Lease
 
 
 def known(kit: StoreKit, lease: Lease, record: Record, **more: Any) -> AcknowledgedState:

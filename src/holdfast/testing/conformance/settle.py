@@ -9,7 +9,8 @@ import pytest
 from holdfast.errors import HoldfastError
 from holdfast.store.rows import Capability
 from holdfast.testing.conformance.kit import TTL
-from holdfast.types.record import Lease, Refusal, RunBatch, SettleAnswer, Side
+from holdfast.types.lease import Lease
+from holdfast.types.record import Refusal, RunBatch, SettleAnswer, Side
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from holdfast.types.status import RunStatus
 if TYPE_CHECKING:
     from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
-    from holdfast.types.record import Lease
+    from holdfast.types.lease import Lease
 
 
 async def armed(kit: StoreKit, *tokens: str, seconds: int = 60) -> Lease:

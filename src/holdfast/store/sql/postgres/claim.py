@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.store.limits import Admission, ClaimResult
+from holdfast.store.concurrency_limits import Admission, ClaimResult
 from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.choose import CandidateTenant, ClaimSelection, ReadyRun
-from holdfast.store.sql.postgres import limits
+from holdfast.store.sql.postgres import concurrency_limits
 from holdfast.store.sql.postgres.connect import PostgresConnection, Row
 from holdfast.store.sql.runs import COLUMNS, run_row
-from holdfast.types.record import Lease
+from holdfast.types.lease import Lease
 from holdfast.types.status import RunStatus
 
 ROUNDS = 5
@@ -27,7 +27,7 @@ AND ((SELECT versions FROM t) IS NULL OR runs.version = ANY((SELECT versions FRO
 AND runs.key <> ALL ((SELECT tried FROM t)::bigint[])"""
 _FREE = f"{_READY} AND runs.gate = '' AND {_SERVED}"
 _LINED = f"{_READY} AND runs.gate <> '' AND {_SERVED}"
-# As in the index: the queue of the runs whose first limit is the same (`limits.queue_of`).
+# As in the index: the queue of the runs whose first limit is the same (`concurrency_limits.queue_of`).
 _SIGN = "(CASE WHEN runs.status = 'pending' THEN '+' ELSE '-' END"
 _LINE = f"{_SIGN} || split_part(runs.gate, '/', 1))"
 # First which priorities, tenants and lines there are, one step into the index for each.
@@ -154,7 +154,9 @@ async def claim(conn: PostgresConnection, now: int | None, want: ClaimRequest) -
         lines = [row[6] for row in found if row[3] is None]
         if lines and admission is None:
             # Most reached limits are found so without a lock; where one is open nothing is taken this way.
-            admission = await limits.load_admission(conn, now, [line[1:] for line in lines], lock=False)
+            admission = await concurrency_limits.load_admission(
+                conn, now, [line[1:] for line in lines], lock=False
+            )
             if admission.open_queues(lines) and not claims:
                 return QueuesToLock(lines)
         choice = select_runs(

@@ -3,12 +3,12 @@ anything is counted. Claims of runs without limits do not come here."""
 
 from __future__ import annotations
 
-from holdfast.store.limits import Admission, ClaimResult
+from holdfast.store.concurrency_limits import Admission, ClaimResult
 from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.choose import ClaimSelection
-from holdfast.store.sql.postgres import claim, limits
+from holdfast.store.sql.postgres import claim, concurrency_limits
 from holdfast.store.sql.postgres.connect import PostgresConnection
-from holdfast.types.limit_rows import root_of
+from holdfast.types.concurrency_limits import root_of
 
 _AT_GATE = "SELECT key, gate, status = 'pending' FROM @runs WHERE id = ? AND gate <> '' AND worker IS NULL"
 
@@ -17,7 +17,7 @@ async def claim_with_limits(
     conn: PostgresConnection, now: int | None, want: ClaimRequest, lines: list[str]
 ) -> ClaimResult:
     """Runs without a limit and those of the queues, in one order."""
-    admission = await limits.load_admission(conn, now, [line[1:] for line in lines], lock=True)
+    admission = await concurrency_limits.load_admission(conn, now, [line[1:] for line in lines], lock=True)
     claims: list[Claim] = []
     tried: list[int] = []
     kept_out = False
@@ -31,7 +31,7 @@ async def claim_with_limits(
             break
         taken = await claim.take(conn, now, want, choice, gated=True)
         choice.missed([one.run.key for one in taken])
-        await limits.write_starts(
+        await concurrency_limits.write_starts(
             conn, [(key, start) for key, starts in choice.starts.items() for start in starts]
         )
         claims += taken
@@ -55,10 +55,12 @@ async def claim_named(conn: PostgresConnection, now: int | None, want: ClaimRequ
     if stands is None:
         return ClaimResult([])
     key, gate, starts = stands
-    admission = await limits.load_admission(conn, now, [root_of(gate)], lock=True)
+    admission = await concurrency_limits.load_admission(conn, now, [root_of(gate)], lock=True)
     if not admission.passes(gate, starts=starts):
         return ClaimResult([], True, admission.opens_at)
     claims = await claim.claim_named(conn, now, want, passes=True)
     if claims:
-        await limits.write_starts(conn, [(key, start) for start in admission.enter(gate, starts=starts)])
+        await concurrency_limits.write_starts(
+            conn, [(key, start) for start in admission.enter(gate, starts=starts)]
+        )
     return ClaimResult(claims)

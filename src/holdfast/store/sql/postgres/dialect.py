@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from holdfast.store.limits import Admission, CountedStart
+from holdfast.store.concurrency_limits import Admission, CountedStart
 from holdfast.store.rows import NewRun, RunRow
-from holdfast.store.sql.postgres import limits, listen
+from holdfast.store.sql.postgres import concurrency_limits, listen
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
-from holdfast.types.limit_rows import flow_limit
+from holdfast.types.concurrency_limits import flow_limit
 
 _GIVEN = (
     "id", "tenant", "flow", "version", "code", "lane", "priority", "thread", "instance_key",
@@ -74,7 +74,7 @@ class PostgresConn(PostgresConnection):
         return found[0]
 
     async def load_admission(self, now: int | None, roots: Iterable[str], *, lock: bool) -> Admission:
-        return await limits.load_admission(self, now, roots, lock=lock)
+        return await concurrency_limits.load_admission(self, now, roots, lock=lock)
 
     async def write_starts(self, starts: Sequence[tuple[int, CountedStart]]) -> None:
-        await limits.write_starts(self, starts)
+        await concurrency_limits.write_starts(self, starts)

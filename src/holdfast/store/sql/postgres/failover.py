@@ -28,7 +28,8 @@ from holdfast.telemetry import log
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId, RunId
-from holdfast.types.record import Lease, RunBatch, SettleAnswer
+from holdfast.types.lease import Lease
+from holdfast.types.record import RunBatch, SettleAnswer
 
 MAX_REMEMBERED: Final = 10_000
 _AT_ONCE: Final = 1000

@@ -13,7 +13,7 @@ from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, closed, translated
 from holdfast.store.sql.postgres.servers import PostgresServers
-from holdfast.types.record import Lease
+from holdfast.types.lease import Lease
 
 
 class HeartbeatThread:

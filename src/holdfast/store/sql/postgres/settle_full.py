@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.limits import releases_lease
+from holdfast.store.concurrency_limits import releases_lease
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
 from holdfast.store.sql.run_holds import RunRef
 from holdfast.store.sql.side import apply_side, side_refusal
 from holdfast.telemetry import crashpoint
-from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer
+from holdfast.types.lease import Lease
+from holdfast.types.record import Park, Record, Refusal, RunBatch, SettleAnswer
 
 _STANDING = """
 SELECT key, id, term, head, event_seq, worker, status, tenant, gate FROM @runs

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from weakref import WeakSet
 
 from holdfast.errors import StoreError
-from holdfast.store.limits import ClaimResult, wait_until_open
+from holdfast.store.concurrency_limits import ClaimResult, wait_until_open
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
 from holdfast.store.sql import blobs, inbox, raw_rows, reclaim, runs
 from holdfast.store.sql.connection import Conn, Query, Row, Work
@@ -44,8 +44,9 @@ from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
 from holdfast.types.hold import ChangeRefusal, HoldChange, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import RunId
+from holdfast.types.lease import Lease
 from holdfast.types.outbox import OutboxRow
-from holdfast.types.record import Lease, Park, RunBatch, SettleAnswer
+from holdfast.types.record import Park, RunBatch, SettleAnswer
 from holdfast.types.status import RunStatus
 
 T = TypeVar("T")

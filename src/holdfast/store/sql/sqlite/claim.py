@@ -8,13 +8,13 @@ from typing import cast
 
 import msgspec
 
-from holdfast.store.limits import Admission, ClaimResult
+from holdfast.store.concurrency_limits import Admission, ClaimResult
 from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.choose import CandidateTenant, ClaimSelection, ReadyRun
 from holdfast.store.sql.runs import COLUMNS, run_row
-from holdfast.store.sql.sqlite import limits
+from holdfast.store.sql.sqlite import concurrency_limits
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
-from holdfast.types.record import Lease
+from holdfast.types.lease import Lease
 from holdfast.types.status import RunStatus
 
 Filters = dict[str, object]
@@ -85,7 +85,7 @@ def claim(cur: Cursor, now: int, want: ClaimRequest) -> ClaimResult:
         for key in choice.keys:
             since = choice.since[key]
             claims += _claims_for(cur, want, rows(cur, _TAKE_KEY, taking | {"key": key}), since)
-            limits.write_starts(cur, [(key, start) for start in choice.starts.get(key, ())])
+            concurrency_limits.write_starts(cur, [(key, start) for start in choice.starts.get(key, ())])
         if not choice.keys or choice.full or not choice.refused:
             break
     return ClaimResult(claims, limited.kept_out, limited.opens_at)
@@ -103,7 +103,7 @@ def _claim_named(cur: Cursor, want: ClaimRequest, given: Filters) -> ClaimResult
     claims = _claims_for(cur, want, rows(cur, _TAKE_NAMED, given | {"passes": True}))
     if claims:
         entered = limited.admission.enter(gate, starts=bool(starts))
-        limits.write_starts(cur, [(key, start) for start in entered])
+        concurrency_limits.write_starts(cur, [(key, start) for start in entered])
     return ClaimResult(claims)
 
 
@@ -139,7 +139,7 @@ class _LazyAdmission:
 
     @cached_property
     def admission(self) -> Admission:
-        return limits.load_admission(self._cur, self.now)
+        return concurrency_limits.load_admission(self._cur, self.now)
 
     @property
     def opens_at(self) -> int | None:

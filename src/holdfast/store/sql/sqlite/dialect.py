@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.store.limits import Admission, CountedStart
+from holdfast.store.concurrency_limits import Admission, CountedStart
 from holdfast.store.rows import NewRun, RunRow
-from holdfast.store.sql.sqlite import limits
+from holdfast.store.sql.sqlite import concurrency_limits
 from holdfast.store.sql.sqlite.connect import Cursor, Row, statement
 from holdfast.store.sql.sqlite.records import announce, append
-from holdfast.types.limit_rows import flow_limit
+from holdfast.types.concurrency_limits import flow_limit
 
 _INSERT = """
 INSERT INTO runs (id, tenant, flow, version, code, lane, priority, thread, instance_key, idempotency_key,
@@ -78,10 +78,10 @@ class SqliteConn:
 
     async def load_admission(self, now: int | None, roots: Iterable[str], *, lock: bool) -> Admission:
         assert now is not None
-        return limits.load_admission(self.cur, now)
+        return concurrency_limits.load_admission(self.cur, now)
 
     async def write_starts(self, starts: Sequence[tuple[int, CountedStart]]) -> None:
-        limits.write_starts(self.cur, starts)
+        concurrency_limits.write_starts(self.cur, starts)
 
 
 def _bindings(args: Sequence[Any]) -> Sequence[Any]:

@@ -12,7 +12,8 @@ from holdfast.store.sql.sqlite.connect import Cursor, rows, run_now
 from holdfast.store.sql.sqlite.dialect import SqliteConn
 from holdfast.store.sql.sqlite.records import append
 from holdfast.telemetry import crashpoint
-from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer, Side
+from holdfast.types.lease import Lease
+from holdfast.types.record import Park, Record, Refusal, RunBatch, SettleAnswer, Side
 
 _STANDING = "SELECT term, head, event_seq, worker, status, tenant FROM runs WHERE key = ? AND id = ?"
 

@@ -13,7 +13,7 @@ from weakref import WeakSet
 import apsw
 
 from holdfast.store.blob.local import LocalBlobs
-from holdfast.store.limits import releases_lease, wait_until_open
+from holdfast.store.concurrency_limits import releases_lease, wait_until_open
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
 from holdfast.store.sql import blobs, journal, raw_rows, reclaim, runs
 from holdfast.store.sql.connection import Conn, Query, Work
@@ -43,8 +43,9 @@ from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import RunId
+from holdfast.types.lease import Lease
 from holdfast.types.outbox import OutboxRow
-from holdfast.types.record import Lease, Park, Record, RunBatch, SettleAnswer
+from holdfast.types.record import Park, Record, RunBatch, SettleAnswer
 from holdfast.types.status import RunStatus
 
 T = TypeVar("T")

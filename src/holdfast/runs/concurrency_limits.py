@@ -8,8 +8,14 @@ import msgspec
 
 from holdfast.errors import NotFoundError, SettingsError
 from holdfast.store.protocols import Store
-from holdfast.types.limit_rows import EACH_KEY, LimitRow, normalized_name, root_of
-from holdfast.types.limits import parse_rate, rate_text
+from holdfast.types.concurrency_limits import (
+    EACH_KEY,
+    LimitRow,
+    normalized_name,
+    parse_rate,
+    rate_text,
+    root_of,
+)
 
 _NAME = re.compile(r"flow:[^/\s]+(?:/.*)?", re.DOTALL)
 _MOST = 1_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.limits import Admission, CountedStart
-from holdfast.store.sql.limits import ALL, INSIDE, limit_row
+from holdfast.store.concurrency_limits import Admission, CountedStart
+from holdfast.store.sql.concurrency_limits import ALL, INSIDE, limit_row
 from holdfast.store.sql.sqlite.connect import Cursor, rows, statement
 
 _ALL = statement(ALL)

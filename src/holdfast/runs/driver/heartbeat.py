@@ -14,7 +14,7 @@ from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import Clock
 from holdfast.types.ids import RunId
-from holdfast.types.record import Lease
+from holdfast.types.lease import Lease
 
 
 class LeaseHolder(Protocol):

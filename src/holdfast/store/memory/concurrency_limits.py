@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from holdfast.store.limits import Admission, limit_overview
+from holdfast.store.concurrency_limits import Admission, limit_overview
 from holdfast.store.memory.tables import MemoryTables
-from holdfast.types.limit_rows import flow_limit, flow_of
+from holdfast.types.concurrency_limits import flow_limit, flow_of
 from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.store.limits import CountedStart
+    from holdfast.store.concurrency_limits import CountedStart
     from holdfast.store.rows import NewRun
-    from holdfast.types.limit_rows import LimitRow
+    from holdfast.types.concurrency_limits import LimitRow
 
 
 class MemoryLimits(MemoryTables):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from holdfast.store.rows import Claim
-from holdfast.types.limit_rows import EACH_KEY, LimitRow, path_of, root_of
+from holdfast.types.concurrency_limits import EACH_KEY, LimitRow, path_of, root_of
 from holdfast.types.record import RunBatch
 from holdfast.types.status import ENDED
 

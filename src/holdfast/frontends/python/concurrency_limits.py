@@ -8,7 +8,7 @@ from holdfast.model.expr import PARTITIONS, Path
 from holdfast.model.secrets import ANY, Paths
 from holdfast.model.state_schema import StateSchema
 from holdfast.model.template import Template, TemplateSyntaxError, compile_template
-from holdfast.types.limits import Limits
+from holdfast.types.concurrency_limits import Limits
 
 _OWN = ("tenant", "thread", "instance_key")
 _EXAMPLE = 'write limits=Limits(concurrency=20, key="{{customer}}", per_key=1)'

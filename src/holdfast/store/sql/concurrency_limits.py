@@ -7,10 +7,10 @@ from functools import partial
 
 import msgspec
 
-from holdfast.store.limits import limit_overview
+from holdfast.store.concurrency_limits import limit_overview
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn, Row
-from holdfast.types.limit_rows import LimitRow, flow_limit, flow_of, root_of
+from holdfast.types.concurrency_limits import LimitRow, flow_limit, flow_of, root_of
 
 _COLUMNS = "name, concurrency, rate, per, fixed, updated_at"
 ALL = f"SELECT {_COLUMNS} FROM @gates ORDER BY name, fixed"

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.store.limits import Admission, CountedStart
-from holdfast.store.sql.limits import AT, INSIDE, limit_row
+from holdfast.store.concurrency_limits import Admission, CountedStart
+from holdfast.store.sql.concurrency_limits import AT, INSIDE, limit_row
 from holdfast.store.sql.postgres.connect import PostgresConnection
 
 _LOCKED = f"{AT} FOR UPDATE"

@@ -5,8 +5,16 @@ from typing import Any
 import pytest
 
 from holdfast.errors import SettingsError
-from holdfast.types.limit_rows import LimitRow, flow_limit, flow_of, key_limit, path_of
-from holdfast.types.limits import Limits, parse_rate, rate_text
+from holdfast.types.concurrency_limits import (
+    LimitRow,
+    Limits,
+    flow_limit,
+    flow_of,
+    key_limit,
+    parse_rate,
+    path_of,
+    rate_text,
+)
 
 MINUTE = 60_000_000
 

@@ -124,10 +124,10 @@ if TYPE_CHECKING:
     from holdfast.runs.driver.settings import RunSettings
     from holdfast.runs.history.replay import Replay
     from holdfast.runs.memory import InProcessMemory
+    from holdfast.types.concurrency_limits import Limits
     from holdfast.types.deployment import Deployment
     from holdfast.types.event import Event
     from holdfast.types.hold import HoldFilter, HoldRow
-    from holdfast.types.concurrency_limits import Limits
     from holdfast.types.outcome import Outcome
     from holdfast.types.redaction import Secret
     from holdfast.types.retention import Retention

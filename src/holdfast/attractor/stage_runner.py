@@ -14,8 +14,8 @@ from holdfast.attractor import run_files
 from holdfast.attractor.context import PipelineContext, copied
 from holdfast.attractor.failures import CLASS_KEY, TERMINAL, TRANSIENT, failure_of, raise_if_ours
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.pipeline_limits import check_budgets, count_failure
 from holdfast.attractor.outcome import StageOutcome, StageStatus
+from holdfast.attractor.pipeline_limits import check_budgets, count_failure
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
 from holdfast.attractor.run_files import own_updates
 from holdfast.attractor.stage_history import history_updates

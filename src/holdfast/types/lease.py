@@ -1,4 +1,4 @@
-"""A lease: the right of one worker to advance one run, until it expires or another worker has a newer term."""
+"""A lease: the right of one worker to advance one run, until it expires or another has a newer term."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ import msgspec
 
 from holdfast.errors import StateError
 from holdfast.frontends.python.code import code_fingerprint, visible_substeps, visible_writes
+from holdfast.frontends.python.concurrency_limits import limit_problems
 from holdfast.frontends.python.declarations import Collector
 from holdfast.frontends.python.guard_nodes import Parts, parts_of
-from holdfast.frontends.python.concurrency_limits import limit_problems
 from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Edge, EdgeKind, Graph, GraphSpec, InDoubt, Node

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.store.backlog import LaneBacklog, LimitBacklog, lane_figures
-from holdfast.store.memory.holds import MemoryHolds
 from holdfast.store.memory.concurrency_limits import MemoryLimits
+from holdfast.store.memory.holds import MemoryHolds
 from holdfast.store.memory.tables import MemoryTables
 from holdfast.types.fleet import WORKER_ROW_RETENTION, FleetFigures, LaneFigures
 from holdfast.types.outbox import OutboxState

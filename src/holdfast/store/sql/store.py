@@ -8,9 +8,9 @@ from typing import Any
 
 from holdfast.store.rows import FlowRow, RunFilter, RunHistory, RunRow
 from holdfast.store.sql import blobs, inbox, journal, memories, raw_rows, runs, transfer
+from holdfast.store.sql.concurrency_limits import SqlLimits
 from holdfast.store.sql.fleet import SqlFleet
 from holdfast.store.sql.hold_store import SqlHolds
-from holdfast.store.sql.concurrency_limits import SqlLimits
 from holdfast.store.sql.projections import SqlProjections
 from holdfast.store.sql.schedules import SqlSchedules
 from holdfast.telemetry import crashpoint

@@ -17,11 +17,12 @@ import time
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
+from rich.console import Console
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
-from holdfast.cli.inbox.text_spans import length, plain
 from holdfast.cli.top.figures import FleetSnapshot
-from holdfast.cli.top.screen import frame, lines
+from holdfast.cli.top.screen import FleetView, lines
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, LaneFigures, WorkerRow
 from tests.fleet.workers import settings, until
@@ -69,39 +70,46 @@ def seen(lanes: int = 3, workers: int = 3, **given: object) -> FleetSnapshot:
     return FleetSnapshot(figures=FleetFigures(**{**figures, **given}), workers=rows)  # type: ignore[arg-type]
 
 
+def on_screen(view: FleetView, width: int, height: int) -> list[str]:
+    console = Console(width=width, height=height, color_system=None)
+    options = console.options.update_dimensions(width, height)
+    return ["".join(part.text for part in line) for line in console.render_lines(view, options)]
+
+
 @pytest.mark.parametrize("size", [(100, 30), (80, 24), (40, 24), (20, 8)])
 @pytest.mark.parametrize(("lanes", "workers"), [(0, 0), (3, 3), (40, 60)])
 async def test_screen_is_filled_and_nothing_sticks_out(
     size: tuple[int, int], lanes: int, workers: int
 ) -> None:
     width, height = size
-    page = frame(seen(lanes, workers), width, height, "Not up to date: the store is away.")
-    assert len(page.lines) == height
-    assert max(length(line) for line in page.lines) <= width
-    assert plain(page.lines[0]).startswith("Fleet")
-    assert plain(page.lines[-1]).startswith("q leave")
+    page = on_screen(FleetView(seen(lanes, workers), "Not up to date: the store is away."), width, height)
+    assert len(page) == height
+    assert max(cell_len(line) for line in page) <= width
+    assert page[0].startswith("Fleet")
+    assert page[-2].startswith("Not up to date")
+    assert page[-1].startswith("q quit")
 
 
 async def test_narrow_screen_keeps_what_matters_most() -> None:
-    text = "\n".join(plain(line) for line in lines(seen(), 40))
+    text = "\n".join(lines(seen(), 40))
     assert "a-worker" in text
     assert re.search(r"BUSY\b", text)
     assert "RELEASE" not in text
-    wide = "\n".join(plain(line) for line in lines(seen(), 200))
+    wide = "\n".join(lines(seen(), 200))
     assert "a-worker-with-a-long-name-0" in wide
     assert "RELEASE" in wide
 
 
 async def test_what_deserves_a_look_is_said_in_words_and_not_by_colour_alone() -> None:
-    text = "\n".join(plain(line) for line in lines(seen(), 120))
+    text = "\n".join(lines(seen(), 120))
     for said in ("1 silent", "releases 1.0, 1.1", "1 dead", "timers 30 s", "4 older", "draining", "silent"):
         assert said in text
-    nobody = "\n".join(plain(line) for line in lines(seen(workers=0), 120))
+    nobody = "\n".join(lines(seen(workers=0), 120))
     assert "No worker is alive. Start one: holdfast worker FLOW..." in nobody
 
 
 async def test_many_rows_are_cut_with_a_word_about_the_rest() -> None:
-    text = "\n".join(plain(line) for line in frame(seen(40, 60), 100, 30).lines)
+    text = "\n".join(on_screen(FleetView(seen(40, 60)), 100, 30))
     assert len(re.findall(r"and \d+ more", text)) == 2
     assert "lane-39" in text  # the longest line comes first
 
@@ -165,7 +173,7 @@ def in_terminal(words: list[str], folder: Path, **env: str) -> tuple[int, str]:
                 raw += os.read(ours, 65536)
             except OSError:
                 break
-        if not typed and raw.count(b"q leave") >= 2:  # it has looked again
+        if not typed and raw.count(b"q quit") >= 2:  # it has looked again
             os.write(ours, b"q")
             typed = True
         if process.poll() is not None:
@@ -184,6 +192,6 @@ async def test_live_view_looks_again_and_ends_with_q(tmp_path: Path, address: st
         code, raw = await asyncio.to_thread(in_terminal, words, tmp_path, **env)
     assert code == 0
     assert raw.startswith("\x1b[?1049h")
-    assert raw.rstrip().endswith("\x1b[?1049l")  # the screen is given back
+    assert raw.rpartition("\x1b[?1049l")[2] in ("", "\x1b[?25h")  # the screen is restored
     assert "No worker is alive" in raw
     assert ("\x1b[1;31m" in raw) is colour

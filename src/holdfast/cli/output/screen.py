@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from threading import Timer
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -63,6 +64,10 @@ def clean_text(text: str) -> str:
     """Without secrets, and without what makes a terminal move, recolour or reverse what it shows: prompts,
     errors and live output come from models and strangers, and people decide by what they read."""
     return show_invisible(redactor.redact(text)).translate(_CONTROLS)
+
+
+def one_line(text: str) -> str:
+    return " ".join(clean_text(text).split())
 
 
 def print_error(text: str) -> None:
@@ -166,6 +171,15 @@ def status_console() -> Console | None:
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)
+
+
+def live_console() -> Console:
+    """For a live view on stdout. What its encoding does not know becomes a question mark."""
+    from rich.console import Console
+
+    if is_plain() and isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    return Console(highlight=False)
 
 
 @contextmanager

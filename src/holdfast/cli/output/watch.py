@@ -10,7 +10,14 @@ from typing import Any
 
 from holdfast.cli.output.live_view import FRAME
 from holdfast.cli.output.results import event_line
-from holdfast.cli.output.screen import PATIENCE, is_terminal, print_line, status_console, to_json
+from holdfast.cli.output.screen import (
+    PATIENCE,
+    is_terminal,
+    live_console,
+    print_line,
+    status_console,
+    to_json,
+)
 from holdfast.runs.history.visits import Visits, apply_event
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
@@ -63,12 +70,11 @@ async def follow(service: RunService, run: RunId, driving: asyncio.Future[Any]) 
 
 
 async def _live(service: RunService, row: RunRow, driving: asyncio.Future[Any]) -> None:
-    from rich.console import Console
     from rich.live import Live
 
     from holdfast.cli.output.live_view import view_of
 
-    console = Console(highlight=False)
+    console = live_console()
     view = await view_of(service, row)
 
     def drawn() -> Any:

@@ -1,27 +1,24 @@
-"""`top`: looks again and again, until somebody leaves."""
+"""`top`: looks again and again, until the user quits."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Final
 
-from holdfast.cli.inbox.terminal import Terminal
-from holdfast.cli.inbox.text_spans import plain
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_json, print_raw, width
+from holdfast.cli.output.screen import live_console, print_json, print_raw, width
 from holdfast.cli.top.figures import FleetSnapshot, as_json, take_snapshot
-from holdfast.cli.top.screen import frame, lines
+from holdfast.cli.top.keys import QUIT, terminal_keys
+from holdfast.cli.top.screen import FleetView, lines
 from holdfast.errors import HoldfastError
 from holdfast.store.protocols import Store
 
-_LEAVE: Final = frozenset({"q", "ctrl-c", "esc"})
-_LOOKED: Final = "looked"
+_UPDATED = "updated"
 
 
 async def top(*, store: str | None, every: float, once: bool, json: bool) -> Exit:
-    """Where nobody looks at a terminal it is shown once."""
+    """Without a terminal it is shown once."""
     async with open_store_for_command(store, must_exist=True) as hf:
         opened = await hf.open()
         seen = await take_snapshot(opened)
@@ -29,52 +26,51 @@ async def top(*, store: str | None, every: float, once: bool, json: bool) -> Exi
             print_json(as_json(seen))
         elif once or not (sys.stdin.isatty() and sys.stdout.isatty()):
             for line in lines(seen, width()):
-                print_raw(plain(line).rstrip())
+                print_raw(line)
         else:
-            await Top(opened, seen, every).live()
+            await LiveTop(opened, seen, every).run()
     return Exit.ok
 
 
-class Top:
-    """Keys and looks, one after another. A store that does not answer leaves what was seen last."""
+class LiveTop:
+    """Keys and snapshots, one after another. If the store does not answer, the last snapshot stays."""
 
     def __init__(self, store: Store, seen: FleetSnapshot, every: float) -> None:
         self._store = store
         self._every = every
-        self._seen = seen
-        self._said = ""
-        self._heard: asyncio.Queue[str] = asyncio.Queue()
+        self._view = FleetView(seen)
+        self._queue: asyncio.Queue[str] = asyncio.Queue()
 
-    async def live(self) -> None:
-        looking = asyncio.ensure_future(self._look())
+    async def run(self) -> None:
+        from rich.live import Live
+
+        updates = asyncio.ensure_future(self._update())
         try:
-            with Terminal(self._heard.put_nowait) as terminal:
-                key = ""
-                while key not in _LEAVE:
-                    if key == "resize":
-                        terminal.forget()
-                    terminal.show(frame(self._seen, *terminal.size, self._said))
-                    key = await self._heard.get()
+            with (
+                terminal_keys(self._queue.put_nowait),
+                Live(self._view, console=live_console(), screen=True, auto_refresh=False) as live,
+            ):
+                while await self._queue.get() not in QUIT:
+                    live.update(self._view, refresh=True)
         finally:
-            looking.cancel()
-            (ended,) = await asyncio.gather(looking, return_exceptions=True)
+            updates.cancel()
+            (ended,) = await asyncio.gather(updates, return_exceptions=True)
         if isinstance(ended, Exception):
             raise ended
 
-    async def _look(self) -> None:
+    async def _update(self) -> None:
         try:
             while True:
                 await asyncio.sleep(self._every)
-                await self._refresh_once()
-                self._heard.put_nowait(_LOOKED)
+                self._view = await self._next_view()
+                self._queue.put_nowait(_UPDATED)
         except Exception:
-            self._heard.put_nowait(
-                "q"
-            )  # nothing more would be seen: it is told when the screen is given back
+            # There will be no more snapshots: the error is printed when the screen is restored.
+            self._queue.put_nowait("q")
             raise
 
-    async def _refresh_once(self) -> None:
+    async def _next_view(self) -> FleetView:
         try:
-            self._seen, self._said = await take_snapshot(self._store), ""
+            return FleetView(await take_snapshot(self._store))
         except HoldfastError as error:
-            self._said = f"Not up to date: {error.message}"
+            return FleetView(self._view.seen, f"Not up to date: {error.message}")

@@ -388,7 +388,8 @@ class Recorder(StoreRetry):
         queue.on_lost()
 
     def _wake(self, queue: RunQueue) -> None:
-        queue.wake_writers()
+        if queue.crowd:
+            queue.wake_writers()
         if not queue.waiters:
             return
         waiters, queue.waiters = queue.waiters, []

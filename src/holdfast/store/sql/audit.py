@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from operator import attrgetter
 
 from holdfast.store.sql.connection import Conn
 from holdfast.types.audit import GENESIS, AuditRow, NewAudit, next_row
 
 _FIELDS = ("tenant", "seq", "at", "actor", "action", "hold", "run", "data", "prev", "hash")
+_values = attrgetter(*_FIELDS)
 _COLUMNS = ", ".join(_FIELDS)
 _HEAD = "SELECT seq, hash FROM @audit_heads WHERE tenant = ?"
 # Until the commit no other transaction appends to this chain.
@@ -66,7 +67,3 @@ async def select(conn: Conn, tenant: str, after: int, limit: int, hold: str | No
 
 async def tenants(conn: Conn) -> list[str]:
     return [tenant for (tenant,) in await conn.rows("SELECT tenant FROM @audit_heads ORDER BY tenant")]
-
-
-def _values(added: AuditRow) -> tuple[Any, ...]:
-    return tuple(getattr(added, field) for field in _FIELDS)

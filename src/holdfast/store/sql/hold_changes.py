@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.store.hold_rules import changed_row, refusal_of, require_blob, require_changeable
 from holdfast.store.sql import audit, outbox
 from holdfast.store.sql.connection import Conn
-from holdfast.store.sql.holds import COLUMNS, FROM, column, hold_row
+from holdfast.store.sql.holds import COLUMNS, FROM, columns, hold_row
 from holdfast.store.sql.inbox import add_events, put, put_with_events
 from holdfast.store.sql.side import refer
 from holdfast.types.hold import ChangeRefusal, HoldChange, HoldKey, HoldRow, Note
@@ -79,16 +79,15 @@ async def _write(conn: Conn, before: HoldRow, after: HoldRow, change: HoldChange
     if not change.fields:
         return
     # In one order, so that the same act is the same statement; what stays as it is touches no index.
-    names = sorted(name for name in change.fields if getattr(before, name) != getattr(after, name))
+    names = sorted([name for name, value in change.fields.items() if getattr(before, name) != value])
     if before.status is HoldStatus.pending:
         names += ["version", "updated_at"]
-    values = [column(name, getattr(after, name)) for name in names]
+    values = columns(names, [getattr(after, name) for name in names])
     if conn.keeps_shared and "terms" in names:
         names.append("shared")
         values.append(list(after.terms.also_for))
     if names:
-        sets = ", ".join(f"{name} = ?" for name in names)
-        await conn.run(f"UPDATE @holds SET {sets} WHERE id = ?", *values, after.id)
+        await conn.run(f"UPDATE @holds SET {' = ?, '.join(names)} = ? WHERE id = ?", *values, after.id)
 
 
 async def _write_related(conn: Conn, now: int, change: HoldChange) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import msgspec
 
 from holdfast.store.sql.connection import Conn, Row
@@ -46,15 +49,24 @@ def hold_row(values: Row) -> HoldRow:
     return HoldRow(**fields)
 
 
-def column(field: str, value: object) -> object:
-    """As the column keeps it."""
-    if field == "options":
-        return None if value is None else msgspec.json.encode(value)
-    if field == "tags":
-        return list(value) if isinstance(value, (list, tuple)) else []  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    if field == "terms":
-        return "{}" if value == _PLAIN else msgspec.json.encode(value).decode()
-    return value
+def columns(fields: Iterable[str], values: Iterable[Any]) -> list[Any]:
+    """The values of a hold's fields as their columns store them."""
+    # Most fields are stored as they are; a call for each of them would be felt by every hold.
+    return [
+        _STORED_AS[field](value) if field in _STORED_AS else value
+        for field, value in zip(fields, values, strict=True)
+    ]
+
+
+def _options(value: Any) -> bytes | None:
+    return None if value is None else msgspec.json.encode(value)
+
+
+def _terms(value: Any) -> str:
+    return "{}" if value == _PLAIN else msgspec.json.encode(value).decode()
+
+
+_STORED_AS: dict[str, Callable[[Any], Any]] = {"options": _options, "tags": list, "terms": _terms}
 
 
 async def get(conn: Conn, hold: HoldId) -> HoldRow | None:

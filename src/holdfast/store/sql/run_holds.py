@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import NamedTuple
 
 from holdfast.store import hold_rules
 from holdfast.store.sql import outbox
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
-from holdfast.store.sql.holds import column
+from holdfast.store.sql.holds import columns
 from holdfast.types.audit import NewAudit
 from holdfast.types.hold import OPEN_ONLY_FIELDS, NewHold
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.record import Side
 
 _FIELDS = NewHold.__struct_fields__
+_values = attrgetter(*_FIELDS)
 _OPEN = f"""
 INSERT INTO @holds (run_key, tenant, updated_at, {", ".join(_FIELDS)})
 VALUES (?, ?, ?, {", ".join("?" * len(_FIELDS))}) ON CONFLICT DO NOTHING"""
@@ -48,7 +50,7 @@ class RunHoldChanges:
 
     async def open(self, hold: NewHold) -> None:
         run = self._run
-        values = [column(field, getattr(hold, field)) for field in _FIELDS]
+        values = columns(_FIELDS, _values(hold))
         sql = _OPEN
         if self._conn.keeps_shared:
             sql, values = _OPEN_SHARED, [list(hold.terms.also_for), *values]

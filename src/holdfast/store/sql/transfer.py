@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import msgspec
 
 from holdfast.errors import BlobMissingError, ConflictError
 from holdfast.store.rows import RunHistory, RunRow
 from holdfast.store.sql import holds, inbox, journal, reclaim
 from holdfast.store.sql.connection import Conn
-from holdfast.store.sql.holds import OWN, column
+from holdfast.store.sql.holds import OWN, columns
 from holdfast.store.sql.runs import FIELDS, get
 from holdfast.store.sql.side import missing_blob, refer
 from holdfast.types.event import EventRow
@@ -97,4 +99,4 @@ def _journal_row(key: int, r: Record) -> tuple[object, ...]:
 def _hold_values(conn: Conn, key: int, hold: HoldRow) -> tuple[object, ...]:
     kept = msgspec.structs.replace(hold, read_only=True)
     shared = (list(hold.terms.also_for),) if conn.keeps_shared else ()
-    return key, *shared, *(column(field, getattr(kept, field)) for field in OWN)
+    return key, *shared, *columns(OWN, attrgetter(*OWN)(kept))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
 
@@ -72,13 +72,26 @@ class Cursor(Protocol):
 
     def execute(self, statements: str, bindings: Args = ..., /) -> Cursor: ...
 
-    def executemany(self, statements: str, bindings: Sequence[Args], /) -> Cursor: ...
+    def executemany(self, statements: str, bindings: Iterable[Args], /) -> Cursor: ...
 
     def fetchall(self) -> list[Row]: ...
 
 
 def open_file(path: str, flags: int) -> Connection:
-    return cast("Connection", apsw.Connection(path, flags))
+    conn = apsw.Connection(path, flags)
+    # Called only for what SQLite cannot store, so arguments that are no lists cost nothing.
+    conn.convert_binding = _list_as_json
+    return cast("Connection", conn)
+
+
+def _list_as_json(_cursor: object, _number: int, value: object) -> str:
+    """A list is one argument: `json_each` reads it. JSON has no bytes, so they are written in hex."""
+    if not isinstance(value, list):
+        raise TypeError(f"SQLite stores no {type(value).__name__}.")
+    values = cast("list[Any]", value)
+    if values and type(values[0]) is bytes:
+        values = [cast("bytes", each).hex() for each in values]
+    return msgspec.json.encode(values).decode()
 
 
 def connect(settings: SqliteSettings) -> Connection:

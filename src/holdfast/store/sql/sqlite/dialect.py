@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
-
-import msgspec
+from typing import Any
 
 from holdfast.store.concurrency_limits import Admission, CountedStart
 from holdfast.store.rows import NewRun, RunRow
 from holdfast.store.sql.sqlite import concurrency_limits
 from holdfast.store.sql.sqlite.connect import Cursor, Row, statement
-from holdfast.store.sql.sqlite.records import announce, append
+from holdfast.store.sql.sqlite.records import ANNOUNCE, append
 from holdfast.types.concurrency_limits import flow_limit
 
 _INSERT = """
@@ -36,19 +34,19 @@ class SqliteConn:
         self.cur = cur
 
     async def rows(self, text: str, *args: Any) -> list[Row]:
-        return self.cur.execute(statement(text), _bindings(args)).fetchall()
+        return self.cur.execute(statement(text), args).fetchall()
 
     async def row(self, text: str, *args: Any) -> Row | None:
         # All rows are fetched, so that the statement is finished and a commit may follow.
-        found = self.cur.execute(statement(text), _bindings(args)).fetchall()
+        found = self.cur.execute(statement(text), args).fetchall()
         return found[0] if found else None
 
     async def run(self, text: str, *args: Any) -> int:
-        self.cur.execute(statement(text), _bindings(args))
+        self.cur.execute(statement(text), args)
         return self.cur.connection.changes()
 
     async def many(self, text: str, each: Iterable[Sequence[Any]]) -> None:
-        self.cur.executemany(statement(text), [_bindings(args) for args in each])
+        self.cur.executemany(statement(text), each)
 
     async def notify(self) -> None:
         """Other processes see that the file changed."""
@@ -73,7 +71,7 @@ class SqliteConn:
         sql = statement(_NUMBER.format(also=also))
         ((last,),) = self.cur.execute(sql, (*given, count, key)).fetchall()
         first = last - count + 1
-        announce(self.cur, key, first, last)
+        self.cur.execute(ANNOUNCE, (key, first, last))
         return first
 
     async def load_admission(self, now: int | None, roots: Iterable[str], *, lock: bool) -> Admission:
@@ -82,20 +80,6 @@ class SqliteConn:
 
     async def write_starts(self, starts: Sequence[tuple[int, CountedStart]]) -> None:
         concurrency_limits.write_starts(self.cur, starts)
-
-
-def _bindings(args: Sequence[Any]) -> Sequence[Any]:
-    for value in args:
-        if type(value) is list:
-            return [_json(cast("list[Any]", each)) if type(each) is list else each for each in args]
-    return args
-
-
-def _json(values: list[Any]) -> str:
-    """A list is one argument: `json_each` reads it. JSON has no bytes, so they are written in hex."""
-    if values and type(values[0]) is bytes:
-        values = [cast("bytes", each).hex() for each in values]
-    return msgspec.json.encode(values).decode()
 
 
 def _values(new: NewRun, run: RunRow) -> Row:

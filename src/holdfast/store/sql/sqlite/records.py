@@ -12,7 +12,7 @@ INSERT INTO journal (key, kind, at, term, node, visit, attempt, scope, effect, o
                      event_from, digest, payload)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
-_ANNOUNCE = "INSERT INTO feed (run_key, first, last) VALUES (?, ?, ?)"
+ANNOUNCE = "INSERT INTO feed (run_key, first, last) VALUES (?, ?, ?)"
 
 
 def append(cur: Cursor, key: int, records: Sequence[Record], last: int) -> int:
@@ -32,9 +32,5 @@ def append(cur: Cursor, key: int, records: Sequence[Record], last: int) -> int:
     else:
         cur.executemany(_APPEND, values)
     if number > first:
-        announce(cur, key, first, number - 1)
+        cur.execute(ANNOUNCE, (key, first, number - 1))
     return number - 1
-
-
-def announce(cur: Cursor, key: int, first: int, last: int) -> None:
-    cur.execute(_ANNOUNCE, (key, first, last))

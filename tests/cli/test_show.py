@@ -60,7 +60,7 @@ def test_show_has_a_timeline_with_durations_retries_and_waits(cli: Cli, news: st
     assert "a retry" in gather
     assert "ValueError: the wire was cut" in gather
     assert "a person" in next(line for line in lines if line.startswith("ask"))
-    assert sum(line.startswith("each.1[") for line in lines) == 3
+    assert [line.split()[0] for line in lines if "[" in line] == ["each[0]", "each[1]", "each[2]"]
 
 
 @pytest.mark.covers("TOOL-CLI-05", "TOOL-CLI-25")

@@ -171,6 +171,7 @@ async def test_items_of_a_map_are_compared_one_by_one_and_drawn_together(hf: Hol
     assert found.b.seq == 3
     found = await service.diff(one, two)
     inside = await service.find(f"{two}@all.1[1]/twice")
+    assert await service.find(f"{two}@all[1]") == inside
     assert (await service.checkpoint(two, inside[1])).node == "twice"
     assert inside[1] < (await service.find(f"{two}@twice"))[1]
     assert kinds(found) == {"all": "changed", "all.1[1]/twice": "changed", "all.1[2]/twice": "added"}

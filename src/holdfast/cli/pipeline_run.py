@@ -30,6 +30,7 @@ from holdfast.errors import InputError
 from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.program import Program
+from holdfast.model.shown_names import shown_name
 from holdfast.runs.admission import QueuedRun
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
@@ -189,7 +190,7 @@ async def _print_stages(
 def stage_line(event: Event) -> str:
     """One line for each stage that has ended, is tried again, or asks."""
     data = event.data
-    where = f"{event.scope}{event.node}"
+    where = shown_name(f"{event.scope}{event.node}")
     took = data.get("duration_us")
     time = f"  {human_duration(took)}" if isinstance(took, int) else ""
     if event.type in _MARKS:

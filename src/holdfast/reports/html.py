@@ -59,7 +59,7 @@ def _drawing(postmortem: Postmortem) -> Iterator[str]:
     drawn = f'<figure class="graph">{_inline(to_svg(postmortem.picture))}</figure>' if not undrawn else ""
     yield drawn or f"<p>{escape(undrawn)}</p>"
     if postmortem.skipped:
-        names = ", ".join(f"<code>{escape(label)}</code>" for label in postmortem.skipped)
+        names = ", ".join(f"<code>{escape(postmortem.name(label))}</code>" for label in postmortem.skipped)
         yield f"<p>Passed by: {names}.</p>"
 
 
@@ -76,7 +76,7 @@ def _incidents(postmortem: Postmortem) -> Iterator[str]:
     rows = (
         (
             escape(clock_time(trouble.at)),
-            f"<code>{escape(trouble.node)}</code>" if trouble.node else "the run",
+            f"<code>{escape(postmortem.name(trouble.node))}</code>" if trouble.node else "the run",
             escape(trouble.error),
             f"<strong>{escape(trouble.handled)}</strong>" if trouble.ended else escape(trouble.handled),
         )
@@ -95,14 +95,14 @@ def _visits(postmortem: Postmortem) -> Iterator[str]:
             yield f'<p class="gap">{left_out}</p>'
         else:
             number += 1
-            yield from _visit(number, visit)
+            yield from _visit(number, visit, postmortem.name(visit.label))
 
 
-def _visit(number: int, visit: Visit) -> Iterator[str]:
+def _visit(number: int, visit: Visit, name: str) -> Iterator[str]:
     bad = " bad" if visit.error or visit.state in _BAD else ""
     again = f" <small>visit {visit.visit}</small>" if visit.visit > 1 else ""
     yield f'<section class="chapter{bad}">'
-    yield f"<h3>{number}. {escape(visit.label)}{again} {_word(text.outcome(visit))}</h3>"
+    yield f"<h3>{number}. {escape(name)}{again} {_word(text.outcome(visit))}</h3>"
     yield _facts(text.visit_facts(visit))
     yield from _list("Attempts", (escape(text) for text in text.attempt_texts(visit)))
     yield from _list("Steps and tool calls", (escape(text.call_text(call)) for call in visit.calls))
@@ -127,7 +127,7 @@ def _questions(postmortem: Postmortem) -> Iterator[str]:
     rows = (
         (
             escape(clock_time(question.asked_at)),
-            f"<code>{escape(node)}</code>" if node else "the run",
+            f"<code>{escape(postmortem.name(node))}</code>" if node else "the run",
             escape(question.prompt),
             escape(question.assignee or ""),
             escape(text.answer_text(question)),

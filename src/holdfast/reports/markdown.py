@@ -59,7 +59,7 @@ def _drawing(postmortem: Postmortem) -> Iterator[str]:
     undrawn = sections.no_drawing_text(postmortem)
     yield from [undrawn, ""] if undrawn else fence(to_text(postmortem.picture, width=100).plain, "text")
     if postmortem.skipped:
-        yield f"Passed by: {', '.join(code(label) for label in postmortem.skipped)}."
+        yield f"Passed by: {', '.join(code(postmortem.name(label)) for label in postmortem.skipped)}."
         yield ""
 
 
@@ -73,7 +73,7 @@ def _incidents(postmortem: Postmortem) -> Iterator[str]:
     rows = (
         (
             clock_time(trouble.at),
-            code(trouble.node) if trouble.node else "the run",
+            code(postmortem.name(trouble.node)) if trouble.node else "the run",
             escape(trouble.error),
             f"**{escape(trouble.handled)}**" if trouble.ended else escape(trouble.handled),
         )
@@ -93,11 +93,11 @@ def _visits(postmortem: Postmortem) -> Iterator[str]:
             yield ""
         else:
             number += 1
-            yield from _visit(number, visit)
+            yield from _visit(number, visit, postmortem.name(visit.label))
 
 
-def _visit(number: int, visit: Visit) -> Iterator[str]:
-    yield f"### {escape(sections.visit_title(number, visit))}"
+def _visit(number: int, visit: Visit, name: str) -> Iterator[str]:
+    yield f"### {escape(sections.visit_title(number, visit, name))}"
     yield ""
     for name, value in sections.visit_facts(visit):
         yield f"- {name}: {escape(value)}"
@@ -121,7 +121,7 @@ def _questions(postmortem: Postmortem) -> Iterator[str]:
     rows = (
         (
             clock_time(question.asked_at),
-            code(node) if node else "the run",
+            code(postmortem.name(node)) if node else "the run",
             escape(question.prompt),
             escape(question.assignee or ""),
             escape(sections.answer_text(question)),

@@ -15,6 +15,7 @@ from holdfast.checkpoint.visit import QuestionDetail, Visit, place_of
 from holdfast.drawing import NodeOverlay, Picture, State
 from holdfast.errors import BlobMissingError, CheckpointCorruptError
 from holdfast.model.graph import Graph
+from holdfast.model.shown_names import shown_name
 from holdfast.reports.graph_marks import STATES, notes, run_overlay_picture
 from holdfast.reports.incidents import Incident, find_incidents
 from holdfast.runs.history.checkpoints import make_checkpoint
@@ -108,8 +109,13 @@ class Postmortem(msgspec.Struct, kw_only=True):
     state: Any
     artifacts: Any
     picture: Picture
+    # How people read the names of nodes inside maps and sub-flows: `each[3]` for `each.1[3]/fetch`.
+    names: dict[str, str] = {}
     # Why the last state cannot be shown; the journal is damaged then, or a blob is gone.
     unreadable: str = ""
+
+    def name(self, label: str) -> str:
+        return self.names.get(label, label)
 
     @property
     def elapsed(self) -> int:
@@ -154,7 +160,13 @@ async def build_postmortem(service: RunService, run: str, *, chapters: int = MAX
         artifacts=None if last is None else last.artifacts,
         unreadable=unreadable,
         picture=story_picture(graph, story),
+        names=_names(story, graph),
     )
+
+
+def _names(story: Story, graph: Graph) -> dict[str, str]:
+    labels = {label for label in (*(visit.label for visit in story.visits), *story.skipped) if "/" in label}
+    return {label: shown_name(label, graph) for label in labels}
 
 
 async def _last(service: RunService, row: RunRow) -> tuple[Checkpoint | None, str]:

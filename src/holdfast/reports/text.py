@@ -32,7 +32,7 @@ def headline(postmortem: Postmortem) -> str:
     spent = human_duration(postmortem.elapsed)
     broken = next((trouble for trouble in reversed(postmortem.troubles) if trouble.ended), None)
     if postmortem.status == "failed" and broken is not None:
-        where = f" at {broken.node}" if broken.node else ""
+        where = f" at {postmortem.name(broken.node)}" if broken.node else ""
         return f"The run failed after {spent}{where}: {broken.error}."
     if postmortem.status in ("completed", "cancelled", "failed"):
         why = f": {postmortem.error}" if postmortem.error else ""
@@ -130,9 +130,9 @@ def _took(visit: Visit) -> str:
     return f"{work} of work in {human_duration(whole)}" if whole > visit.duration + 1_000 else work
 
 
-def visit_title(number: int, visit: Visit) -> str:
+def visit_title(number: int, visit: Visit, name: str) -> str:
     again = f", visit {visit.visit}" if visit.visit > 1 else ""
-    return f"{number}. {visit.label}{again}: {outcome(visit)}"
+    return f"{number}. {name}{again}: {outcome(visit)}"
 
 
 def outcome(visit: Visit) -> str:

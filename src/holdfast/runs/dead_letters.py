@@ -15,6 +15,7 @@ import msgspec
 from holdfast.checkpoint import TypeRegistry
 from holdfast.errors import HoldfastError, RunEndedError
 from holdfast.model.record_bodies import EndBody, ErrorInfo
+from holdfast.model.shown_names import shown_name
 from holdfast.runs.driver.load import load
 from holdfast.runs.history.versions import readers_of
 from holdfast.runs.seal import RecordCodec
@@ -37,7 +38,7 @@ _WORKING: Final = frozenset({"work", "doubt"})
 
 
 class DeathReport(msgspec.Struct, frozen=True):
-    """A death, and the nodes that were under way, as `fetch` or `each[3]/fetch`. `unknown`: why they cannot
+    """A death, and the nodes that were under way, as `fetch` or `each[3]`. `unknown`: why they cannot
     be told."""
 
     death: Death
@@ -86,7 +87,8 @@ def _names(pos: Position, graph: Graph) -> list[str]:
     names: list[str] = []
     for (path, number), execution in pos.execs.items():
         if execution.phase in _WORKING:
-            names.append(path + pos.scope_graph(graph, pos.scopes[path]).nodes[number].id)
+            label = path + pos.scope_graph(graph, pos.scopes[path]).nodes[number].id
+            names.append(shown_name(label, graph))
     return names
 
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.errors import CheckpointNotFoundError, InputError
+from holdfast.model.shown_names import shown_name
 from holdfast.runs.history import checkpoints
+from holdfast.runs.history.versions import reader_at
 from holdfast.types.ids import RunId, is_id
 
 if TYPE_CHECKING:
@@ -36,9 +38,14 @@ async def _within(service: RunAccess, row: RunRow, place: str) -> tuple[RunRow, 
     scope, slash, node = place.rpartition("/")
     found = await service.store.listed(row.id, node=node, limit=0 if slash else 1)
     found = [record for record in found if not slash or record.scope == scope + slash]
+    nodes: list[str] = []
     if not found:
-        listed = await service.store.listed(row.id)
-        nodes = sorted({record.scope + record.node for record in listed if record.node})
+        listed = [record for record in await service.store.listed(row.id) if record.node]
+        graph = (await reader_at(service, row, row.head)).graph
+        shown = {record.seq: shown_name(record.scope + record.node, graph) for record in listed}
+        found = [record for record in listed if shown[record.seq] == place]
+        nodes = sorted(set(shown.values()))
+    if not found:
         raise CheckpointNotFoundError(
             f"run {row.id} has no checkpoint at node {place!r}.",
             hint=f"It has some at: {', '.join(nodes[:20])}." if nodes else _FORMS,

@@ -18,6 +18,7 @@ from holdfast.app.result import Result
 from holdfast.checkpoint.json_view import jsonable
 from holdfast.errors import AnswerInvalidError, HoldfastError, InputError
 from holdfast.model.graph import Node
+from holdfast.model.shown_names import shown_name
 from holdfast.runs.driver.keys import idempotency_key
 from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.service import RunService
@@ -256,7 +257,7 @@ def _key(service: RunService, call: CallId, node: Node) -> str | None:
 
 
 def _question(hold: HoldRow) -> str:
-    return f"{hold.scope}{hold.node} (visit {hold.visit})"
+    return f"{shown_name(hold.scope + hold.node)} (visit {hold.visit})"
 
 
 async def _asked_before(service: RunService, hold: HoldRow) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.model.shown_names import shown_name
 from holdfast.torture.boundaries import Point
 
 
@@ -26,7 +27,7 @@ class CallId(msgspec.Struct, frozen=True, order=True):
     def __str__(self) -> str:
         again = f" (visit {self.visit})" if self.visit > 1 else ""
         step = f", step {self.name!r}" if self.name else ""
-        return f"{self.scope}{self.node}{step}{again}"
+        return f"{shown_name(self.scope + self.node)}{step}{again}"
 
 
 class CallBegun(msgspec.Struct, frozen=True, tag="begun"):

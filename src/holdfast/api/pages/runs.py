@@ -18,6 +18,8 @@ from holdfast.attractor.picture import picture_of_visits
 from holdfast.checkpoint.visit import Visit
 from holdfast.drawing import to_svg
 from holdfast.errors import CheckpointNotFoundError, FlowNotFoundError, StoreError
+from holdfast.model.graph import Graph
+from holdfast.model.shown_names import shown_name
 from holdfast.reports.run_graph import waiting_text
 from holdfast.runs.history.timeline import Timeline, make_timeline
 from holdfast.runs.service import RunService
@@ -91,7 +93,9 @@ async def run_page(call: ApiCall, run: str, query: RunQuery) -> Response:
         names=NAMES,
         refresh=REFRESH if live else None,
         ended=row.status in ENDED,
-        visits=[] if line is None else [_visit_line(visit, now) for visit in line.visits.all()[-VISITS:]],
+        visits=[]
+        if line is None
+        else [_visit_line(visit, line.graph, now) for visit in line.visits.all()[-VISITS:]],
         left_out=0 if line is None else line.visits.left_out + max(len(line.visits.all()) - VISITS, 0),
         drawn=line is not None,
         damage="" if line is None else line.damage,
@@ -162,10 +166,10 @@ async def _state(service: RunService, row: RunRow) -> dict[str, Any]:
     return {"input": msgspec.to_builtins(found.input), **msgspec.to_builtins(dict(found.state))}
 
 
-def _visit_line(visit: Visit, now: int) -> dict[str, Any]:
+def _visit_line(visit: Visit, graph: Graph, now: int) -> dict[str, Any]:
     error = visit.last_error_text
     return {
-        "node": visit.label,
+        "node": shown_name(visit.label, graph),
         "visit": visit.visit,
         "state": visit.state,
         "started_at": visit.started_at,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -21,6 +22,7 @@ from holdfast.cli.output.screen import (
     width,
 )
 from holdfast.errors import InputError
+from holdfast.model.shown_names import shown_name
 from holdfast.types.human_time import clock_time, human_duration
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from holdfast.checkpoint.diff_result import Diff, Moment, NodeDiff, RunUsage, Sides
     from holdfast.drawing import Picture
 
+# From a stored name of a node to the one that people read.
+Names = Callable[[str], str]
 PARTS = ("state", "nodes", "cost")
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 _COLOURS = {"added": "green", "removed": "red", "changed": "yellow"}
@@ -78,6 +82,7 @@ async def diff_moments(
     json: bool,
 ) -> Exit:
     from holdfast.reports.differences import diff_picture
+    from holdfast.runs.events import reader_of
 
     for part in only:
         if part not in PARTS:
@@ -86,14 +91,15 @@ async def diff_moments(
         service = await hf.service()
         found = await service.diff(a, b, whole=whole)
         picture = await diff_picture(service, found) if svg is not None or graph else None
+        graph_of_b = (await reader_of(service, await service.get(found.b.run))).graph
     if svg is not None and picture is not None:
         _write_svg(picture, svg)
     if json:
         print_json(_chosen(found.as_json(0 if whole else _ROOM), only))
     elif svg != "-":
-        _print_diff(
-            found, set(only or PARTS), picture if graph else None, len(found.nodes) if whole else _NODES
-        )
+        names = partial(shown_name, graph=graph_of_b)
+        visits = len(found.nodes) if whole else _NODES
+        _print_diff(found, set(only or PARTS), picture if graph else None, visits, names)
     return Exit.ok
 
 
@@ -126,8 +132,9 @@ def _chosen(shown: dict[str, Any], only: Sequence[str]) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if name in kept} | {"left_out": left_out}
 
 
-def _print_diff(found: Diff, parts: set[str], picture: Picture | None, visits: int) -> None:
-    print_fields([("A", _moment(found.a)), ("B", _moment(found.b)), ("they part", _fork_point_text(found))])
+def _print_diff(found: Diff, parts: set[str], picture: Picture | None, visits: int, names: Names) -> None:
+    moments = [(name, _moment(at, names)) for name, at in (("A", found.a), ("B", found.b))]
+    print_fields([*moments, ("they part", _fork_point_text(found, names))])
     if found.a.version != found.b.version:
         print_fields([("versions", f"{found.a.version} → {found.b.version}")])
     if picture is not None:
@@ -139,26 +146,26 @@ def _print_diff(found: Diff, parts: set[str], picture: Picture | None, visits: i
         for name in ("input", "state", "artifacts"):
             _section(name, getattr(found, name))
     if "nodes" in parts:
-        _nodes(found, visits)
-        _sides_of("passed by", found.skipped)
-        _sides_of("on their way", found.pending)
+        _nodes(found, visits, names)
+        _sides_of("passed by", found.skipped, names)
+        _sides_of("on their way", found.pending, names)
     if "cost" in parts:
         _spent(*found.spent)
     if found.same:
         print_line("They are the same.", style="green")
 
 
-def _moment(at: Moment) -> str:
-    where = f" ({at.node})" if at.node else ""
+def _moment(at: Moment, names: Names) -> str:
+    where = f" ({names(at.node)})" if at.node else ""
     return f"{at.run[:8]}@{at.seq}{where}  {at.flow}  {at.status}  {clock_time(at.at)}"
 
 
-def _fork_point_text(found: Diff) -> str:
+def _fork_point_text(found: Diff, names: Names) -> str:
     if found.relation == "same":
         return "one run, two moments"
     if found.parted is None:
         return "two runs with no common past"
-    where = f" ({found.parted.node})" if found.parted.node else ""
+    where = f" ({names(found.parted.node)})" if found.parted.node else ""
     return f"after {found.parted.run[:8]}@{found.parted.seq}{where}"
 
 
@@ -172,12 +179,12 @@ def _section(name: str, changes: ChangeList) -> None:
         print_line(f"  and {changes.left_out:,} more; --all prints them", style="dim")
 
 
-def _sides_of(name: str, sides: Sides) -> None:
+def _sides_of(name: str, sides: Sides, names: Names) -> None:
     if any(sides):
         _head(name)
-        for kind, names in zip(("removed", "added"), sides, strict=True):
-            for each in names:
-                print_line(f"  {_SIGNS[kind]} {each}", style=_COLOURS[kind])
+        for kind, found in zip(("removed", "added"), sides, strict=True):
+            for each in found:
+                print_line(f"  {_SIGNS[kind]} {names(each)}", style=_COLOURS[kind])
 
 
 def _head(name: str) -> None:
@@ -216,12 +223,14 @@ def _text_lines(change: Change) -> list[str]:
     return lines[:_LINES] + ([f"… and {more} lines more"] if more > 0 else [])
 
 
-def _nodes(found: Diff, visits: int) -> None:
+def _nodes(found: Diff, visits: int, names: Names) -> None:
     if not found.nodes:
         return
     _head(f"nodes ({found.same_nodes} alike)")
     for node in found.nodes[:visits]:
-        print_line(f"  {_SIGNS[node.kind]} {_node(node)}".rstrip(), style=_COLOURS[node.kind])
+        print_line(
+            f"  {_SIGNS[node.kind]} {_node(node, names(node.node))}".rstrip(), style=_COLOURS[node.kind]
+        )
         if node.kind == "changed":
             _all(node.changes, "      ")
         _all(_brief(node.calls), "      ")
@@ -254,7 +263,7 @@ def _call_result(side: Any) -> Any:
     return (result["error"] or result["value"]) if whole else cast("Any", side)
 
 
-def _node(node: NodeDiff) -> str:
+def _node(node: NodeDiff, name: str) -> str:
     from holdfast.checkpoint.diff_result import RunUsage
 
     visit = f" (visit {node.visit})" if node.visit > 1 else ""
@@ -263,7 +272,7 @@ def _node(node: NodeDiff) -> str:
     took = f"  {human_duration(spent.duration)}" if spent.duration and node.kind != "changed" else ""
     cost = f"  {_cost(spent)}" if node.kind != "changed" and (spent.tokens or spent.cost) else ""
     outcome = f"{before} → {after}" if node.kind == "changed" and before != after else after or before
-    return f"{node.node}{visit}  {outcome}{took}{cost}"
+    return f"{name}{visit}  {outcome}{took}{cost}"
 
 
 def _cost(spent: RunUsage) -> str:

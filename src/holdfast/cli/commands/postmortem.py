@@ -75,7 +75,8 @@ def _write(file: Path, text: str) -> None:
 
 
 def _plain(result: Postmortem) -> dict[str, Any]:
-    return {name: _part(getattr(result, name)) for name in result.__struct_fields__ if name != "picture"}
+    names = [name for name in result.__struct_fields__ if name not in ("picture", "names")]
+    return {name: _part(getattr(result, name)) for name in names}
 
 
 # A story has no waits of its own: its questions and attempts say the same in more detail.

@@ -34,6 +34,7 @@ from holdfast.types.status import ENDED, HoldStatus, RunStatus, label_for, run_l
 
 if TYPE_CHECKING:
     from holdfast.checkpoint.checkpoint import Checkpoint
+    from holdfast.model.graph import Graph
     from holdfast.runs.history.timeline import Timeline
     from holdfast.runs.service import RunService
     from holdfast.store.rows import RunRow
@@ -106,10 +107,10 @@ async def show_moment(
         except RunNotFoundError:
             if not is_id(ref):
                 raise
-            return _print_checkpoint(await service.checkpoint(ref), json=json, form=form)
+            return await _print_checkpoint(service, await service.checkpoint(ref), json=json, form=form)
         if seq is not None or form:
             found = await (service.latest(row.id) if seq is None else service.checkpoint(row.id, seq))
-            return _print_checkpoint(found, json=json, form=form)
+            return await _print_checkpoint(service, found, json=json, form=form)
         if json:
             reply = await run_json(service, row)
             print_json(reply)
@@ -117,26 +118,30 @@ async def show_moment(
         return await _show_run(service, row, view, store=store)
 
 
-def _print_checkpoint(found: Checkpoint, *, json: bool, form: str | None) -> Exit:
+async def _print_checkpoint(service: RunService, found: Checkpoint, *, json: bool, form: str | None) -> Exit:
+    from holdfast.model.shown_names import shown_name
+    from holdfast.runs.history.versions import reader_at
+
     found = found.shown()
     if json:
         print_json(found.as_interface() if form == "interface" else iso_times(msgspec.structs.asdict(found)))
         return Exit.ok
+    graph = (await reader_at(service, await service.get(found.run), found.seq)).graph
     print_fields(
         [
             ("checkpoint", found.id),
             ("run", found.run),
             ("record", str(found.seq)),
-            ("node", found.node),
+            ("node", shown_name(found.node, graph)),
             ("time", clock_time(found.at)),
             ("status", label_for(str(found.status))),
             ("flow", f"{found.flow} ({found.version})"),
             ("input", brief(found.input)),
             ("state", brief(found.state)),
             ("artifacts", brief(found.artifacts) if found.artifacts else ""),
-            ("visited", ", ".join(found.visited)),
-            ("skipped", ", ".join(found.skipped)),
-            ("pending edges", ", ".join(found.pending_edges)),
+            ("visited", ", ".join(shown_name(label, graph) for label in found.visited)),
+            ("skipped", ", ".join(shown_name(label, graph) for label in found.skipped)),
+            ("pending edges", ", ".join(shown_name(edge, graph) for edge in found.pending_edges)),
             *[("asks", pending.prompt) for pending in found.pending_input],
         ]
     )
@@ -156,10 +161,11 @@ async def _show_run(service: RunService, row: RunRow, view: ShowOptions, *, stor
         show_graph(line, row, expand=view.expand)
     if view.timeline or not view.chosen:
         _print_separator(view, draws=view.graph or not view.chosen)
-        print_timeline(line.visits, now, limit=0 if view.everything else SHOWN)
+        print_timeline(line.visits, now, graph=line.graph, limit=0 if view.everything else SHOWN)
     if view.records:
         _print_separator(view, draws=view.graph or view.timeline)
-        _print_records(await service.store.read(row.id, payloads=False), everything=view.everything)
+        found = await service.store.read(row.id, payloads=False)
+        _print_records(found, line.graph, everything=view.everything)
     print_holds(await _holds(service, row, HoldStatus.pending), store)
     if row.dead:
         print_note(f"It killed its workers: {command('dead show', row.id[:8], store)}")
@@ -230,12 +236,14 @@ async def _migrated(service: RunService, row: RunRow) -> str:
 
 def _last_error(row: RunRow, line: Timeline) -> str:
     """With the node that it came from, where that is known."""
+    from holdfast.model.shown_names import shown_name
+
     failed = [visit for visit in line.visits.all() if visit.error and visit.state in ("failed", "unknown")]
     if row.status is RunStatus.completed:
         return ""
     if row.error and not any(visit.error_text == row.error for visit in failed):
         return row.error
-    return f"node {failed[-1].label}: {failed[-1].error_text}" if failed else ""
+    return f"node {shown_name(failed[-1].label, line.graph)}: {failed[-1].error_text}" if failed else ""
 
 
 def _cost_text(line: Timeline) -> str:
@@ -270,24 +278,25 @@ def show_graph(line: Timeline, row: RunRow, *, expand: bool) -> None:
     print_drawing(to_text(picture, width=width(), height=TALL, ascii_only=is_plain()))
 
 
-def _print_records(records: list[Record], *, everything: bool) -> None:
+def _print_records(records: list[Record], graph: Graph, *, everything: bool) -> None:
     shown = records if everything else records[-RECORDS_SHOWN:]
     heads = ("seq", "time", "record", "node", "visit", "attempt", "effect", "outcome")
-    print_table(heads, [_cells(record) for record in shown])
+    print_table(heads, [_cells(record, graph) for record in shown])
     if len(shown) < len(records):
         print_note(
             f"{len(records) - len(shown)} earlier records are left out; --all shows them, --json has them."
         )
 
 
-def _cells(record: Record) -> tuple[str, ...]:
+def _cells(record: Record, graph: Graph) -> tuple[str, ...]:
+    from holdfast.model.shown_names import shown_name
     from holdfast.types.record import Kind
 
     return (
         str(record.seq),
         clock_time(record.at)[11:],
         Kind(record.kind).name,
-        record.scope + record.node,
+        shown_name(record.scope + record.node, graph),
         str(record.visit or ""),
         str(record.attempt or ""),
         record.effect,

@@ -18,6 +18,8 @@ from holdfast.drawing.picture import State
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import dialect_of
+from holdfast.model.graph import Graph
+from holdfast.model.shown_names import shown_name
 from holdfast.runs.events import reader_of
 from holdfast.runs.history.visits import Visits, apply_event
 from holdfast.runs.service import RunService
@@ -48,8 +50,8 @@ _SIGNS = {
 
 
 class LiveView:
-    def __init__(self, row: RunRow) -> None:
-        self._row = row
+    def __init__(self, row: RunRow, graph: Graph | None = None) -> None:
+        self._row, self._names = row, graph
         self._status = "running"
         self._ended_at: int | None = None
         # Asked once: while the view is live, stdout is not the terminal's own.
@@ -111,7 +113,7 @@ class LiveView:
 
     def _visit(self, visit: Visit, now: int, width: int) -> list[Text]:
         style = style_of(visit.state)
-        label = shortened(visit.label, 40)
+        label = shortened(shown_name(visit.label, self._names), 40)
         took = human_duration((visit.ended_at or now) - visit.started_at)
         first = _text(
             (f"{_sign(visit, now, plain=self._plain)} ", style), f"{label:24} ", (f"{took:>10}", "dim")
@@ -176,8 +178,8 @@ AROUND = 4
 class GraphView(LiveView):
     """What does not fit is told as a list, as of every other run."""
 
-    def __init__(self, row: RunRow, pipeline: Pipeline) -> None:
-        super().__init__(row)
+    def __init__(self, row: RunRow, pipeline: Pipeline, graph: Graph) -> None:
+        super().__init__(row, graph)
         self._pipeline = pipeline
         self._known: tuple[Picture, int, int] | None = None
         self._drawing: TextDrawing | None = None
@@ -203,6 +205,7 @@ class GraphView(LiveView):
 
 async def view_of(service: RunService, row: RunRow) -> LiveView:
     """A pipeline is drawn; of every other run the visits are listed."""
+    graph = (await reader_of(service, row)).graph
     if dialect_of(row.version) != DIALECT:
-        return LiveView(row)
-    return GraphView(row, pipeline_of((await reader_of(service, row)).graph.spec))
+        return LiveView(row, graph)
+    return GraphView(row, pipeline_of(graph.spec), graph)

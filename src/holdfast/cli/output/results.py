@@ -18,6 +18,7 @@ from holdfast.types.status import RunStatus, run_label
 
 if TYPE_CHECKING:
     from holdfast.app.result import Result
+    from holdfast.model.graph import Graph
     from holdfast.store.rows import RunRow
     from holdfast.types.event import Event
     from holdfast.types.hold import HoldRow
@@ -137,12 +138,14 @@ def row_json(row: RunRow) -> dict[str, Any]:
     return iso_times(msgspec.structs.asdict(row))
 
 
-def event_line(event: Event) -> str | None:
+def event_line(event: Event, graph: Graph | None = None) -> str | None:
     """One line a person reads while the run goes on; None where there is nothing to see."""
+    from holdfast.model.shown_names import shown_name
+
     if event.type in _QUIET:
         return None
     data = event.data
-    where = f"{event.scope}{event.node}" if event.node else ""
+    where = shown_name(f"{event.scope}{event.node}", graph) if event.node else ""
     return (
         f"{to_datetime(event.at).astimezone():%H:%M:%S.%f}"[:-3]
         + f"  {event.type:18} {where:16} {_detail(data)}".rstrip()

@@ -20,6 +20,8 @@ from holdfast.cli.output.screen import (
     width,
 )
 from holdfast.drawing.labels import columns, shortened
+from holdfast.model.graph import Graph
+from holdfast.model.shown_names import shown_name
 from holdfast.reports.run_graph import waiting_text
 from holdfast.runs.history.visits import Visits
 from holdfast.types.human_time import human_duration
@@ -101,7 +103,7 @@ SHOWN = 60
 _BARS = {"work": ("█", "#"), "person": ("░", "."), "time": ("·", "-"), "retry": ("·", "-")}
 
 
-def print_timeline(visits: Visits, now: int, *, limit: int = SHOWN) -> None:
+def print_timeline(visits: Visits, now: int, *, graph: Graph | None = None, limit: int = SHOWN) -> None:
     """The newest ones, oldest first; what is left out is counted."""
     found = visits.all()
     shown = found[-limit:] if limit else found
@@ -109,9 +111,9 @@ def print_timeline(visits: Visits, now: int, *, limit: int = SHOWN) -> None:
         return
     begin = min(visit.started_at for visit in shown)
     if is_terminal():
-        _grid(shown, begin, now)
+        _grid(shown, begin, now, graph)
     else:
-        print_table(_HEADS, [_cells(visit, begin, now) for visit in shown])
+        print_table(_HEADS, [_cells(visit, begin, now, graph) for visit in shown])
     left = visits.left_out + len(found) - len(shown)
     if left:
         print_note(f"{left} earlier visits are left out; --all shows them, --json has everything.")
@@ -132,9 +134,9 @@ _HEADS = (
 )
 
 
-def _cells(visit: Visit, begin: int, now: int) -> tuple[str, ...]:
+def _cells(visit: Visit, begin: int, now: int, graph: Graph | None) -> tuple[str, ...]:
     return (
-        visit.label,
+        shown_name(visit.label, graph),
         str(visit.visit),
         visit.state,
         f"+{human_duration(visit.started_at - begin)}",
@@ -157,14 +159,15 @@ def money(cost: float) -> str:
     return f"{cost:.4f}".rstrip("0").rstrip(".") if cost else ""
 
 
-def _grid(shown: Sequence[Visit], begin: int, now: int) -> None:
+def _grid(shown: Sequence[Visit], begin: int, now: int, graph: Graph | None) -> None:
     """In a terminal: a line and a bar for each visit, and what was out of the ordinary as far as it fits."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    rows = [(shortened(v.label, 32), v.state, *_cells(v, begin, now)[3:5]) for v in shown]
+    cells = [_cells(visit, begin, now, graph) for visit in shown]
+    rows = [(shortened(each[0], 32), each[2], *each[3:5]) for each in cells]
     taken = [max(columns(row[i]) for row in rows) for i in range(4)]
     room = max(min((width() - sum(taken)) // 3, 32), 8)
     rest = width() - sum(taken) - room - 18

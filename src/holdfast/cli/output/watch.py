@@ -18,6 +18,9 @@ from holdfast.cli.output.screen import (
     status_console,
     to_json,
 )
+from holdfast.model.graph import Graph
+from holdfast.model.shown_names import shown_name
+from holdfast.runs.events import reader_of
 from holdfast.runs.history.visits import Visits, apply_event
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
@@ -37,12 +40,13 @@ async def watch(service: RunService, row: RunRow, driving: asyncio.Future[Any], 
     elif is_terminal():
         await _live(service, row, driving)
     else:
+        graph = (await reader_of(service, row)).graph
         async for event in follow(service, row.id, driving):
-            _print_event(event)
+            _print_event(event, graph)
 
 
-def _print_event(event: Event) -> None:
-    line = event_line(event)
+def _print_event(event: Event, graph: Graph) -> None:
+    line = event_line(event, graph)
     if line is not None:
         print_line(line)
         # Whoever reads the pipe wants it now.
@@ -109,17 +113,20 @@ async def show_slow_progress(service: RunService, row: RunRow, driving: asyncio.
     console = status_console()
     if console is None or (await asyncio.wait([driving], timeout=PATIENCE))[0]:
         return
-    visits = Visits(keep=0)
+    visits, graph = Visits(keep=0), (await reader_of(service, row)).graph
     with console.status("", spinner="dots") as status:
-        async with _each_frame(lambda: status.update(_at_work(row, visits, service.store.now()))):
+        async with _each_frame(lambda: status.update(_at_work(row, visits, graph, service.store.now()))):
             async for event in follow(service, row.id, driving):
                 apply_event(visits, event)
 
 
-def _at_work(row: RunRow, visits: Visits, now: int) -> str:
+def _at_work(row: RunRow, visits: Visits, graph: Graph, now: int) -> str:
     from rich.markup import escape
 
     done = sum(node.done for node in visits.nodes.values())
-    names = [f"{visit.label} {human_duration(now - visit.started_at)}" for visit in visits.open.values()]
+    names = [
+        f"{shown_name(visit.label, graph)} {human_duration(now - visit.started_at)}"
+        for visit in visits.open.values()
+    ]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return escape(f"{row.flow}: {', '.join(names[:3]) or 'at work'}{more} ({done} done)")

@@ -14,6 +14,7 @@ from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED
 from holdfast.model.position import NAP, Position
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SnapshotBody
+from holdfast.model.shown_names import shown_name
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.driver.load import LoadedRun, begin, decode_body, fetch_and_apply, load
 from holdfast.runs.seal import RecordCodec
@@ -137,7 +138,11 @@ def _timers(pos: Position) -> list[NewTimer]:
 
 
 def _typed(error: CheckpointCorruptError, lost: list[Record], what: str) -> CheckpointCorruptError:
-    steps = [f"{r.scope}{r.node} ({r.effect or 'pure'}, record {r.seq})" for r in lost if r.kind == Kind.step]
+    steps = [
+        f"{shown_name(r.scope + r.node)} ({r.effect or 'pure'}, record {r.seq})"
+        for r in lost
+        if r.kind == Kind.step
+    ]
     named = f"lost: {', '.join(steps)}" if steps else "no settled step is lost"
     return CheckpointCorruptError(
         f"{error.message} {named}; {what}.", hint=error.hint, **{**error.facts, "lost": steps}

@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.model.events import graph_at
 from holdfast.model.graph import Graph
 from holdfast.model.record_bodies import AskedBody, AttemptBody, EndBody, StepBody, SubstepBody
+from holdfast.model.shown_names import shown_name
 from holdfast.types.record import Kind, Move, Record
 
 Named = tuple[str, str, str]
@@ -58,7 +59,8 @@ def moves_text(graph: Graph, moves: Iterable[Move]) -> str:
     for what, scope, who in name_moves(graph, moves):
         verb = _EDGES.get(what) or _NODES.get(what)
         if verb:
-            shown.setdefault(verb, []).append(scope + (who.rpartition(".")[0] if what in ("S", "V") else who))
+            name = who.rpartition(".")[0] if what in ("S", "V") else who
+            shown.setdefault(verb, []).append(shown_name(scope + name, graph))
         elif what == "C" and not scope:
             shown.setdefault("came to the end", [])
     return "; ".join(f"{verb} {', '.join(dict.fromkeys(names))}".strip() for verb, names in shown.items())
@@ -66,7 +68,7 @@ def moves_text(graph: Graph, moves: Iterable[Move]) -> str:
 
 def decision_text(graph: Graph, record: Record, body: Any) -> str:
     """One line: what happened at this record."""
-    who = f"{record.scope}{record.node}" or "the run"
+    who = shown_name(f"{record.scope}{record.node}", graph) or "the run"
     return _TEXTS.get(Kind(record.kind), _other)(graph, record, who, body)
 
 

@@ -31,6 +31,7 @@ from holdfast.model.record_bodies import (
     StepBody,
     SubstepBody,
 )
+from holdfast.model.shown_names import shown_name
 from holdfast.model.values import MISSING as NOT_THERE
 from holdfast.runs.history.decision_text import ended_text, moves_text
 from holdfast.runs.history.visits import Visits, apply_event, drop_branch
@@ -280,11 +281,12 @@ class StoryBuilder:
         if body.reason == "loaded":
             self._claimed(record)
         elif text is not None:
-            where = f" at {record.scope}{record.node}" if record.node else ""
+            where = f" at {shown_name(record.scope + record.node, self.graph)}" if record.node else ""
             self._remark(record, body.reason, f"{text}{where}{_because(body)}")
 
     def _claimed(self, record: Record) -> None:
-        running = [visit.label for visit in self.visits.open.values() if not self._waits(visit)]
+        at_work = [visit for visit in self.visits.open.values() if not self._waits(visit)]
+        running = [shown_name(visit.label, self.graph) for visit in at_work]
         during = f" while {', '.join(running)} was under way" if running else ""
         self._remark(record, "taken_on", f"another worker claimed the run{during}", term=record.term)
 

@@ -11,6 +11,7 @@ from holdfast.engine.decision import Decision
 from holdfast.engine.messages import Message, ResumeRequested, RunRecovered
 from holdfast.engine.step import step
 from holdfast.errors import HoldfastError, InputError
+from holdfast.model.shown_names import shown_name
 from holdfast.runs.driver.inbox import message_of
 from holdfast.runs.migrate.blockers import MigrationBlocker
 from holdfast.runs.migrate.migrate import MigrationPlan, move, plan
@@ -167,7 +168,8 @@ def _moves_told(decision: Decision) -> Iterable[str]:
     pos: Any = decision.pos
 
     def label(scope: str, node: int) -> str:
-        return scope + pos.scope_graph(decision.graph, pos.scopes[scope]).nodes[node].id
+        inner = pos.scope_graph(decision.graph, pos.scopes[scope])
+        return shown_name(scope + inner.nodes[node].id, decision.graph)
 
     if decision.ended:
         yield f"it ends: {pos.status}"

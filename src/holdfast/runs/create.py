@@ -1,8 +1,6 @@
 """A new run: its options checked, its first records made, its flow's graph kept beside it.
 
 How a run is started: its names checked, and what it has of its own beside its flow's settings.
-
-A request that comes twice: the same is answered with the run that it made, another one is refused.
 """
 
 from __future__ import annotations
@@ -10,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Required, TypedDict, Unpack, cast
 
-from holdfast.checkpoint.json_view import jsonable
 from holdfast.engine.decision import Decision
 from holdfast.engine.start import begin
-from holdfast.errors import InputError, KeyReusedError
+from holdfast.errors import InputError
 from holdfast.model.breakpoints import find_breaks, find_places
 from holdfast.model.fingerprint import encode_graph
 from holdfast.model.graph import Graph
@@ -31,7 +28,6 @@ from holdfast.types.text import clean_text, require_text
 if TYPE_CHECKING:
     from holdfast.model.program import Program
     from holdfast.runs.access import RunAccess
-    from holdfast.store.rows import RunRow
 
 
 MAX_PRIORITY: Final = 1_000_000
@@ -102,6 +98,19 @@ def _checkpoints(graph: Graph, given: Any) -> dict[str, Any]:
     }
 
 
+class RunNames(TypedDict, total=False):
+    """What a run is called by and belongs to; fields of `NewRun`."""
+
+    tenant: Required[str]
+    thread: str | None
+    instance_key: str | None
+    idempotency_key: str | None
+    started_by: str | None
+    deployment: str | None
+    forked_from: str | None
+    supersedes: RunId | None
+
+
 async def prepare(
     service: RunAccess,
     program: Program,
@@ -126,17 +135,16 @@ async def prepare(
     `breaks`: nodes to stop before, `child/node` inside a sub-flow. `checkpoints`: which records this
     run lists, instead of the flow's policy: "every", "explicit", "none", or a mapping with policy, when
     and exclude."""
-    names = {
-        "tenant": tenant, "thread": thread, "instance_key": instance_key, "lane": lane,
-        "idempotency_key": idempotency_key, "run_id": run_id, "started_by": started_by,
-        "deployment": deployment,
+    names: RunNames = {
+        "tenant": tenant, "thread": thread, "instance_key": instance_key,
+        "idempotency_key": idempotency_key, "started_by": started_by, "deployment": deployment,
     }  # fmt: skip
-    check_options(names, priority, mode)
+    check_options({**names, "lane": lane, "run_id": run_id}, priority, mode)
     own = own_options(program.graph, breaks, checkpoints)
     if deployment is not None:
         from holdfast.runs.deployments import deployment_for_run
 
-        deployment, kept = await deployment_for_run(
+        names["deployment"], kept = await deployment_for_run(
             service.store, program, deployment, tenant=tenant, instance_key=instance_key
         )
         own |= kept
@@ -156,28 +164,10 @@ async def prepare(
         now,
         lane=lane,
         priority=priority,
-        tenant=tenant,
-        thread=thread,
-        instance_key=instance_key,
-        idempotency_key=idempotency_key,
-        started_by=started_by,
-        deployment=deployment,
+        **names,
     )
     await service.runtime.preparer.prepare_all(new.first, facts_of(new))
     return new, decision.pos
-
-
-class RunNames(TypedDict, total=False):
-    """What a run is called by and belongs to; fields of `NewRun`."""
-
-    tenant: Required[str]
-    thread: str | None
-    instance_key: str | None
-    idempotency_key: str | None
-    started_by: str | None
-    deployment: str | None
-    forked_from: str | None
-    supersedes: RunId | None
 
 
 def new_run(
@@ -263,20 +253,3 @@ async def store_flow(service: RunAccess, program: Program) -> None:
         )
         await service.store.put_flow(row)
         service.caches.stored_flows.add(program.version)
-
-
-async def require_same(service: RunAccess, row: RunRow, program: Program, given: Any, key: str) -> None:
-    """Raises KeyReusedError where the run that the key stands for was started with another input. One whose
-    beginning is pruned cannot be asked any more, and counts as the same."""
-    if row.horizon > 0:
-        return
-    from holdfast.runs.history import checkpoints
-
-    first = await checkpoints.make_checkpoint(service, *await checkpoints.resolve(service, row.id, 0))
-    start, _ = program.schema.start(given)
-    if jsonable(first.input) != jsonable(start):
-        raise KeyReusedError(
-            f"the idempotency key {key!r} stands for run {row.id}, which has another input.",
-            hint="Give each request a key of its own, and the same key only to the same request.",
-            run=row.id,
-        )

@@ -7,34 +7,26 @@ needed: a command that only lists runs must not wait for all of them.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import (
-    RunEndedError,
     RunNotFoundError,
 )
-from holdfast.holds.actions.close import cancelled
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs import create, retention
 from holdfast.runs.access import RunCaches
 from holdfast.runs.admission import QueuedRun
-from holdfast.runs.create import break_places
 from holdfast.runs.driver.runtime import Runtime
-from holdfast.runs.events import read_events, reader_of
+from holdfast.runs.events import read_events
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
-from holdfast.store.lost_history import require_whole
-from holdfast.store.protocols import Store
-from holdfast.store.refusals import require_live
 from holdfast.store.rows import Claim, RunFilter, RunRow
-from holdfast.types.event import Event, EventRow
+from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
-from holdfast.types.status import ENDED, HoldStatus, RunStatus
+from holdfast.types.status import ENDED, HoldStatus
 from holdfast.types.text import require_text
 
 if TYPE_CHECKING:
@@ -45,17 +37,6 @@ if TYPE_CHECKING:
     from holdfast.runs.history.story import Story
     from holdfast.runs.migrate.check import MigrationReport
     from holdfast.types.terms import Actor
-
-
-REASON: Final = "the run was cancelled"
-
-
-async def withdraw_holds(store: Store, run: RunId, *, by: str) -> None:
-    """A decision that came after this would be taken and lost. The run needs no inbox row about it: what
-    it reads first is that it has to stop, and that closes whatever changes meanwhile."""
-    for row in await store.holds(run=run, status=HoldStatus.pending, limit=ALL):
-        made = cancelled(row, by=by, reason=REASON, at=store.now())
-        await store.change_hold(msgspec.structs.replace(made, mail=None))
 
 
 class RunService:
@@ -168,19 +149,9 @@ class RunService:
 
     async def cancel(self, run: str, *, reason: str = "cancelled", by: str = "user:local") -> RunRow:
         """Ask a run to stop. The worker that has it does so; without one, any worker claims it and does."""
-        row = await self.get(run)
-        require_live(row)
-        if row.status is RunStatus.cancelled:
-            return row
-        body = msgspec.json.encode({"reason": reason, "by": by})
-        event = EventRow(0, self.store.now(), "run.cancel_requested", body)
-        over = row.status in ENDED and not row.dead
-        if over or not await self.store.send(row.id, "cancel", body, dedupe="cancel", event=event):
-            row = await self.get(run)
-            if row.status in ENDED and row.status is not RunStatus.cancelled:
-                raise RunEndedError(f"run {row.id} has already {row.status}.", run=row.id, status=row.status)
-        await withdraw_holds(self.store, row.id, by=by)
-        return await self.get(run)
+        from holdfast.runs import cancel
+
+        return await cancel.cancel(self, run, reason=reason, by=by)
 
     async def request_resume(
         self,
@@ -194,18 +165,11 @@ class RunService:
 
         `breaks`: nodes that it stops before from now on too. `no_breaks`: it stops at no breakpoint.
         `accept_loss`: even where the store lost part of its history, else that is a HistoryLostError."""
-        row = await self.get(run)
-        require_live(row)
-        if not accept_loss:
-            require_whole(row)
-        if row.status in (RunStatus.completed, RunStatus.cancelled):
-            return row
-        payload = b""
-        if breaks or no_breaks:
-            graph = (await reader_of(self, row)).graph
-            payload = msgspec.json.encode({"breaks": break_places(graph, breaks or ()), "off": no_breaks})
-        await self.store.send(row.id, "resume", payload)
-        return await self.get(run)
+        from holdfast.runs import resume
+
+        return await resume.request_resume(
+            self, run, breaks=breaks, no_breaks=no_breaks, accept_loss=accept_loss
+        )
 
     # ------------------------------------------------------------------ dead letters
     async def dead(self, *, tenant: str | None = None, limit: int = 50) -> list[RunRow]:

@@ -33,9 +33,9 @@ from holdfast.errors import (
     RunReadOnlyError,
 )
 from holdfast.frontends.dot.diagnostics import Diagnostic
-from holdfast.runs.create import require_same
 from holdfast.runs.events import reader_of
 from holdfast.runs.history.timeline import make_timeline
+from holdfast.runs.idempotency import require_same
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.status import ENDED

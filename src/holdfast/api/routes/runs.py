@@ -48,9 +48,10 @@ from holdfast.errors import (
     StateError,
     VersionMismatchError,
 )
-from holdfast.runs.branch.resume import branch, resume
-from holdfast.runs.create import require_same
+from holdfast.runs.branch.fork import branch
+from holdfast.runs.idempotency import require_same
 from holdfast.runs.pending_holds import pending_page
+from holdfast.runs.resume import resume
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.status import HoldStatus

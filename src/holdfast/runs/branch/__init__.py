@@ -1,1 +1,1 @@
-"""New runs from a moment of an old one: fork, patch, resume from a checkpoint."""
+"""New runs from a moment of an old one: fork, rewind, patch."""

@@ -1,0 +1,49 @@
+"""Cancel a run: its worker is asked to stop it, and its open holds are withdrawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.errors import (
+    RunEndedError,
+)
+from holdfast.holds.actions.close import cancelled
+from holdfast.runs.pending_holds import ALL
+from holdfast.store.protocols import Store
+from holdfast.store.refusals import require_live
+from holdfast.store.rows import RunRow
+from holdfast.types.event import EventRow
+from holdfast.types.ids import RunId
+from holdfast.types.status import ENDED, HoldStatus, RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.runs.access import RunAccess
+
+REASON: Final = "the run was cancelled"
+
+
+async def cancel(service: RunAccess, run: str, *, reason: str, by: str) -> RunRow:
+    """Ask a run to stop. The worker that has it does so; without one, any worker claims it and does."""
+    row = await service.get(run)
+    require_live(row)
+    if row.status is RunStatus.cancelled:
+        return row
+    body = msgspec.json.encode({"reason": reason, "by": by})
+    event = EventRow(0, service.store.now(), "run.cancel_requested", body)
+    over = row.status in ENDED and not row.dead
+    if over or not await service.store.send(row.id, "cancel", body, dedupe="cancel", event=event):
+        row = await service.get(run)
+        if row.status in ENDED and row.status is not RunStatus.cancelled:
+            raise RunEndedError(f"run {row.id} has already {row.status}.", run=row.id, status=row.status)
+    await withdraw_holds(service.store, row.id, by=by)
+    return await service.get(run)
+
+
+async def withdraw_holds(store: Store, run: RunId, *, by: str) -> None:
+    """A decision that came after this would be taken and lost. The run needs no inbox row about it: what
+    it reads first is that it has to stop, and that closes whatever changes meanwhile."""
+    for row in await store.holds(run=run, status=HoldStatus.pending, limit=ALL):
+        made = cancelled(row, by=by, reason=REASON, at=store.now())
+        await store.change_hold(msgspec.structs.replace(made, mail=None))

@@ -1,0 +1,72 @@
+"""Resume a run: itself, or a branch of it where an older checkpoint or another input is meant (R-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.runs.create import break_places
+from holdfast.runs.events import reader_of
+from holdfast.store.lost_history import require_whole
+from holdfast.store.refusals import require_live
+from holdfast.store.rows import RunRow
+from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.runs.access import RunAccess
+
+_PARKED = (RunStatus.failed, RunStatus.pending_input, RunStatus.waiting, RunStatus.resumable)
+
+
+async def request_resume(
+    service: RunAccess,
+    run: str,
+    *,
+    breaks: Sequence[str] | None = None,
+    no_breaks: bool = False,
+    accept_loss: bool = False,
+) -> RunRow:
+    """A failed run resumes; a parked or abandoned one is made claimable; a finished one stays so.
+
+    `breaks`, `no_breaks` and `accept_loss`: as for `RunService.request_resume`."""
+    row = await service.get(run)
+    require_live(row)
+    if not accept_loss:
+        require_whole(row)
+    if row.status in (RunStatus.completed, RunStatus.cancelled):
+        return row
+    payload = b""
+    if breaks or no_breaks:
+        graph = (await reader_of(service, row)).graph
+        payload = msgspec.json.encode({"breaks": break_places(graph, breaks or ()), "off": no_breaks})
+    await service.store.send(row.id, "resume", payload)
+    return await service.get(run)
+
+
+async def resume(
+    service: RunAccess,
+    row: RunRow,
+    *,
+    checkpoint: str | int | None = None,
+    given: Any = None,
+    mode: str = "resume",
+    accept_loss: bool = False,
+    key: str | None = None,
+    by: str | None = None,
+) -> tuple[RunRow, bool]:
+    """(the run that continues, whether it is a new one). Any worker that serves the flow claims it.
+
+    `mode`: `resume` resumes the run itself where that is meant (its latest checkpoint, no input), else
+    in a fork, so that its history stays; `fork` and `rewind` always do that. A run that has completed or was
+    cancelled stays so. Raises CheckpointNotFoundError for a checkpoint that is not this run's."""
+    from holdfast.runs.branch.fork import branch
+    from holdfast.runs.history import checkpoints
+
+    _, seq = await checkpoints.resolve_run(service, row.id, checkpoint)
+    if mode == "resume" and seq is None and given is None:
+        if row.status in _PARKED:
+            row = await service.request_resume(row.id, accept_loss=accept_loss)
+        return row, False
+    return await branch(service, row, seq, given=given, supersede=mode == "rewind", key=key, by=by)

@@ -139,7 +139,8 @@ async def prepare(
         "tenant": tenant, "thread": thread, "instance_key": instance_key,
         "idempotency_key": idempotency_key, "started_by": started_by, "deployment": deployment,
     }  # fmt: skip
-    check_options({**names, "lane": lane, "run_id": run_id}, priority, mode)
+    given_names = {**names, "lane": lane, "run_id": run_id}
+    check_options(given_names, priority, mode)
     own = own_options(program.graph, breaks, checkpoints)
     if deployment is not None:
         from holdfast.runs.deployments import deployment_for_run
@@ -153,7 +154,7 @@ async def prepare(
     start, scratch = program.schema.start(given)
     if program.graph.dialect:
         scratch = {**spec.defaults, **scratch}
-    limits = limits_for_new_run(program, scratch, names)
+    limits = limits_for_new_run(program, scratch, given_names)
     decision = _begun(program, run_id, (start, scratch), mode or spec.mode, now, own)
     await service.store_flow(program)
     new = new_run(

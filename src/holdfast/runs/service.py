@@ -49,7 +49,7 @@ class RunService:
 
     # ------------------------------------------------------------------ creating
     async def create(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]:
-        """A new run, durable when this returns, for any worker to take (options as for `creating.prepare`).
+        """A new run, durable when this returns, for any worker to take (options as for `create.prepare`).
 
         (row, False) where the idempotency key names an earlier one."""
         new, _ = await create.prepare(self, program, given, **options)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Holdfast, Outcome
-from holdfast.engine.failures import retry_delay
+from holdfast.engine.retry import retry_delay
 from tests.attractor.stages import Stages
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engine.failures import retry_delay
+from holdfast.engine.retry import retry_delay
 from holdfast.model.graph import BackoffKind, RetryPolicy
 
 SECOND = 1_000_000

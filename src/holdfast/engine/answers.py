@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from holdfast.engine import breakpoints, end, failures, holds, recover, settle, unknown_outcomes
+from holdfast.engine import breakpoints, end, failures, holds, recover, retry, settle, unknown_outcomes
 from holdfast.engine.dataflow import CannotContinueError
 from holdfast.engine.decision import Decision, consume, consume_hold, node_of
 from holdfast.engine.messages import (
@@ -185,7 +185,7 @@ def _doubt_resolved(decision: Decision, execution: Exec, waiting: OpenHold, mess
     elif said == "not_happened" and waiting.why == "doubt_step":
         _step_not_happened(decision, execution, waiting.key, message.inbox)
     elif said == "not_happened":
-        failures.restart(decision, execution, "in_doubt", inbox=message.inbox)
+        retry.restart(decision, execution, "in_doubt", inbox=message.inbox)
     else:
         failures.give_up(
             decision,
@@ -206,7 +206,7 @@ def _step_not_happened(decision: Decision, execution: Exec, key: str, inbox: int
     )
     apply_record(decision.graph, decision.pos, record, body)
     if not unknown_outcomes.next_doubt(decision, execution, node):
-        failures.restart(decision, execution, "in_doubt")
+        retry.restart(decision, execution, "in_doubt")
 
 
 def record_evidence(decision: Decision, execution: Exec, evidence: SubstepEvidence, inbox: int) -> None:

@@ -1,21 +1,16 @@
-"""An attempt failed: the node is retried or fails, and its failure is passed to the owner that handles it.
-
-Also whether and when an attempt is retried. The wake time is computed once and stored (D-5).
-"""
+"""An attempt failed: the node is retried or fails, and its failure is passed to the owner that handles it."""
 
 from __future__ import annotations
 
-from hashlib import sha256
-
-from holdfast.engine import child_scopes, end, holds, settle, unknown_outcomes
+from holdfast.engine import child_scopes, end, holds, retry, settle, unknown_outcomes
 from holdfast.engine.dataflow import CannotContinueError, give_up_effects
 from holdfast.engine.decision import Decision, node_of, side_of
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk import takes_failure
 from holdfast.engine.walk_state import with_walk_fields
 from holdfast.model.apply import apply_record, forgive
-from holdfast.model.child_scopes import PARENTS, collects, result_of, wipe_scope
-from holdfast.model.graph import BackoffKind, Graph, Node, RetryPolicy
+from holdfast.model.child_scopes import collects, result_of, wipe_scope
+from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Scope, naps_of
 from holdfast.model.record_bodies import (
     HALTED,
@@ -27,32 +22,8 @@ from holdfast.model.record_bodies import (
     StepBody,
 )
 from holdfast.types.outcome import FAIL
-from holdfast.types.record import Kind, NewTimer, Record, Side
+from holdfast.types.record import Kind, Record, Side
 from holdfast.types.value import FrozenDict
-
-
-def retry_delay(policy: RetryPolicy, failures: int, *identity: str | int) -> int:
-    """Microseconds before the next attempt, after this many failures (from 1).
-
-    Jitter is a hash of the retrying node, so that replaying a run gives the same times.
-    """
-    grown = {
-        BackoffKind.fixed: policy.delay,
-        BackoffKind.linear: policy.delay * failures,
-        BackoffKind.exponential: int(policy.delay * (policy.factor or 2) ** min(failures - 1, 40)),
-    }[policy.backoff]
-    wait = grown if policy.cap is None else min(grown, policy.cap)
-    if policy.jitter:
-        wait = int(wait * (1 - policy.jitter * _share(*identity, failures)))
-    if policy.spread:
-        wait = int(wait * (1 + policy.spread * (2 * _share(*identity, failures) - 1)))
-    return wait
-
-
-def _share(*identity: str | int) -> float:
-    """From 0 to 1, always the same for the same identity."""
-    raw = sha256("/".join(map(str, identity)).encode()).digest()
-    return int.from_bytes(raw[:8], "big") / 2**64
 
 
 def on_attempt_failed(decision: Decision, execution: Exec, message: HandlerFinished) -> None:
@@ -62,7 +33,7 @@ def on_attempt_failed(decision: Decision, execution: Exec, message: HandlerFinis
     if message.unknown and not node.idempotency_key:
         unknown_outcomes.in_doubt(decision, execution, node, message.error)
     elif message.retryable and execution.failures + 1 < node.retry.attempts:
-        _retry(decision, execution, node, message.error, message.inbox)
+        retry.schedule_retry(decision, execution, node, message.error, message.inbox)
     elif message.error.code == RETRY_ASKED:
         _used_up(decision, execution, node, message)
     else:
@@ -79,43 +50,6 @@ def _used_up(decision: Decision, execution: Exec, node: Node, message: HandlerFi
     asked = message.error.message if message.error is not None else ""
     error = ErrorInfo("node_failed", "NodeFailedError", RETRIES_EXCEEDED, asked)
     give_up(decision, execution, error, message=message)
-
-
-def _retry(decision: Decision, execution: Exec, node: Node, error: ErrorInfo, inbox: int) -> None:
-    failures = execution.failures + 1
-    pause = retry_delay(node.retry, failures, decision.pos.run, execution.scope, node.id, execution.visit)
-    wake = decision.now + pause
-    token = f"retry:{execution.scope}{node.id}.{execution.visit}.{failures}"
-    body = AttemptBody("retry", error, wake, token)
-    side = Side(timers=[NewTimer(token, wake)], inbox_done=[inbox] if inbox else [])
-    holds.close_holds(decision.pos, execution, side, "superseded")
-    record = decision.draft(
-        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, outcome="retry", side=side
-    )
-    record.attempt = execution.attempt + 1
-    apply_record(decision.graph, decision.pos, record, body)
-
-
-def restart(decision: Decision, execution: Exec, reason: str, *, inbox: int = 0) -> None:
-    """The node runs again. Only `retry` counts against its attempts; a crash or a wait does not."""
-    pos = decision.pos
-    node = node_of(decision.graph, pos, execution)
-    body = AttemptBody(reason)
-    side = Side(inbox_done=[inbox] if inbox else [])
-    if execution.token:
-        side.close_timers.append(execution.token)
-    holds.close_holds(pos, execution, side, "superseded")
-    open_side = side if side.inbox_done or side.close_timers or side.close_holds else None
-    record = decision.draft(
-        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=open_side
-    )
-    if reason != "woke":
-        record.attempt = execution.attempt + 1
-    apply_record(decision.graph, pos, record, body)
-    if node.kind in PARENTS:
-        settle.enter(decision, execution)
-    else:
-        decision.starts.append(execution)
 
 
 def give_up(

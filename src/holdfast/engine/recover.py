@@ -15,6 +15,7 @@ from holdfast.engine import (
     end,
     failures,
     holds,
+    retry,
     settle,
     timers,
     unknown_outcomes,
@@ -175,7 +176,7 @@ def _recover(decision: Decision, execution: Exec, node: Node, message: RunRecove
     elif unknown_outcomes.next_doubt(decision, execution, node) or waits_inside(pos, execution):
         return
     elif execution.emitted or execution.subs or execution.intent >= 0:
-        failures.restart(decision, execution, "restarted")
+        retry.restart(decision, execution, "restarted")
     else:
         decision.starts.append(execution)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engine import child_scopes, end, failures, settle
+from holdfast.engine import child_scopes, end, retry, settle
 from holdfast.engine.dataflow import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, consume, node_of
 from holdfast.engine.messages import HandlerFinished, TimerFired
@@ -124,7 +124,7 @@ def on_timer_fired(decision: Decision, message: TimerFired) -> None:
     elif kind == "sleep":
         _woke(decision, execution, message)
     else:
-        failures.restart(decision, execution, "woke", inbox=message.inbox)
+        retry.restart(decision, execution, "woke", inbox=message.inbox)
 
 
 def _woke(decision: Decision, execution: Exec, message: TimerFired) -> None:

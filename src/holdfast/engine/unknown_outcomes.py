@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engine import failures, holds, settle
+from holdfast.engine import failures, holds, retry, settle
 from holdfast.engine.decision import Decision, node_of
 from holdfast.engine.messages import HandlerFinished, SubstepDoubted
 from holdfast.model.graph import InDoubt, Node
@@ -13,7 +13,7 @@ from holdfast.model.record_bodies import ErrorInfo
 def in_doubt(decision: Decision, execution: Exec, node: Node, error: ErrorInfo | None) -> None:
     policy = node.in_doubt or decision.graph.spec.in_doubt
     if policy is InDoubt.retry:
-        failures.restart(decision, execution, "in_doubt")
+        retry.restart(decision, execution, "in_doubt")
     elif policy is InDoubt.fail:
         failures.give_up(decision, execution, error or _unknown(f"node {node.id!r}"))
     elif policy is InDoubt.probe:
@@ -27,7 +27,7 @@ def on_probe_finished(decision: Decision, execution: Exec, message: HandlerFinis
     if message.probe == "happened":
         settle.settle(decision, execution, message)
     elif message.probe == "not_happened":
-        failures.restart(decision, execution, "in_doubt")
+        retry.restart(decision, execution, "in_doubt")
     else:
         holds.ask_doubt(decision, execution, message.error)
 
@@ -46,7 +46,7 @@ def _step_in_doubt(
 ) -> None:
     policy = node.in_doubt or decision.graph.spec.in_doubt
     if policy is InDoubt.retry:
-        failures.restart(decision, execution, "in_doubt")
+        retry.restart(decision, execution, "in_doubt")
     elif policy is InDoubt.fail:
         name = execution.step_names.get(substep, substep)
         failures.give_up(decision, execution, error or _unknown(f"step {name!r} of node {node.id!r}"))

@@ -12,7 +12,7 @@ from holdfast.holds.actions.conflicts import is_late, resolution_of
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.queries.audit import records_of
 from holdfast.holds.queries.list import iterate_holds
-from holdfast.holds.timing.expire import SYSTEM as EXPIRY
+from holdfast.holds.timing.escalate import SYSTEM as EXPIRY
 from holdfast.store.protocols import Store
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import MICROS

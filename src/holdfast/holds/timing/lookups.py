@@ -7,7 +7,8 @@ from holdfast.holds.directory.base import Directory
 from holdfast.holds.permissions.assignees import UNROUTED
 from holdfast.holds.timing.calendars import Calendar
 from holdfast.holds.timing.deadlines import calendar_name, counts_business_time
-from holdfast.holds.timing.expire import ExpiryFacts, next_rung
+from holdfast.holds.timing.escalate import next_rung
+from holdfast.holds.timing.expire import ExpiryFacts
 from holdfast.holds.timing.stored_calendars import Calendars
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log

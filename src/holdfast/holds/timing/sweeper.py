@@ -15,7 +15,8 @@ from holdfast.errors import StoreError, VetoedError
 from holdfast.holds.actions.close import placed_decision_change, placed_is_due
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.policies.final_check import apply_guardrails
-from holdfast.holds.timing.expire import SYSTEM, ExpiryFacts, expire, is_due
+from holdfast.holds.timing.escalate import SYSTEM
+from holdfast.holds.timing.expire import ExpiryFacts, expire, is_due
 from holdfast.holds.timing.lookups import SweepLookups
 from holdfast.holds.timing.reminders import NOTICES, remind
 from holdfast.holds.timing.stored_calendars import Calendars

@@ -5,7 +5,6 @@ The timeout of a node, which does not run while a person thinks: a parked node h
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.context.emit import Emitter
+from holdfast.runs.context.node_timeout import PausedTimeout
 from holdfast.runs.context.questions import (
     Options,
     QuestionOptions,
@@ -50,27 +50,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future as ThreadFuture
 
     from holdfast.runs.context.skills import RunSkills
-
-
-class PausedTimeout:
-    """Entered once for each question that is open: of several, the last answer starts the clock again."""
-
-    def __init__(self) -> None:
-        self.limit: asyncio.Timeout | None = None
-        self._asking = 0
-        self._left = 0.0
-
-    def __enter__(self) -> None:
-        self._asking += 1
-        if self.limit is not None and self._asking == 1:
-            clock = asyncio.get_running_loop().time()
-            self._left = (self.limit.when() or clock) - clock
-            self.limit.reschedule(None)
-
-    def __exit__(self, *_exc: object) -> None:
-        self._asking -= 1
-        if self.limit is not None and self._asking == 0 and not self.limit.expired():
-            self.limit.reschedule(asyncio.get_running_loop().time() + self._left)
 
 
 T = TypeVar("T")

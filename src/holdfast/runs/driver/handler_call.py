@@ -8,13 +8,14 @@ import time
 from typing import Any
 
 from holdfast.engine.messages import HandlerFinished, SubstepDoubted
-from holdfast.errors import HoldfastError, InputError, LeaseLostError, NodeTimeoutError, StoreError
+from holdfast.errors import HoldfastError, InputError, LeaseLostError, StoreError
 from holdfast.model.graph import Node
 from holdfast.model.operations import check_ops
 from holdfast.model.position import SETTLED, Exec, Scope
 from holdfast.model.program import NodeHandler, Program
 from holdfast.model.record_bodies import Usage
 from holdfast.runs.context.context import Context
+from holdfast.runs.context.node_timeout import call_in_time
 from holdfast.runs.context.threads import ThreadContext
 from holdfast.runs.driver import handler_result
 from holdfast.runs.driver.context_calls import ContextCalls, Suspended
@@ -113,19 +114,10 @@ class HandlerCall:
         return owner.items[scope.index] if owner is not None and owner.items is not None else None
 
     async def _call(self, node: Node, handler: NodeHandler, ctx: Context, state: Any, item: Any) -> Any:
-        args = {"state": state, "ctx": ctx, "item": item}
+        call = handler_result.call(handler, {"state": state, "ctx": ctx, "item": item})
         if node.timeout is None:
-            return await handler_result.call(handler, args)
-        limit = asyncio.timeout(node.timeout / 1e6)
-        try:
-            async with limit:
-                ctx.patience.limit = limit
-                return await handler_result.call(handler, args)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            ctx.close("its timeout passed")
-            raise NodeTimeoutError(f"node {node.id!r} took longer than {node.timeout / 1e6:g} s") from None
+            return await call
+        return await call_in_time(call, node.id, node.timeout, ctx.patience, ctx.close)
 
     def _success(
         self,

@@ -1,0 +1,80 @@
+"""The join of a parallel node: when enough branches are done, and the outcome of the node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.model.branches import GATES
+from holdfast.model.graph import ParallelSpec
+from holdfast.model.record_bodies import ErrorInfo
+from holdfast.types.outcome import FAIL
+from holdfast.types.record import Op
+from holdfast.types.value import FrozenDict, FrozenList
+
+Results = Mapping[int, Any]
+"""By the branch's number; a branch that still runs, or was dropped, has none."""
+
+
+_NO_SUCCESS = frozenset({FAIL, "partial_success", "retry", "skipped"})
+"""Any other word counts as a success: pipelines may name their own outcomes."""
+
+
+def required_successes(spec: ParallelSpec) -> int | None:
+    """How many successes are enough; None: all branches are awaited."""
+    return {"first_success": 1, "k_of_n": spec.count}.get(spec.join)
+
+
+def is_decided(spec: ParallelSpec, results: Results) -> bool:
+    if len(results) >= len(spec.starts):
+        return True
+    if spec.on_branch_failure == "fail_fast" and _failed(results):
+        return True
+    enough = required_successes(spec)
+    return enough is not None and _successes(results) >= enough
+
+
+def outcome_of(spec: ParallelSpec, name: str, results: Results) -> tuple[str, ErrorInfo | None]:
+    """The node's outcome, and the error if it failed."""
+    failed = _failed(results)
+    if failed and spec.on_branch_failure == "fail_fast":
+        first = failed[0]
+        return FAIL, _error(f"branch {first['id']!r} of {name!r} failed: {first['failure_reason']}")
+    enough = required_successes(spec)
+    if enough is not None and _successes(results) < enough:
+        successes = f"{_successes(results)} of {len(spec.starts)} branches of {name!r} succeeded"
+        policy = spec.join if spec.join == "first_success" else "its join"
+        return FAIL, _error(f"{successes}, and {policy} needs {enough}")
+    if spec.join == "wait_all" and failed and spec.on_branch_failure != "ignore":
+        return "partial_success", None
+    return "success", None
+
+
+def ops_of(spec: ParallelSpec, results: Results) -> list[Op]:
+    """The results that stages after the join read, in the order of the branches."""
+    kept = [results[i] for i in sorted(results)]
+    if spec.on_branch_failure == "ignore":
+        kept = [result for result in kept if result["outcome"] != FAIL]
+    shown = [FrozenDict({k: v for k, v in result.items() if k != GATES}) for result in kept]
+    return [("scratch", spec.into, "set", FrozenList(shown))]
+
+
+def gates_of(results: Results) -> dict[str, bool]:
+    """A gate that several branches visited is satisfied if all of them satisfied it."""
+    gates: dict[str, bool] = {}
+    for i in sorted(results):
+        for name, met in results[i][GATES].items():
+            gates[name] = gates.get(name, True) and met
+    return gates
+
+
+def _failed(results: Results) -> list[Any]:
+    return [results[i] for i in sorted(results) if results[i]["outcome"] == FAIL]
+
+
+def _successes(results: Results) -> int:
+    return sum(1 for result in results.values() if result["outcome"] not in _NO_SUCCESS)
+
+
+def _error(message: str) -> ErrorInfo:
+    return ErrorInfo("node_failed", "NodeFailedError", message)

@@ -1,0 +1,78 @@
+"""Retries: whether a node runs again, and when. The wake time is computed once and stored (D-5)."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from holdfast.engine import holds, settle
+from holdfast.engine.decision import Decision, node_of
+from holdfast.model.apply import apply_record
+from holdfast.model.child_scopes import PARENTS
+from holdfast.model.graph import BackoffKind, Node, RetryPolicy
+from holdfast.model.position import Exec
+from holdfast.model.record_bodies import (
+    AttemptBody,
+    ErrorInfo,
+)
+from holdfast.types.record import Kind, NewTimer, Side
+
+
+def retry_delay(policy: RetryPolicy, failures: int, *identity: str | int) -> int:
+    """Microseconds before the next attempt, after this many failures (from 1).
+
+    Jitter is a hash of the retrying node, so that replaying a run gives the same times.
+    """
+    grown = {
+        BackoffKind.fixed: policy.delay,
+        BackoffKind.linear: policy.delay * failures,
+        BackoffKind.exponential: int(policy.delay * (policy.factor or 2) ** min(failures - 1, 40)),
+    }[policy.backoff]
+    wait = grown if policy.cap is None else min(grown, policy.cap)
+    if policy.jitter:
+        wait = int(wait * (1 - policy.jitter * _share(*identity, failures)))
+    if policy.spread:
+        wait = int(wait * (1 + policy.spread * (2 * _share(*identity, failures) - 1)))
+    return wait
+
+
+def _share(*identity: str | int) -> float:
+    """From 0 to 1, always the same for the same identity."""
+    raw = sha256("/".join(map(str, identity)).encode()).digest()
+    return int.from_bytes(raw[:8], "big") / 2**64
+
+
+def schedule_retry(decision: Decision, execution: Exec, node: Node, error: ErrorInfo, inbox: int) -> None:
+    failures = execution.failures + 1
+    pause = retry_delay(node.retry, failures, decision.pos.run, execution.scope, node.id, execution.visit)
+    wake = decision.now + pause
+    token = f"retry:{execution.scope}{node.id}.{execution.visit}.{failures}"
+    body = AttemptBody("retry", error, wake, token)
+    side = Side(timers=[NewTimer(token, wake)], inbox_done=[inbox] if inbox else [])
+    holds.close_holds(decision.pos, execution, side, "superseded")
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, outcome="retry", side=side
+    )
+    record.attempt = execution.attempt + 1
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def restart(decision: Decision, execution: Exec, reason: str, *, inbox: int = 0) -> None:
+    """The node runs again. Only `retry` counts against its attempts; a crash or a wait does not."""
+    pos = decision.pos
+    node = node_of(decision.graph, pos, execution)
+    body = AttemptBody(reason)
+    side = Side(inbox_done=[inbox] if inbox else [])
+    if execution.token:
+        side.close_timers.append(execution.token)
+    holds.close_holds(pos, execution, side, "superseded")
+    open_side = side if side.inbox_done or side.close_timers or side.close_holds else None
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=open_side
+    )
+    if reason != "woke":
+        record.attempt = execution.attempt + 1
+    apply_record(decision.graph, pos, record, body)
+    if node.kind in PARENTS:
+        settle.enter(decision, execution)
+    else:
+        decision.starts.append(execution)

@@ -249,11 +249,11 @@ class Sticks:
         self.inner = inner
         self.turn: int | None = turn
 
-    async def reply(self, request: ModelRequest, tell: StreamCallback) -> ModelReply:
+    async def reply(self, request: ModelRequest, emit: StreamCallback) -> ModelReply:
         if sum(message.role == "assistant" for message in request.messages) + 1 == self.turn:
             with time_flies(11):
                 await asyncio.Event().wait()
-        return await self.inner.reply(request, tell)
+        return await self.inner.reply(request, emit)
 
 
 @pytest.mark.covers("RS-AGENT-3")

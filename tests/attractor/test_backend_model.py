@@ -125,7 +125,7 @@ async def test_a_dead_endpoint_is_one_clear_failure(hf: Holdfast, tmp_path: Path
 @pytest.mark.parametrize(
     ("attrs", "value", "hint"),
     [
-        ("llm_provider=nobody, llm_model=m", "uses the provider 'nobody', which is not known", "far"),
+        ("llm_provider=nobody, llm_model=m", "uses the provider 'nobody', which is unknown", "far"),
         ("llm_model=strange", "the provider of the model 'strange' is not known", "llm_provider"),
         ("", "names no model", "llm_model"),
         (

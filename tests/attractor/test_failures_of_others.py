@@ -316,7 +316,7 @@ async def test_prose_of_a_goal_gate_is_no_success_where_it_has_to_prove_itself(
     text = line('a [prompt="Test", goal_gate=true, auto_status=false];', "a")
     found = await runs.run(text, backend=answer)
     assert found.succeeded == proves
-    assert proves or "prose is no proof" in found.outcome.failure_reason
+    assert proves or "a text is not accepted as proof" in found.outcome.failure_reason
 
 
 async def test_a_backends_terminal_failure_is_not_tried_again(runs: Runs) -> None:

@@ -226,7 +226,7 @@ async def test_a_status_file_that_says_nothing_is_a_failure(hf: Holdfast, tmp_pa
 
     found = await run(hf, line("a;", "a"), tmp_path, backend=answer)
     assert found.status == "fail"
-    assert "status.json is no JSON" in found.outcome.failure_reason
+    assert "status.json is not JSON" in found.outcome.failure_reason
 
 
 @pytest.mark.covers("AT-129", "AT-A14")

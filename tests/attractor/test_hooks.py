@@ -189,9 +189,9 @@ async def test_a_pre_hook_without_an_end_says_no(hf: Holdfast, tmp_path: Path, p
 
 async def refused_run(hf: Holdfast, text: str, logs: Path, asks: Any) -> Result:
     """On a worker that runs no commands of documents."""
-    fittings = PipelineSetup(backend=asks, allow_tool=lambda visit: "commands are off here")
-    pipeline = prepare_pipeline(text, fittings).pipeline
-    program = program_for(pipeline, fittings)
+    setup = PipelineSetup(backend=asks, allow_tool=lambda visit: "commands are off here")
+    pipeline = prepare_pipeline(text, setup).pipeline
+    program = program_for(pipeline, setup)
     hf.register(program)
     service = await hf.service()
     row, _ = await service.create(program, input_of(pipeline, logs=logs))

@@ -26,7 +26,7 @@ async def test_pipelines_that_look_after_each_other_are_a_failure_that_names_the
         (tmp_path / f"{name}.dot").write_text(text)
     found = await Runner(hf, logs_root=tmp_path / "L").run(tmp_path / "one.dot")
     assert found.status == "fail"
-    assert "look after each other: one.dot -> two.dot -> one.dot" in found.outcome.failure_reason
+    assert "start each other in a cycle: one.dot -> two.dot -> one.dot" in found.outcome.failure_reason
     service = await hf.service()
     rows = await service.store.list_runs(RunFilter(), after=None, limit=10)
     assert sorted(row.flow for row in rows) == ["one", "two"]

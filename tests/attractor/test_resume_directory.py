@@ -336,8 +336,8 @@ async def test_a_checkpoint_of_before_the_first_stage_begins_at_the_start(
     ("content", "said"),
     [
         (None, "cannot be read"),
-        ("{", "is no JSON"),
-        ("[]", "is no JSON object"),
+        ("{", "is not JSON"),
+        ("[]", "is not a JSON object"),
         ('{"current_node": 3}', "current_node is not text"),
         ('{"current_node": "a", "completed_nodes": "a"}', "completed_nodes is not a list"),
         ('{"current_node": "a", "context": []}', "is not an object"),

@@ -285,7 +285,7 @@ async def test_on_another_machine_only_an_exit_code_that_is_there_counts(
     monkeypatch.setattr(processes, "is_alive", lambda folder: False)
     found = await stopping.runner.resume(run_id)
     assert found.status == "fail"
-    assert "how it ended is not known" in found.outcome.failure_reason
+    assert "its result is unknown" in found.outcome.failure_reason
     go.touch()
 
 

@@ -142,7 +142,7 @@ async def test_what_is_under_way_is_not_mixed_with_another_move(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        await promote(source, address, tell=stop)
+        await promote(source, address, on_progress=stop)
     third = f"sqlite:{tmp_path}/third.db"
     await refused(source, third, StoreMovedError, "was moved to postgresql:.*, or is about to be")
     await filled(third, 1)

@@ -149,7 +149,7 @@ from holdfast.runs.transfer.promote import promote
 from holdfast.store.sql.postgres import copy as postgres
 from holdfast.store.sql.sqlite import copy as sqlite
 postgres.BATCH = sqlite.BATCH = 20
-asyncio.run(promote(*sys.argv[1:], tell=lambda step: print(step.phase, step.table, flush=True)))
+asyncio.run(promote(*sys.argv[1:], on_progress=lambda step: print(step.phase, step.table, flush=True)))
 print("done")
 """
 
@@ -198,7 +198,7 @@ async def test_the_target_stays_closed_when_what_arrived_is_not_what_left(
             _execute(tmp_path / "runs.db", alter.format("", 1, 0))
 
     with pytest.raises(CheckpointCorruptError, match="holds differ") as caught:
-        await promote(source, target, tell=tamper)
+        await promote(source, target, on_progress=tamper)
     wrong = [each for each in caught.value.facts["tables"] if not each.same]  # type: ignore[attr-defined]
     assert [(each.table, each.rows, each.arrived) for each in wrong] == [("holds", 12, 12)]
     async with Holdfast(target) as hf:
@@ -238,7 +238,7 @@ async def test_a_move_is_undone_or_done_when_it_died_before_the_target_opened(
 
     for undone in (True, False):
         with pytest.raises(Died):
-            await promote(source, address, tell=die)
+            await promote(source, address, on_progress=die)
         for place, error in ((source, StoreMovedError), (address, StoreFillingError)):
             async with Holdfast(place) as hf:
                 with pytest.raises(error):

@@ -80,7 +80,7 @@ async def test_every_run_ends_once_when_its_store_moves_under_its_workers(
             while await completed(service.store) < 3:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     steps: list[PromoteProgress] = []
-    moved = await promote(source, address, wait=20, tell=steps.append)
+    moved = await promote(source, address, wait=20, on_progress=steps.append)
     assert all(each.same for each in moved.tables)
     for worker in workers:
         async with asyncio.timeout(15):
@@ -171,7 +171,7 @@ async def test_a_worker_that_does_not_end_is_waited_for_and_then_fenced_by_force
         await began.wait()
         held: list[PromoteProgress] = []
         with pytest.raises(RunBusyError, match=r"still had runs of .* \(1\)\. Nothing was moved"):
-            await promote(source, target, wait=1.0, tell=held.append)
+            await promote(source, target, wait=1.0, on_progress=held.append)
         assert [each.runs for each in held[0].held] == [1]
         # As if nothing had happened to the store: the run is still with its worker, others can be started.
         assert (await service.get(row.id)).term == 1
@@ -205,7 +205,7 @@ async def test_a_worker_on_the_target_waits_until_it_is_whole(tmp_path: Path, ad
             raise Stop
 
     with pytest.raises(Stop):
-        await promote(source, address, tell=stop)
+        await promote(source, address, on_progress=stop)
     async with Holdfast(address, settings=QUICK) as hf:
         store = (await hf.service()).store
         async with Worker(flow, on=hf, poll=0.05):

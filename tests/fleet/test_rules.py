@@ -87,7 +87,7 @@ async def test_feed_stops_below_a_transaction_that_is_still_open(kit: StoreKit) 
         await transaction.rollback()
     finally:
         await connection.close()
-    assert later.id in [row[1] for row in await kit.told(2)]
+    assert later.id in [row[1] for row in await kit.feed_rows(2)]
 
 
 @pytest.mark.covers("FLEET-PG-04")

@@ -61,10 +61,10 @@ class Anthropic:
     def __repr__(self) -> str:
         return f"Anthropic({self.name!r}, base_url={self.endpoint.base_url!r})"
 
-    async def reply(self, request: ModelRequest, tell: StreamCallback) -> ModelReply:
+    async def reply(self, request: ModelRequest, emit: StreamCallback) -> ModelReply:
         fields = EventFields(f"{self.endpoint.base_url}/v1/messages")
         return await self.endpoint.stream(
-            "/v1/messages", self.body(request), lambda: AnthropicStreamedReply(fields, tell), tell
+            "/v1/messages", self.body(request), lambda: AnthropicStreamedReply(fields, emit), emit
         )
 
     def body(self, request: ModelRequest) -> bytes:
@@ -132,9 +132,9 @@ def _input(arguments: str) -> dict[str, Any]:
 class AnthropicStreamedReply:
     """What was streamed so far: blocks of content by their index."""
 
-    def __init__(self, fields: EventFields, tell: StreamCallback) -> None:
+    def __init__(self, fields: EventFields, emit: StreamCallback) -> None:
         self._fields = fields
-        self._tell = tell
+        self._emit = emit
         self._blocks: dict[int, dict[str, Any]] = {}
         self._usage: dict[str, int] = {}
         self._finish: str | None = None
@@ -159,7 +159,7 @@ class AnthropicStreamedReply:
         index = self._fields.count(event, "index")
         self._blocks[index] = {**block, "json": ""}
         if block.get("text"):
-            self._tell("text", self._fields.text(block, "text", "content_block."))
+            self._emit("text", self._fields.text(block, "text", "content_block."))
 
     def _block_delta(self, event: dict[str, Any]) -> None:
         fields = self._fields
@@ -171,7 +171,7 @@ class AnthropicStreamedReply:
         if kind == "text_delta":
             piece = fields.text(delta, "text", "delta.")
             block["text"] = block.get("text", "") + piece
-            self._tell("text", piece)
+            self._emit("text", piece)
         elif kind == "input_json_delta":
             block["json"] += fields.text(delta, "partial_json", "delta.")
         elif kind == "thinking_delta":

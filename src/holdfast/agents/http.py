@@ -117,7 +117,7 @@ class Endpoint:
         return key
 
     async def stream(
-        self, path: str, body: bytes, listen: Callable[[], StreamedReply], tell: StreamCallback
+        self, path: str, body: bytes, listen: Callable[[], StreamedReply], emit: StreamCallback
     ) -> ModelReply:
         """Post the request and read the streamed reply to its end. After a temporary failure it is sent
         again, with a new collector."""
@@ -131,11 +131,11 @@ class Endpoint:
                         listener.take(event)
                     return listener.reply()
             except EndpointBusyError as busy:
-                await self._pause(attempt, busy, url, self.retries.wait(attempt, busy.after, body), tell)
+                await self._pause(attempt, busy, url, self.retries.wait(attempt, busy.after, body), emit)
         raise AssertionError("the last attempt either answers or raises")
 
     async def _pause(
-        self, attempt: int, busy: EndpointBusyError, url: str, wait: float, tell: StreamCallback
+        self, attempt: int, busy: EndpointBusyError, url: str, wait: float, emit: StreamCallback
     ) -> None:
         if attempt == self.retries.attempts or wait > self.retries.longest:
             asked = "" if busy.after is None else f" It asks to wait {busy.after:g} s."
@@ -144,7 +144,7 @@ class Endpoint:
                 hint="Resume the run later; completed steps are kept.",
                 attempts=attempt,
             ) from None
-        tell("retry", f"{busy.why}; retrying in {wait:g} s")
+        emit("retry", f"{busy.why}; retrying in {wait:g} s")
         await self._sleep(wait)
 
     @asynccontextmanager

@@ -100,7 +100,7 @@ class Conversation:
         # outage.
         self.gave_up = False
         # Results of this turn without a record of a call: of sub-agents, refusals, errors.
-        self.told: dict[str, str] = {}
+        self.unrecorded: dict[str, str] = {}
 
     async def run(self, prompt: str, history: Sequence[Message] = ()) -> ConversationResult:
         await self._open(prompt, history)
@@ -111,10 +111,10 @@ class Conversation:
             if reached:
                 return self._stopped(reached)
             self.turn += 1
-            self.told = {}
+            self.unrecorded = {}
             message, finish = await self._ask_model()
             said = await self._act(message, finish)
-            await self.at.mark_turn(self.turn, self.told, listed=self.listed)
+            await self.at.mark_turn(self.turn, self.unrecorded, listed=self.listed)
             if said is not None and (said := await self._released(said)) is not None:
                 return said
 
@@ -152,7 +152,7 @@ class Conversation:
 
         async def ask() -> dict[str, Any]:
             started = ctx.now()
-            reply = await agent.model.reply(request, self._tell)
+            reply = await agent.model.reply(request, self._emit)
             ctx.flush_chunks()
             self._require_usage(reply)
             cost = agent.model.prices.cost(reply.tokens) if agent.model.prices is not None else Decimal(0)
@@ -203,7 +203,7 @@ class Conversation:
                 hint="Give the agent a budget in seconds, or an endpoint that reports usage.",
             )
 
-    def _tell(self, kind: str, data: str) -> None:
+    def _emit(self, kind: str, data: str) -> None:
         if self.at.is_root:
             self.at.ctx.emit(data, kind)
         else:
@@ -275,7 +275,7 @@ class Conversation:
         results = await self.tools.use(calls, self.turn)
         for call, result in zip(calls, results, strict=True):
             self.messages.append(Message("tool", result.text, call=call.id, failed=result.failed))
-        self.told = {str(index): each.text for index, each in enumerate(results) if not each.recorded}
+        self.unrecorded = {str(index): each.text for index, each in enumerate(results) if not each.recorded}
         if all(result.malformed for result in results):
             self._count_repair(results[-1].text)
 

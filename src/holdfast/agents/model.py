@@ -19,6 +19,6 @@ class Model(Protocol):
     name: str
     prices: Prices | None
 
-    async def reply(self, request: ModelRequest, tell: StreamCallback) -> ModelReply:
+    async def reply(self, request: ModelRequest, emit: StreamCallback) -> ModelReply:
         """Raises ModelError, or a subclass, if there is no usable answer."""
         ...

@@ -54,10 +54,10 @@ class OpenAI:
     def __repr__(self) -> str:
         return f"OpenAI({self.name!r}, base_url={self.endpoint.base_url!r})"
 
-    async def reply(self, request: ModelRequest, tell: StreamCallback) -> ModelReply:
+    async def reply(self, request: ModelRequest, emit: StreamCallback) -> ModelReply:
         fields = EventFields(f"{self.endpoint.base_url}/chat/completions")
         return await self.endpoint.stream(
-            "/chat/completions", self.body(request), lambda: OpenAIStreamedReply(fields, tell), tell
+            "/chat/completions", self.body(request), lambda: OpenAIStreamedReply(fields, emit), emit
         )
 
     def body(self, request: ModelRequest) -> bytes:
@@ -96,9 +96,9 @@ def _message(message: Message) -> dict[str, Any]:
 class OpenAIStreamedReply:
     """Collects a streamed reply."""
 
-    def __init__(self, fields: EventFields, tell: StreamCallback) -> None:
+    def __init__(self, fields: EventFields, emit: StreamCallback) -> None:
         self._fields = fields
-        self._tell = tell
+        self._emit = emit
         self._text: list[str] = []
         self._calls: dict[int, dict[str, str]] = {}
         self._tokens = TokenUsage()
@@ -128,7 +128,7 @@ class OpenAIStreamedReply:
         text = self._fields.text(delta, "content", "choices[0].delta.")
         if text:
             self._text.append(text)
-            self._tell("text", text)
+            self._emit("text", text)
         for part in self._fields.records(delta, "tool_calls", "choices[0].delta."):
             self._call(part)
 

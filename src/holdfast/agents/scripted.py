@@ -42,7 +42,7 @@ class Scripted:
         self.tokens = tokens
         self.requests: list[ModelRequest] = []
 
-    async def reply(self, request: ModelRequest, tell: StreamCallback) -> ModelReply:
+    async def reply(self, request: ModelRequest, emit: StreamCallback) -> ModelReply:
         self.requests.append(request)
         turn = sum(message.role == "assistant" for message in request.messages)
         if turn >= len(self.turns):
@@ -52,7 +52,7 @@ class Scripted:
             )
         reply = self._reply(self.turns[turn], turn, request)
         for piece in re.findall(r"\S+\s*|\s+", reply.message.text):
-            tell("text", piece)
+            emit("text", piece)
         return reply
 
     def _reply(self, said: Any, turn: int, request: ModelRequest) -> ModelReply:

@@ -56,20 +56,20 @@ _FILES_HINT = "Take it out; or ask the operator to name their folder: `holdfast 
 
 def pipeline_from_request(body: SubmitPipeline, settings: ApiSettings) -> PreparedPipeline:
     """Raises HttpError: 400 with every fault at its place, 403 for what it may not bring."""
-    fittings = PipelineSetup()
+    setup = PipelineSetup()
     try:
         parsed = parse(body.dot, strict=body.strict).pipeline
         _require_allowed(parsed, settings)
         files = _files(settings)
         prepared = prepare(
-            body.dot, strict=body.strict, files=files, known_types=fittings.whole_registry().types
+            body.dot, strict=body.strict, files=files, known_types=setup.whole_registry().types
         )
         pipeline = _beside(prepared.require_valid(), files)
     except (PipelineSyntaxError, PipelineInvalidError) as error:
         found: Any = error.facts.get("diagnostics") or ()
         listed = [diagnostic_wire(each) for each in found]
         _refuse(400, error.message, error.code, listed, error.hint or _FIX_HINT)
-    return PreparedPipeline(pipeline, program_for(pipeline, fittings), prepared.diagnostics)
+    return PreparedPipeline(pipeline, program_for(pipeline, setup), prepared.diagnostics)
 
 
 def whole_input(program: Program, given: dict[str, Any]) -> dict[str, Any]:

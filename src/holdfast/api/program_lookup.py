@@ -84,7 +84,7 @@ async def _stored(call: ApiCall, service: RunService, name: str, wanted: str | N
 def _is_plain(graph: Graph) -> bool:
     """Whether JSON is all that its state takes: values of its own types only its code can make."""
     fields: dict[str, Any] = graph.spec.fields or {}
-    return all(told["type"] == "Any" or read_type(told["type"]) is not Any for told in fields.values())
+    return all(field["type"] == "Any" or read_type(field["type"]) is not Any for field in fields.values())
 
 
 async def _from_file(call: ApiCall, uri: str) -> Program:

@@ -1,4 +1,4 @@
-"""A pipeline that another one has started: a separate run, advanced here while no other worker does."""
+"""A child pipeline: a separate run, advanced here while no other worker advances it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, RunStatus
 
 GRACE = 1.0
-"""Seconds that a cancelled child has to end while its manager still looks."""
+"""Seconds that the manager waits for a cancelled child to end."""
 _ENDS = ("node.completed", "node.failed", "node.skipped", "node.abandoned")
 _PAGE = 5_000
 _STATUS = {RunStatus.completed: "completed", RunStatus.failed: "failed", RunStatus.cancelled: "failed"}
 
 
 STARTING = "start child"
-"""The step of a manager that the journal knows its child by."""
+"""The manager's sub-step under which the journal records the child's id."""
 
 
 class ChildState(msgspec.Struct, frozen=True, kw_only=True):
-    """The child as it was at one look. `here`: it is advanced by whoever looked."""
+    """The child's state at one observation. `here`: this process advances it."""
 
     run: str = ""
     status: str = ""
@@ -67,8 +67,8 @@ class Child:
 
     @staticmethod
     async def start(visit: StageVisit, program: Program, given: dict[str, Any]) -> str:
-        """By a key of this try: the same run, however often this is called. One that had failed when its
-        manager was resumed is gone on with."""
+        """Idempotent by a key of this attempt: repeated calls return the same run. A child that had failed
+        when its manager was resumed is resumed too."""
         service, key = service_here(), f"{visit.ctx.idempotency_key}/child/{visit.ctx.failures}"
         row, fresh = await service.create(program, given, idempotency_key=key, tenant=visit.ctx.tenant)
         if not fresh and row.status is RunStatus.failed:
@@ -81,7 +81,7 @@ class Child:
         return (await service_here().get(run, tenant=visit.ctx.tenant)).id if run else ""
 
     async def look(self) -> dict[str, Any]:
-        """Its present state; if no worker advances it, this process starts to."""
+        """Its current state; if no worker advances it, this process starts to."""
         now = self._visit.ctx.now() / 1e6
         if not self._run:
             return msgspec.to_builtins(ChildState(at=now))
@@ -121,14 +121,14 @@ class Child:
         return True
 
     async def wait(self, seen: ChildState, seconds: float, cycle: int) -> None:
-        """Until something may have changed: while it is advanced here, in this process; else durably."""
+        """Wait until something may have changed: in memory if this process advances it, else durably."""
         if not seen.here:
             await self._visit.ctx.sleep(seconds, key=f"sleep.{cycle}")
         elif self._driving is not None and self._visit.ctx.recorded(f"observe.{cycle + 1}") is None:
             await asyncio.wait({self._driving}, timeout=seconds)
 
     async def leave(self, *, cancelled: bool = False) -> None:
-        """A worker resumes it later; if the manager was cancelled, the child is cancelled too."""
+        """Stop advancing it; a worker resumes it later. If the manager was cancelled, so is the child."""
         if cancelled and self._run:
             await cancel_child(service_here(), self._run)
         if self._driving is None or self._driving.done():
@@ -147,7 +147,7 @@ async def _drive(service: RunService, run: RunId) -> None:
 
 
 async def _active(service: RunService, run: RunId) -> tuple[str, int]:
-    """The stage that has begun and not ended, at the top; and how often the walk began anew."""
+    """The stage that is running, at the top level; and how often the walk was restarted."""
     open_: dict[str, None] = {}
     restarts = seen = 0
     while events := await service.events(run, after=seen, limit=_PAGE):
@@ -164,7 +164,7 @@ async def _active(service: RunService, run: RunId) -> tuple[str, int]:
 
 
 def service_here() -> RunService:
-    """Of the runtime that performs this stage."""
+    """The run service of the runtime that executes this stage."""
     at: Any = current_node.get()
     assert at is not None, "outside of a stage"
     return RunService(at[0].services)

@@ -1,4 +1,4 @@
-"""The values that stages hand to each other: flat keys, plain JSON values, for several threads at once."""
+"""The values that stages share: flat keys, plain JSON values; thread-safe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_DEPTH = 64
 
 
 class PipelineContext:
-    """What a stage sees. It keeps note of what changed: those keys become part of the stage's record."""
+    """The context of a stage. It tracks changes: changed keys become part of the stage's record."""
 
     def __init__(self, values: Mapping[str, Any] | None = None, logs: list[str] | None = None) -> None:
         self._lock = RLock()
@@ -37,7 +37,7 @@ class PipelineContext:
             return copied(found)
 
     def get_string(self, key: str, default: str = "") -> str:
-        """As conditions read it: `true` rather than `True`."""
+        """In the notation of conditions: `true`, not `True`."""
         found = self.get(key)
         return default if found is None else as_text(found)
 
@@ -46,24 +46,24 @@ class PipelineContext:
             self._logs.append(entry)
 
     def apply_updates(self, updates: Mapping[str, Any]) -> None:
-        """All of them, or none where one cannot be stored."""
+        """All of them, or none if one cannot be stored."""
         plain = {key: storable(key, value) for key, value in updates.items()}
         with self._lock:
             self._values.update(plain)
             self._changed.update(dict.fromkeys(plain))
 
     def snapshot(self) -> dict[str, Any]:
-        """A deep copy: nothing done to it is seen here."""
+        """A deep copy: changes to it do not affect this context."""
         with self._lock:
             return {key: copied(value) for key, value in self._values.items()}
 
     def beginning_with(self, prefix: str) -> dict[str, Any]:
-        """Copies of the values whose keys begin so."""
+        """Copies of the values whose keys have this prefix."""
         with self._lock:
             return {key: copied(value) for key, value in self._values.items() if key.startswith(prefix)}
 
     def clone(self) -> PipelineContext:
-        """A context of its own with the same values, for a branch."""
+        """A separate context with the same values, for a branch."""
         with self._lock:
             return PipelineContext(self.snapshot(), self._logs)
 
@@ -84,7 +84,7 @@ class PipelineContext:
 
 
 def storable(key: object, value: Any) -> Any:
-    """A copy made of plain JSON values. Raises ValueNotStorableError."""
+    """A copy of plain JSON values. Raises ValueNotStorableError."""
     if not isinstance(key, str):
         raise ValueNotStorableError(
             f"a context key is a {type(key).__name__} ({clean_text(repr(key), 80)}).", hint="Keys are text."

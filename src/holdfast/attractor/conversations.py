@@ -1,7 +1,7 @@
 """Conversations that several stages share, stored in the context under their thread's key.
 
-They are part of the run's state: a crash, another worker or a week of waiting loses nothing of them. A branch
-of a parallel stage begins with what the thread was, and what it adds stays its own.
+They are part of the run's state, so they survive crashes, a change of worker and long waits. A branch of a
+parallel stage starts with the thread as it was; what the branch adds stays in the branch.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from holdfast.attractor.preamble import tokens
 
 PREFIX: Final = "internal.session."
 BOUND: Final = 60_000
-"""Tokens of a conversation; above, its older part is told in short. `session_max_tokens` changes it."""
+"""Tokens of a conversation above which its older part is summarised (`session_max_tokens`)."""
 _KEPT: Final = 0.5
-"""The share of the bound that is kept word by word."""
+"""The share of that limit that is kept verbatim."""
 _DIGEST: Final = 0.1
 _ASKED, _ANSWERED = 300, 600
 
 
 class ConversationTurn(msgspec.Struct, frozen=True):
-    """What one stage added. `model`: whose signed reasoning it may hold. An older part told in short has no
+    """What one stage added. `model`: whose signed reasoning it may contain. A summary of older turns has no
     stage."""
 
     stage: str
@@ -58,8 +58,8 @@ def _turn(item: Mapping[str, Any]) -> ConversationTurn:
 def history_of(
     turns: Iterable[ConversationTurn], *, model: str = "", tools: bool = True
 ) -> tuple[Message, ...]:
-    """As the next model reads it. Reasoning that another model signed means nothing to it; and where it has
-    no tools, calls and results are told in words."""
+    """For the next model: without reasoning that another model signed; if it has no tools, calls and results
+    become text."""
     return tuple(
         _for(message, own=turn.model == model, tools=tools) for turn in turns for message in turn.messages
     )
@@ -79,7 +79,7 @@ def _for(message: Message, *, own: bool, tools: bool) -> Message:
 
 
 def keep_turn(visit: StageVisit, thread: str, turn: ConversationTurn) -> None:
-    """Add what a stage said to its thread. Without system messages: each stage has its own."""
+    """Add a stage's messages to its thread, without system messages: each stage has its own."""
     said = tuple(message for message in turn.messages if message.role != "system")
     if not said:
         return
@@ -98,7 +98,7 @@ def _plain(turn: ConversationTurn) -> dict[str, Any]:
 
 
 def compacted(turns: Sequence[ConversationTurn], bound: int) -> list[ConversationTurn]:
-    """The latest turns whole, the older ones in short. A turn is never cut between a call and its result."""
+    """The latest turns in full, older ones summarised. A call is never separated from its result."""
     if sum(turn.size for turn in turns) <= bound:
         return list(turns)
     kept: list[ConversationTurn] = []
@@ -113,7 +113,7 @@ def compacted(turns: Sequence[ConversationTurn], bound: int) -> list[Conversatio
 
 
 def _digest(turns: Sequence[ConversationTurn], budget: int) -> ConversationTurn:
-    """Two messages, so that roles still take turns. The newest are told of first where not all fits."""
+    """Two messages, so that roles still alternate. If not all turns fit, the newest are kept."""
     result: list[str] = []
     for turn in reversed(turns):
         lines = [turn.messages[0].text] if not turn.stage else [_turn_digest(turn)]

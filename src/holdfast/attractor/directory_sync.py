@@ -47,21 +47,23 @@ _WRITERS = ThreadPoolExecutor(2, thread_name_prefix="holdfast-directories")
 class JournalFollower:
     """Reads a run's journal from where it stopped, and says which files have changed."""
 
-    def __init__(self, store: Store, desk: BlobStore, sealer: RecordCodec, graph: Graph, row: RunRow) -> None:
-        self.store, self._desk, self._sealer = store, desk.of(row.tenant), sealer
+    def __init__(
+        self, store: Store, blobs: BlobStore, sealer: RecordCodec, graph: Graph, row: RunRow
+    ) -> None:
+        self.store, self._blobs, self._sealer = store, blobs.of(row.tenant), sealer
         self._graph, self.row = graph, row
         self.directory: RunDirectory | None = None
-        self.told = 0
-        """The number of the last event that the directory knows of."""
+        self.last_event = 0
+        """The number of the last event that the directory includes."""
         self.children: dict[str, str] = {}
-        """Runs that managers started and watch, by where these stand."""
+        """Child runs of running managers, by the manager's place."""
 
     @property
     def head(self) -> int:
         return -1 if self.directory is None else self.directory.pos.head
 
     async def read_new(self, upto: int | None = None) -> RunDirectory:
-        """Everything that is committed by now, or up to a record."""
+        """Read everything committed so far, or up to a record."""
         first = self.row.horizon if self.directory is None else self.head + 1
         for record in await self.store.read(self.row.id, first=first, last=upto):
             await self._take(record)
@@ -70,17 +72,17 @@ class JournalFollower:
 
     async def _take(self, record: Record) -> None:
         body = decode_body(self._sealer, self.row.id, record)
-        await self._desk.fill_body(body, self._sealer.registry)
+        await self._blobs.fill_body(body, self._sealer.registry)
         if self.directory is None:
             await self._begin(record, body)
         else:
-            await fetch_and_apply(self._graph, self.directory.pos, record, body, self._desk, self._sealer)
+            await fetch_and_apply(self._graph, self.directory.pos, record, body, self._blobs, self._sealer)
             self.directory.note(record, body)
         self._note_child(record, body)
-        self.told = max(self.told, record.event_from + record.events - 1)
+        self.last_event = max(self.last_event, record.event_from + record.events - 1)
 
     def _note_child(self, record: Record, body: Any) -> None:
-        """Of managers that are at work."""
+        """Keep the child of a manager while the manager runs."""
         place = record.scope + record.node
         if isinstance(body, SubstepBody) and body.name == STARTING and isinstance(body.value, str):
             self.children[place] = body.value
@@ -88,8 +90,8 @@ class JournalFollower:
             self.children.pop(place, None)
 
     async def _begin(self, record: Record, body: Any) -> None:
-        pos = await begin(self._graph, self._sealer, self.row.id, record, self.store, self._desk)
-        await self._desk.fill_state(pos, self._sealer.registry)
+        pos = await begin(self._graph, self._sealer, self.row.id, record, self.store, self._blobs)
+        await self._blobs.fill_state(pos, self._sealer.registry)
         facts = Facts(
             run=self.row.id,
             name=self.row.flow,
@@ -108,7 +110,7 @@ class JournalFollower:
 
 
 class DirectorySync:
-    """Of one run in this process."""
+    """The directory of one run, in this process."""
 
     def __init__(self, scribe: JournalFollower) -> None:
         self.scribe = scribe
@@ -136,7 +138,7 @@ class DirectorySync:
             await asyncio.sleep(PAUSE)
 
     async def write(self) -> None:
-        """Write the directory as the journal is now. Errors are logged, and the run continues."""
+        """Bring the directory up to date with the journal. Errors are logged, and the run continues."""
         async with self._lock:
             if self._broken:
                 return
@@ -150,29 +152,29 @@ class DirectorySync:
                 self._broken = True
                 log.warning("the directory of run %s could not be updated: %s", self.scribe.row.id, error)
         async with self._reached:
-            self._written = self.scribe.told
+            self._written = self.scribe.last_event
             self._reached.notify_all()
 
     async def leave(self) -> None:
-        """Nobody waits any longer for what is not written."""
+        """Release everything that waits for files that will not be written."""
         self._broken = True
         async with self._reached:
             self._reached.notify_all()
 
     async def reached(self, number: int) -> None:
-        """Until the directory shows what this event tells."""
+        """Wait until the directory includes this event."""
         async with self._reached:
             await self._reached.wait_for(lambda: self._written >= number or self._broken)
 
 
 def write_files(root: Path, pages: Mapping[Path, str]) -> None:
-    """Checkpoints last, and durably."""
+    """Checkpoints are written last and durably: a checkpoint must not refer to files that are missing."""
     for path, text in pages.items():
         write_or_raise(root / path, text, durable=path.name == CHECKPOINT)
 
 
 def _follows(root: Path, directory: RunDirectory) -> bool:
-    """Whether what lies there is of this run, so that its files need no making anew."""
+    """Whether the existing files are of this run, so that they need not be written again."""
     try:
         found = (root / CHECKPOINT).read_bytes()
     except OSError:
@@ -181,7 +183,7 @@ def _follows(root: Path, directory: RunDirectory) -> bool:
 
 
 class DirectorySyncs:
-    """Those of a process, by run. What was read of a run that waits is kept for when it goes on."""
+    """The directories of this process, by run. The state of a waiting run is kept until it resumes."""
 
     def __init__(self) -> None:
         self._live: dict[RunId, DirectorySync] = {}
@@ -195,14 +197,14 @@ class DirectorySyncs:
         run = claim.run.id
         attendant = DirectorySync(self._scribe(runtime, claim))
         self._live[run] = attendant
-        # Before anything is done: no stage meets its own files of another time.
+        # Before the first stage runs: no stage may find its files from an earlier visit.
         await attendant.write()
         stop = runtime.listen(run, attendant.wake)
         task = asyncio.create_task(attendant.follow())
         try:
             yield
         except BaseException:
-            # Another worker may have the run by now, and writes its directory.
+            # Another worker may have claimed the run by now, and writes its directory.
             self._kept.pop(run, None)
             raise
         else:
@@ -214,7 +216,7 @@ class DirectorySyncs:
             await attendant.leave()
             if attendant.ended:
                 self._kept.pop(run, None)
-                # Left by a worker that died: the worker that ends the run does not enter all those stages.
+                # A dead worker's commands may still run; their stages need not be entered again.
                 if claim.lease.term > 1 and attendant.scribe.directory is not None:
                     await asyncio.to_thread(kill_all, attendant.scribe.root)
                     for child in attendant.scribe.children.values():

@@ -1,4 +1,4 @@
-"""From stored events to those of the specification, one after the other."""
+"""Maps stored events to those of the specification, in order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from holdfast.model.graph import Graph, ParallelSpec
 from holdfast.types.event import Event
 
 ARTIFACT = "artifact"
-"""The kind of live output that tells of a stored artifact."""
+"""The kind of live output that announces a stored artifact."""
 _GOES_ON = frozenset({"edge.taken", "node.started", "walk.restarted"})
 
 
@@ -49,7 +49,7 @@ class _Question(msgspec.Struct):
 
 
 class EventMapper:
-    """Give it every event of a run, from the first one; a reader that comes later skips what it has seen."""
+    """Needs every event of a run, from the first one; a reader that resumes skips those it has seen."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -65,18 +65,18 @@ class EventMapper:
         self._last = ""
 
     def map_all(self, events: Iterable[Event], after: str = "") -> Iterator[PipelineEvent]:
-        """`after`: the place of the last one that was seen."""
+        """`after`: the place of the last event that the reader has."""
         seen = place_of(after)
         for event in events:
-            yield from (found for found in self.tell(event) if (found.number, found.part) > seen)
+            yield from (found for found in self.events_for(event) if (found.number, found.part) > seen)
 
-    def tell(self, event: Event) -> list[PipelineEvent]:
-        made = [*self._branch_ended(event), *self._tell(event)]
+    def events_for(self, event: Event) -> list[PipelineEvent]:
+        made = [*self._branch_ended(event), *self._mapped(event)]
         return [msgspec.structs.replace(one, part=part) for part, one in enumerate(made)]
 
-    def _tell(self, event: Event) -> Iterable[PipelineEvent]:
-        tell = _MAPPERS.get(event.type)
-        return tell(self, event) if tell is not None else ()
+    def _mapped(self, event: Event) -> Iterable[PipelineEvent]:
+        events_for = _MAPPERS.get(event.type)
+        return events_for(self, event) if events_for is not None else ()
 
     # ------------------------------------------------------------------ the pipeline
     def created(self, event: Event) -> Iterator[PipelineEvent]:
@@ -108,14 +108,14 @@ class EventMapper:
             yield ParallelStarted(**_at(event), branch_count=count, stage=event.node)
 
     def _ways(self, event: Event) -> int:
-        """The branches of a parallel stage; 0 for all others."""
+        """The number of branches of a parallel stage; 0 for other stages."""
         inner = graph_at(self._graph, event.scope)
         index = inner.index.get(event.node)
         spec = None if index is None else inner.nodes[index].parallel
         return len(spec.starts) if isinstance(spec, ParallelSpec) else 0
 
     def again(self, event: Event) -> Iterator[PipelineEvent]:
-        """After a crash, or when the wait before another attempt is over."""
+        """After a crash, or after the wait before a retry."""
         label = event.scope + event.node
         if event.type == "node.woke" and label not in self._waiting:
             return
@@ -165,7 +165,7 @@ class EventMapper:
         yield ParallelBranchStarted(**_at(event), branch=branch.first, index=index, stage=branch.stage)
 
     def _branch_ended(self, event: Event) -> Iterator[PipelineEvent]:
-        """A branch is at its end when a stage of it ended and none of it follows."""
+        """A branch has ended when one of its stages ended and none follows."""
         scope, self._resting = self._resting, ""
         if scope and not (event.scope == scope and event.type in _GOES_ON):
             yield from self._close(scope, event)
@@ -253,7 +253,7 @@ def _message(event: Event) -> str:
 
 
 def _owner(scope: str) -> tuple[str, int]:
-    """The parallel stage whose branch a scope is, by its label, and which one: `p.1[0]/` is (p, 0)."""
+    """The parallel stage and branch number of a scope, by its label: `p.1[0]/` is (p, 0)."""
     outer, _, last = scope.rstrip("/").rpartition("/")
     name, _, index = last.rstrip("]").rpartition("[")
     label = f"{outer}/{name.rpartition('.')[0]}" if outer else name.rpartition(".")[0]
@@ -261,7 +261,7 @@ def _owner(scope: str) -> tuple[str, int]:
 
 
 def place_of(text: str) -> tuple[int, int]:
-    """Raises ValueError for what is no place."""
+    """Raises ValueError if it is not a place."""
     if not text:
         return -1, -1
     number, _, part = text.partition(".")

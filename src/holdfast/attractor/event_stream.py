@@ -1,4 +1,4 @@
-"""A run's events in the words of the specification, as they come."""
+"""A run's events in the form of the specification, as they are committed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ async def pipeline_events(
     after: str = "",
     driving: asyncio.Future[Any] | None = None,
 ) -> AsyncIterator[PipelineEvent]:
-    """`events`: the stored ones, from the first. `after`: the place of the last one that was seen. When a
-    checkpoint is told of that this process writes, its file is there; `driving`: who advances the run here.
+    """`events`: the stored ones, from the first. `after`: the place of the last event that the reader has.
+    A checkpoint written by this process is reported only when its file exists. `driving`: the task that
+    advances the run here.
     """
     reader = await reader_of(service, await service.get(run))
-    teller, seen = EventMapper(reader.graph), place_of(after)
+    mapper, seen = EventMapper(reader.graph), place_of(after)
     async for event in events:
-        for entry in teller.tell(event):
+        for entry in mapper.events_for(event):
             if (entry.number, entry.part) > seen:
                 if isinstance(entry, CheckpointSaved):
                     await _written(run, entry.number, driving)
@@ -38,7 +39,7 @@ async def pipeline_events(
 async def _written(run: str, number: int, driving: asyncio.Future[Any] | None) -> None:
     attendant = DIRECTORY_SYNCS.of(run)
     while attendant is None and driving is not None and not driving.done():
-        # A run is created before anybody advances it.
+        # The run exists before a driver does: the directory appears when one starts.
         await asyncio.sleep(0.001)
         attendant = DIRECTORY_SYNCS.of(run)
     if attendant is not None:
@@ -46,13 +47,13 @@ async def _written(run: str, number: int, driving: asyncio.Future[Any] | None) -
 
 
 async def stored_events(service: RunService, run: str, *, after: str = "") -> list[PipelineEvent]:
-    """Those there are by now."""
+    """The events stored so far."""
     reader = await reader_of(service, await service.get(run))
     events = await service.events(run, limit=1_000_000)
     return list(EventMapper(reader.graph).map_all(events, after))
 
 
 async def last_place(service: RunService, run: str) -> str:
-    """Behind everything that is told by now."""
+    """The place of the last event stored so far."""
     found = await stored_events(service, run)
     return found[-1].place if found else ""

@@ -1,5 +1,5 @@
-"""The events of the specification (section 9.6), with its names and fields. `telling` makes them of stored
-ones."""
+"""The events of the specification (section 9.6), with its names and fields. `event_mapper` makes them from
+stored events."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import msgspec
 
 
 class PipelineEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
-    """Durations and delays are seconds. Its place in the run: `number` of the stored event that it comes
-    from, and which of those made of it, `part`."""
+    """Durations and delays are seconds. Its place in the run: the `number` of the stored event that it was
+    made from, and its index among those, `part`."""
 
     run: str
     at: int
@@ -21,12 +21,12 @@ class PipelineEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"
 
     @property
     def place(self) -> str:
-        """In the order of the run; a reader that comes back names the last one it saw."""
+        """Orders the events of a run; a reader that resumes passes the last one it has."""
         return f"{self.number}.{self.part}"
 
     @property
     def fields(self) -> dict[str, Any]:
-        """As JSON has it; `event` is its name."""
+        """As a JSON object; `event` is its name."""
         return msgspec.to_builtins(self)
 
     @property

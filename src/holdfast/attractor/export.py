@@ -23,12 +23,12 @@ class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def export_directory(service: RunService, run: str, folder: Path) -> ExportResult:
-    """What the directory of that run is, as far as the journal has it: not what commands wrote besides.
-    Raises InputError for a run of something else, and where nothing can be written."""
+    """Write the directory of that run, as far as the journal has it: without files that commands wrote.
+    Raises InputError if the run is not a pipeline's, or the folder cannot be written."""
     row = await service.get(run)
     if dialect_of(row.version) != DIALECT:
         raise InputError(
-            f"run {row.id} is one of flow {row.flow!r}, not of a pipeline.",
+            f"run {row.id} is a run of flow {row.flow!r}, not of a pipeline.",
             hint="Leave --attractor out: every run can be exported as a file.",
         )
     pages = (await (await _journal_follower(service, row)).read_new()).take()
@@ -42,7 +42,7 @@ async def export_directory(service: RunService, run: str, folder: Path) -> Expor
 
 
 async def catch_up(service: RunService, row: RunRow) -> None:
-    """The directory of a run that nobody advances: whoever did may have died before it showed the end."""
+    """Complete the directory of a run without a worker, which may have died before it wrote the end."""
     await DirectorySync(await _journal_follower(service, row)).write()
 
 

@@ -1,4 +1,4 @@
-"""What a raised error means for a stage: worth another try, or final."""
+"""What a raised error means for a stage: worth a retry, or final."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _BUSY: Final = 429
 
 
 def raise_if_ours(error: BaseException) -> None:
-    """What is no failure of the stage: the run was lost, the store is away, an effect is in doubt, the record
-    does not fit. The engine copes with those."""
+    """Whether it is not a failure of the stage: the lease was lost, the store is unavailable, an effect is in
+    doubt, the replay does not match. The engine handles those."""
     if isinstance(error, _OURS):
         raise error
 
 
 def failure_of(error: BaseException) -> StageOutcome:
-    """A FAIL with its reason; `terminal` where trying again cannot mend it (§3.6, Appendix D)."""
+    """A FAIL with its reason; `terminal` if a retry cannot fix it (§3.6, Appendix D)."""
     reason = clean_text(error) or type(error).__name__
     kind = failure_class(error)
     return StageOutcome(
@@ -63,7 +63,7 @@ def failure_of(error: BaseException) -> StageOutcome:
 
 def failure_class(error: BaseException) -> str:
     """Network errors, 429 and 5xx are transient; refused requests, bad values and settings are terminal.
-    What nobody can classify may be tried again, where the pipeline asks for retries."""
+    An unknown error may be retried, if the pipeline asks for retries."""
     status = _http_status(error)
     if status is not None:
         return TRANSIENT if status == _BUSY or status >= 500 else TERMINAL
@@ -85,7 +85,7 @@ def _code(error: BaseException) -> str:
 
 
 def _http_status(error: BaseException) -> int | None:
-    """Of an error of any HTTP library: `status`, `status_code`, or that of its response."""
+    """The HTTP status of an error of any library: `status`, `status_code`, or that of its response."""
     for holder in (error, getattr(error, "response", None)):
         for name in ("status_code", "status"):
             found = getattr(holder, name, None)

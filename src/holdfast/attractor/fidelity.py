@@ -1,4 +1,4 @@
-"""How much of what came before a stage's model is told, and which conversation it goes on with."""
+"""How much of the earlier stages a stage's model gets, and which conversation it continues."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ FULL, TRUNCATE, COMPACT = "full", "truncate", "compact"
 LOW, MEDIUM, HIGH = "summary:low", "summary:medium", "summary:high"
 DEFAULT: Final = COMPACT
 RESUMED: Final = "internal.resume_fidelity"
-"""In the context of a run whose conversations were lost on the way: what stands for `full`, once."""
+"""In the context of a run that lost its conversations: what replaces `full`, once."""
 NOTED: Final = "internal.fidelity"
-"""In the context: what the last stage that asked a model was told of the earlier ones."""
+"""In the context: the fidelity of the last stage that asked a model."""
 KEEP: Final = "keep"
 _THREADS: Final = ("thread_id", "default_thread_id", "default_thread")
 
 
 class Fidelity(msgspec.Struct, frozen=True):
-    """`thread`: the conversation's key, of `full` only. `degraded`: `full` was asked for, and is lost."""
+    """`thread`: the conversation's key, for `full` only. `degraded`: `full` was requested, but is lost."""
 
     mode: str
     thread: str = ""
@@ -40,14 +40,14 @@ def fidelity_of(visit: StageVisit) -> Fidelity:
 
 
 def mode_of(visit: StageVisit) -> str:
-    """The edge, then the stage, then the graph, then `compact`. A word that is no mode says nothing."""
+    """The edge, then the stage, then the graph, then `compact`. An unknown mode is ignored."""
     edge = visit.came_by.text("fidelity") if visit.came_by is not None else ""
     said = (edge, visit.stage.text("fidelity"), visit.pipeline.text("default_fidelity"))
     return next((mode for mode in said if mode in FIDELITIES), DEFAULT)
 
 
 def thread_of(visit: StageVisit) -> str:
-    """The stage, the edge, the graph, the subgraph around it, the stage before: the first that says one."""
+    """The first of: the stage, the edge, the graph, the enclosing subgraph, the previous stage."""
     named = visit.stage.text("thread_id")
     if not named and visit.came_by is not None:
         named = visit.came_by.text("thread_id")
@@ -59,7 +59,7 @@ def thread_of(visit: StageVisit) -> str:
 
 
 def _before(visit: StageVisit) -> str:
-    """Behind a jump no edge says where it came from; the last stage that ended does."""
+    """After a jump there is no edge: the last stage that ended is used."""
     if visit.came_by is not None:
         return visit.came_by.source
     stages = stages_of(visit.context)
@@ -67,7 +67,7 @@ def _before(visit: StageVisit) -> str:
 
 
 def note(visit: StageVisit, fidelity: Fidelity) -> None:
-    """For checkpoints; and a degraded hop is one hop."""
+    """For checkpoints. A degraded hop applies once."""
     noted = {"mode": fidelity.mode, **({"thread": fidelity.thread} if fidelity.thread else {})}
     if visit.context.get(NOTED) != noted:
         visit.context.set(NOTED, noted)
@@ -76,7 +76,7 @@ def note(visit: StageVisit, fidelity: Fidelity) -> None:
 
 
 def resume_mode(asked: str, graph: str = "") -> str:
-    """What `full` becomes for one hop where a run goes on without its conversations: as the caller says,
-    else the graph (`resume_fidelity`), else as the specification. Empty: it stays."""
+    """What replaces `full` for one hop if a run resumes without its conversations: the caller's choice, else
+    the graph's (`resume_fidelity`), else the specification's. Empty: it stays."""
     said = asked or graph or HIGH
     return "" if said in (KEEP, FULL) or said not in FIDELITIES else said

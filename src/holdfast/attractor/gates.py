@@ -1,4 +1,4 @@
-"""What a gate asks: its choices, the question that they make, and which choice an answer means."""
+"""The question of a gate: its choices, its text, and which choice an answer means."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ YES, NO = "yes", "no"
 
 
 class GateChoice(msgspec.Struct, frozen=True):
-    """An outgoing edge. `id` is what the hold calls it: its written accelerator, else its label."""
+    """An outgoing edge. `id`: its id in the hold, the written accelerator, else the label."""
 
     id: str
     key: str
     label: str
     to: str
     plain: bool = True
-    """Whether its label leads there and nowhere else."""
+    """Whether its label is unique among the edges."""
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     takes_first: bool = False
     terms: Mapping[str, Any] = {}
-    """Whom it goes to and on what terms, as `ctx.ask` takes them."""
+    """Assignee and terms, as `ctx.ask` takes them."""
 
     @property
     def yes(self) -> GateChoice:
@@ -50,12 +50,12 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def no(self) -> GateChoice | None:
-        """None: there is no edge for it."""
+        """None if there is no edge for it."""
         others = [each for each in self.choices if each != self.yes]
         return next((each for each in others if each.key == "N"), others[0] if others else None)
 
     def options(self) -> list[HoldOption] | None:
-        """Of the hold; None: any text answers it."""
+        """The options of the hold; None: any text is an answer."""
         if self.type is QuestionType.FREEFORM:
             return None
         if self.type not in _BINARY:
@@ -78,7 +78,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def decision(self, answer: Answer) -> str | None:
-        """What the hold is decided with; None: it is none of the answers."""
+        """The decision for the hold; None if the text is not one of the answers."""
         if self.type is QuestionType.FREEFORM:
             return answer.text or answer.value or None
         meant = self._binary(answer) if self.type in _BINARY else self._chosen(answer)
@@ -106,7 +106,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return named(self.choices, answer.value or answer.text)
 
     def decided(self, decision: str) -> GateChoice | None:
-        """The edge that the hold's decision stands for."""
+        """The edge of the hold's decision."""
         if self.type in _BINARY:
             return self.yes if decision == YES else self.no
         if self.type is QuestionType.FREEFORM:
@@ -130,7 +130,7 @@ def gate_of(stage: Stage, pipeline: Pipeline) -> Gate:
 
 
 def choices_of(links: Sequence[Link]) -> tuple[GateChoice, ...]:
-    """One for each edge, in the order in which they are written."""
+    """One for each edge, in the order of the document."""
     found: dict[str, GateChoice] = {}
     labels = [bare(link.label or link.target).casefold() for link in links]
     for link, plain in zip(links, labels, strict=True):
@@ -144,7 +144,7 @@ def choices_of(links: Sequence[Link]) -> tuple[GateChoice, ...]:
 
 
 def written_key(label: str) -> str:
-    """`[K] Label`, `K) Label` or `K - Label`; else nothing."""
+    """The key of `[K] Label`, `K) Label` or `K - Label`; else empty."""
     return split_label(label)[0].upper()
 
 
@@ -153,13 +153,13 @@ def accelerator(label: str) -> str:
 
 
 def bare(label: str) -> str:
-    """Without its accelerator."""
+    """The label without its accelerator."""
     return split_label(label)[1] or label.strip()
 
 
 def named(choices: Sequence[GateChoice], word: str) -> GateChoice | None:
-    """By what the hold calls it, its target, its label with or without accelerator, or its key; None where
-    nothing is so called, or more than one is."""
+    """By its id in the hold, its target, its label with or without accelerator, or its key; None if no choice
+    matches, or more than one does."""
     meant = word.strip().casefold()
     if not meant:
         return None
@@ -194,7 +194,7 @@ _NAMES: Final = (_id, _to, _label, _bare, _key)
 
 
 def _worded(choice: GateChoice, word: str) -> str:
-    """An edge without a label of its own is called by what the question wants to know."""
+    """The label of an edge that has none: derived from the kind of the question."""
     return word if choice.label == choice.to else choice.label
 
 

@@ -1,4 +1,4 @@
-"""What a handler is, and what it is given."""
+"""The handler protocols, and what a handler gets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StageVisit(msgspec.Struct, frozen=True, kw_only=True):
     logs: Path
     """The run's directory."""
     folder: Path
-    """The stage's own, `logs / stage.id`; a stage that several branches go through has one in each."""
+    """The stage's directory, `logs / stage.id`; a stage that several branches share has one in each."""
     ctx: Context
     """The durable side: sub-steps, questions, live output, spending."""
     came_by: Link | None = None
@@ -35,7 +35,7 @@ class StageVisit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """What the run was started with."""
+        """The input of the run."""
         return self.ctx.run_input or {}
 
 
@@ -48,16 +48,16 @@ class StageHandler(Protocol):
 
 
 class BuiltInHandler(Protocol):
-    """What the handlers of this package are: durable inside, by `visit.ctx`."""
+    """The interface of the built-in handlers: durable sub-steps, by `visit.ctx`."""
 
     async def perform(self, visit: StageVisit) -> StageOutcome: ...
 
 
 AT_ONCE = frozenset({"start", "exit", "conditional"})
-"""Types of handlers that are `Instant`: their files are the journal's to write."""
+"""Types of handlers that are `Instant`: their files are written from the journal."""
 
 
 class InstantHandler(BuiltInHandler, Protocol):
-    """A built-in handler that does nothing: what comes of it is known before it is called."""
+    """A built-in handler that does nothing: its outcome is known before it is called."""
 
     def at_once(self, stage: Stage, /) -> StageOutcome: ...

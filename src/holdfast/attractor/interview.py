@@ -56,7 +56,7 @@ async def interview(
 
 
 async def _opened(visit: StageVisit, asking: asyncio.Future[Any]) -> HoldRow | None:
-    """The gate's question, once it is stored; None where it is answered already."""
+    """The gate's question, once it is stored; None if it is already answered."""
     ctx, service = visit.ctx, service_here()
     while not asking.done():
         for hold in await service.holds(ctx.run_id):
@@ -89,7 +89,7 @@ async def decide(
 async def interview_open(
     service: RunService, run: RunId, pipeline: Pipeline, interviewer: Interviewer
 ) -> None:
-    """Ask the open gates of a run one after the other, which were entered without an interviewer."""
+    """Ask the open gates of a run, one by one, that were entered without an interviewer."""
     for hold in await service.holds(run):
         stage = pipeline.stages.get(hold.node)
         if stage is None or kind_of(stage) != KIND:

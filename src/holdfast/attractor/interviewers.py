@@ -66,17 +66,17 @@ class Interviewer(Protocol):
 
 
 class InterviewerBase:
-    """What every interviewer of this package has besides `ask`."""
+    """What every built-in interviewer has besides `ask`."""
 
     name = "interviewer"
-    """In the audit, behind `interviewer:`."""
+    """Its name in the audit, after `interviewer:`."""
 
     async def ask_multiple(self, questions: Sequence[Question]) -> list[Answer]:
-        """One after the other, in their order."""
+        """One by one, in order."""
         return [await ask_with_timeout(self, question) for question in questions]
 
     def inform(self, message: str, stage: str = "") -> None:
-        """Something to know, and nothing to answer."""
+        """Show a message that needs no answer."""
 
 
 class AutoApproveInterviewer(InterviewerBase):
@@ -94,7 +94,7 @@ class AutoApproveInterviewer(InterviewerBase):
 
 
 class CallbackInterviewer(InterviewerBase):
-    """A function of yours, sync or async."""
+    """Calls your function, sync or async."""
 
     name = "callback"
 
@@ -109,7 +109,7 @@ class CallbackInterviewer(InterviewerBase):
 
 
 class QueueInterviewer(InterviewerBase):
-    """Answers that were given before, in their order; then every question is skipped."""
+    """Gives prepared answers in order; after the last one every question is skipped."""
 
     name = "queue"
 
@@ -124,7 +124,7 @@ class QueueInterviewer(InterviewerBase):
 
 
 class RecordingInterviewer(InterviewerBase):
-    """Another one, with everything that was asked and answered kept in `recordings`."""
+    """Wraps another interviewer and keeps all questions and answers in `recordings`."""
 
     def __init__(self, inner: Interviewer) -> None:
         self.inner = inner
@@ -200,8 +200,8 @@ _POLL_SECONDS = 0.05
 
 
 class _Lines:
-    """Lines of a terminal or pipe without waiting for them. Read from the file itself: what Python has read
-    ahead would not be seen to be there."""
+    """Lines of a terminal or pipe without blocking. Reads the file descriptor itself: `select` does not see
+    what Python has buffered."""
 
     def __init__(self, source: TextIO | None) -> None:
         self._source = source
@@ -209,7 +209,7 @@ class _Lines:
         self._ended = False
 
     def take(self) -> str | None:
-        """A line, "" at the end, or None where there is none for a moment."""
+        """A line, "" at the end of input, or None if there is none yet."""
         source = self._source or sys.stdin
         try:
             file = source.fileno()

@@ -1,4 +1,4 @@
-"""The outcome of a stage, in the words of the specification."""
+"""The outcome of a stage, in the terms of the specification."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class StageStatus(StrEnum):
 
 
 ALIASES = OUTCOME_ALIASES
-"""Words of other dialects. Any other word is an outcome of its own, of the success class (AT-A16)."""
+"""Synonyms of other dialects. Any other word is a separate outcome of the success class (AT-A16)."""
 
 
 class StageOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """`status` is one of `StageStatus`, or a word that the pipeline's conditions know."""
+    """`status` is one of `StageStatus`, or a word that the pipeline's conditions use."""
 
     status: str = StageStatus.SUCCESS
     preferred_label: str = ""

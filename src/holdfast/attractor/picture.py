@@ -17,7 +17,7 @@ from holdfast.runs.history.visits import Visits
 _FIRST: Final = (
     State.failed, State.asking, State.running, State.waiting, State.unknown, State.ready, State.done,
 )  # fmt: skip
-"""Of a stage that several branches go through: what a reader wants to know first."""
+"""If several branches share a stage, the first of these states that occurs is shown."""
 
 
 def picture_of_run(pipeline: Pipeline, visits: Visits, *, interrupted: bool = False) -> Picture:
@@ -33,7 +33,7 @@ def picture_of_run(pipeline: Pipeline, visits: Visits, *, interrupted: bool = Fa
 def picture_of_visits(
     graph: Graph, visits: Visits, *, expand: bool = False, interrupted: bool = False
 ) -> Picture:
-    """Of any run: a pipeline is drawn as it was written, with its branches side by side."""
+    """The picture of any run; a pipeline is drawn as written, with its branches side by side."""
     if graph.dialect == DIALECT:
         return picture_of_run(pipeline_of(graph.spec), visits, interrupted=interrupted)
     return picture_of(graph, visits, expand=expand, interrupted=interrupted)
@@ -51,8 +51,8 @@ def _taken(pipeline: Pipeline, visits: Visits) -> dict[tuple[str, str], Highligh
 
 
 def _crosses(link: Link, pipeline: Pipeline, paths: Mapping[str, str]) -> bool:
-    """Into a branch and out of it no edge is chosen: that the stages at both ends were visited tells it.
-    `paths`: of those that were."""
+    """Edges into and out of a branch are not selected, so none is recorded: they were taken if the stages at
+    both ends were visited. `paths`: of the visited stages."""
     if link.source not in paths or link.target not in paths:
         return False
     before, after = paths[link.source], paths[link.target]

@@ -18,7 +18,7 @@ SAME_FAILURES: Final = 3
 _SAME_KEY: Final = "internal.same_failures."
 _LIMIT_KEY: Final = "internal.budget."
 GO_ON, STOP = "go on", "stop"
-# What differs from time to time and says nothing: numbers, hexadecimal ids.
+# Parts that differ between equal failures: numbers, hexadecimal ids.
 _VARIES = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+", re.IGNORECASE)
 
 
@@ -49,7 +49,7 @@ def count_failure(visit: StageVisit, outcome: StageOutcome) -> str:
 
 
 def _limit(stage: Attributes, pipeline: Attributes) -> int:
-    """0 is no limit."""
+    """0 means no limit."""
     return stage.integer("max_same_failures", pipeline.integer("max_same_failures", SAME_FAILURES))
 
 
@@ -64,7 +64,7 @@ class PipelineBudget(NamedTuple):
 
 
 def budgets_of(visit: StageVisit) -> list[PipelineBudget]:
-    """Those that the graph declares, as far as they are used up."""
+    """The budgets that the graph declares, with what is used so far."""
     pipeline, totals = visit.pipeline, visit.ctx.totals
     time = pipeline.microseconds("budget_time")
     declared: list[tuple[str, float | None, float, str]] = [
@@ -84,12 +84,12 @@ def _number(pipeline: Attributes, key: str) -> float | None:
 
 
 async def check_budgets(visit: StageVisit) -> str:
-    """Before a stage begins: ask where a threshold is passed. Answers why the run stops, if it does."""
+    """Before a stage starts: ask a person at a threshold. Returns why the run stops, if it does."""
     declared = ("budget_tokens", "budget_usd", "budget_time")
     if not any(key in visit.pipeline.attrs for key in declared):
         return ""
     ask_at = _number(visit.pipeline, "budget_ask_at")
-    # Recorded: what was used up at this moment, however often the stage is entered.
+    # Recorded, so that a stage that is entered again sees the same numbers and asks the same question.
     over = await visit.ctx.step("budget", _over, visit, ask_at, effect="read")
     for each in over:
         budget = PipelineBudget(each["name"], each["allowed"], each["used"], each["unit"])
@@ -105,7 +105,7 @@ def _over(visit: StageVisit, ask_at: float | None) -> list[dict[str, Any]]:
     for budget in budgets_of(visit):
         raised: Any = visit.context.get(_LIMIT_KEY + budget.name)
         allowed = float(raised) if isinstance(raised, (int, float)) else budget.allowed
-        # Of each allowance: a grant gives as much again, and the question comes as long before its end.
+        # The threshold applies to each allowance: a grant adds the same amount again.
         start = allowed - (1 - (ask_at if ask_at is not None else 1.0)) * budget.allowed
         if budget.used >= start:
             found.append(
@@ -117,6 +117,7 @@ def _over(visit: StageVisit, ask_at: float | None) -> list[dict[str, Any]]:
 
 async def _granted(visit: StageVisit, budget: PipelineBudget, more: float) -> bool:
     reply = await visit.ctx.ask(
+        # The text is compared with the recorded one: a changed text would stop runs that wait here.
         f"{budget.shown(budget.used)} of {budget.shown(budget.allowed)} are used up before stage "
         f"{visit.stage.id!r}. Go on with {budget.shown(more)} more?",
         options=[GO_ON, STOP],

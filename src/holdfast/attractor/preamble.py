@@ -1,5 +1,5 @@
-"""What a model is told of the run before its prompt, built when the stage runs: never longer than its mode
-allows, whatever the context holds."""
+"""The preamble: a summary of the run before a model's prompt, built when the stage runs. Its mode limits its
+length, whatever the context contains."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from holdfast.attractor.stage_history import (
 from holdfast.model.pipeline_conditions import as_text
 
 BUDGETS: Final = {TRUNCATE: 300, COMPACT: 1200, LOW: 600, MEDIUM: 1500, HIGH: 3000}
-"""Tokens at most."""
+"""Maximum number of tokens."""
 _BYTES_A_TOKEN: Final = 4
 _LEFT_OUT: Final = "- ({} more left out)"
 _RESULTS: Final = "parallel.results"
-# What tells a model nothing that the stages' list does not tell, or is the engine's own.
+# Keys that repeat the list of stages, or belong to the engine.
 _SILENT: Final = frozenset(
     {"current_node", "outcome", "preferred_label", "last_stage", "tool_stdout", _RESULTS}
 )
 _OWN: Final = ("internal.", "graph.")
-# What a model most likely needs, where not all fits.
+# Keys that come first if not all fit.
 _FIRST: Final = ("failure_reason", "last_response", "human.", "parallel.", "tool.")
 
 
 class _Depth(msgspec.Struct, frozen=True):
-    """How much of it a mode tells: stages, characters of a note and of a value."""
+    """How much a mode includes: stages, characters of a note and of a value."""
 
     stages: int
     note: int
@@ -53,7 +53,7 @@ _DEPTHS: Final = {
 
 
 def preamble(visit: StageVisit, mode: str) -> str:
-    """Empty under `full`: the conversation itself is carried there."""
+    """Empty for `full`, which carries the conversation itself."""
     if mode == FULL:
         return ""
     page = _Page(BUDGETS[mode])
@@ -79,7 +79,7 @@ def preamble(visit: StageVisit, mode: str) -> str:
 
 
 def tokens(text: str) -> int:
-    """About as many as a model counts: four bytes a token."""
+    """An estimate: four bytes per token."""
     return -(-len(text.encode()) // _BYTES_A_TOKEN)
 
 
@@ -104,7 +104,7 @@ class _Page:
     def section(
         self, title: str, lines: Sequence[str], room: int | None = None, *, newest_last: bool = False
     ) -> None:
-        """As many as fit; of those that grow with the run, the latest."""
+        """As many lines as fit; of lists that grow with the run, the latest."""
         size = len(title.encode()) + 2 + len(_LEFT_OUT.encode()) + 8
         allowed = min(self._left, self._left if room is None else room) - size
         kept: list[str] = []
@@ -141,7 +141,7 @@ def _counted(counts: StageCounts) -> str:
 
 
 def _notable(stages: Iterable[StageSummary]) -> list[str]:
-    """What went wrong on the way, also where it was mended since."""
+    """Stages that failed, even if they succeeded later."""
     failed = [each for each in stages if each.failures]
     return [f"- {each.stage} failed {each.failures} of {each.times} times" for each in failed[-10:]]
 

@@ -1,4 +1,4 @@
-"""From a text to a program that can run, and what its run is started with."""
+"""From the text of a pipeline to its program, and the input of its run."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ class PreparedPipeline(msgspec.Struct, frozen=True):
 
 def prepare_pipeline(
     source: PipelineSource,
-    fittings: PipelineSetup,
+    setup: PipelineSetup,
     *,
     path: str = "",
     strict: bool = False,
     transforms: Iterable[AnyTransform] = (),
     extra_rules: Sequence[LintRule] = (),
 ) -> PreparedPipeline:
-    """A text, a file's path, or a pipeline that was prepared already. Raises PipelineSyntaxError and
-    PipelineInvalidError: nothing with an error is ever run."""
-    known = fittings.whole_registry().types
+    """A text, a file's path, or a prepared pipeline. Raises PipelineSyntaxError and PipelineInvalidError:
+    a pipeline with an error is never run."""
+    known = setup.whole_registry().types
     if isinstance(source, Pipeline):
         found = validate_or_raise(source, list(extra_rules), known_types=known, strict=strict)
-        return PreparedPipeline(source, program_for(source, fittings), tuple(found))
+        return PreparedPipeline(source, program_for(source, setup), tuple(found))
     text, path = (read_source(source), path or str(source)) if isinstance(source, Path) else (source, path)
     prepared = prepare(
         text, path=path, strict=strict, transforms=transforms, extra_rules=extra_rules, known_types=known
     )
     pipeline = prepared.require_valid()
-    return PreparedPipeline(pipeline, program_for(pipeline, fittings), prepared.diagnostics)
+    return PreparedPipeline(pipeline, program_for(pipeline, setup), prepared.diagnostics)
 
 
 def read_source(path: Path) -> bytes:
@@ -73,8 +73,8 @@ def input_of(
     auto_approve: bool = False,
     context: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What a run is given: the mirror of the graph's attributes, the caller's values, and how it is to be
-    run: whoever goes on with it reads that there."""
+    """The input of a run: the graph's attributes, the caller's values, and the run's options, which every
+    worker that resumes the run reads from there."""
     given = {key: storable(key, value) for key, value in (context or {}).items()}
     how: dict[str, Any] = {}
     if pipeline.path:

@@ -1,8 +1,8 @@
-"""Commands that outlive whoever started them: how one ended is in its folder, for whoever comes back for it.
+"""Commands that outlive the process that started them; the exit code of each is written to its folder.
 
-A shell of its own session runs the command and then writes its exit code. It holds a lock on a file for as
-long as it lives, so that a worker that takes the run over can tell: it runs, it has ended, it never began, or
-it was killed and nobody knows. What a command leaves behind in its process group is killed when it ends.
+A shell in a separate session runs the command and then writes its exit code. It holds a lock on a file while
+it lives, so that another worker can see whether the command runs, has ended, never started, or was killed
+with an unknown result. When a command ends, the rest of its process group is killed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from holdfast.types.backoff import Backoff
 
 COMMAND, LOCK, PID, CODE, STDOUT, STDERR = "command", "lock", "pid", "exit_code", "stdout", "stderr"
 
-# The lock comes as its stdin and moves to 9, which the command does not get. `$$`, the first process of the
-# session, names the process group of the part that goes on alone.
+# The lock is passed as stdin and moves to 9, which the command does not inherit. `$$` is the first process of
+# the session, so it is also the process group of the part in the background.
 _KEEPER: Final = """
 exec 9<&0 </dev/null
 echo $$ >"$1/pid.new" && mv "$1/pid.new" "$1/pid" || exit 1
@@ -37,7 +37,7 @@ echo $$ >"$1/pid.new" && mv "$1/pid.new" "$1/pid" || exit 1
 """
 
 FOLDER, CHILD = "tool-", "child-"
-"""How the folders begin in which a stage's commands run, and those of pipelines that it starts."""
+"""Prefixes of the folders of a stage's commands, and of the pipelines that it starts."""
 GRACE: Final = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 MAX_STREAM: Final = 64 * 2**20
@@ -48,7 +48,7 @@ _POLL_BACKOFF: Final = Backoff(first=0.002, longest=0.1, factor=1.5)
 
 
 class ProcessExit(msgspec.Struct, frozen=True):
-    """How a command ended. `why` where it has no exit code: timeout, output, dropped or unknown."""
+    """How a command ended. `why`, if it has no exit code: timeout, output, dropped or unknown."""
 
     code: int | None
     why: str = ""
@@ -56,11 +56,11 @@ class ProcessExit(msgspec.Struct, frozen=True):
 
 
 def begin(folder: Path, command: str, *, shell: str, cwd: Path | None, env: Mapping[str, str]) -> bool:
-    """Start it, unless somebody has. Raises OSError where it cannot be started."""
+    """Start it, unless it is already started. Raises OSError if it cannot be started."""
     with (folder / LOCK).open("a+b") as lock:
         while not _locked(lock):
-            # A fork of another thread keeps every open file for a moment, this one too: only a command that
-            # has said its number has begun.
+            # A fork in another thread inherits this lock for a moment, so a held lock alone proves nothing:
+            # only a command that has written its pid has started.
             if (folder / PID).exists():
                 return False
             time.sleep(_POLL_BACKOFF.first)
@@ -78,7 +78,7 @@ def begin(folder: Path, command: str, *, shell: str, cwd: Path | None, env: Mapp
             start_new_session=True,
             check=False,
         )
-    # A command that is quick ends its whole group, and with it a keeper that has not left yet.
+    # A quick command kills its whole group, perhaps before the keeper itself has exited.
     if done.returncode and not (folder / PID).exists():
         raise OSError(f"{_SH} could not start the command in {folder}: it ended with {done.returncode}")
     return True
@@ -96,7 +96,7 @@ _SH: Final = "/bin/sh"
 
 
 def is_alive(folder: Path) -> bool:
-    """Whether the shell that keeps the command still holds its lock."""
+    """Whether the shell that runs the command still holds its lock."""
     try:
         with (folder / LOCK).open("r+b") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -108,10 +108,10 @@ def is_alive(folder: Path) -> bool:
 
 
 async def wait_for_exit(folder: Path, *, timeout: float | None) -> ProcessExit:
-    """Until it has ended; where its time or its output is over, it is stopped. Anybody may call it again."""
+    """Wait until it has ended; stop it at its timeout or output limit. Any process may call it again."""
     for pause in _POLL_BACKOFF.pauses():
         alive = is_alive(folder)
-        # In this order: a code that is written between the two looks is found by the second.
+        # The lock is checked first: an exit code that is written between the two checks is still found.
         code = _code(folder)
         seconds = _since(folder)
         if code is not None:
@@ -133,27 +133,27 @@ async def _stopped(folder: Path, why: str) -> ProcessExit:
 
 
 async def kill(folder: Path, *, grace: float = GRACE) -> None:
-    """The whole process group: asked first, then made to."""
+    """Stop the whole process group: SIGTERM, then SIGKILL."""
     group = _group(folder)
     if group is None or not is_alive(folder):
         return
     if _signal(group, signal.SIGTERM):
         deadline = time.monotonic() + grace
-        while time.monotonic() < deadline and is_living(group):  # noqa: ASYNC110 (nobody tells us)
+        while time.monotonic() < deadline and is_living(group):  # noqa: ASYNC110 (no event to wait for)
             await asyncio.sleep(0.02)
         _signal(group, signal.SIGKILL)
 
 
 def kill_now(folder: Path) -> None:
-    """Without asking: for whoever cannot wait."""
+    """SIGKILL at once, for callers that cannot wait."""
     group = _group(folder)
     if group is not None and is_alive(folder):
         _signal(group, signal.SIGKILL)
 
 
 def kill_all(logs: Path) -> None:
-    """Whatever a run that has ended left running on this machine; pipelines that it started look after their
-    own."""
+    """Kill every command that an ended run left running on this machine; child pipelines do this
+    themselves."""
     for at, names, _ in os.walk(logs):
         for name in [each for each in names if each.startswith(FOLDER)]:
             kill_now(Path(at) / name)
@@ -169,13 +169,13 @@ def _signal(group: int, number: int) -> bool:
 
 
 def is_living(group: int) -> bool:
-    """Whether a process of the group is left that is more than an entry nobody has collected."""
+    """Whether a process of the group is left that is not a zombie."""
     proc = Path("/proc")
     if not (proc / "self" / "stat").exists():
         return _signal(group, 0)
     for stat in proc.glob("[0-9]*/stat"):
         with suppress(OSError, ValueError, IndexError):
-            # "pid (name) state parent group ...": the name may hold anything.
+            # "pid (name) state parent group ...": the name may contain spaces and parentheses.
             state, _parent, of = stat.read_text(errors="replace").rpartition(")")[2].split()[:3]
             if int(of) == group and state != "Z":
                 return True
@@ -200,7 +200,7 @@ def has_begun(folder: Path) -> bool:
 
 
 def _since(folder: Path) -> float:
-    """Seconds since it began, by the clock of the files: it may have begun before this process did."""
+    """Seconds since its start, by file times: it may have started before this process."""
     try:
         return max(0.0, time.time() - (folder / PID).stat().st_mtime)
     except OSError:
@@ -216,7 +216,7 @@ def _largest(folder: Path) -> int:
 
 
 def stream_text(path: Path, limit: int = SHOWN) -> str:
-    """A stream as the record keeps it: whole, or its beginning and its end."""
+    """A stream for the record: whole, or its beginning and its end."""
     try:
         with path.open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size

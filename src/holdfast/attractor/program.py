@@ -33,65 +33,65 @@ from holdfast.model.program import NodeHandler, Program
 from holdfast.model.state_schema import StateSchema
 
 CODE = "attractor/1"
-"""The mark of built-in handlers: raised when one takes other steps than before."""
+"""The version of the built-in handlers: raised when one takes other steps than before."""
 
 
 class PipelineSetup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker brings to pipelines besides the built-in handlers."""
+    """What a worker adds to the built-in handlers."""
 
     backend: AnyBackend | None = None
     backends: Mapping[str, AnyBackend] = {}
     registry: HandlerRegistry | None = None
     interviewer: Interviewer | None = None
-    """Whoever answers gates in this process; without one only people do."""
+    """Answers gates in this process; without one only people do."""
     allow_tool: Callable[[StageVisit], str] | None = None
-    """Says why a tool's command may not run here, or nothing."""
+    """Returns why a tool's command may not run here, or an empty text."""
 
     def whole_registry(self) -> HandlerRegistry:
         """The built-in handlers, with what this worker adds or replaces."""
         return built_in_handlers(self).merged(self.registry)
 
     def child(self, path: Path) -> tuple[Pipeline, Program]:
-        """A pipeline that a manager starts, with the same fittings. Raises InputError."""
+        """A child pipeline of a manager, with the same setup. Raises InputError."""
         try:
             source = path.read_bytes()
         except OSError as error:
             raise InputError(
                 f"the child pipeline {path} cannot be read: {error.strerror}.",
-                hint="Set stack.child_dotfile to a file that is there.",
+                hint="Set stack.child_dotfile to an existing file.",
             ) from error
         known = self.whole_registry().types
         pipeline = prepare(source, path=str(path), known_types=known).require_valid()
         return pipeline, program_for(pipeline, self)
 
 
-def built_in_handlers(fittings: PipelineSetup) -> HandlerRegistry:
-    backends = Backends(fittings.backend, fittings.backends, refuses=fittings.allow_tool)
+def built_in_handlers(setup: PipelineSetup) -> HandlerRegistry:
+    backends = Backends(setup.backend, setup.backends, refuses=setup.allow_tool)
     return HandlerRegistry(
         {
             "start": StartHandler(),
             "exit": ExitHandler(),
             "codergen": CodergenHandler(backends),
-            "wait.human": HumanHandler(fittings.interviewer),
+            "wait.human": HumanHandler(setup.interviewer),
             "conditional": ConditionalHandler(),
             "parallel": ParallelHandler(),
             "parallel.fan_in": FanInHandler(backends),
-            "tool": ToolHandler(allowed=fittings.allow_tool),
-            "stack.manager_loop": ManagerHandler(backends, fittings.child),
+            "tool": ToolHandler(allowed=setup.allow_tool),
+            "stack.manager_loop": ManagerHandler(backends, setup.child),
         }
     )
 
 
-def program_for(pipeline: Pipeline, fittings: PipelineSetup | None = None) -> Program:
-    """Of a pipeline that was transformed and found valid."""
-    fittings = fittings or PipelineSetup()
-    registry = fittings.whole_registry()
+def program_for(pipeline: Pipeline, setup: PipelineSetup | None = None) -> Program:
+    """The program of a transformed and valid pipeline."""
+    setup = setup or PipelineSetup()
+    registry = setup.whole_registry()
     return _program(lower(pipeline, known_types=registry.types), pipeline, registry)
 
 
-def program_of(spec: GraphSpec, fittings: PipelineSetup | None = None) -> Program:
-    """Of a stored graph. Raises VersionMismatchError for one that was made from something else."""
-    return _program(spec, pipeline_of(spec), (fittings or PipelineSetup()).whole_registry())
+def program_of(spec: GraphSpec, setup: PipelineSetup | None = None) -> Program:
+    """The program of a stored graph. Raises VersionMismatchError if it is not of a pipeline."""
+    return _program(spec, pipeline_of(spec), (setup or PipelineSetup()).whole_registry())
 
 
 PIPELINES.register(program_of)
@@ -127,7 +127,7 @@ def _handler(performer: StageRunner, stage: Stage, mark: str) -> NodeHandler:
 
 
 def _mark(registry: HandlerRegistry, pipeline: Pipeline, stage: str) -> str:
-    """Built-in handlers have one mark; a custom one has that of its code."""
+    """Built-in handlers share one version; a custom one has the hash of its code."""
     handler = registry.resolve(pipeline.stages[stage])
     execute = getattr(handler, "execute", None)
     return CODE if execute is None else code_fingerprint(execute)

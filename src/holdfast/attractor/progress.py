@@ -1,4 +1,4 @@
-"""Where a run stands, in the words of the specification."""
+"""The progress of a run, in the terms of the specification."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.types.outcome import FAIL
 
 
 class RunProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as the specification's checkpoint tells it."""
+    """A run, with the fields of the specification's checkpoint."""
 
     run: str
     at: int
@@ -31,8 +31,8 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stages_ended(executions: Iterable[Visit]) -> list[Visit]:
-    """At the top, in order. A stage whose failure ended the run has ended too (section 3.2, step 3), until a
-    resume runs it again."""
+    """The completed stages at the top level, in order. A stage whose failure ended the run is included
+    (section 3.2, step 3), until a resume runs it again."""
     top = [e for e in executions if not e.scope and (e.settled or e.outcome == FAIL)]
     last = {(e.node, e.visit): i for i, e in enumerate(top)}
     return [e for i, e in enumerate(top) if e.settled or last[e.node, e.visit] == i]

@@ -1,13 +1,13 @@
-"""Whose model answers a stage: what providers there are, by a TOML file of the operator (HOLDFAST_MODELS) and
-by the keys in the environment.
+"""The providers of models, from a TOML file of the operator (HOLDFAST_MODELS) and from the keys in the
+environment.
 
-    model = "MODEL"                       # where a stage names none
-    provider = "local"                    # where nothing leads to one
+    model = "MODEL"                       # for stages that name none
+    provider = "local"                    # for models whose provider is not known otherwise
     tools = ["shell", "files"]            # tools that models may use (default: none)
 
     [providers.local]
     base_url = "http://localhost:11434/v1"
-    key = ""                              # the name of a variable; empty: it wants none
+    key = ""                              # the name of a variable; empty: no key is needed
 
     [prices."MODEL"]                      # per million tokens
     input = "2.50"
@@ -35,7 +35,7 @@ from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.model_choice import DEFAULT_EFFORT, ModelChoice, model_choice, provider_of
 
 VARIABLE: Final = "HOLDFAST_MODELS"
-# These take the specification's default, high, for what it is; others may know no such field.
+# These accept the specification's default effort, high; others may not know the field.
 _REASONING: Final = ("o1", "o3", "o4", "gpt-5", "codex")
 
 
@@ -131,7 +131,7 @@ class Providers:
         self._sleep = sleep
 
     def spec(self, name: str) -> ProviderSpec | None:
-        """As the settings say; of the well-known ones the environment may say another address."""
+        """From the settings; for well-known providers the environment may set another address."""
         declared = self.settings.providers.get(name)
         if declared is not None or name not in BUILT_IN:
             return declared
@@ -144,7 +144,7 @@ class Providers:
         return sorted({*BUILT_IN, *self.settings.providers})
 
     def is_usable(self, name: str) -> bool:
-        """Whether it is known, and its key is there."""
+        """Whether it is known, and its key is set."""
         spec = self.spec(name)
         return spec is not None and (not spec.key or bool(self._environment.get(spec.key)))
 
@@ -153,7 +153,7 @@ class Providers:
         return any(self.is_usable(name) for name in self.known)
 
     def model_for(self, stage: Stage, pipeline: Pipeline) -> Model:
-        """Raises SettingsError, which says what is missing for this stage."""
+        """Raises SettingsError, which names what is missing for this stage."""
         choice = self.choice_for(stage, pipeline)
         spec = self._required(stage, choice)
         name = choice.model.removeprefix(f"{choice.provider}/")
@@ -162,7 +162,7 @@ class Providers:
         return self._made(name, spec, options)
 
     def choice_for(self, stage: Stage, pipeline: Pipeline) -> ModelChoice:
-        """As the pipeline says, else by the model's name, else as the settings say."""
+        """From the pipeline, else by the model's name, else from the settings."""
         choice = model_choice(stage, pipeline)
         settings = self.settings
         model = choice.model or settings.model
@@ -191,13 +191,13 @@ class Providers:
             )
         if not choice.provider:
             raise SettingsError(
-                f"{where}: the provider of the model {choice.model!r} is not known.",
+                f"{where}: the provider of the model {choice.model!r} is unknown.",
                 hint=f"Set llm_provider, or `provider` in {VARIABLE}. Known here: {', '.join(self.known)}.",
             )
         spec = self.spec(choice.provider)
         if spec is None:
             raise SettingsError(
-                f"{where} uses the provider {choice.provider!r}, which is not known here.",
+                f"{where} uses the provider {choice.provider!r}, which is unknown.",
                 hint=f"Known: {', '.join(self.known)}. Declare it in the file that {VARIABLE} names.",
             )
         if spec.key and not self._environment.get(spec.key):
@@ -235,6 +235,6 @@ def _effort(spec: ProviderSpec, model: str, effort: str, *, said: bool) -> dict[
     if not spec.effort:
         return {}
     if spec.protocol == "anthropic":
-        # High is what it does without being told.
+        # High is the model's default.
         return {"output_config": {"effort": effort}} if said and effort != DEFAULT_EFFORT else {}
     return {"reasoning_effort": effort} if said or model.startswith(_REASONING) else {}

@@ -1,4 +1,4 @@
-"""Which handler does a stage's work: by its type, else by its shape, else the model's."""
+"""Selects the handler of a stage: by its type, else by its shape, else codergen."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AnyHandler = StageHandler | BuiltInHandler
 
 
 class HandlerRegistry:
-    """Registering for a type that is registered replaces its handler."""
+    """Registering a type again replaces its handler."""
 
     def __init__(self, handlers: Mapping[str, AnyHandler] | None = None) -> None:
         self._handlers: dict[str, AnyHandler] = dict(handlers or {})
@@ -44,7 +44,7 @@ class HandlerRegistry:
 
     @property
     def types(self) -> frozenset[str]:
-        """What `type=` may say: the built-in ones and those that are registered."""
+        """The values of `type=`: built-in and registered ones."""
         return BUILT_IN | self._handlers.keys()
 
     @property
@@ -68,7 +68,7 @@ class HandlerRegistry:
         return found
 
     def merged(self, other: HandlerRegistry | None) -> HandlerRegistry:
-        """This one with what the other adds or replaces."""
+        """A new registry: this one with what the other adds or replaces."""
         whole = HandlerRegistry(self._handlers)
         whole.default_handler = self.default_handler
         if other is not None:

@@ -1,4 +1,4 @@
-"""What a document brings besides words: commands that a worker would run, and files that it would read."""
+"""What a document needs from the worker's machine: commands to run, files to read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RequiredAccess(NamedTuple):
 
 
 def required_access_of(pipeline: Pipeline) -> list[RequiredAccess]:
-    """Every one, of the pipeline as it was written."""
+    """All of them, in the pipeline as written."""
     found = _of(pipeline, "")
     for stage in pipeline.stages.values():
         found += _of(stage, stage.id)

@@ -1,6 +1,6 @@
-"""Resumes from a run directory: its run if this store has it, else a new one in its place.
+"""Resumes from a run directory: its run if this store has it, else a new run.
 
-What differs between two versions of a pipeline, for people.
+Also lists the differences between two versions of a pipeline, for people.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _OF_NEW = frozenset({"run_id", "tenant", "lane", "priority", "started_by"})
 
 
 class ResumeResult(msgspec.Struct, frozen=True):
-    """`row` None: the run had ended, and there is nothing to do. `ready` None: the stored graph counts."""
+    """`row` None: the run had ended, nothing to do. `ready` None: the stored graph is used."""
 
     saved: SavedCheckpoint
     row: RunRow | None

@@ -47,8 +47,8 @@ async def begin_at(
     priority: int | None = None,
     started_by: str | None = None,
 ) -> RunRow:
-    """Durable when this returns. Where the checkpoint says which stage comes next, that one is started; else
-    the edge is selected now, by the outcome that the last stage came to: it is not performed again."""
+    """Durable when this returns. If the checkpoint names the next stage, that one is started; else the edge
+    is selected now, by the outcome of the last stage, which does not run again."""
     names = {"tenant": tenant, "lane": lane, "run_id": run_id, "started_by": started_by}
     check_options(names, priority, None)
     service.runtime.register(program)
@@ -110,7 +110,7 @@ def _first_decision(
 
 
 def _restore(graph: Graph, scope: Scope, saved: SavedCheckpoint, *, goes_on: bool) -> None:
-    """Visits, gates and counters. The stage that is about to start is not counted yet."""
+    """Visits, gates and counters, without the stage that is about to start."""
     counted = saved.visits or {name: saved.completed.count(name) for name in saved.completed}
     about = saved.next_node if goes_on else saved.current
     for name, count in counted.items():
@@ -124,7 +124,7 @@ def _restore(graph: Graph, scope: Scope, saved: SavedCheckpoint, *, goes_on: boo
     retries = {n: int(c) for n, c in saved.retries.items() if n != about or not goes_on}
     counters = {k: saved.counters[k] for k in ("jumps", "fail_jumps", "restarts") if saved.counters.get(k)}
     result = saved.outcome
-    # What a routing node passes on is not its own.
+    # A routing node passes on the outcome of the stage before it.
     passed = outcome_word(str(saved.counters.get("outcome") or saved.context.get("outcome") or result.status))
     label = str(saved.counters.get("label", result.preferred_label))
     walk: dict[str, Any] = {"outcome": passed, "label": label, **counters}
@@ -139,7 +139,7 @@ def _restore(graph: Graph, scope: Scope, saved: SavedCheckpoint, *, goes_on: boo
 
 
 def _gates(graph: Graph, saved: SavedCheckpoint) -> dict[str, bool]:
-    """By what the stages came to, where the checkpoint says nothing of gates (AT-118)."""
+    """From the outcomes of the stages, if the checkpoint does not list gates (AT-118)."""
     specs = {node.id: node.walk or PLAIN for node in graph.nodes}
     return {
         name: outcome in SATISFIED or outcome not in (FAIL, StageStatus.RETRY, StageStatus.SKIPPED)
@@ -149,7 +149,7 @@ def _gates(graph: Graph, saved: SavedCheckpoint) -> dict[str, bool]:
 
 
 def _without_last(saved: SavedCheckpoint) -> tuple[str, ...]:
-    """The current stage ends anew, on paper or because it had failed: it must not be there twice."""
+    """The history without the current stage, which ends once more: it must not be listed twice."""
     found = saved.completed
     return found[:-1] if found and found[-1] == saved.current else found
 
@@ -194,7 +194,7 @@ def _finished(saved: SavedCheckpoint, node: int, visit: int) -> HandlerFinished:
 
 
 def require_stages(graph: Graph, saved: SavedCheckpoint) -> None:
-    """Raises InputError where the pipeline does not have what the checkpoint stands at."""
+    """Raises InputError if the pipeline does not have the stage of the checkpoint."""
     wanted = [name for name in (saved.current, saved.next_node) if name]
     missing = [name for name in wanted if name not in graph.index]
     if missing:

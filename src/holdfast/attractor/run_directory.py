@@ -1,10 +1,10 @@
-"""A run's directory as its journal tells it: given record after record, it says which files are what.
+"""The run directory, derived from the journal: record by record, it computes the contents of the files.
 Conversations are not in it: the journal has them, a checkpoint file does not.
 
-What a record changes is all that is worked out for it; the values of the context are kept as the texts that
-they are in the file.
+Only what a record changes is computed again; values of the context are kept in encoded form, as they are
+written to the file.
 
-Where a walk stands at the top, by the names of its stages: what a checkpoint file says of it.
+Also the position of a walk at the top level, by the names of its stages, for checkpoint files.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _COUNTED = ("outcome", "label", "jumps", "fail_jumps")
 
 
 class WalkPosition:
-    """Looks at the position as it is when asked."""
+    """A view of the current position."""
 
     def __init__(self, graph: Graph, pos: Position) -> None:
         self._graph, self._pos = graph, pos
@@ -72,14 +72,14 @@ class WalkPosition:
 
     @property
     def retries(self) -> dict[str, int]:
-        """How often each stage was tried again; only its success forgets it (AT-A12)."""
+        """The retries of each stage; only a success resets them (AT-A12)."""
         execs = self._pos.execs.values()
         trying = {self._name(e.node): e.failures for e in execs if not e.scope and e.failures}
         return {**copied(self._scope.walk.get("retries", {})), **trying}
 
     @property
     def under_way(self) -> str:
-        """The stage that the selected edge led to; "" where there is none."""
+        """The target of the selected edge; "" if there is none."""
         return next((self._name(e.node) for e in self._pos.execs.values() if not e.scope), "")
 
     @property
@@ -88,7 +88,7 @@ class WalkPosition:
 
     @property
     def counters(self) -> dict[str, Any]:
-        """What bounds count, and what a routing stage passes on."""
+        """The counters of limits, and the outcome that a routing stage passes on."""
         walk = self._scope.walk
         found = {key: copied(walk[key]) for key in _COUNTED if key in walk}
         before = {self._name(node): count for node, count in self._scope.before.items()}
@@ -104,7 +104,7 @@ ASKING = frozenset({"codergen", "parallel.fan_in"})
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What every file of a run is made with."""
+    """What the files of a run have in common."""
 
     run: str
     name: str
@@ -112,11 +112,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     graph: Graph
     started_at: int
     shared: frozenset[str] = frozenset()
-    """Stages that several branches go through: each has a folder in each."""
+    """Stages that several branches share: each has a folder per branch."""
 
 
 class RunDirectory:
-    """`pos` is where the run stands; whoever reads the journal keeps it up."""
+    """`pos` is the run's position; the reader of the journal advances it."""
 
     def __init__(self, facts: Facts, pos: Position, brought: Iterable[Visit] = ()) -> None:
         self.facts, self.pos = facts, pos
@@ -125,7 +125,7 @@ class RunDirectory:
         """Files that have changed."""
         self.stale = True
         """Whether the checkpoint is to be written."""
-        # Whether what stages write themselves is to be told too: only until it is asked for once.
+        # Whether files that stages write themselves are included: only the first time.
         self._whole = True
         self._restarts = self._stands.restarts
         self._context: dict[str, bytes] = {}
@@ -144,14 +144,14 @@ class RunDirectory:
             self._add_earlier(execution)
         self._begin_directory()
 
-    # ------------------------------------------------------------------ what the files are
+    # ------------------------------------------------------------------ the files
     @property
     def folder(self) -> Path:
-        """Below the root, of the walk as it goes now."""
+        """The folder of the current walk, relative to the root."""
         return restart_dir(Path(), self._restarts)
 
     def checkpoint(self, goes_on_in: str = "") -> str:
-        """The keys of the specification, those of the checkpoint proposal, and what else a resume needs."""
+        """The keys of the specification, of the checkpoint proposal, and others that a resume needs."""
         fields: dict[str, bytes] = {
             "timestamp": encode(to_datetime(self._at).isoformat()),
             "current_node": encode(self._current),
@@ -174,7 +174,7 @@ class RunDirectory:
         return json_object(fields, "").decode() + "\n"
 
     def _position(self) -> dict[str, bytes]:
-        """Which edge was selected, if one was: a resume goes on behind it, or selects."""
+        """The selected edge, if any: a resume continues at its target, else it selects an edge."""
         onward = self._stands.under_way if self._status in ("running", "failed") else ""
         return {
             "edge_selected": encode(bool(onward)),
@@ -189,8 +189,8 @@ class RunDirectory:
         }
 
     def take(self, *, whole: bool = True) -> dict[Path, str]:
-        """What is to be written now; the checkpoint comes last. `whole`: also what stages write themselves,
-        because nothing is there."""
+        """The files to write; the checkpoint comes last. `whole`: also the files that stages write
+        themselves, because the folder is empty."""
         found, self.pages = self.pages, {}
         if self.stale:
             found[self.folder / CHECKPOINT] = RunFile(self.checkpoint())
@@ -198,9 +198,9 @@ class RunDirectory:
         self._whole = False
         return {path: page.text for path, page in found.items() if whole or not page.by_stage}
 
-    # ------------------------------------------------------------------ one record more
+    # ------------------------------------------------------------------ a record
     def note(self, record: Record, body: Any) -> None:
-        """After `pos` was advanced by it. Large values are in their place."""
+        """Called after `pos` was advanced by the record, with large values loaded."""
         if record.kind == Kind.step:
             self._step(record, body)
         elif record.kind == Kind.substep:
@@ -246,7 +246,7 @@ class RunDirectory:
         return [edges[a].id for what, scope, a, _ in body.moves if what in ("F", "G") and not scope]
 
     def _substep(self, record: Record, body: SubstepBody) -> None:
-        """What a model was sent and said is part of the record of its answer."""
+        """Prompt and answer of a model are part of the record of its answer."""
         said: Any = body.value
         if isinstance(said, Mapping) and self._handler(record) in ASKING:
             for key, name in (("prompt", PROMPT), ("text", RESPONSE)):
@@ -267,7 +267,7 @@ class RunDirectory:
             self._touch(record)
 
     def _undo_failure(self) -> None:
-        """A resume runs the stage again whose failure had ended the run: it has not ended yet."""
+        """A resume runs the stage again that had failed the run, so it no longer counts as ended."""
         if self._before is not None:
             self._completed.pop()
             self._current, self._outcomes, self._outcome = self._before
@@ -279,7 +279,7 @@ class RunDirectory:
         self._touch(record)
 
     def _touch(self, record: Record) -> None:
-        """The checkpoint is another one: it says of which record it is, whoever writes it and when."""
+        """The checkpoint names the record it is from, so that every writer produces the same file."""
         self.stale = True
         self._at, self._seq = record.at, record.seq
 
@@ -302,7 +302,7 @@ class RunDirectory:
         self.pages[self.folder / SOURCE] = RunFile(str(document.get("source", "")))
 
     def _restart(self) -> None:
-        """The old directory ends with the edge that led to the new one."""
+        """The last checkpoint of the old directory points to the new one."""
         restarts = self._stands.restarts
         anew = restart_dir(Path(), restarts)
         self.pages[self.folder / CHECKPOINT] = RunFile(
@@ -321,7 +321,7 @@ class RunDirectory:
         self._context = {key: encode(copied(value)) for key, value in kept.items()}
 
     def _add_earlier(self, execution: Visit) -> None:
-        """What a fork, a pruned run or another directory knows of before the first record."""
+        """The history before the first record: of a fork, a pruned run or another directory."""
         outcome = execution_outcome(execution)
         if outcome is not None:
             fields = status_fields(outcome)
@@ -363,7 +363,7 @@ class RunDirectory:
             self.pages[self.folder / path] = RunFile(as_json(copied(kept["data"])), by_stage=True)
 
     def _fidelity(self) -> dict[str, Any]:
-        """Of the stage that last had one, with what was summed up for it."""
+        """The fidelity of the last stage that asked a model, and its summaries."""
         kept = self._context.get(FIDELITY)
         noted: Any = {} if kept is None else msgspec.json.decode(kept)
         default = self.facts.graph.spec.defaults.get("graph.default_fidelity") or "compact"

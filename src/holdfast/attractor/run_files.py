@@ -1,6 +1,5 @@
-"""The run directory: what the specification wants to find on disk. Nobody ever sees half a file.
-
-The files of a run directory, one by one: what a stage's status is, how a checkpoint is put together.
+"""The files of a run directory, as the specification defines them. Files are replaced as a whole: a reader
+never sees a partial one.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ from holdfast.types.outcome import FAIL
 from holdfast.types.record import Record
 
 LOGS_KEY: Final = "internal.logs_root"
-"""In the run's input: where its directory is."""
+"""In the run's input: the path of its directory."""
 VARIABLE: Final = "HOLDFAST_LOGS"
 DEFAULT_ROOT: Final = Path(".holdfast") / "logs"
 CHECKPOINT: Final = "checkpoint.json"
 MANIFEST: Final = "manifest.json"
 SOURCE: Final = "pipeline.dot"
-"""What the run goes by, after all transforms: whoever has the directory can go on with it."""
+"""The pipeline after all transforms: with it the run can be resumed from the directory alone."""
 PROMPT: Final = "prompt.md"
 RESPONSE: Final = "response.md"
 _numbers = count()
 
 
 def default_logs(run_id: str) -> Path:
-    """Where a run that names no directory has its own."""
+    """The default folder for run directories."""
     return Path(os.environ.get(VARIABLE) or DEFAULT_ROOT) / run_id
 
 
@@ -49,12 +48,12 @@ def logs_root(run_input: Mapping[str, Any], run_id: str) -> Path:
 
 
 def restart_dir(root: Path, restarts: int) -> Path:
-    """A walk that began anew has a directory of its own inside the first one."""
+    """A restarted walk has a separate directory inside the first one."""
     return root / f"restart-{restarts}" if restarts else root
 
 
 def stage_dir(logs: Path, stage: str, scope: str = "") -> Path:
-    """A branch's stages stand below its own folder: two branches may share a stage."""
+    """The stages of a branch have their folders below the branch's: two branches may share a stage."""
     return logs.joinpath(*_parts(scope), safe_name(stage))
 
 
@@ -64,13 +63,13 @@ def _parts(scope: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def safe_name(name: str) -> str:
-    """Ids are made of word characters; what lenient parsing lets in besides must not leave the folder."""
+    """Ids consist of word characters; lenient parsing accepts others, which must not leave the folder."""
     kept = "".join(c if c.isalnum() or c in "_-.~[]" else "_" for c in name)
     return kept if kept.strip(".") else "_" + kept
 
 
 def write(path: Path, text: str) -> None:
-    """Whole or not at all. A directory that cannot be written is told of: the journal has it all."""
+    """Write the whole file or nothing. A failure is only logged, because the journal has everything."""
     try:
         write_or_raise(path, text)
     except OSError as error:
@@ -78,7 +77,7 @@ def write(path: Path, text: str) -> None:
 
 
 def write_or_raise(path: Path, text: str, *, durable: bool = False) -> None:
-    """Raises OSError. `durable`: on the disk when this returns, and not before it is whole there."""
+    """Raises OSError. `durable`: synced to the disk before it replaces the old file."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}.{next(_numbers)}.new")
     with _created(fresh) as file:
         file.write(text.encode("utf-8", "replace"))
@@ -91,7 +90,7 @@ def write_or_raise(path: Path, text: str, *, durable: bool = False) -> None:
 
 
 def _created(path: Path) -> BinaryIO:
-    """Its folder is there, all but the first time."""
+    """Opens first, and creates the folder only if that fails: it exists except for the first file."""
     try:
         return path.open("wb")
     except FileNotFoundError:
@@ -116,26 +115,26 @@ def write_status(folder: Path, outcome: StageOutcome) -> None:
 
 
 WALK_KEYS = frozenset({"outcome", "preferred_label", "current_node", "failure_reason", "failure_class"})
-"""Context keys that the walk itself keeps, and no stage's own updates."""
+"""Context keys that the engine sets; they are not updates of a stage."""
 _INTERNAL = "internal."
 PLAIN = WalkSpec()
 encode = msgspec.json.encode
 
 
 def own_updates(update: Mapping[str, Any]) -> dict[str, Any]:
-    """What a stage changed in the context, as its status file has it."""
+    """A stage's changes of the context, for its status file."""
     return {k: copied(v) for k, v in update.items() if k not in WALK_KEYS and not k.startswith(_INTERNAL)}
 
 
 class RunFile(msgspec.Struct, frozen=True):
-    """A file. `by_stage`: whoever performs the stage writes it, before its record is made."""
+    """A file. `by_stage`: the worker that runs the stage writes it, before the stage is recorded."""
 
     text: str
     by_stage: bool = False
 
 
 def stage_outcome(graph: Graph, record: Record, body: StepBody) -> StageOutcome:
-    """What a stage came to, as its handler said it."""
+    """The outcome of a stage, as its handler returned it."""
     node = graph_at(graph, record.scope).node_named(record.node)
     walk: Mapping[str, Any] = body.walk or {}
     passes_on = bool((node.walk or PLAIN).routing) or record.outcome == "skipped"
@@ -152,7 +151,7 @@ def stage_outcome(graph: Graph, record: Record, body: StepBody) -> StageOutcome:
 
 
 def execution_outcome(execution: Visit) -> StageOutcome | None:
-    """Of a stage whose record is gone: as much as was kept of it; None where that is nothing."""
+    """The status of a stage whose record was pruned, as far as it is known; else None."""
     output: Any = execution.output
     if not isinstance(output, Mapping) and execution.error is None:
         return None
@@ -166,7 +165,7 @@ def json_list(parts: list[bytes]) -> bytes:
 
 
 def json_object(parts: Mapping[str, bytes], indent: str = "  ") -> bytes:
-    """One key a line: a person can read it, and nothing is encoded twice."""
+    """One key per line: readable, and encoded values are inserted unchanged."""
     if not parts:
         return b"{}"
     inner = (indent + "  ").encode()

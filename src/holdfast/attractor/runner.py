@@ -42,12 +42,12 @@ _STATUS = {RunStatus.completed: "success", RunStatus.failed: "fail", RunStatus.c
 
 
 class PipelineResult(msgspec.Struct, frozen=True, kw_only=True):
-    """`status`: success, fail, cancelled, or waiting, where a person or a time is waited for."""
+    """`status`: success, fail, cancelled, or waiting (for a person or a time)."""
 
     status: str
     outcome: StageOutcome
     completed_nodes: tuple[str, ...]
-    """In order; a stage that was visited again is there again."""
+    """In order; a stage that was visited twice is listed twice."""
     node_outcomes: Mapping[str, str]
     context: Mapping[str, Any]
     run_id: str
@@ -62,12 +62,12 @@ class PipelineResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Runner:
-    """Runs pipelines on a house (the default one, if none is given).
+    """Runs pipelines on a Holdfast instance (default: the default instance).
 
     `backend` answers prompts: an object with `run(node, prompt, context)`, or a function. Without one every
-    stage is simulated. `registry`: handlers of your own, by type. `interviewer` is asked at gates, which are
-    holds all the same. `on_event` is called with each event of section 9.6 (`holdfast.attractor.events`).
-    Without `logs_root` each run has a folder of its own in `.holdfast/logs`, or in HOLDFAST_LOGS.
+    stage is simulated. `registry`: your handlers, by type. `interviewer` is asked at gates, which are also
+    holds. `on_event` is called with each event of section 9.6 (`holdfast.attractor.events`).
+    Without `logs_root` each run has a separate folder in `.holdfast/logs`, or in HOLDFAST_LOGS.
     """
 
     def __init__(
@@ -93,11 +93,11 @@ class Runner:
         self._strict = strict
         self._extra_rules = list(extra_rules)
         self._transforms: list[AnyTransform] = []
-        # Of runs that this runner has told of: the place of the last event.
-        self._told: dict[str, str] = {}
+        # By run: the place of the last event that `on_event` got.
+        self._last_place: dict[str, str] = {}
 
     def register_transform(self, transform: AnyTransform) -> None:
-        """Runs after the built-in ones, and after those that were registered before it."""
+        """Add a transform; it runs after the built-in ones and those added before it."""
         self._transforms.append(transform)
 
     def register_handler(self, type_string: str, handler: AnyHandler) -> None:
@@ -131,8 +131,8 @@ class Runner:
         path: str = "",
         **options: Any,
     ) -> PipelineResult:
-        """Start a run and advance it until it ends or waits. `context`: values that it begins with; `options`
-        are those of a run: `run_id`, `tenant`, `idempotency_key`, ..."""
+        """Start a run and advance it until it ends or waits. `context`: initial values; `options` are those
+        of a run: `run_id`, `tenant`, `idempotency_key`, ..."""
         ready, service, run = await self._begin(source, path, logs_root, context, options)
         found = await self._advance(service, ready.program, run)
         return msgspec.structs.replace(found, diagnostics=ready.diagnostics)
@@ -146,7 +146,7 @@ class Runner:
         path: str = "",
         **options: Any,
     ) -> AsyncGenerator[PipelineEvent]:
-        """The same, told event by event; the first one has the run's id."""
+        """Like `run`, but yields events; the first one has the run's id."""
         ready, service, run = await self._begin(source, path, logs_root, context, options)
         async with aclosing(_events(service, run, _run_until_idle(service, ready.program, run))) as events:
             async for event in events:
@@ -189,9 +189,9 @@ class Runner:
         logs_root: str | Path | None = None,
         **options: Any,
     ) -> PipelineResult:
-        """Go on with a run: after an answer, a crash, or a failure that was mended. One that has ended stays
-        as it is. `run`: its id, or its directory, which may be another machine's or another runner's; then
-        `source` is the pipeline, where the directory does not have it, and `force` says that it may differ.
+        """Resume a run: after an answer, a crash, or a failure whose cause is fixed. A completed run stays as
+        it is. `run`: its id, or its directory, which may be from another machine or another runner; then
+        `source` is the pipeline, if the directory does not have it, and `force` allows it to differ.
         """
         service = await self._service(None)
         if not isinstance(run, Path) and not (Path(run) / CHECKPOINT).is_file():
@@ -208,7 +208,7 @@ class Runner:
 
     async def _resume(self, service: RunService, row: RunRow, *, fresh: bool = False) -> PipelineResult:
         program = await self._program(service, row.version, row.flow)
-        after = "" if fresh or self.on_event is None else self._told.get(row.id)
+        after = "" if fresh or self.on_event is None else self._last_place.get(row.id)
         if after is None:
             after = await last_place(service, row.id)
         if row.status is RunStatus.failed:
@@ -227,7 +227,7 @@ class Runner:
         return await self.hf.service()
 
     async def _program(self, service: RunService, version: str, flow: str) -> Program:
-        """Of the stored graph, with what this runner brings."""
+        """The program of the stored graph, with this runner's handlers and backend."""
         stored = await service.store.flow(flow, version)
         if stored is None:
             return service.runtime.program_for(version, flow)
@@ -239,14 +239,14 @@ class Runner:
     async def _advance(
         self, service: RunService, program: Program, run: RunId, *, after: str = ""
     ) -> PipelineResult:
-        """`after`: what was told already."""
+        """`after`: the place of the last event that was reported."""
         work = _run_until_idle(service, program, run)
         if self.on_event is None:
             result = await work
         else:
             async with aclosing(_events(service, run, work, after=after)) as events:
                 async for event in events:
-                    self._told[run] = event.place
+                    self._last_place[run] = event.place
                     self.on_event(event)
             result = await result_of(service, program, run)
         picture = await read_progress(service, run)
@@ -256,7 +256,7 @@ class Runner:
 async def _events(
     service: RunService, run: RunId, work: Coroutine[Any, Any, Result], *, after: str = ""
 ) -> AsyncGenerator[PipelineEvent]:
-    """Do the work; what happens meanwhile is told. Raises what the work raises."""
+    """Do the work and yield its events meanwhile. Raises what the work raises."""
     driving = asyncio.ensure_future(work)
     try:
         stored = follow(service, run, driving)
@@ -292,7 +292,7 @@ def _pipeline_result(result: Result, picture: RunProgress, logs: Path) -> Pipeli
 
 
 def _finished_result(found: ResumeResult) -> PipelineResult:
-    """A directory whose run is over: nothing is done, and this is what it came to."""
+    """The result of a directory whose run has ended: nothing is done."""
     saved = found.saved
     return PipelineResult(
         status=StageStatus.SUCCESS,
@@ -306,7 +306,7 @@ def _finished_result(found: ResumeResult) -> PipelineResult:
 
 
 async def run_pipeline(source: PipelineSource, **options: Any) -> PipelineResult:
-    """One pipeline, run to its end or until it waits; options of `Runner` and of `Runner.run` alike."""
+    """Run a pipeline until it ends or waits. Takes the options of `Runner` and of `Runner.run`."""
     of_runner = {
         "hf", "backend", "registry", "on_event", "interviewer", "auto_approve", "strict", "extra_rules",
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a run directory says of its run: of ours, or of any runner that keeps to the specification."""
+"""Reads the checkpoint of a run directory: of ours, or of any runner that follows the specification."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SUCCESS = StageStatus.SUCCESS.value
 
 
 class SavedCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A checkpoint. What another runner does not write is empty."""
+    """A checkpoint. Fields that another runner does not write are empty."""
 
     folder: Path
     current: str
@@ -41,7 +41,7 @@ class SavedCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def source(self) -> str | None:
-        """The pipeline, where the directory has it."""
+        """The pipeline, if the directory has it."""
         try:
             return (self.folder / SOURCE).read_text("utf-8")
         except (OSError, UnicodeDecodeError):
@@ -49,7 +49,7 @@ class SavedCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_directory(folder: Path) -> SavedCheckpoint:
-    """The newest checkpoint: where a walk began anew, that of its last directory. Raises InputError."""
+    """The newest checkpoint: after restarts, the one in the last directory. Raises InputError."""
     fields = _read(folder)
     for _ in range(_LINKS):
         onward = fields.get("goes_on_in")
@@ -57,7 +57,9 @@ def read_directory(folder: Path) -> SavedCheckpoint:
             return _checkpoint_for(folder, fields)
         folder = folder / onward
         fields = _read(folder)
-    raise InputError(f"{folder} leads to itself.", hint="Name a directory whose checkpoint is whole.")
+    raise InputError(
+        f"the restarts in {folder} form a cycle.", hint="Name a directory with an intact checkpoint."
+    )
 
 
 def _read(folder: Path) -> dict[str, Any]:
@@ -70,11 +72,9 @@ def _read(folder: Path) -> dict[str, Any]:
             hint="Name a run directory: it has a checkpoint.json.",
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path} is no JSON: {error}.", hint="Name a run directory that is whole."
-        ) from error
+        raise InputError(f"{path} is not JSON: {error}.", hint="Name an intact run directory.") from error
     if not isinstance(found, dict):
-        raise InputError(f"{path} is no JSON object.", hint="Name a run directory that is whole.")
+        raise InputError(f"{path} is not a JSON object.", hint="Name an intact run directory.")
     return cast("dict[str, Any]", found)
 
 
@@ -85,7 +85,7 @@ def _checkpoint_for(folder: Path, fields: dict[str, Any]) -> SavedCheckpoint:
     outcomes = _outcomes(folder, fields, completed)
     onward = str(fields.get("next_node") or "")
     if completed and current not in completed and not onward:
-        # Of a runner that calls the stage current that is under way.
+        # Some runners name the running stage as the current one, not the last that ended.
         current, onward = completed[-1], current
     return SavedCheckpoint(
         folder=folder,
@@ -108,7 +108,7 @@ def _checkpoint_for(folder: Path, fields: dict[str, Any]) -> SavedCheckpoint:
 
 
 def _outcomes(folder: Path, fields: dict[str, Any], completed: tuple[str, ...]) -> dict[str, str]:
-    """By `node_outcomes`, else `node_history`, else the status files of the stages."""
+    """From `node_outcomes`, else `node_history`, else the status files of the stages."""
     found: dict[str, str] = {}
     for name in dict.fromkeys(completed):
         status = _status(folder, name)
@@ -132,9 +132,7 @@ def _outcome(
         if isinstance(said, dict):
             return outcome_of(cast("dict[str, Any]", said))
     except StatusFileError as fault:
-        raise InputError(
-            f"{folder / CHECKPOINT}: {fault}.", hint="Name a directory that is whole."
-        ) from fault
+        raise InputError(f"{folder / CHECKPOINT}: {fault}.", hint="Name an intact run directory.") from fault
     status = _status(folder, current) if current else None
     if isinstance(said, str) and said:
         return StageOutcome(status=_word(said))
@@ -186,5 +184,5 @@ def _mapping(folder: Path, fields: dict[str, Any], key: str) -> dict[str, Any]:
 
 def _field_error(folder: Path, key: str, what: str) -> InputError:
     return InputError(
-        f"{folder / CHECKPOINT}: {key} is not {what}.", hint="Name a directory whose checkpoint is whole."
+        f"{folder / CHECKPOINT}: {key} is not {what}.", hint="Name a directory with an intact checkpoint."
     )

@@ -1,6 +1,7 @@
-"""What the context keeps of the stages that have ended, for whoever has to be told of them later.
+"""The stages that have ended, kept in the context for the preambles of later stages.
 
-A step writes one note and one count, and a run of any length has as many notes as there are slots.
+A step writes one note and one count. The number of notes is limited by the slots, so that long runs do not
+grow the context.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from holdfast.attractor.status_file import AUTO_NOTE
 from holdfast.types.text import clean_text
 
 PREFIX: Final = "internal.stage."
-"""The slots: the newest note takes the place of the oldest."""
+"""The number of slots: the newest note replaces the oldest."""
 COUNTS: Final = "internal.stages"
-"""How often stages have ended, by their outcomes."""
+"""How many stages have ended, by outcome."""
 CALLS: Final = "internal.tool_calls"
 """Which tools the last stage's model called."""
 SLOTS: Final = 40
@@ -27,7 +28,7 @@ _NOTES: Final = 500
 
 
 class StageSummary(msgspec.Struct, frozen=True):
-    """The last time that a stage ended. `times`: how often it did. `calls`: of tools, such as `shell x3`."""
+    """The latest end of a stage. `times`: how often it ended. `calls`: of tools, such as `shell x3`."""
 
     stage: str
     number: int
@@ -72,7 +73,7 @@ def counts_of(context: PipelineContext) -> StageCounts:
 
 
 def stages_of(context: PipelineContext) -> list[StageSummary]:
-    """Each stage of the latest notes once, in the order in which they last ended."""
+    """The latest note of each stage, in the order of their ends."""
     found: dict[str, StageSummary] = {}
     for value in context.beginning_with(PREFIX).values():
         ended = msgspec.convert(value, StageSummary)
@@ -82,7 +83,7 @@ def stages_of(context: PipelineContext) -> list[StageSummary]:
 
 
 def notes_of(outcome: StageOutcome, stage: str) -> str:
-    """Its notes; where they say no more than that it ended, how its answer began."""
+    """Its notes; if they only say that it ended, the beginning of its answer."""
     return outcome.notes if is_informative(outcome.notes) else answer_in(outcome.context_updates, stage)
 
 
@@ -91,7 +92,7 @@ def is_informative(notes: str) -> bool:
 
 
 def answer_in(values: Mapping[str, Any], stage: str = "") -> str:
-    """What the last stage answered; `stage`: only if it was that one."""
+    """The answer of the last stage; with `stage`, only if it was that one."""
     last = str(values.get("last_stage", ""))
     return str(values.get("last_response", "")) if last == (stage or last) else ""
 

@@ -1,4 +1,4 @@
-"""One execution of one stage: its handler is found and called, and what came of it is told to the engine."""
+"""Executes a stage: calls its handler and returns the outcome to the engine."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ from holdfast.types.text import clean_text
 GATE, TOOL, ROUTING = "wait.human", "tool", "conditional"
 REASON = "failure_reason"
 _QUIET = frozenset({"start", "exit", "conditional", "parallel"})
-"""Types that cost nothing: no budget is asked for."""
+"""Types that cost nothing: budgets are not checked for them."""
 _ENDS = frozenset({"exit"})
 _OURS = "internal."
 
 
 class StageRunner:
-    """Of one pipeline. Nothing of a visit is kept here: any worker may perform the next one."""
+    """Runs the stages of one pipeline. It keeps no state of a visit: any worker may run the next one."""
 
     def __init__(self, pipeline: Pipeline, registry: HandlerRegistry, shared: Collection[str] = ()) -> None:
-        """`shared`: the stages that several branches go through."""
+        """`shared`: stages that several branches share."""
         self.pipeline = pipeline
         self._shared = frozenset(shared)
         self.registry = registry
         self._links: Mapping[str, Link] = edge_ids(pipeline)
 
     def at_once(self, stage: Stage) -> Callable[[Any], Awaitable[Settled]] | None:
-        """Of a stage that does nothing: without a context, and with no file before the journal's own."""
-        tell = getattr(self.registry.resolve(stage), "at_once", None)
-        if tell is None:
+        """For a stage that does nothing: without a context, and files are written from the journal."""
+        at_once = getattr(self.registry.resolve(stage), "at_once", None)
+        if at_once is None:
             return None
-        outcome: StageOutcome = tell(stage)
+        outcome: StageOutcome = at_once(stage)
         keys = () if self.registry.kind_of(stage) == ROUTING else (REASON, CLASS_KEY)
 
         async def perform(state: Mapping[str, Any]) -> Settled:
-            # As for every stage: the reason of an earlier failure is not that of this one.
+            # As for every stage: the reason of an earlier failure must not remain.
             return Settled(str(outcome.status), {k: "" for k in keys if state.get(k)}, notes=outcome.notes)
 
         return perform
@@ -80,7 +80,7 @@ class StageRunner:
         return self._settled(visit, kind, outcome, halt=bool(stopped))
 
     def _visit(self, stage: Stage, state: Mapping[str, Any], ctx: Context) -> StageVisit:
-        # What is read is copied then: a stage costs what it touches, and not what the context holds.
+        # Values are copied when read: the cost depends on what a stage uses, not on the context's size.
         logs, values = logs_of(ctx), {**state, "current_node": stage.id}
         return StageVisit(
             stage=stage,
@@ -100,11 +100,11 @@ class StageRunner:
         """An exception is a failure of the stage, never of the engine (AT-111)."""
         handler = self.registry.resolve(visit.stage)
         limit = visit.stage.microseconds("timeout")
-        # A person may take their time, and a command that is stopped is stopped by its handler.
+        # Waiting for a person has its own deadline, and a handler stops its command itself.
         seconds = None if limit is None or kind in (GATE, TOOL) else limit / 1e6
         timer, patience = asyncio.timeout(seconds), visit.ctx.patience
         if patience.limit is not None:
-            # A stage that takes too long has failed, with all that a failure leaves; so it is timed here.
+            # Timed here and not by the engine: a timeout is an ordinary failure, with status file and reason.
             patience.limit.reschedule(None)
         try:
             async with timer:
@@ -140,7 +140,7 @@ class StageRunner:
 
 
 def as_recorded(settled: Settled) -> StageOutcome:
-    """As the journal will tell it: whoever makes the directory anew from there comes to the same file."""
+    """The same content as a restore from the journal would write."""
     failed = settled.status in (StageStatus.FAIL, StageStatus.RETRY)
     return StageOutcome(
         status=settled.status,
@@ -153,7 +153,7 @@ def as_recorded(settled: Settled) -> StageOutcome:
 
 
 def _failure_updates(visit: StageVisit, outcome: StageOutcome) -> dict[str, str]:
-    """`failure_reason` is of the last stage: one that did not fail leaves none behind."""
+    """`failure_reason` belongs to the last stage: one that did not fail clears it."""
     if outcome.status == StageStatus.FAIL:
         kind = outcome.context_updates.get(CLASS_KEY) or (TERMINAL if outcome.terminal else "")
         return {REASON: outcome.failure_reason, CLASS_KEY: str(kind)}
@@ -162,7 +162,7 @@ def _failure_updates(visit: StageVisit, outcome: StageOutcome) -> dict[str, str]
 
 
 def logs_of(ctx: Context) -> Path:
-    """The run's directory; a walk that began anew has one of its own inside it."""
+    """The run's directory; a restarted walk has a separate one inside it."""
     root = run_files.logs_root(ctx.run_input or {}, ctx.run_id)
     return root / f"restart-{ctx.restarts}" if ctx.restarts else root
 
@@ -184,7 +184,7 @@ async def _call(handler: AnyHandler, visit: StageVisit) -> StageOutcome:
 
 
 def _without_outcome(visit: StageVisit, said: Any) -> StageOutcome:
-    """What its status file says; without one `auto_status` makes it a success (AT-A14)."""
+    """The outcome in its status file; without one `auto_status` makes it a success (AT-A14)."""
     if said is not None:
         return _fail(f"the handler returned a {type(said).__name__}, not an Outcome")
     try:
@@ -208,15 +208,15 @@ def _refused(outcome: StageOutcome) -> StageOutcome | None:
 
 
 def _normal(outcome: StageOutcome) -> StageOutcome:
-    """In words that the engine knows: handlers and files may use those of other dialects. What the engine
-    keeps in the context is not theirs to change: an agent raises no budget by its status file."""
+    """In the engine's terms: handlers and files may use those of other dialects. Context keys of the engine
+    are removed: an agent must not raise its budget by its status file."""
     word = outcome_word(str(outcome.status))
     updates = {key: value for key, value in outcome.context_updates.items() if not key.startswith(_OURS)}
     return replace(outcome, status=word, context_updates=updates)
 
 
 def _last_attempt_outcome(visit: StageVisit, outcome: StageOutcome) -> StageOutcome:
-    """The last try asks for another one: it has failed, or partly succeeded where that is enough."""
+    """A RETRY in the last attempt is a failure, or a partial success if that is allowed."""
     if outcome.status != StageStatus.RETRY or not visit.ctx.last_try:
         return outcome
     if visit.stage.flag("allow_partial"):

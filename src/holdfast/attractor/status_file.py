@@ -1,5 +1,5 @@
-"""`status.json`: what a stage came to, for people, tools and agents. Whoever finds one written by the stage
-itself reads it as its outcome."""
+"""`status.json`: the outcome of a stage, for people, tools and agents. If the stage itself wrote it, it is
+read as its outcome."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AUTO_NOTE = "auto-status: handler completed without writing status"
 
 
 def status_fields(outcome: StageOutcome) -> dict[str, Any]:
-    """As Appendix C names them; besides, the reason of a failure, and whether trying again cannot mend it."""
+    """The fields of Appendix C, and the reason of a failure and whether a retry cannot fix it."""
     fields: dict[str, Any] = {
         "outcome": str(outcome.status),
         "preferred_label": outcome.preferred_label,
@@ -34,17 +34,17 @@ def status_fields(outcome: StageOutcome) -> dict[str, Any]:
 
 
 class StatusFileError(ValueError):
-    """A status file that says nothing usable."""
+    """The status file cannot be used."""
 
 
 def forget_status(stage_dir: Path) -> None:
-    """One of an earlier visit says nothing about the next. Where there can be no such file there is none."""
+    """Remove the file of an earlier visit: it would be read as the outcome of this one."""
     with suppress(NotADirectoryError):
         (stage_dir / NAME).unlink(missing_ok=True)
 
 
 def read_status(stage_dir: Path) -> StageOutcome | None:
-    """None where there is no such file. Raises StatusFault."""
+    """None if there is no such file. Raises StatusFileError."""
     try:
         raw = (stage_dir / NAME).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -54,7 +54,7 @@ def read_status(stage_dir: Path) -> StageOutcome | None:
     try:
         found = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StatusFileError(f"{NAME} is no JSON: {error}") from error
+        raise StatusFileError(f"{NAME} is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise StatusFileError(f"{NAME} is a {type(found).__name__}, not an object")
     return outcome_of(cast("dict[str, Any]", found))
@@ -62,7 +62,7 @@ def read_status(stage_dir: Path) -> StageOutcome | None:
 
 def outcome_of(fields: Mapping[str, Any]) -> StageOutcome:
     """Both versions of the specification: `preferred_label` and `preferred_next_label`, `outcome` or
-    `status`. Raises StatusFault."""
+    `status`. Raises StatusFileError."""
     said = fields.get("outcome", fields.get("status"))
     if not isinstance(said, str) or not said.strip():
         raise StatusFileError(f"{NAME} has no outcome")
@@ -71,11 +71,11 @@ def outcome_of(fields: Mapping[str, Any]) -> StageOutcome:
     updates: Any = fields.get("context_updates") or {}
     notes, reason = fields.get("notes") or "", fields.get("failure_reason") or ""
     if not isinstance(label, str) or not isinstance(updates, dict):
-        raise StatusFileError(f"{NAME}: preferred_label is text, context_updates is an object")
+        raise StatusFileError(f"{NAME}: preferred_label must be text, context_updates must be an object")
     if not isinstance(suggested, (list, tuple)) or not all(
         isinstance(name, str) for name in cast("list[Any]", suggested)
     ):
-        raise StatusFileError(f"{NAME}: suggested_next_ids is a list of node ids")
+        raise StatusFileError(f"{NAME}: suggested_next_ids must be a list of node ids")
     return StageOutcome(
         status=outcome_word(said.strip()),
         preferred_label=label,

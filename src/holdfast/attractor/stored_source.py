@@ -1,4 +1,4 @@
-"""What a stored graph says of its pipeline: what it was made from, which stages several branches share."""
+"""The source document of a stored graph, and the stages that several branches share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.model.graph import GraphSpec
 
 
 def pipeline_of(spec: GraphSpec) -> Pipeline:
-    """What a stored graph was made from. Raises VersionMismatchError where that is no pipeline."""
+    """The document of a stored graph. Raises VersionMismatchError if it is not a pipeline."""
     document: Any = spec.document if isinstance(spec.document, dict) else {}
     if document.get("dialect") != DIALECT:
         raise VersionMismatchError(
@@ -23,7 +23,7 @@ def pipeline_of(spec: GraphSpec) -> Pipeline:
 
 
 def shared_stages(spec: GraphSpec) -> frozenset[str]:
-    """Those that more than one branch of a parallel stage goes through."""
+    """Stages that more than one branch of a parallel stage contains."""
     bodies = {inner.name: inner for inner in spec.subgraphs}
     found: set[str] = set()
     for node in spec.nodes:
@@ -36,7 +36,7 @@ def shared_stages(spec: GraphSpec) -> frozenset[str]:
 
 
 def _ways(spec: GraphSpec, starts: Iterable[str]) -> Iterator[set[str]]:
-    """What each of them leads to, with what lies inside parallel stages on the way."""
+    """The stages that each branch reaches, with those inside nested parallel stages."""
     after: dict[str, list[str]] = {}
     for edge in spec.edges:
         after.setdefault(edge.source, []).append(edge.target)

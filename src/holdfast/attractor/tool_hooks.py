@@ -1,6 +1,6 @@
-"""Commands around each tool call of a model: `tool_hooks.pre` may refuse it, `tool_hooks.post` hears of it.
+"""Commands around tool calls of a model: `tool_hooks.pre` may refuse one, `tool_hooks.post` gets its result.
 
-They run inside the recorded step of the call, so that a call that is not made again is not announced again.
+They run inside the recorded step of the call: if the call is not repeated, neither are its hooks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OURS: Final = frozenset({"ctx", "files", "sandbox", "idempotency_key"})
 
 
 class Hooks:
-    """Of one stage: its own commands, else the graph's."""
+    """The hooks of one stage: its own commands, else the graph's."""
 
     def __init__(self, visit: StageVisit, environment: Mapping[str, str]) -> None:
         self._visit = visit
@@ -40,8 +40,8 @@ class Hooks:
         self._timeout = TIMEOUT if limit is None else limit / 1e6
 
     def around(self, tool: Tool) -> Tool:
-        """The same tool with the hooks around each call. What is made of sub-steps itself stays as it is:
-        its code runs again on every entry."""
+        """The same tool with the hooks around each call. Tools made of sub-steps get no hooks: their code
+        runs again on every entry."""
         if tool.fn is None or tool.script or not (self.pre or self.post):
             return tool
         made = copy(tool)
@@ -55,15 +55,15 @@ class Hooks:
             try:
                 value = await _called(fn, given)
             except Exception as error:
-                await self._tell(name, shown, clean_text(error, 2000), failed=True)
+                await self._run_post(name, shown, clean_text(error, 2000), failed=True)
                 raise
-            await self._tell(name, shown, result_text(value), failed=False)
+            await self._run_post(name, shown, result_text(value), failed=False)
             return value
 
         return call
 
     async def _run_pre_hook(self, name: str, arguments: Mapping[str, Any]) -> None:
-        """Anything but an exit code of 0 is a no, also that the hook could not be run."""
+        """Any exit code except 0 refuses the call, and so does a hook that cannot be run."""
         if not self.pre:
             return
         code, said = await self._run(self.pre, {"hook": "pre", "tool": name, "arguments": arguments})
@@ -72,7 +72,7 @@ class Hooks:
             self._note({"hook": "pre", "tool": name, "code": code, "said": said, "skipped": True})
             raise ToolError(f"the call was not made: {why}")
 
-    async def _tell(self, name: str, arguments: Mapping[str, Any], result: str, *, failed: bool) -> None:
+    async def _run_post(self, name: str, arguments: Mapping[str, Any], result: str, *, failed: bool) -> None:
         if not self.post:
             return
         data = {"hook": "post", "tool": name, "arguments": arguments, "result": result, "failed": failed}
@@ -81,7 +81,7 @@ class Hooks:
             self._note({"hook": "post", "tool": name, "code": code, "said": said, "skipped": False})
 
     def _note(self, entry: dict[str, Any]) -> None:
-        """In the run's log, and in the stage's folder."""
+        """Log the hook: in the run's log and in the stage's folder."""
         what = "skipped by" if entry["skipped"] else "made; failed:"
         said = f": {entry['said']}" if entry["said"] else ""
         hook = PRE if entry["hook"] == "pre" else POST
@@ -92,7 +92,7 @@ class Hooks:
                 file.write(msgspec.json.encode(entry) + b"\n")
 
     async def _run(self, command: str, data: Mapping[str, Any]) -> tuple[int | None, str]:
-        """(exit code, what it said); no code where it could not be run or took too long."""
+        """(exit code, output); None if it could not be run or took too long."""
         visit = self._visit
         more = {"run_id": visit.ctx.run_id, "stage": visit.stage.id, "visit": visit.ctx.visit}
         body = msgspec.json.encode({**data, **more}, enc_hook=str)
@@ -109,7 +109,7 @@ class Hooks:
 
 
 def command_of(visit: StageVisit, key: str) -> str:
-    """An empty one on the stage switches the graph's off."""
+    """An empty hook on the stage disables the graph's."""
     return visit.stage.text(key) if key in visit.stage.attrs else visit.pipeline.text(key)
 
 

@@ -41,14 +41,14 @@ async def resume_from_directory(
         raise InputError(
             f"{', '.join(used)}: a resumed run keeps its own input and options.", hint="Leave it out."
         )
-    fittings = pipeline_setup(asked)
+    setup = pipeline_setup(asked)
 
     def prepare(source: PipelineSource) -> PreparedPipeline:
-        return prepare_pipeline(source, fittings, strict=asked.strict)
+        return prepare_pipeline(source, setup, strict=asked.strict)
 
     def given(ready: PreparedPipeline, logs: Path) -> dict[str, Any]:
         if not asked.simulate:
-            require_model(ready, fittings)
+            require_model(ready, setup)
         backend = name_for_workers(asked.backend, simulate=asked.simulate)
         return input_of(ready.pipeline, logs=logs, backend=backend, auto_approve=asked.auto_approve)
 

@@ -68,10 +68,10 @@ async def run_file(
     if detach and manner.watch:
         raise InputError("--detach leaves at once, and --watch stays.", hint="Give one of them.")
     _require_answerer(asked, manner, detach=detach)
-    fittings = pipeline_setup(asked)
-    ready = prepare_pipeline(Path(file), fittings, strict=asked.strict)
+    setup = pipeline_setup(asked)
+    ready = prepare_pipeline(Path(file), setup, strict=asked.strict)
     if not (asked.simulate or detach):
-        require_model(ready, fittings)
+        require_model(ready, setup)
     _warn(ready, manner)
     async with open_store_for_command(manner.store, must_exist=False) as hf:
         service = await hf.service()
@@ -97,8 +97,8 @@ async def resume_pipeline(
     service: RunService, row: RunRow, asked: PipelineOptions, manner: OutputOptions
 ) -> Exit:
     """`row` has not ended, or has failed and was asked to go on."""
-    fittings = pipeline_setup(asked)
-    service.runtime.dialects = {**service.runtime.dialects, DIALECT: partial(program_of, fittings=fittings)}
+    setup = pipeline_setup(asked)
+    service.runtime.dialects = {**service.runtime.dialects, DIALECT: partial(program_of, setup=setup)}
     program = await service.runtime.find_program(row.version, row.flow)
     return await _advance(service, program, row, manner, None)
 

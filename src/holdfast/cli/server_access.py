@@ -35,7 +35,7 @@ class ServerAccess:
         """Raises SettingsError where it must not listen as it was told to."""
         await first_token.require_safe(self.auth, self.host)
 
-    async def told(self, address: str) -> dict[str, Any]:
+    async def startup_fields(self, address: str) -> dict[str, Any]:
         """For programs that start a server, on its one line."""
         own = await first_token.add_local_token(self.auth, self.host)
         return {"token": own.token if own else None, "sign_in": await self._sign_in(address)}

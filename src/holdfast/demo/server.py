@@ -45,7 +45,7 @@ class DemoServer:
             self.child = subprocess.Popen(
                 command, env=env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
             )
-        self.told: dict[str, Any] = {}
+        self.startup: dict[str, Any] = {}
         self._web = build_opener(ProxyHandler({}), HTTPCookieProcessor(CookieJar()))
 
     def ready(self) -> bool:
@@ -53,23 +53,23 @@ class DemoServer:
         assert self.child.stdout is not None
         if select.select([self.child.stdout], [], [], PATIENCE)[0]:
             line = self.child.stdout.readline()
-            self.told = json.loads(line) if line else {}
-        return bool(self.told)
+            self.startup = json.loads(line) if line else {}
+        return bool(self.startup)
 
     def why_not(self) -> str:
         lines = self._errors.read_text().strip().splitlines()
         return lines[-1] if lines else "no reason given"
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
-        headers = {"Authorization": f"Bearer {self.told['token']}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {self.startup['token']}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
-        request = Request(self.told["address"] + path, data, headers, method=method)
+        request = Request(self.startup["address"] + path, data, headers, method=method)
         with self._web.open(request, timeout=PATIENCE) as answer:
             return json.load(answer)
 
     def page(self) -> str:
         """The first page, as a browser gets it that opens the printed address."""
-        request = Request(self.told["sign_in"], headers={"Accept": "text/html"})
+        request = Request(self.startup["sign_in"], headers={"Accept": "text/html"})
         with self._web.open(request, timeout=PATIENCE) as answer:
             return answer.read().decode()
 
@@ -127,8 +127,10 @@ def _print_runs(paper: Printout, runs: list[dict[str, Any]]) -> None:
 
 def _wait(paper: Printout, server: DemoServer) -> None:
     paper.say("Open this in a browser. It signs you in, once and within ten minutes:")
-    paper.framed(server.told["sign_in"], "your inbox")
-    paper.say(f"After that it is {server.told['address']}. Answer the questions, and watch the run continue.")
+    paper.framed(server.startup["sign_in"], "your inbox")
+    paper.say(
+        f"After that it is {server.startup['address']}. Answer the questions, and watch the run continue."
+    )
     paper.say("Ctrl-C ends the server and the demo.", "dim")
     try:
         server.child.wait()
@@ -148,6 +150,6 @@ def _show_page(paper: Printout, server: DemoServer) -> None:
     asked = [unescape(each) for each in re.findall(r'<p class="title"><a [^>]*>([^<]+)</a>', page)]
     if len(asked) < 2:
         raise SystemExit("The page does not show the open questions. This is a bug: please report it.")
-    paper.say(f"{server.told['address']}/ answers, and asks:")
+    paper.say(f"{server.startup['address']}/ answers, and asks:")
     for each in asked:
         paper.say(f"  {each}")

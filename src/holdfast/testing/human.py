@@ -133,12 +133,12 @@ class Human:
     def asks_back(
         self, text: str, *, of: str = "requester", within: Duration = 0, to: str | None = None
     ) -> None:
-        """Asks the requester, the agent or a colleague (`of`); the deadline stands still until `tells`."""
+        """Asks the requester, the agent or a colleague (`of`). Pauses the deadline until `answers_question`."""
         self._promise("ask_back", (text, of), within, to)
 
-    def tells(self, text: str, *, within: Duration = 0, to: str | None = None) -> None:
+    def answers_question(self, text: str, *, within: Duration = 0, to: str | None = None) -> None:
         """Answers what was asked back."""
-        self._promise("tell", (text,), within, to)
+        self._promise("reply", (text,), within, to)
 
     def _promise(self, do: str, says: Sequence[str], within: Duration, to: str | None, **more: Any) -> None:
         after = parse_duration(within, allow_zero=True)

@@ -121,7 +121,7 @@ _ACTIONS: Final[dict[str, Callable[[PlannedAction, HoldRow, HoldService], Awaita
     "release": _release,
     "reassign": _reassign,
     "ask_back": _ask_back,
-    "tell": _answer_question,
+    "reply": _answer_question,
     "cancel": _cancel,
 }
 DECIDING: Final[Sequence[str]] = ("answer", "place")

@@ -55,7 +55,7 @@ class Point(msgspec.Struct, frozen=True):
         return f"{self.name}:{self.nth}"
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         return f"at {self.where or 'the start'} ({self.meaning})"
 
     @property
@@ -66,8 +66,8 @@ class Point(msgspec.Struct, frozen=True):
 class RecordingWatcher:
     """Counts all boundaries as they are reached, and reports each."""
 
-    def __init__(self, tell: Callable[[Point], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[Point], None]) -> None:
+        self._report = report
         self._reached: Counter[str] = Counter()
         self._index = 0
         self.where = ""
@@ -79,7 +79,7 @@ class RecordingWatcher:
 
     def passed(self, name: str) -> None:
         self._reached[name] += 1
-        self._tell(Point(self._index, name, self._reached[name], self.where))
+        self._report(Point(self._index, name, self._reached[name], self.where))
         self._index += 1
 
 

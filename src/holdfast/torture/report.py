@@ -33,9 +33,9 @@ class PointVerdict(msgspec.Struct, frozen=True, kw_only=True):
         return (0, self.point.index, 0) if self.again is None else (1, self.point.index, self.again.index)
 
     @property
-    def told(self) -> str:
-        where = f"{self.point}, {self.point.told}"
-        return where if self.again is None else f"{where}, and then {self.again}, {self.again.told}"
+    def description(self) -> str:
+        where = f"{self.point}, {self.point.description}"
+        return where if self.again is None else f"{where}, and then {self.again}, {self.again.description}"
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         more = f"\n  and at {len(self.unsafe) - 1} further boundaries" if len(self.unsafe) > 1 else ""
         lines = "".join(f"\n  - {difference.text}" for difference in found.differences)
         return (
-            f"Flow {self.flow!r} is not safe. The first unsafe boundary is {found.told}. "
+            f"Flow {self.flow!r} is not safe. The first unsafe boundary is {found.description}. "
             f"Killed there and resumed:{lines}{more}"
         )
 

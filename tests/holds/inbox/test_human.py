@@ -63,7 +63,7 @@ async def test_people_vote_and_the_closing_vote_decides(human: Human) -> None:
 async def test_human_asks_back_and_the_deadline_stands_still(human: Human, clock: FakeClock) -> None:
     dana, ian = human.as_("user:dana@acme"), human.as_("user:ian@acme")
     dana.asks_back("Which invoice?", of="requester")
-    ian.tells("Number 42.", within="3d")
+    ian.answers_question("Number 42.", within="3d")
     dana.approves(within="1h")
     flow = asking(assignee="user:dana@acme", timeout="2h", on_timeout="cancel")
 

@@ -133,7 +133,7 @@ async def _show(
         link=None,
         act=act,
         ways=await page_actions(service, call.who, row),
-        put_off=[(value, told) for value, (told, _) in SNOOZE_CHOICES.items()],
+        put_off=[(value, option) for value, (option, _) in SNOOZE_CHOICES.items()],
         **hold_context(row, service.store.now(), draft, error),
     )
 

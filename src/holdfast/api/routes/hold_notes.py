@@ -237,7 +237,7 @@ async def list_presence(call: ApiCall, hold: str) -> Page[HoldViewerWire]:
 
 
 @routes.put("/holds/{hold}/presence", needs=Right.holds_read, raises=LOOKING)
-async def tell_presence(call: ApiCall, hold: str, body: PresenceBeat) -> Page[HoldViewerWire]:
+async def report_presence(call: ApiCall, hold: str, body: PresenceBeat) -> Page[HoldViewerWire]:
     """Say that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns who else is."""
     service = await call.holds()
     row = await service.get(call.actor, hold)

@@ -66,14 +66,14 @@ async def _framed(call: ApiCall, service: RunService, row: RunRow, after: int) -
     """Told from the first stored event on, whatever was heard already: what an event means depends on those
     before it."""
     yield RETRY
-    teller, seen, heard = EventMapper((await reader_of(service, row)).graph), 0, _place(after)
+    mapper, seen, heard = EventMapper((await reader_of(service, row)).graph), 0, _place(after)
     source = follow_run(hub_of(call.hf), service, row, 0, stream_timeouts(call))
     async with aclosing(source):
         async for batch in source:
             frames: list[bytes] = []
             while batch and (found := await service.events(row.id, after=seen, limit=PAGE)):
                 seen = found[-1].number
-                frames += [_frame(each) for each in teller.map_all(found, heard)]
+                frames += [_frame(each) for each in mapper.map_all(found, heard)]
             for chunk in chunks(frames):
                 yield chunk
             if not batch:

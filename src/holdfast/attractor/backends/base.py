@@ -27,22 +27,22 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str
     preamble: str = ""
     thread: str = ""
-    """The conversation's key; empty where it is a fresh one."""
+    """The conversation's key; empty for a new conversation."""
     turns: tuple[ConversationTurn, ...] = ()
     refuses: Callable[[StageVisit], str] | None = None
-    """Says why a command of the document may not run here, or nothing."""
+    """Returns why a command of the document may not run here, or an empty text."""
     equipped: bool = True
-    """False: words alone are wanted, and no tools are used."""
+    """False: only a text is wanted, and no tools are used."""
 
     @property
     def whole(self) -> str:
-        """The prompt behind its preamble."""
+        """The preamble, then the prompt."""
         return f"{self.preamble}\n\n{self.prompt}" if self.preamble else self.prompt
 
 
 class BackendReply(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer in words. `messages`: what was added to the conversation. `status`: what the stage said of
-    itself, as fields of a status file; `fault`: why that cannot be used."""
+    """An answer as text. `messages`: what was added to the conversation. `status`: the outcome that the stage
+    reported, as fields of a status file; `fault`: why that cannot be used."""
 
     text: str
     messages: tuple[Message, ...] = ()
@@ -53,7 +53,7 @@ class BackendReply(msgspec.Struct, frozen=True, kw_only=True):
 
 class CodergenBackend(Protocol):
     """The specification's interface: text or an Outcome, sync or async; an exception is a failure of the
-    stage. It may run again after a crash, so what it does outside belongs into tools of its own."""
+    stage. It may run again after a crash, so external effects belong in tools."""
 
     def run(
         self, node: Stage, prompt: str, context: PipelineContext
@@ -106,7 +106,7 @@ def optional_parameters_of(fn: Callable[..., Any]) -> frozenset[str]:
 
 
 def optional_arguments(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
-    """Of what was carried over, what this backend asks for."""
+    """The carried-over values that this backend has parameters for."""
     given: dict[str, Any] = {"preamble": asking.preamble, "session": session_messages(asking)}
     return {name: given[name] for name in backend_parameters(backend)}
 
@@ -125,6 +125,6 @@ def takes_preamble(backend: AnyBackend) -> bool:
 
 
 def session_messages(asking: PromptRequest) -> list[dict[str, str]]:
-    """A conversation as plain data: who said what."""
+    """A conversation as plain data: roles and texts."""
     messages = (message for turn in asking.turns for message in turn.messages)
     return [{"role": message.role, "text": message.text} for message in messages if message.text]

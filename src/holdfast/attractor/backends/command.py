@@ -1,12 +1,12 @@
-"""A command-line agent as a backend: a process of its own that outlives the worker, whose transcript stays in
-the stage's folder.
+"""A command-line agent as a backend: a separate process that outlives the worker, with its transcript in the
+stage's folder.
 
 `{name}` in the template stands for: prompt, prompt_file, model, provider, effort, stage, stage_dir, logs,
-run_id, goal, thread, session. No shell reads it: each word is one argument, whatever it holds. Where neither
-the prompt nor its file is named, the prompt is its standard input.
+run_id, goal, thread, session. No shell reads it: each word is one argument, whatever it contains. If neither
+the prompt nor its file is named, the prompt is passed on standard input.
 
-What an agent on the command line tells of itself, where it ends with a JSON object of `type` "result": its
-answer, whether it failed, its tokens and its cost.
+An agent may end its output with a JSON object of `type` "result": its answer, whether it failed, its tokens
+and its cost are read from it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AgentResult(msgspec.Struct, frozen=True):
 
 
 def result_in(output: str) -> AgentResult | None:
-    """Of the whole output, or of its last line, where events came before. None: it is plain text."""
+    """From the whole output, or from its last line if events came before. None: it is plain text."""
     lines = output.strip().splitlines()
     for candidate in (output.strip(), lines[-1] if lines else ""):
         found = _object(candidate)
@@ -119,13 +119,13 @@ class CommandBackend:
         whole = self._whole(asking)
         run_files.write(request, whole)
         command = self._command(asking, request, whole)
-        # The command has the stage's timeout for itself: it is stopped, and not only left.
+        # The timeout applies to the command itself: it is killed, not only abandoned.
         with visit.ctx.patience:
             ended = await self._tool.once(visit, command)
         return _reply_for(visit, ended, asking)
 
     def _whole(self, asking: PromptRequest) -> str:
-        """An agent that keeps sessions itself has the conversation already."""
+        """An agent that keeps its sessions already has the conversation."""
         if "session" in self._named or not asking.turns:
             return asking.whole
         said = "\n\n".join(f"[{each['role']}]\n{each['text']}" for each in session_messages(asking))
@@ -160,7 +160,7 @@ class CommandBackend:
 
 
 def _word(word: str, fields: Mapping[str, str]) -> str:
-    """What a document says is a value, and never an option of the agent's."""
+    """A value from the document must not be read as an option of the agent."""
     made = _FIELD.sub(lambda found: _filled(found, fields), word)
     if not made.startswith("-") or word.startswith("-"):
         return made
@@ -179,7 +179,7 @@ def _filled(found: re.Match[str], fields: Mapping[str, str]) -> str:
 def _reply_for(
     visit: StageVisit, ended: dict[str, Any], asking: PromptRequest
 ) -> BackendReply | StageOutcome:
-    """Its standard output is its answer. What it wrote as its status counts, but no success of a process that
+    """Its standard output is its answer. The status that it wrote counts, except a success if the process
     failed."""
     status, out = ended.get("status"), str(ended["stdout"])
     result = result_in(out)
@@ -209,6 +209,6 @@ def _reason(visit: StageVisit, ended: dict[str, Any]) -> str:
     if ended["why"] == "timeout":
         return f"timeout: the agent took longer than {visit.stage.text('timeout')} and was stopped"
     if ended["why"]:
-        return f"the agent has no exit code: {ended['why']}"
+        return f"the agent ended without an exit code: {ended['why']}"
     said = (str(ended["stderr"]).strip() or str(ended["stdout"]).strip()).splitlines()
     return f"the agent ended with exit code {ended['code']}{': ' + said[-1][:_LAST] if said else ''}"

@@ -17,8 +17,8 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 class CallableBackend:
-    """`fn(node, prompt, context)`, `fn(node, prompt)` or `fn(prompt)`: text or an Outcome, now or awaited.
-    With parameters `preamble` or `session` it is given what the stage's fidelity carries over."""
+    """`fn(node, prompt, context)`, `fn(node, prompt)` or `fn(prompt)`: returns text or an Outcome, sync or
+    async. With parameters `preamble` or `session` it gets what the stage's fidelity carries over."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         if not callable(fn):

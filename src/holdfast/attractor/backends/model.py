@@ -1,7 +1,7 @@
-"""A model's endpoint as a backend: each answer and each tool call is recorded, so that a crash asks nothing
-twice.
+"""A model endpoint as a backend: each answer and each tool call is recorded, so that nothing is asked twice
+after a crash.
 
-How a model without a file system says what came of its stage: a JSON block at the end of its answer.
+A model without a file system reports the outcome of its stage in a JSON block at the end of its answer.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _BLOCK: Final = re.compile(r"```(?:json)?[ \t]*\n(\{.*?\})\s*```\s*\Z", re.DOTAL
 
 
 def status_in(text: str) -> tuple[Mapping[str, Any] | None, str]:
-    """(the status that the answer ends with, "") or (None, why that block cannot be used); (None, "") where
-    there is none."""
+    """(the status at the end of the answer, "") or (None, why that block cannot be used); (None, "") if there
+    is none."""
     found = _BLOCK.search(text)
     if found is None:
         return None, ""
@@ -50,12 +50,12 @@ def status_in(text: str) -> tuple[Mapping[str, Any] | None, str]:
 
 
 def asks_for_status(visit: StageVisit) -> bool:
-    """Where more than one way leads on, or a goal hangs on it."""
+    """If more than one edge leads on, or it is a goal gate."""
     return len(visit.pipeline.outgoing.get(visit.stage.id, ())) > 1 or visit.stage.flag("goal_gate")
 
 
 def instructions(visit: StageVisit) -> str:
-    """What the model is told of its place in the pipeline."""
+    """The system message: the stage, and how to report its outcome."""
     lines = [f"You do one stage of a pipeline, {visit.stage.label}. Do what the prompt asks; report on it."]
     if asks_for_status(visit):
         lines.append(
@@ -74,9 +74,9 @@ ModelOf = Callable[[Stage, Pipeline], Model]
 
 
 class ModelBackend:
-    """`providers` say whose model answers a stage; `model` is one for all. `kits`: which of the tools of this
-    package a model may use, "shell" and "files"; none, unless they are named here or in the settings.
-    `tools`: functions of your own."""
+    """`providers` select the model of each stage; `model` is one for all stages. `kits`: the built-in tools
+    that a model may use, "shell" and "files"; none, unless they are named here or in the settings.
+    `tools`: your functions."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ModelBackend:
         self._max_turns = max_turns or self.providers.settings.max_turns
 
     def _turns(self, visit: StageVisit) -> int:
-        """The stage's own number, else the graph's, else that of the settings."""
+        """The number of the stage, else of the graph, else of the settings."""
         of_graph = visit.pipeline.integer("max_turns", self._max_turns)
         return max(1, visit.stage.integer("max_turns", of_graph))
 
@@ -124,7 +124,7 @@ class ModelBackend:
         return BackendReply(text=text, messages=tuple(new), model=model.name, status=status, fault=fault)
 
     def _equipped(self, asking: PromptRequest) -> list[Tool]:
-        """Where commands of a document may not run, a prompt of it brings none either, and no hooks."""
+        """If commands of a document may not run, its prompts get no tools, and its hooks are refused."""
         visit = asking.visit
         if not asking.equipped:
             return []
@@ -153,5 +153,5 @@ class ModelBackend:
 
 
 def _plain(text: str) -> str:
-    """Labels are no templates."""
+    """Labels are not templates."""
     return text.replace("{{", "{ {")

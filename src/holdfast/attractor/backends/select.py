@@ -1,6 +1,6 @@
 """Selects the backend of a run: the one that it was started with, else the worker's.
 
-No model at all: each stage is answered by a fixed sentence.
+The simulation uses no model: each stage is answered by a fixed sentence.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ WAYS_OUT: Final = (
 
 
 class Backends:
-    """`default`: of this worker. `named`: those that a run may ask for by name; a run can name no others, so
-    that a document brings no command and no code. `refuses`: says why a command of a document may not run."""
+    """`default`: of this worker. `named`: those that a run may ask for by name; it can name no others, so
+    that a document cannot bring a command or code. `refuses`: returns why a command of a document may not
+    run."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Backends:
         self.refuses = refuses
 
     def of(self, visit: StageVisit) -> AnyBackend:
-        """Raises SettingsError, which says what to do."""
+        """Raises SettingsError, with the ways to configure a backend."""
         wanted = str(visit.given.get(KEY) or "")
         if model_choice(visit.stage, visit.pipeline).provider == SIMULATION:
             wanted = SIMULATION
@@ -67,7 +68,7 @@ class Backends:
         if self.default is None:
             self.default = ambient_backend()
         if self.default is None and wanted:
-            raise SettingsError(f"the backend {wanted!r} is not known here.", hint=WAYS_OUT)
+            raise SettingsError(f"unknown backend {wanted!r}.", hint=WAYS_OUT)
         if self.default is None:
             raise SettingsError("no model is configured here.", hint=WAYS_OUT)
         return self.default
@@ -94,7 +95,7 @@ def backend_named(spec: str, what: str = "--backend") -> AnyBackend:
 
 
 def ambient_backend() -> AnyBackend | None:
-    """What the environment says: HOLDFAST_BACKEND, else models, where a provider can be asked."""
+    """From the environment: HOLDFAST_BACKEND, else models, if a provider is configured."""
     said = os.environ.get(VARIABLE, "")
     if said:
         return backend_named(said, VARIABLE)

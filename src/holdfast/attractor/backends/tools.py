@@ -1,4 +1,4 @@
-"""What a model may use in a stage, where the operator allows it: commands and files of the working folder."""
+"""Tools for models, if the operator allows them: commands and files of the working folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.errors import InputError
 SHELL_TIMEOUT: Final = 600.0
 _MAX_READ: Final = 200_000
 _LISTED: Final = 500
-# Of the worker's environment: what programs need, and no keys.
+# From the worker's environment: what programs need, and no keys.
 _PASSED: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TERM", "USER")
 
 
@@ -26,13 +26,13 @@ def workdir_of(visit: StageVisit) -> Path:
 
 
 def shell_of(visit: StageVisit) -> list[Tool]:
-    """Confines nothing: it runs as this user. Its environment has no keys."""
+    """Not a sandbox: it runs as this user. Its environment has no keys."""
     folder = Folder(workdir_of(visit), shell_environment(visit))
 
     async def shell(
         command: Annotated[str, "A command line."], timeout: Annotated[float, "Seconds."] = SHELL_TIMEOUT
     ) -> dict[str, Any]:
-        """Runs a command in the working folder and tells its exit code and output."""
+        """Runs a command in the working folder and returns its exit code and output."""
         try:
             return await folder.run(command, min(max(timeout, 1.0), SHELL_TIMEOUT))
         except TimeoutError:
@@ -63,7 +63,7 @@ def files_of(visit: StageVisit) -> list[Tool]:
         cut = "\n(cut here)" if len(data) > _MAX_READ else ""
         return data[:_MAX_READ].decode(errors="replace") + cut
 
-    # The same text at the same place, however often: it may simply be written again.
+    # Idempotent: writing the same text to the same place twice changes nothing.
     @tool(idempotent=True)
     async def write_file(path: str, text: str, idempotency_key: str) -> str:
         """Writes a text file of the working folder, whole."""
@@ -92,7 +92,7 @@ def files_of(visit: StageVisit) -> list[Tool]:
 
 
 def _inside(root: Path, path: str) -> Path:
-    """Links are followed first: none leads out of the folder."""
+    """Links are resolved before the check, so that none leads out of the folder."""
     found = (root / path).resolve()
     if not found.is_relative_to(root):
         raise ToolError(f"{path} is not inside the working folder")
@@ -109,7 +109,7 @@ def check_kits(names: tuple[str, ...]) -> None:
 
 
 def wanted_kits(visit: StageVisit, allowed: tuple[str, ...]) -> list[str]:
-    """Those that are allowed; a stage or the graph may want fewer (`tools="files"`, or `none`)."""
+    """The allowed tools; a stage or the graph may ask for fewer (`tools="files"`, or `none`)."""
     key = "tools"
     said = visit.stage.text(key) if key in visit.stage.attrs else visit.pipeline.text(key)
     if not said:

@@ -1,1 +1,1 @@
-"""What stages do, by type."""
+"""The built-in handlers, by stage type."""

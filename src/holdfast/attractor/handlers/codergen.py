@@ -1,4 +1,4 @@
-"""A prompt for a model: expanded, sent, answered; prompt and response are kept in the stage's folder."""
+"""Sends a prompt to the backend; prompt and response are kept in the stage's folder."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class CodergenHandler:
         return _outcome(visit, said)
 
     def _asking(self, visit: StageVisit, prompt: str, backend: AnyBackend) -> PromptRequest:
-        """With what the stage's fidelity carries over: built now, of what is known now."""
+        """With what the stage's fidelity carries over, from the context at this moment."""
         found = fidelity.fidelity_of(visit)
         fidelity.note(visit, found)
         before = preamble(visit, found.mode) if takes_preamble(backend) else ""
@@ -87,7 +87,7 @@ class CodergenHandler:
 
 
 async def _answer(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
-    """As it is recorded: who comes back after a crash finds it and does not ask again."""
+    """The recorded answer: after a crash it is found, and the model is not asked again."""
     visit = asking.visit
     _forget_status(visit)
     before = visit.context.changes()
@@ -114,7 +114,7 @@ async def _answered(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any
 
 
 async def _conversed(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
-    """What it wrote as its status counts before what it says at the end of its answer."""
+    """A written status file takes precedence over the status at the end of the answer."""
     visit = asking.visit
     await visit.ctx.step("begin", _forget_status, visit, effect="read", key="begin")
     try:
@@ -132,7 +132,7 @@ async def _conversed(backend: AnyBackend, asking: PromptRequest) -> dict[str, An
 
 
 def _with_exchange(asking: PromptRequest, said: Mapping[str, Any]) -> dict[str, Any]:
-    """The last record of a conversation tells what was asked and answered: the directory is made of it."""
+    """Record prompt and answer: the run directory is written from that record."""
     text = {"text": said["text"]} if "text" in said else {}
     return {"prompt": asking.prompt, **text, **_status(asking.visit)}
 
@@ -163,7 +163,7 @@ def _turn(asking: PromptRequest, said: Mapping[str, Any]) -> ConversationTurn:
 
 
 def _outcome(visit: StageVisit, said: Mapping[str, Any]) -> StageOutcome:
-    """The backend's own outcome, else what the stage wrote as its status, else success (AT-A15)."""
+    """The backend's outcome, else the status that the stage wrote, else success (AT-A15)."""
     if "failed" in said:
         return StageOutcome(
             status=StageStatus.FAIL,
@@ -189,14 +189,14 @@ def _outcome(visit: StageVisit, said: Mapping[str, Any]) -> StageOutcome:
 
 
 def prompt_of(stage: Stage, pipeline: Pipeline) -> str:
-    """The prompt, else the label, with `$goal` replaced wherever it stands."""
+    """The prompt, else the label, with every `$goal` replaced."""
     return (stage.prompt or stage.label).replace("$goal", pipeline.goal)
 
 
 async def call_backend(
     backend: AnyBackend, visit: StageVisit, prompt: str, asking: PromptRequest | None = None
 ) -> Any:
-    """A sync one is called in a thread of its own, so that it holds nobody up."""
+    """A sync backend runs in a separate thread, so that it does not block the event loop."""
     run: Any = as_codergen(backend).run
     more = optional_arguments(backend, asking or PromptRequest(visit=visit, prompt=prompt))
     if inspect.iscoroutinefunction(run):
@@ -232,7 +232,7 @@ def _unusable(fault: str, noted: dict[str, Any]) -> StageOutcome:
 
 
 def _unproven(noted: dict[str, Any]) -> StageOutcome:
-    reason = f"no {NAME} was written, and prose is no proof: this goal gate is fail-closed"
+    reason = f"no {NAME} was written: this goal gate is fail-closed, and a text is not accepted as proof"
     return StageOutcome(status=StageStatus.FAIL, failure_reason=reason, context_updates=noted)
 
 
@@ -241,7 +241,7 @@ def _forget_status(visit: StageVisit) -> None:
 
 
 def _status(visit: StageVisit) -> dict[str, Any]:
-    """What the stage wrote about itself, to be recorded."""
+    """The status that the stage wrote, to be recorded."""
     try:
         found = read_status(visit.folder)
     except StatusFileError as fault:

@@ -1,10 +1,7 @@
-"""The entry point: nothing to do.
+"""Stages without work: start, conditional, exit, and a fan-out without branches.
 
-A routing point: the engine chooses by the conditions on its edges, and passes on what led here.
-
-The exit point: nothing to do. Whether goal gates let the pipeline out is the engine's to say.
-
-A fan-out without branches: nothing to do. One with branches is the engine's own kind of node.
+A conditional passes on the outcome before it; the engine selects by the conditions on its edges. The engine
+also checks the goal gates at the exit, and runs the branches of a fan-out that has some.
 """
 
 from __future__ import annotations

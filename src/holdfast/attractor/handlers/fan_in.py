@@ -1,4 +1,4 @@
-"""The best of what parallel branches came to: by rank, or as a model says."""
+"""Selects the best result of parallel branches: by rank, or by a model."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class FanInHandler:
         said = await ask_backend(self._backends.of(visit), visit, prompt, "rank")
 
         def kept() -> dict[str, str]:
-            """As a model's answer is recorded: a directory that is made anew has it too."""
+            """Recorded like a model's answer, so that a restored directory has it too."""
             return {"prompt": prompt, "text": said}
 
         await visit.ctx.step("answer", kept, effect="read")
@@ -64,7 +64,7 @@ class FanInHandler:
 
 
 async def ask_backend(backend: AnyBackend, visit: StageVisit, prompt: str, name: str) -> str:
-    """An answer in words, recorded under this name where the backend records nothing itself."""
+    """An answer as text, recorded under this name if the backend does not record it."""
     if is_durable(backend):
         return text_of(await as_durable(backend).answer(visit, prompt))
 
@@ -75,7 +75,7 @@ async def ask_backend(backend: AnyBackend, visit: StageVisit, prompt: str, name:
 
 
 def candidates(found: Any) -> list[dict[str, Any]]:
-    """What the branches came to, with their score: theirs, or of their updates, or 0 (AT-A25)."""
+    """The results of the branches, with their score: from the result, its updates, or 0 (AT-A25)."""
     items = cast("list[Any]", found) if isinstance(found, list) else []
     return [_candidate(cast("Mapping[str, Any]", item)) for item in items if isinstance(item, Mapping)]
 
@@ -96,7 +96,7 @@ def _number(value: Any) -> float:
 
 
 def ranked(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """A word of the pipeline's own counts as a success (AT-A16)."""
+    """An outcome that only the pipeline defines counts as a success (AT-A16)."""
     return sorted(found, key=lambda each: (_RANK.get(each["outcome"], 0), -each["score"], each["id"]))
 
 
@@ -107,7 +107,7 @@ def ranking_prompt(asked: str, living: Sequence[Mapping[str, Any]]) -> str:
 
 
 def candidate_named_in(said: str, living: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The candidate that the answer is, else the only one, or the last one, that it names."""
+    """The candidate that equals the answer, else the only or the last one that it names."""
     by_id = {each["id"]: each for each in living if each["id"]}
     exact = by_id.get(said.strip().strip("`\"'."))
     if exact is not None or not by_id:

@@ -1,6 +1,6 @@
-"""A gate: a person chooses among its outgoing edges. The question is a hold: no process waits for it.
+"""A gate: a person chooses one of its outgoing edges. The question is a hold: no process waits for it.
 
-An interviewer that is here is asked as well; whoever decides the hold first has decided it.
+An interviewer in this process is asked as well; the first answer decides the hold.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from holdfast.errors import HoldCancelledError, HoldExpiredError
 from holdfast.runs.context.questions import Reply
 
 AUTO_KEY = "internal.auto_approve"
-"""In the run's input: whoever started it asked for every gate to be passed by its first choice."""
+"""In the run's input: every gate is passed by its first choice, as the caller asked."""
 ASKED, INTERVIEWED = "gate", "interview"
 NO_EDGES = "No outgoing edges for human gate"
 TIMED_OUT, SKIPPED = "human gate timeout, no default", "human skipped interaction"
@@ -54,7 +54,7 @@ class HumanHandler:
         return reply_outcome(gate, reply)
 
     async def _interview(self, visit: StageVisit, gate: Gate, asking: asyncio.Future[Reply]) -> str:
-        """What the interviewer said: recorded, so that one that is gone by the next entry has said it."""
+        """The interviewer's answer, recorded: it counts even if the interviewer is gone after a resume."""
         who = AutoApproveInterviewer() if visit.given.get(AUTO_KEY) else self._interviewer
         if who is None and visit.ctx.recorded(INTERVIEWED) is None:
             return ""
@@ -77,7 +77,7 @@ async def _ask(visit: StageVisit, gate: Gate) -> Reply:
 
 
 def _shown(visit: StageVisit, gate: Gate) -> dict[str, Any]:
-    """What a person sees beside the question."""
+    """What a person sees with the question."""
     shown: dict[str, Any] = {"stage": gate.stage, "question_type": str(gate.type)}
     if visit.pipeline.goal:
         shown["goal"] = visit.pipeline.goal
@@ -94,7 +94,7 @@ async def _end(*tasks: asyncio.Future[Any]) -> None:
 
 
 def reply_outcome(gate: Gate, reply: Reply) -> StageOutcome:
-    """As the hold was decided."""
+    """The outcome of the hold's decision."""
     decision = str(reply.decision)
     chosen = gate.decided(decision)
     more: dict[str, Any] = {"human.gate.by": reply.by or "", "human.gate.comment": reply.comment or ""}

@@ -1,7 +1,7 @@
-"""A supervisor: starts a child pipeline as a run of its own, watches it, steers it, and says how it ended.
+"""A supervisor: starts a child pipeline as a separate run, watches it, steers it, and reports how it ended.
 
-The child is started once, by a key of this visit, and outlives whoever watches it. What the manager sees each
-time is recorded, so that one that is entered again goes on where it stood.
+The child is started once, by a key of this visit, and does not depend on the process that watches it. Each
+observation is recorded, so that the manager continues after the last one when it is entered again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from holdfast.model.program import Program
 
 STATUS, OUTCOME = "context.stack.child.status", "context.stack.child.outcome"
 SOURCE = "internal.source"
-"""In the run's input: the file that its pipeline was read from. The stored graph does not know it."""
+"""In the run's input: the file that its pipeline was read from, which is not in the stored graph."""
 LINE = "internal.managed_by"
 """In the run's input: the files of the pipelines above it."""
 STEER_FILE = "intervention.md"
@@ -40,7 +40,7 @@ PrepareChild = Callable[[Path], tuple[Pipeline, Program]]
 
 
 class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the stage's attributes ask of its manager."""
+    """The manager options from the stage's attributes."""
 
     dotfile: str
     workdir: str
@@ -78,7 +78,7 @@ class ManagerHandler:
             return _failed("No stack.child_dotfile specified")
         cycle = cycle_of(visit, orders) if orders.autostart else ""
         if cycle:
-            return _failed(f"the pipelines look after each other: {cycle}", terminal=True)
+            return _failed(f"the pipelines start each other in a cycle: {cycle}", terminal=True)
         child = Child(visit, await self._started(visit, orders))
         try:
             return await self._watch(visit, orders, child)
@@ -96,7 +96,7 @@ class ManagerHandler:
             pipeline, program = self._prepare(child_path(visit, orders.dotfile))
             return await Child.start(visit, program, child_input(visit, orders, pipeline))
 
-        # The store knows the run by its key: starting it again finds it.
+        # Idempotent: after a crash the same key finds the run that was started.
         return await visit.ctx.step(STARTING, start, effect="external", idempotent=True)
 
     async def _watch(self, visit: StageVisit, orders: ManagerOptions, child: Child) -> StageOutcome:
@@ -117,8 +117,8 @@ class ManagerHandler:
         return _failed("Max cycles exceeded")
 
     async def _steer(self, visit: StageVisit, seen: ChildState, cycle: int) -> None:
-        """What the stage's prompt makes of the child's state, else its `manager.steer_text`, for whoever
-        works in the child's active stage."""
+        """A text for the child's active stage: the model's answer to the stage's prompt about the child's
+        state, else `manager.steer_text`."""
         text = visit.stage.text("manager.steer_text")
         if visit.stage.prompt and not text:
             result = msgspec.json.format(msgspec.json.encode(seen.telemetry(cycle)), indent=2).decode()
@@ -129,21 +129,21 @@ class ManagerHandler:
 
 
 def child_path(visit: StageVisit, dotfile: str) -> Path:
-    """Relative to the file that names it, else to where the worker runs."""
+    """Relative to the file that names it, else to the worker's current folder."""
     path, source = Path(dotfile), str(visit.given.get(SOURCE) or visit.pipeline.path)
     beside = Path(source).parent / path
     return beside if source and beside.exists() else path
 
 
 def ancestor_files(visit: StageVisit) -> list[str]:
-    """The files of the pipelines that look after this one, and its own."""
+    """The files of the pipelines above this one, and its own."""
     above: Any = visit.given.get(LINE) or ()
     own = visit.given.get(SOURCE)
     return [*map(str, above), *([str(own)] if own else [])]
 
 
 def cycle_of(visit: StageVisit, orders: ManagerOptions) -> str:
-    """A child that is one of those above it would start another, and so on without end."""
+    """A child that is also one of its ancestors would start children without end."""
     child, line = str(child_path(visit, orders.dotfile).resolve()), ancestor_files(visit)
     if child not in line:
         return ""
@@ -151,7 +151,7 @@ def cycle_of(visit: StageVisit, orders: ManagerOptions) -> str:
 
 
 def child_input(visit: StageVisit, orders: ManagerOptions, pipeline: Pipeline) -> dict[str, Any]:
-    """It runs as its parent does: with the same backend, in the same folder, below the same directory."""
+    """The child runs as its parent: same backend, same working folder, below the same directory."""
     logs = visit.folder / f"{CHILD}{visit.ctx.visit}"
     kept = {key: visit.given[key] for key in (KEY, AUTO_KEY, WORKDIR) if key in visit.given}
     more = {WORKDIR: orders.workdir} if orders.workdir else {}
@@ -174,7 +174,7 @@ def _verdict(visit: StageVisit, orders: ManagerOptions, seen: ChildState) -> Sta
     if seen.status in ("completed", "failed"):
         if seen.outcome == StageStatus.SUCCESS:
             return StageOutcome(notes="Child completed")
-        # One that completed without success would be watched for ever otherwise (AT-A32).
+        # Without this a child that completed without success would be watched forever (AT-A32).
         return _failed("Child failed" + (f": {seen.reason}" if seen.reason else ""))
     if orders.stop_condition and _is_condition_met(visit, orders.stop_condition, seen):
         return StageOutcome(notes="Stop condition satisfied")
@@ -193,7 +193,7 @@ def _is_condition_met(visit: StageVisit, condition: str, seen: ChildState) -> bo
 def _seconds(text: str) -> float:
     found = as_microseconds(text)
     if found is None or found < 0:
-        raise InputError(f"{text!r} is no duration.", hint="Write 45s, 5m or 1h.")
+        raise InputError(f"{text!r} is not a duration.", hint="Write 45s, 5m or 1h.")
     return found / 1e6
 
 

@@ -26,9 +26,9 @@ from holdfast.errors import InputError
 AGAIN, DONE, FAILED = "run again", "it succeeded", "it failed"
 NOTE: Final = 120
 WORKDIR: Final = "internal.workdir"
-"""In the run's input: where its commands run, unless the pipeline says otherwise."""
+"""In the run's input: the folder in which its commands run, unless the pipeline sets one."""
 SECRET: Final = frozenset({"HOLDFAST_KEYS", "HOLDFAST_LINK_KEYS", "HOLDFAST_TOKEN"})
-"""What a command has no need of, and what a careless `env` would write into the record."""
+"""Variables that are withheld from commands: they need none, and `env` would print them into the record."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -145,8 +145,8 @@ class CommandRun:
 
 
 def environment(visit: StageVisit) -> dict[str, str]:
-    """Of the engine, what names this stage, and what the stage asks for: `env.NAME="text"`, or
-    `env.NAME="context.key"` for a value of the context."""
+    """The worker's environment, the variables that identify this stage, and those of the stage:
+    `env.NAME="text"`, or `env.NAME="context.key"` for a value of the context."""
     stage, ctx = visit.stage, visit.ctx
     found = {name: value for name, value in os.environ.items() if name not in SECRET}
     found |= {
@@ -172,7 +172,7 @@ def _value(visit: StageVisit, text: str) -> str:
 
 
 def _place(visit: StageVisit, number: int) -> dict[str, str]:
-    """A folder that no earlier try has used."""
+    """A folder that no earlier attempt has used."""
     stage_dir = visit.folder
     stage_dir.mkdir(parents=True, exist_ok=True)
     (stage_dir / "status.json").unlink(missing_ok=True)
@@ -189,7 +189,7 @@ def _place(visit: StageVisit, number: int) -> dict[str, str]:
 
 
 def machine() -> str:
-    """This machine since it was last started: processes of an earlier time are gone."""
+    """This machine since its last boot: processes from before the boot are gone."""
     try:
         boot = _BOOT.read_text().strip()
     except OSError:
@@ -206,6 +206,7 @@ async def _in_doubt(visit: StageVisit, command: str, number: int) -> str:
     if policy == "fail":
         return FAILED
     reply = await visit.ctx.ask(
+        # The text is compared with the recorded one: a changed text would stop runs that wait here.
         f"The command of stage {stage.id!r} was started, and how it ended is not known. "
         "Look whether it did its work. What now?",
         options=[AGAIN, DONE, FAILED],
@@ -236,7 +237,7 @@ def _with_context(status: StageOutcome, shown: dict[str, Any]) -> StageOutcome:
 
 
 def _context_of(ended: dict[str, Any]) -> dict[str, Any]:
-    """The specification's `tool.output`, and the names that pipelines in the wild read."""
+    """The specification's `tool.output`, and the names that existing pipelines read."""
     out = str(ended["stdout"])
     lines = [line for line in out.splitlines() if line.strip()]
     return {
@@ -259,7 +260,7 @@ def _failure_reason(visit: StageVisit, ended: dict[str, Any]) -> str:
         return f"timeout: the command took longer than {visit.stage.text('timeout')} and was stopped"
     if ended["why"] == "output":
         return f"the command wrote more than {processes.MAX_STREAM:,} bytes and was stopped"
-    return "the command was started, and how it ended is not known"
+    return "the command was started, but its result is unknown"
 
 
 def _failed(

@@ -25,7 +25,7 @@ calendars = typer.Typer(
     no_args_is_help=True,
     help="Set, show and check business calendars.\n\n"
     "Durations such as `4bh` and `2bd` count business hours and days.",
-    epilog="Examples:  holdfast calendars set default office.toml   ·   holdfast calendars show default",
+    epilog="Examples:  holdfast calendars set default hours.toml   ·   holdfast calendars show default",
 )
 app.add_typer(calendars, name="calendars")
 Name = Annotated[str, typer.Argument(help="Calendar name; holds that name no calendar use `default`")]
@@ -46,7 +46,7 @@ def show(name: Name, days: Days = 7, tenant: Whose = None, store: Store = None, 
     return run_async(show_calendar(name, days, tenant, store=store, json=json))
 
 
-@calendars.command("set", epilog="Example:  holdfast calendars set default office.toml")
+@calendars.command("set", epilog="Example:  holdfast calendars set default hours.toml")
 def set_(
     name: Name,
     file: File,
@@ -60,8 +60,8 @@ def set_(
 
 
 @calendars.command(
-    epilog="Examples:  holdfast calendars check office.toml"
-    "   ·   holdfast calendars check office.toml --add 4bh --from 2026-01-09T15:00+01:00"
+    epilog="Examples:  holdfast calendars check hours.toml"
+    "   ·   holdfast calendars check hours.toml --add 4bh --from 2026-01-09T15:00+01:00"
 )
 def check(
     file: File,

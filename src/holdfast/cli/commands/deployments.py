@@ -26,9 +26,9 @@ group = typer.Typer(
     no_args_is_help=True,
     help="Create, list, show, delegate and revoke deployments.\n\n"
     "A deployment is a flow under a name, with the skills it binds and on whose behalf it works.",
-    epilog="Examples:  holdfast deployments create session --flow refund --skill refunds@^1   ·   "
-    "holdfast deployments delegate session user:dana@acme --until 30d   ·   "
-    "holdfast run refund.py --deployment desk",
+    epilog="Examples:  holdfast deployments create refunds --flow refund --skill refunds@^1   ·   "
+    "holdfast deployments delegate refunds user:dana@acme --until 30d   ·   "
+    "holdfast run refund.py --deployment refunds",
     rich_markup_mode=app.rich_markup_mode,
 )
 app.add_typer(group, name="deployments")
@@ -37,8 +37,8 @@ Whose = Annotated[str, typer.Option("--tenant", help="Tenant")]
 
 
 @group.command(
-    epilog="Examples:  holdfast deployments create session --flow refund --skill refunds@^1   ·   "
-    "holdfast deployments create cases --flow case --mode entity --assignee group:session --timeout 2d"
+    epilog="Examples:  holdfast deployments create refunds --flow refund --skill refunds@^1   ·   "
+    "holdfast deployments create cases --flow case --mode entity --assignee group:support --timeout 2d"
 )
 def create(
     name: Annotated[str, typer.Argument(help="Deployment name", metavar="NAME")],
@@ -84,13 +84,13 @@ def list_(tenant: Whose = "default", store: Store = None, json: Json = False) ->
     return run_async(list_deployments(tenant, store=store, json=json))
 
 
-@group.command(epilog="Example:  holdfast deployments show desk")
+@group.command(epilog="Example:  holdfast deployments show refunds")
 def show(name: Name, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Show a deployment and the skill versions that a new run would get."""
     return run_async(show_deployment(name, tenant, store=store, json=json))
 
 
-@group.command(epilog="Example:  holdfast deployments delegate session user:dana@acme --until 30d")
+@group.command(epilog="Example:  holdfast deployments delegate refunds user:dana@acme --until 30d")
 def delegate(
     name: Name,
     to: Annotated[str, typer.Argument(help="user:dana@acme", metavar="WHO")],
@@ -104,7 +104,7 @@ def delegate(
     return run_async(delegate_deployment(name, to, until, by, tenant, store=store, json=json))
 
 
-@group.command(epilog="Example:  holdfast deployments revoke desk")
+@group.command(epilog="Example:  holdfast deployments revoke refunds")
 def revoke(
     name: Name, by: By = "user:local", tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:

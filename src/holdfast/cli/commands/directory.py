@@ -309,8 +309,8 @@ async def add_circle(
     from holdfast.holds.directory.admin import Registrar
 
     async with _open_store(store, must_exist=False) as opened:
-        clerk = Registrar(opened)
-        put = clerk.put_group if kind == "group" else clerk.put_role
+        registrar = Registrar(opened)
+        put = registrar.put_group if kind == "group" else registrar.put_role
         circle = await put(tenant, key, members, name=name)
     return _print_circle(f"{kind}:{circle.key}", circle, json=json)
 

@@ -97,17 +97,17 @@ async def import_run(wanted: ImportOptions, *, store: str | None, json: bool) ->
     from holdfast.cli.commands.resume import resume_run
 
     data = _read(wanted.file)
-    parcel = _parse_archive(wanted.file, data)
+    archive = _parse_archive(wanted.file, data)
     if wanted.dry_run:
-        return _describe(parcel, json=json)
+        return _describe(archive, json=json)
     # Before the store is opened: a file that cannot be taken in makes none.
-    _require_keys(parcel)
-    program = _code_of(parcel, wanted, store) if wanted.as_new_run else None
+    _require_keys(archive)
+    program = _code_of(archive, wanted, store) if wanted.as_new_run else None
     async with open_store_for_command(store, must_exist=False) as hf:
         service = await hf.service()
         if program is not None:
             service.runtime.register(program)
-        known = await service.store.get_run(parcel.history.run.id) is not None and not wanted.as_new_run
+        known = await service.store.get_run(archive.history.run.id) is not None and not wanted.as_new_run
         row = await service.import_run(data, as_new_run=wanted.as_new_run, tenant=wanted.tenant)
     if wanted.resume:
         return await resume_run(row.id, wanted.flow, OutputOptions(store, False, json))
@@ -115,11 +115,11 @@ async def import_run(wanted: ImportOptions, *, store: str | None, json: bool) ->
     return Exit.ok
 
 
-def _require_keys(parcel: Archive) -> None:
+def _require_keys(archive: Archive) -> None:
     from holdfast.checkpoint.keys import keys_from_environment
 
-    tenant, ring = parcel.history.run.tenant, keys_from_environment()
-    for key in parcel.key_ids():
+    tenant, ring = archive.history.run.tenant, keys_from_environment()
+    for key in archive.key_ids():
         if ring is None or ring.find(tenant, key) is None:
             raise KeyMissingError(
                 f"this run is encrypted under the key {key!r} of tenant {tenant!r}, which is not here.",
@@ -128,10 +128,10 @@ def _require_keys(parcel: Archive) -> None:
             )
 
 
-def _code_of(parcel: Archive, wanted: ImportOptions, store: str | None) -> Program:
+def _code_of(archive: Archive, wanted: ImportOptions, store: str | None) -> Program:
     from holdfast.app.loader import load_flow
 
-    run = parcel.history.run
+    run = archive.history.run
     try:
         spec = wanted.flow or recall_source(store, run.flow, run.version)
     except FlowNotFoundError as error:
@@ -139,8 +139,8 @@ def _code_of(parcel: Archive, wanted: ImportOptions, store: str | None) -> Progr
     return load_flow(spec).program()
 
 
-def _describe(parcel: Archive, *, json: bool) -> Exit:
-    found = _contents(parcel)
+def _describe(archive: Archive, *, json: bool) -> Exit:
+    found = _contents(archive)
     if json:
         print_json(iso_times(found))
         return Exit.ok
@@ -150,8 +150,8 @@ def _describe(parcel: Archive, *, json: bool) -> Exit:
     return Exit.ok
 
 
-def _contents(parcel: Archive) -> dict[str, Any]:
-    history = parcel.history
+def _contents(archive: Archive) -> dict[str, Any]:
+    history = archive.history
     run = history.run
     return {
         "id": run.id,
@@ -163,8 +163,8 @@ def _contents(parcel: Archive) -> dict[str, Any]:
         "records": len(history.records),
         "holds": len(history.holds),
         "blobs": len(history.blobs),
-        "encrypted": ", ".join(parcel.key_ids()) or "no",
-        "written_by": f"holdfast {parcel.writer}" if parcel.writer else "",
+        "encrypted": ", ".join(archive.key_ids()) or "no",
+        "written_by": f"holdfast {archive.writer}" if archive.writer else "",
     }
 
 

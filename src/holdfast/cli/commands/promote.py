@@ -88,7 +88,7 @@ async def promote_store(wish: PromoteOptions, *, json: bool) -> Exit:
         wish.target,
         force=wish.force,
         wait=_seconds(wish.wait),
-        tell=None if json else _Progress(),
+        on_progress=None if json else _Progress(),
     )
     if json:
         print_json(_as_json(moved))

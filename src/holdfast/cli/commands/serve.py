@@ -266,7 +266,7 @@ class ServeRunner:
         from holdfast.api.projector import Projector
         from holdfast.app.loader import address_in
 
-        await open_with_probe(self.hf, self.worker and self.worker.probe, told=self._away)
+        await open_with_probe(self.hf, self.worker and self.worker.probe, on_error=self._away)
         await self.door.admit()
         self.standing.store = await self.hf.open()
         service = await self.hf.service()
@@ -289,7 +289,7 @@ class ServeRunner:
         if self.wanted.json:
             versions = {flow.name: flow.program().version for flow in flows}
             shown = {"address": address, "flows": versions, "worker": self.worker is not None}
-            print(to_json(shown | await self.door.told(address)), flush=True)
+            print(to_json(shown | await self.door.startup_fields(address)), flush=True)
             return
         print_line(f"Holdfast listens at {address}, on {shown_address(self.wanted.store)}.")
         for line in await self.door.greeting(address):

@@ -232,26 +232,26 @@ async def _register(hf: Holdfast, worker: Worker) -> bool:
 
 
 async def open_with_probe(
-    hf: Holdfast, probe: Health | None, *, told: Callable[[StoreError], None] | None = None
+    hf: Holdfast, probe: Health | None, *, on_error: Callable[[StoreError], None] | None = None
 ) -> None:
     """`open_patiently`, and where its worker can be asked how it is, it says meanwhile what is missing."""
     if probe is None:
-        return await open_with_retry(hf, told=told)
+        return await open_with_retry(hf, on_error=on_error)
 
-    def tell(error: StoreError) -> None:
+    def note_error(error: StoreError) -> None:
         probe.wrong = f"the store does not answer: {error.message}"
-        if told is not None:
-            told(error)
+        if on_error is not None:
+            on_error(error)
 
     await probe.listen()
     try:
-        await open_with_retry(hf, told=tell)
+        await open_with_retry(hf, on_error=note_error)
     except BaseException:
         await probe.close()
         raise
 
 
-async def open_with_retry(hf: Holdfast, *, told: Callable[[StoreError], None] | None = None) -> None:
+async def open_with_retry(hf: Holdfast, *, on_error: Callable[[StoreError], None] | None = None) -> None:
     """A server that is not there yet is waited for, and told of (R-44); what somebody has to mend is not.
     `told`: hears each time why it is not there."""
     import asyncio
@@ -263,8 +263,8 @@ async def open_with_retry(hf: Holdfast, *, told: Callable[[StoreError], None] | 
         except StoreError as error:
             if not (isinstance(error, StoreBusyError) or error.facts.get("away")):
                 raise
-            if told is not None:
-                told(error)
+            if on_error is not None:
+                on_error(error)
             log.warning("not ready: the store does not answer yet, trying again in %.1f s: %s", pause, error)
         await asyncio.sleep(pause)
 

@@ -27,12 +27,12 @@ def name_for_workers(backend: str | None, *, simulate: bool) -> str:
     return backend if backend in (NAME, SIMULATION) else ""
 
 
-def require_model(ready: PreparedPipeline, fittings: PipelineSetup) -> None:
+def require_model(ready: PreparedPipeline, setup: PipelineSetup) -> None:
     """Raises SettingsError for the first stage that nobody here can answer."""
-    stages = _prompting_stages(ready, fittings)
+    stages = _prompting_stages(ready, setup)
     if not stages:
         return
-    backend = fittings.backend or ambient_backend()
+    backend = setup.backend or ambient_backend()
     if backend is None:
         shown = ", ".join(stage.id for stage in stages[:_SHOWN])
         more = f" and {len(stages) - _SHOWN} more" if len(stages) > _SHOWN else ""
@@ -44,8 +44,8 @@ def require_model(ready: PreparedPipeline, fittings: PipelineSetup) -> None:
             raise problem
 
 
-def _prompting_stages(ready: PreparedPipeline, fittings: PipelineSetup) -> list[Stage]:
-    registry, pipeline = fittings.whole_registry(), ready.pipeline
+def _prompting_stages(ready: PreparedPipeline, setup: PipelineSetup) -> list[Stage]:
+    registry, pipeline = setup.whole_registry(), ready.pipeline
     asks = {"codergen"} - registry.custom
     asking = [stage for stage in pipeline.stages.values() if registry.kind_of(stage) in asks]
     return [stage for stage in asking if model_choice(stage, pipeline).provider != SIMULATION]

@@ -59,7 +59,7 @@ class HoldContext:
         self.scan = scan
         self.pace = pace
         # Set by the instance, which has the blob store; without it files are refused.
-        self.shelf: AttachmentStore | None = None
+        self.attachments: AttachmentStore | None = None
         self.deployments = Deployments(store)
 
     def now(self) -> int:

@@ -65,7 +65,7 @@ class Deployments:
         await self.skills.pin(bound, tenant=tenant)
         found = deployment_id(tenant, check_name(name))
         new = Deployment(id=found, name=name, created_at=self.store.now(), created_by=by, **said)
-        await self._tell(tenant, by, "deployed", new, **msgspec.to_builtins(said))
+        await self._audit(tenant, by, "deployed", new, **msgspec.to_builtins(said))
         return await self._change(tenant, found, lambda old: msgspec.structs.replace(old, **said), new)
 
     async def get(self, ref: str, *, tenant: str = DEFAULT_TENANT) -> Deployment:
@@ -106,7 +106,7 @@ class Deployments:
             raise InputError("the delegation would end before it starts.", hint="Give a later until=.")
         new = Delegation(to=str(person), since=start, until=end)
         found = await self.get(ref, tenant=tenant)
-        await self._tell(tenant, by, "delegated", found, to=new.to, since=start, until=end)
+        await self._audit(tenant, by, "delegated", found, to=new.to, since=start, until=end)
         return await self._change(
             tenant, _key(ref, tenant), lambda old: msgspec.structs.replace(old, delegation=new)
         )
@@ -116,7 +116,7 @@ class Deployments:
         now, found = self.store.now(), await self.get(ref, tenant=tenant)
         if found.delegation is None:
             raise InputError(f"deployment {found.name!r} is not delegated.")
-        await self._tell(tenant, by, "delegation_revoked", found, to=found.delegation.to)
+        await self._audit(tenant, by, "delegation_revoked", found, to=found.delegation.to)
 
         def revoked(old: Deployment) -> Deployment:
             if old.delegation is None or old.delegation.revoked:
@@ -166,7 +166,7 @@ class Deployments:
             if await self.store.put_document(document, expect=revision) is not None:
                 return changed
 
-    async def _tell(self, tenant: str, by: str, action: str, about: Deployment, **said: Any) -> None:
+    async def _audit(self, tenant: str, by: str, action: str, about: Deployment, **said: Any) -> None:
         """The audit entry comes first: a change of who may decide must never be missing from it."""
         data = canonical({"deployment": about.id, "name": about.name, **said})
         result = NewAudit(at=self.store.now(), actor=by, action=action, data=data)

@@ -40,7 +40,7 @@ class Registrar:
         if before is not None and before.email and before.email != address:
             await self._store.drop_document(tenant, ADDRESS, before.email)
         kept = msgspec.structs.replace(person, id=key, email=address, away=None)
-        await self._tell(tenant, "person_kept", person=key, email=address, active=person.active)
+        await self._audit(tenant, "person_kept", person=key, email=address, active=person.active)
         await self._put(tenant, PERSON, key, kept)
         if person.away is not None:
             await self.put_away(tenant, key, person.away)
@@ -66,7 +66,7 @@ class Registrar:
         if person is None:
             return False
         key = person_key(person.id)
-        await self._tell(tenant, "person_dropped", person=key)
+        await self._audit(tenant, "person_dropped", person=key)
         # The person is removed first: what a crash leaves behind in groups gives no rights to an unknown
         # person.
         await self._store.drop_document(tenant, PERSON, key)
@@ -101,7 +101,7 @@ class Registrar:
 
     async def drop_circle(self, tenant: str, circle: str) -> bool:
         kind, key = _circle_name(circle)
-        await self._tell(tenant, "circle_dropped", circle=f"{kind}:{key}")
+        await self._audit(tenant, "circle_dropped", circle=f"{kind}:{key}")
         return await self._store.drop_document(tenant, kind, key)
 
     async def put_away(self, tenant: str, ref: str, away: Away) -> None:
@@ -113,12 +113,12 @@ class Registrar:
         if away.since is not None and away.until is not None and away.until <= away.since:
             raise InputError("the absence would end before it starts.", hint="Give a later end.")
         said = {"substitute": substitute, "since": away.since, "until": away.until}
-        await self._tell(tenant, "away", person=person, **said)
+        await self._audit(tenant, "away", person=person, **said)
         await self._put(tenant, AWAY, person, msgspec.structs.replace(away, substitute=substitute))
 
     async def back(self, tenant: str, ref: str) -> bool:
         person = await self._member(tenant, ref)
-        await self._tell(tenant, "back", person=person)
+        await self._audit(tenant, "back", person=person)
         return await self._store.drop_document(tenant, AWAY, person)
 
     # ------------------------------------------------------------------ documents
@@ -137,7 +137,7 @@ class Registrar:
         kind, key = _circle_name(f"{kind}:{key}")
         keys = [await self._member(tenant, each) for each in members]
         circle = Circle(key=key, name=name, members=tuple(dict.fromkeys(keys)))
-        await self._tell(tenant, "circle_kept", circle=f"{kind}:{key}", members=circle.members)
+        await self._audit(tenant, "circle_kept", circle=f"{kind}:{key}", members=circle.members)
         await self._put(tenant, kind, key, circle)
         return circle
 
@@ -159,11 +159,11 @@ class Registrar:
             circle = Circle(key=key) if kept is None else msgspec.json.decode(kept.body, type=Circle)
             changed = msgspec.structs.replace(circle, members=tuple(dict.fromkeys(change(circle.members))))
             said: dict[str, Any] = {"circle": f"{kind}:{key}", "members": changed.members}
-            await self._tell(tenant, "circle_kept", **said)
+            await self._audit(tenant, "circle_kept", **said)
             if await self._put(tenant, kind, key, changed, expect=kept.revision if kept else 0):
                 return changed
 
-    async def _tell(self, tenant: str, action: str, **said: Any) -> None:
+    async def _audit(self, tenant: str, action: str, **said: Any) -> None:
         """Written before the change: an audit entry may describe a change that failed, but none is ever
         missing."""
         at = self._store.now()

@@ -35,7 +35,7 @@ class Lookups:
         self.group = group or _nothing
         self.role = role or _nothing
         self.memberships = memberships or _no_memberships
-        self.stands_in_for = stands_in_for or _nobody_away
+        self.stands_in_for = stands_in_for or _no_absences
 
 
 class OutsideDirectory:
@@ -119,5 +119,5 @@ async def _no_memberships(tenant: str, ref: str) -> Memberships:
     return Memberships()
 
 
-async def _nobody_away(tenant: str, ref: str, now: int) -> Sequence[Person]:
+async def _no_absences(tenant: str, ref: str, now: int) -> Sequence[Person]:
     return ()

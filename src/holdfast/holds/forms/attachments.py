@@ -74,7 +74,7 @@ async def attach(
 
     Raises FormInvalidError for a file that the field does not accept, InputError if files cannot be
     stored."""
-    shelf, content = _attachment_store(ctx), await asyncio.to_thread(_content, data)
+    attachments, content = _attachment_store(ctx), await asyncio.to_thread(_content, data)
     made: list[Reference] = []
 
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
@@ -86,7 +86,7 @@ async def attach(
         if any(each.field == field and each.file == file for _, each in before):
             return None
         _require_room(row, field, [each for _, each in before], file)
-        await shelf.put(row.tenant, content)
+        await attachments.put(row.tenant, content)
         return _attached(row, actor, AttachedFile(field, file, _is_record(content)), now)
 
     await change(ctx, actor, hold, "attach", decide)
@@ -169,12 +169,12 @@ def _content(data: bytes | Path) -> bytes:
 
 
 def _attachment_store(ctx: HoldContext) -> AttachmentStore:
-    if ctx.shelf is None:
+    if ctx.attachments is None:
         raise InputError(
             "this hold service cannot store files.",
             hint="Use the service of an instance: `await hf.holds()`.",
         )
-    return ctx.shelf
+    return ctx.attachments
 
 
 def _is_record(content: bytes) -> bool:

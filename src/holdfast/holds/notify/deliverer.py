@@ -138,7 +138,7 @@ class Deliverer:
     async def deliver(self) -> DeliveryCounts:
         """Send everything that is due now. Without any channel the messages stay in the outbox."""
         found = DeliveryCounts()
-        while await self._somebody_listens():
+        while await self._has_channel():
             messages = await self.store.claim_outbox(limit=BATCH, lease=LEASE, topics=TOPICS)
             for state in await asyncio.gather(*(self._one(message) for message in messages)):
                 setattr(found, state.value, getattr(found, state.value) + 1)
@@ -159,7 +159,7 @@ class Deliverer:
                 log.warning("notices could not be delivered: %s", error)
             await self.clock.sleep(self.every)
 
-    async def _somebody_listens(self) -> bool:
+    async def _has_channel(self) -> bool:
         """Channels of tenants are looked up only while a message waits, and not each time, because most
         instances have none."""
         if self.channels.are_given:
@@ -177,7 +177,7 @@ class Deliverer:
     async def _one(self, message: OutboxRow) -> OutboxState:
         """A message that cannot be sent must not stop the others."""
         try:
-            end = await self._told(message)
+            end = await self._deliver_one(message)
         except StoreError:
             raise
         except Exception as error:
@@ -188,7 +188,7 @@ class Deliverer:
         )
         return end.state
 
-    async def _told(self, message: OutboxRow) -> MessageOutcome:
+    async def _deliver_one(self, message: OutboxRow) -> MessageOutcome:
         payload: dict[str, Any] = msgspec.json.decode(message.payload)
         row = await self._row(message)
         reason = skip_reason(row, message, payload, self.store.now())

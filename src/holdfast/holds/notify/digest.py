@@ -45,11 +45,11 @@ class Digest:
             not_type=(BREAKPOINT,),
         )
         found = [row for row, _ in await self.store.list_holds(where, limit=MOST)]
-        if not found or not await self._somebody_reads(tenant) or not await self._is_first(tenant):
+        if not found or not await self._has_admin_address(tenant) or not await self._is_first(tenant):
             return 0
         return await self._send(tenant, found, await self.store.count_holds(where))
 
-    async def _somebody_reads(self, tenant: str) -> bool:
+    async def _has_admin_address(self, tenant: str) -> bool:
         return any([await channel.admins() for channel in await self.channels.of(tenant)])
 
     async def _is_first(self, tenant: str) -> bool:

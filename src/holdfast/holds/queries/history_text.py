@@ -111,20 +111,20 @@ def _to_date(who: str, data: dict[str, Any]) -> str:
 
 
 def _until(verb: str) -> Callable[[str, dict[str, Any]], str]:
-    def told(who: str, data: dict[str, Any]) -> str:
+    def text_for(who: str, data: dict[str, Any]) -> str:
         return f"{who} {verb}" + (f" until {short_date(data['until'])}" if data.get("until") else "")
 
-    return told
+    return text_for
 
 
 def _to_person(verb: str) -> Callable[[str, dict[str, Any]], str]:
-    def told(who: str, data: dict[str, Any]) -> str:
+    def text_for(who: str, data: dict[str, Any]) -> str:
         target = str(data.get("to") or "unrouted")
         to = "no one; it is unassigned" if target == "unrouted" else short_name(target)
         due = f", due {short_date(data['expires_at'])}" if data.get("expires_at") else ""
         return f"{who} {verb} {to}{due}{_because(data)}"
 
-    return told
+    return text_for
 
 
 def _notified(_who: str, data: dict[str, Any]) -> str:
@@ -143,10 +143,10 @@ def _warned(_who: str, data: dict[str, Any]) -> str:
 
 
 def _plain(text: str) -> Callable[[str, dict[str, Any]], str]:
-    def told(who: str, data: dict[str, Any]) -> str:
+    def text_for(who: str, data: dict[str, Any]) -> str:
         return text.format(who=who) + _because(data)
 
-    return told
+    return text_for
 
 
 _SENTENCES: Final[dict[str, Callable[[str, dict[str, Any]], str]]] = {

@@ -97,5 +97,5 @@ def parts_of(uri: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
-async def ignore_progress(_done: float, _total: float | None, _told: str | None) -> None:
+async def ignore_progress(_done: float, _total: float | None, _message: str | None) -> None:
     """Progress that was not asked for."""

@@ -114,17 +114,17 @@ class OtelExporter:
         if self._work is None or self._work.done():
             # Without the context variables of the running task: its trace is not ours.
             loop = asyncio.get_running_loop()
-            self._work = loop.create_task(self._tell_all(), context=Variables())
+            self._work = loop.create_task(self._export_all(), context=Variables())
 
-    async def _tell_all(self) -> None:
+    async def _export_all(self) -> None:
         while self._items:
             try:
-                await self._tell(self._items.popleft())
+                await self._export(self._items.popleft())
             except Exception:
                 log.warning("telemetry was not told", exc_info=True)
             await asyncio.sleep(0)
 
-    async def _tell(self, item: _Item) -> None:
+    async def _export(self, item: _Item) -> None:
         if isinstance(item, _Began):
             self._known[(item.row.id, item.term)] = _Known(item, await self._remembered(item))
         elif isinstance(item, _Left):
@@ -132,13 +132,13 @@ class OtelExporter:
             when = (known.began.at, item.at)
             self._spans.segment(known.began.row, known.story, when, item.how, item.place[1])
         else:
-            await self._tell_records(*item)
+            await self._export_records(*item)
 
-    async def _tell_records(self, place: Place, records: list[Record]) -> None:
+    async def _export_records(self, place: Place, records: list[Record]) -> None:
         self._waiting -= len(records)
         known = self._known[place]
         for record in records:
-            for fact in known.story.tell(record):
+            for fact in known.story.facts_of(record):
                 self._export_fact(known, fact)
             await asyncio.sleep(0)
 

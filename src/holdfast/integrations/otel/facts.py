@@ -96,12 +96,12 @@ class RunStory:
     def recall(self, records: list[Record]) -> None:
         """What others have already told."""
         for record in records:
-            for fact in self.tell(record):
+            for fact in self.facts_of(record):
                 if isinstance(fact, StepEnded):
                     self.earlier_step = fact.key
             self.earlier_term = max(self.earlier_term, record.term)
 
-    def tell(self, record: Record) -> Iterator[Fact]:
+    def facts_of(self, record: Record) -> Iterator[Fact]:
         if record.kind in (Kind.chunk, Kind.snapshot, Kind.intent):
             return
         body = self._sealer.open(record)

@@ -72,7 +72,7 @@ class Spans:
             attributes["holdfast.scope"] = visit.scope
         if step.usage is not None:
             attributes |= {"holdfast.tokens": step.usage.tokens, "holdfast.cost": step.usage.cost}
-        self._tell(
+        self._export_span(
             row.id,
             visit.node,
             step_of(row.id, step.key),
@@ -88,7 +88,7 @@ class Spans:
         earlier = [segment_of(row.id, story.earlier_term)] if story.earlier_term else []
         if story.earlier_step is not None:
             earlier.append(step_of(row.id, story.earlier_step))
-        self._tell(
+        self._export_span(
             row.id,
             f"advance {row.flow}",
             segment_of(row.id, term),
@@ -102,7 +102,7 @@ class Spans:
         links: list[Link] = []
         if story.source:
             links = [Link(self._place(story.source, root_of(story.source)), {"holdfast.link": "forked_from"})]
-        self._tell(
+        self._export_span(
             row.id,
             f"run {row.flow}",
             root_of(row.id),
@@ -114,7 +114,7 @@ class Spans:
             error=error_of(end.error),
         )
 
-    def _tell(
+    def _export_span(
         self,
         run: str,
         name: str,

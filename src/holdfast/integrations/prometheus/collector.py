@@ -55,11 +55,11 @@ class MeteredStore:
 
     def _counted(self, act: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def counted(*args: Any, **given: Any) -> Any:
-            return await self._told(act(*args, **given))
+            return await self._counted_call(act(*args, **given))
 
         return counted
 
-    async def _told(self, act: Awaitable[Any]) -> Any:
+    async def _counted_call(self, act: Awaitable[Any]) -> Any:
         try:
             answer = await act
         except StoreError as error:
@@ -70,7 +70,7 @@ class MeteredStore:
 
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
         began = perf_counter()
-        answers = await self._told(self._store.settle(batches))
+        answers = await self._counted_call(self._store.settle(batches))
         self._measures.settle.observe(perf_counter() - began)
         return answers
 
@@ -89,7 +89,7 @@ class MeteredStore:
             raise
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
-        claims: list[Claim] = await self._told(self._store.claim(want))
+        claims: list[Claim] = await self._counted_call(self._store.claim(want))
         for claim in claims:
             self._measures.claimed.labels(claim.run.lane).inc()
             if claim.since is not None:
@@ -98,7 +98,7 @@ class MeteredStore:
         return claims
 
     async def reclaim(self, **given: Any) -> list[RunRow]:
-        rows: list[RunRow] = await self._told(self._store.reclaim(**given))
+        rows: list[RunRow] = await self._counted_call(self._store.reclaim(**given))
         self._measures.reclaimed.inc(len(rows))
         return rows
 

@@ -66,7 +66,7 @@ class RunServices:
         self.preparer = Preparer(options.get("preparation") or default_preparation(store))
         self.sweeper = options.get("sweeper") or HoldSweeper(store, self.clock)
         self.people = options.get("people") or HoldService(store)
-        self.attachments = self.people.ctx.shelf = BlobAttachments(self.blobs)
+        self.attachments = self.people.ctx.attachments = BlobAttachments(self.blobs)
         self.arbiter = options.get("arbiter")
         self.deliverer = options.get("deliverer")
         self.memory: MemoryBackend = options.get("memory") or StoredMemory(store)

@@ -93,23 +93,23 @@ def _of_run(run: RunRow, holds: Iterable[HoldRow]) -> list[HoldRow]:
     return [msgspec.structs.replace(hold, **shown) for hold in holds]
 
 
-def pack(parcel: Archive, *, form: int | None = None) -> bytes:
+def pack(archive: Archive, *, form: int | None = None) -> bytes:
     """`form`: an older one, without what came later."""
     chosen = form or VERSION
     out = bytearray(MAGIC + bytes([chosen]))
     if chosen > 1:
         _add(out, _WRITER, __version__.encode())
-    for kind, content in _contents(parcel):
+    for kind, content in _contents(archive):
         if kind != _DEATH or chosen > 2:
             _add(out, kind, content)
     _add(out, _END, sha256(out).digest())
     return bytes(out)
 
 
-def _contents(parcel: Archive) -> Iterator[tuple[int, bytes]]:
-    history = parcel.history
+def _contents(archive: Archive) -> Iterator[tuple[int, bytes]]:
+    history = archive.history
     yield _RUN, _encode(history.run)
-    for graph in (parcel.graph, *parcel.older):
+    for graph in (archive.graph, *archive.older):
         yield _GRAPH, graph
     rows = (
         (_RECORD, history.records),
@@ -121,7 +121,7 @@ def _contents(parcel: Archive) -> Iterator[tuple[int, bytes]]:
     for kind, found in rows:
         for row in found:
             yield kind, _encode(row)
-    for address, blob in zip(history.blobs, parcel.blobs, strict=True):
+    for address, blob in zip(history.blobs, archive.blobs, strict=True):
         yield (_CLOSED, address + blob) if is_encrypted(blob) else (_BLOB, blob)
 
 

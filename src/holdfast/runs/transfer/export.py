@@ -102,13 +102,13 @@ async def import_run(
     KeyMissingError for one whose key is not here, ConflictError where the id names a run that differs; for a
     new run also what a fork raises.
     """
-    parcel = _of_tenant(_decrypted(service, read_archive(data)), tenant)
-    run = parcel.history.run
+    archive = _of_tenant(_decrypted(service, read_archive(data)), tenant)
+    run = archive.history.run
     if as_new_run:
         # Before the history is written: a fork needs the flow's code.
         service.runtime.program_for(run.version, run.flow)
-    row = await _existing(service, parcel.history) or await _adopt(service, parcel)
-    return await _fork(service, row, parcel) if as_new_run else row
+    row = await _existing(service, archive.history) or await _adopt(service, archive)
+    return await _fork(service, row, archive) if as_new_run else row
 
 
 def read_archive(data: bytes) -> Archive:
@@ -117,36 +117,36 @@ def read_archive(data: bytes) -> Archive:
         raise InputError(
             f"an exported run is bytes, not {type(data).__name__}.", hint="Read its file as bytes."
         )
-    parcel = unpack(bytes(data))
-    _check(parcel)
-    return parcel
+    archive = unpack(bytes(data))
+    _check(archive)
+    return archive
 
 
-def _decrypted(service: RunAccess, parcel: Archive) -> Archive:
+def _decrypted(service: RunAccess, archive: Archive) -> Archive:
     """By the keys that are here. Raises KeyMissingError; a file in the clear needs none."""
-    if not parcel.key_ids():
-        return parcel
+    if not archive.key_ids():
+        return archive
     encrypted = service.runtime.blobs.encrypted
     cipher = FieldCipher(None) if encrypted is None else encrypted.cipher
-    history = portable_history(cipher.decrypt_history(parcel.history))
+    history = portable_history(cipher.decrypt_history(archive.history))
     if any(is_encrypted(record.payload) for record in history.records):
         raise damaged_error("a record does not open under its key")
     _check_digests(history)
-    named = zip(history.blobs, parcel.blobs, strict=True)
+    named = zip(history.blobs, archive.blobs, strict=True)
     blobs = dict(
         sorted((sha256(b).digest(), b) for b in (cipher.decrypt_blob(data, at) for at, data in named))
     )
     history = msgspec.structs.replace(history, blobs=list(blobs))
-    return msgspec.structs.replace(parcel, history=history, blobs=list(blobs.values()))
+    return msgspec.structs.replace(archive, history=history, blobs=list(blobs.values()))
 
 
-def _of_tenant(parcel: Archive, tenant: str | None) -> Archive:
+def _of_tenant(archive: Archive, tenant: str | None) -> Archive:
     if tenant is None:
-        return parcel
-    history = parcel.history
+        return archive
+    history = archive.history
     run = msgspec.structs.replace(history.run, tenant=tenant)
     holds = [msgspec.structs.replace(hold, tenant=tenant) for hold in history.holds]
-    return msgspec.structs.replace(parcel, history=msgspec.structs.replace(history, run=run, holds=holds))
+    return msgspec.structs.replace(archive, history=msgspec.structs.replace(history, run=run, holds=holds))
 
 
 async def _existing(service: RunAccess, history: RunHistory) -> RunRow | None:
@@ -163,13 +163,13 @@ async def _existing(service: RunAccess, history: RunHistory) -> RunRow | None:
     return found.run
 
 
-async def _adopt(service: RunAccess, parcel: Archive) -> RunRow:
-    history, store = parcel.history, service.store
+async def _adopt(service: RunAccess, archive: Archive) -> RunRow:
+    history, store = archive.history, service.store
     run = history.run
-    named = zip(history.blobs, parcel.blobs, strict=True)
+    named = zip(history.blobs, archive.blobs, strict=True)
     blobs = service.runtime.blobs.of(run.tenant)
     await blobs.put([Blob(BlobRef(digest, len(data)), data) for digest, data in named])
-    for graph in (*parcel.older, parcel.graph):
+    for graph in (*archive.older, archive.graph):
         version = fingerprint_of(graph)
         await store.put_flow(FlowRow(name=run.flow, version=version, graph=graph, created_at=store.now()))
     row, fresh = await store.adopt(history)
@@ -177,10 +177,10 @@ async def _adopt(service: RunAccess, parcel: Archive) -> RunRow:
     return row if fresh else await _existing(service, history) or row
 
 
-async def _fork(service: RunAccess, source: RunRow, parcel: Archive) -> RunRow:
+async def _fork(service: RunAccess, source: RunRow, archive: Archive) -> RunRow:
     """Named after what is in the file: importing it twice does not make two runs that live, whoever wrote
     it and under whichever key."""
-    run = RunId(derived_id("import", sha256(pack(parcel, form=1)).hexdigest()))
+    run = RunId(derived_id("import", sha256(pack(archive, form=1)).hexdigest()))
     made = await service.store.get_run(run)
     if made is not None:
         return made
@@ -191,14 +191,14 @@ async def _fork(service: RunAccess, source: RunRow, parcel: Archive) -> RunRow:
 # ---------------------------------------------------------------------- is it a run?
 
 
-def _check(parcel: Archive) -> None:
+def _check(archive: Archive) -> None:
     """What the stores and readers rely on. The digests only say that the file is as somebody wrote it."""
-    history = parcel.history
+    history = archive.history
     run = history.run
     if not is_id(run.id) or portable_history(history) != history:
         raise damaged_error("its run is not one that export_run writes")
-    _check_graph(run, parcel.graph, run.version)
-    for graph in parcel.older:
+    _check_graph(run, archive.graph, run.version)
+    for graph in archive.older:
         _check_graph(run, graph, fingerprint_of(graph))
     _check_records(history)
     _check_digests(history)

@@ -106,7 +106,7 @@ async def promote(
     *,
     force: bool = False,
     wait: float = 600.0,
-    tell: ProgressCallback | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> PromoteResult:
     """Move everything from one address to the other. A call that was broken off is called again.
 
@@ -114,7 +114,7 @@ async def promote(
     term. Raises InputError, StoreMovedError, StoreFillingError, RunBusyError (workers that do not end: the
     source is then as it was), CheckpointCorruptError (what arrived is not what left), StoreError."""
     async with open_both(source, target) as (old, new):
-        move = _Move(old, new, tell or _ignore_progress)
+        move = _Move(old, new, on_progress or _ignore_progress)
         if not await move.agree(source):
             return PromoteResult(source=old.where, target=new.where, already=True)
         await move.stop(force=force, wait=wait)
@@ -178,10 +178,10 @@ class _Move:
 
     mark: MoveMark
 
-    def __init__(self, old: Movable, new: Movable, tell: ProgressCallback) -> None:
+    def __init__(self, old: Movable, new: Movable, on_progress: ProgressCallback) -> None:
         self._old = old
         self._new = new
-        self._tell = tell
+        self._on_progress = on_progress
         self._there: dict[str, TableShape] = {}  # tables of the source
         self._here: dict[str, TableShape] = {}
         self._copied = 0
@@ -266,7 +266,7 @@ class _Move:
                 break
             if time.monotonic() > deadline:
                 await self._give_up(held, wait)
-            self._tell(PromoteProgress("waiting", held=held))
+            self._on_progress(PromoteProgress("waiting", held=held))
             await asyncio.sleep(_LOOK)
         await self._old.seal(fence=force)
 
@@ -311,7 +311,7 @@ class _Move:
                 )
             self._copied += len(batch)
             self.copied += len(batch)
-            self._tell(PromoteProgress("copying", rule.table, self._copied, total))
+            self._on_progress(PromoteProgress("copying", rule.table, self._copied, total))
             was, batch = now, following
 
     async def _next(self, shape: TableShape, now: CopyProgress) -> list[Values]:
@@ -327,7 +327,7 @@ class _Move:
                 self._tally(self._new, self._here[rule.table]),
             )
             compared.append(TableComparison(rule.table, there.rows, there.digest, here.rows, here.digest))
-            self._tell(PromoteProgress("comparing", rule.table, len(compared), len(rules)))
+            self._on_progress(PromoteProgress("comparing", rule.table, len(compared), len(rules)))
         wrong = [each.table for each in compared if not each.same]
         if wrong:
             raise CheckpointCorruptError(
@@ -352,7 +352,7 @@ class _Move:
         counters = await self._old.counters()
         if self.mark.state != "moved":
             await self._old.settle()
-        self._tell(PromoteProgress("opening"))
+        self._on_progress(PromoteProgress("opening"))
         await self._new.open_for_work(counters)
         return outside
 

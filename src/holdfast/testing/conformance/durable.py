@@ -61,7 +61,7 @@ class DurableSuite:
         await kit.decide(hold, event=kit.event())
         await kit.store.report_late(lease.run, 1, b"late")
         await kit.store.put_flow(FlowRow(name="f", version="v", graph=b"g", created_at=1))
-        await kit.all_told()
+        await kit.whole_feed()
         before = await everything(kit.store, lease.run, hold)
         await kit.stop()
         await kit.start()

@@ -115,7 +115,7 @@ class EventSuite:
         await kit.written(one, kit.record(3, events=0))
         await kit.store.send(one.run, "silent", b"")
         await kit.store.settle([RunBatch(one, [kit.record(4)]), RunBatch(two, [kit.record(2)])])
-        feed = await kit.all_told()
+        feed = await kit.whole_feed()
         assert [row[1:] for row in feed[:5]] == [
             (one.run, 1, 1),
             (two.run, 1, 1),
@@ -129,7 +129,7 @@ class EventSuite:
 
     async def test_feed_goes_on_after_a_position_page_by_page(self, kit: StoreKit) -> None:
         runs = [(await kit.created()).id for _ in range(5)]
-        await kit.told(5)
+        await kit.feed_rows(5)
         seen: list[RunId] = []
         position = 0
         while page := await kit.store.feed(after=position, limit=2):
@@ -141,7 +141,7 @@ class EventSuite:
         lease = await kit.claimed()
         assert (await kit.settle(lease, kit.record(5))).refusal is Refusal.head_moved
         assert (await kit.written(lease, kit.record(1))).event_from == 2
-        assert len(await kit.all_told()) == 2
+        assert len(await kit.whole_feed()) == 2
 
     @pytest.mark.covers("D-3")
     async def test_follower_of_the_feed_sees_every_event_while_writers_race(self, kit: StoreKit) -> None:
@@ -172,17 +172,17 @@ class FeedTrimSuite:
     async def test_feed_forgets_what_a_call_saw_before_that_instant(self, kit: StoreKit) -> None:
         for _ in range(3):
             await kit.created()
-        old = await kit.told(3)
+        old = await kit.feed_rows(3)
         assert await kit.store.trim_feed(before=kit.clock.now() - 1) == 0, "nobody saw them earlier"
         kit.clock.advance(hours=1)
         later = await kit.created()
         assert await kit.store.trim_feed(before=kit.clock.now() - 1) >= 2
-        rows = await kit.told(1, after=old[-1][0])
+        rows = await kit.feed_rows(1, after=old[-1][0])
         assert [row[1] for row in rows] == [later.id]
 
     async def test_reader_that_comes_too_late_is_reported_where_to_begin(self, kit: StoreKit) -> None:
         runs = [(await kit.created()).id for _ in range(4)]
-        rows = await kit.told(4)
+        rows = await kit.feed_rows(4)
         await kit.store.trim_feed(before=kit.clock.now())
         for after in (0, rows[1][0]):
             with pytest.raises(FeedTrimmedError) as caught:
@@ -194,18 +194,18 @@ class FeedTrimSuite:
     async def test_reader_at_the_end_goes_on_although_all_was_forgotten(self, kit: StoreKit) -> None:
         """Positions grow for ever: none is given twice."""
         await kit.created()
-        position = (await kit.told(1))[-1][0]
+        position = (await kit.feed_rows(1))[-1][0]
         for _ in range(3):
             await kit.store.trim_feed(before=kit.clock.now())
             fresh = await kit.created()
-            ((at, run, _, _),) = await kit.told(1, after=position)
+            ((at, run, _, _),) = await kit.feed_rows(1, after=position)
             assert (run, at > position) == (fresh.id, True)
             position = at
 
     async def test_feed_is_trimmed_in_small_parts_and_by_several_at_once(self, kit: StoreKit) -> None:
         for _ in range(7):
             await kit.created()
-        position = (await kit.told(7))[-1][0]
+        position = (await kit.feed_rows(7))[-1][0]
         assert await kit.store.trim_feed(before=kit.clock.now(), limit=2) == 2
         with pytest.raises(FeedTrimmedError):
             await kit.store.feed(after=0, limit=9)
@@ -223,7 +223,7 @@ class FeedTrimSuite:
         run = (await kit.created()).id
         for _ in range(2):
             await kit.created()
-        position = (await kit.told(3))[-1][0]
+        position = (await kit.feed_rows(3))[-1][0]
         assert await kit.store.delete_run(run)
         await kit.store.trim_feed(before=kit.clock.now())
         assert await kit.store.feed(after=position, limit=9) == []

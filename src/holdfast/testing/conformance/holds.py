@@ -144,7 +144,7 @@ class HoldSuite:
     async def test_unknown_hold_takes_no_answer(self, kit: StoreKit) -> None:
         assert await kit.store.hold(NOBODY) is None
         assert await kit.decide(NOBODY, event=kit.event()) is None
-        assert await kit.all_told() == []
+        assert await kit.whole_feed() == []
 
     @pytest.mark.covers("R-22", "R-25", "CORE-HOLD-02")
     async def test_one_answer_wins_when_people_race(self, kit: StoreKit) -> None:

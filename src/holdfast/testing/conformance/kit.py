@@ -208,14 +208,14 @@ class StoreKit:
 
     # -- the feed: where others share the server, their open transactions hold it back for a while
 
-    async def told(self, count: int, *, after: int = 0) -> list[tuple[int, RunId, int, int]]:
+    async def feed_rows(self, count: int, *, after: int = 0) -> list[tuple[int, RunId, int, int]]:
         """The next rows, when there are so many."""
         async with asyncio.timeout(PATIENCE):
             while len(rows := await self.store.feed(after=after, limit=count)) < count:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         return rows
 
-    async def all_told(self) -> list[tuple[int, RunId, int, int]]:
+    async def whole_feed(self) -> list[tuple[int, RunId, int, int]]:
         """All of it up to now. A run more is in the store afterwards: what came before it is seen when it
         is."""
         last = await self.created(lane="the last")

@@ -122,7 +122,7 @@ class ReclaimSuite:
             ("worker-1", 1, 1),
             ("worker-2", 3, 2),
         ]
-        assert [run for _, run, _, last in await kit.all_told() if last == row.event_seq]
+        assert [run for _, run, _, last in await kit.whole_feed() if last == row.event_seq]
 
     @pytest.mark.covers("FLEET-WORK-11")
     async def test_dead_run_is_taken_by_a_caller_who_ends_it_and_by_nobody_between(

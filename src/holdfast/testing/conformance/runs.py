@@ -43,7 +43,7 @@ class RunSuite:
         first, _ = await kit.store.create(new)
         assert await kit.store.create(new) == (first, False)
         assert len(await kit.store.read(new.id)) == 1
-        assert len(await kit.all_told()) == 1
+        assert len(await kit.whole_feed()) == 1
 
     async def test_idempotency_key_finds_the_earlier_run_of_its_tenant_and_flow(self, kit: StoreKit) -> None:
         first = await kit.created(idempotency_key="k")
@@ -184,7 +184,7 @@ class RunSuite:
         assert await kit.store.next_timer() is None
         assert await kit.store.pending(new.id) == (0, [])
         assert await kit.store.late_reports(new.id) == []
-        assert [row[1] for row in await kit.all_told()] == [other.id]
+        assert [row[1] for row in await kit.whole_feed()] == [other.id]
         assert (await kit.store.create(_full_run(kit)))[1] is True
 
     @pytest.mark.covers("R-42", "CORE-STORE-11")

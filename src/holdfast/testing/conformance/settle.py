@@ -52,7 +52,7 @@ class SettleSuite:
         assert await kit.settle(lease, *given) == first
         assert await kit.settle(lease, given[1]) == SettleAnswer(lease.run, None, 3)
         assert await kit.row(lease.run) == before
-        assert len(await kit.all_told()) == 3
+        assert len(await kit.whole_feed()) == 3
 
     @pytest.mark.covers("D-8")
     async def test_ending_range_is_accepted_again_after_it_ended_the_lease(self, kit: StoreKit) -> None:

@@ -80,7 +80,7 @@ class TransferSuite:
         assert [r.seq for r in await kit.store.listed(run)] == [3, 2, 1, 0]
         assert await kit.store.last_snapshot(run, 3) == 0
         assert await kit.store.list_runs(RunFilter(thread="t-1"), after=None, limit=9) == [row]
-        assert await kit.all_told() == [], "it did not happen here"
+        assert await kit.whole_feed() == [], "it did not happen here"
 
     @pytest.mark.covers("FLEET-WORK-11", "FLEET-OPS-01")
     async def test_deaths_come_along_and_nobody_here_has_to_deal_with_them(self, kit: StoreKit) -> None:

@@ -128,13 +128,13 @@ async def reassign_hold(
     async def do(session: HoldSession, row: HoldRow) -> HoldRow:
         return await session.holds.reassign(session.actor, row.id, to, expires_at=until, reason=reason)
 
-    def told(row: HoldRow) -> str:
+    def done_text(row: HoldRow) -> str:
         if row.assignee_type == "unrouted":
             why = f": {row.assignee_reason}" if row.assignee_reason else ""
             return f"{short(row)} waits for nobody now; admins see it as unrouted{why}."
         return f"{short(row)} waits for {assignee_of(row)} now."
 
-    return await act(options, which, do, told)
+    return await act(options, which, do, done_text)
 
 
 async def claim_hold(which: str, *, lasting: str | None, reason: str | None, options: ActorOptions) -> Exit:
@@ -145,11 +145,11 @@ async def claim_hold(which: str, *, lasting: str | None, reason: str | None, opt
     async def do(session: HoldSession, row: HoldRow) -> HoldRow:
         return await session.holds.claim(session.actor, row.id, seconds=seconds, reason=reason)
 
-    def told(row: HoldRow) -> str:
+    def done_text(row: HoldRow) -> str:
         claimed = claim_of(row, row.updated_at)
         return f"{short(row)} is claimed by {claimed}." if claimed else f"{short(row)} is yours."
 
-    return await act(options, which, do, told)
+    return await act(options, which, do, done_text)
 
 
 async def release_hold(which: str, options: ActorOptions) -> Exit:

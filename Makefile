@@ -17,7 +17,7 @@ help:  ## show this list
 	@echo "make TARGET, where TARGET is one of"
 	@sed -n 's/^\([a-z]*\):.*  ## /  \1\t/p' Makefile
 
-demo: setup-runtime  ## a flow is killed, resumes, asks you and finishes; then a server with living examples
+demo: setup-runtime  ## a flow is killed, resumes, asks you and finishes; then a server with example runs
 	@$(PY) -m holdfast.demo
 
 test: setup-dev  ## all tests but the soak, with the minutes of each folder

@@ -126,7 +126,7 @@ async def test_a_dead_endpoint_is_one_clear_failure(hf: Holdfast, tmp_path: Path
     ("attrs", "value", "hint"),
     [
         ("llm_provider=nobody, llm_model=m", "uses the provider 'nobody', which is unknown", "far"),
-        ("llm_model=strange", "the provider of the model 'strange' is not known", "llm_provider"),
+        ("llm_model=strange", "the provider of the model 'strange' is unknown", "llm_provider"),
         ("", "names no model", "llm_model"),
         (
             "llm_model=claude-x",

@@ -87,7 +87,7 @@ class DemoServer:
 
 def show(paper: Printout, flow: str, env: dict[str, str], folder: Path) -> None:
     paper.title("7. The server, with a few example runs")
-    paper.typed("holdfast serve demo/flow.py demo/living.py")
+    paper.typed("holdfast serve demo/flow.py demo/example_flows.py")
     server = DemoServer([flow, str(EXAMPLE_FLOWS)], env, folder)
     try:
         if not server.ready():

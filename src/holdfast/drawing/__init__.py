@@ -1,15 +1,15 @@
 """Pictures of graphs: one layered layout, drawn as SVG and as text, in plain Python.
 
-Say what is to be drawn as a `Picture` (nodes with a label, a shape, a state, a mark and a note; edges with
-a label, a look and a mark), or make one of a flow with `from_graph`. Then draw it:
+Describe the drawing as a `Picture` (nodes with a label, a shape, a state, a mark and a note; edges with
+a label, a look and a mark), or make one from a flow with `from_graph`. Then draw it:
 
-    picture = from_graph(graph, {"pay": Told(state=State.failed, note="3 attempts")})
-    to_svg(picture)                  # a whole SVG document; also fit to stand inside an HTML page
+    picture = from_graph(graph, {"pay": NodeOverlay(state=State.failed, note="3 attempts")})
+    to_svg(picture)                  # a whole SVG document; can be embedded in an HTML page
     to_text(picture, width=100)      # lines of spans with style names; `.plain` is one string
 
-States say how far a run is (`done`, `failed`, `asking`, ...). Marks say what to notice: `taken` for the edges
-a run went along; `added`, `removed` and `changed` for a comparison. Both are shown by sign, word and colour.
-Nothing here reads or writes anything, and the same picture always gives the same drawing.
+States show the progress of a run (`done`, `failed`, `asking`, ...). Marks highlight: `taken` for the edges
+of a run; `added`, `removed` and `changed` for a comparison. Both are shown by sign, word and colour.
+There is no input or output, and the same picture always gives the same drawing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A sheet of characters: boxes, words, and lines that join where they belong together, else cross."""
+"""A grid of characters: boxes, words, and lines that join if they belong together, else cross."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ NORTH, EAST, SOUTH, WEST = 1, 2, 4, 8
 UPRIGHT, LEVEL = NORTH | SOUTH, EAST | WEST
 
 _LINES = " │─╰││╭├─╯─┴╮┤┬┼"
-"""By the sum of the directions in which a line leaves its cell."""
+"""Line characters, by the sum of the directions in which a line leaves its cell."""
 
 _PLAIN = str.maketrans({"…": ".", "\u2013": "-", "·": "-", "\u00d7": "x", "▼": "v", "●": "o", "◉": "o"})
 
 
 class TextSpan(msgspec.Struct, frozen=True):
-    """Characters of one style. Styles are words (a state, a mark, `line`, `label`, `note`): the caller
-    has the colours."""
+    """Characters of one style. Styles are words (a state, a mark, `line`, `label`, `note`); the caller maps
+    them to colours."""
 
     text: str
     style: str = ""
@@ -75,7 +75,7 @@ class Canvas:
         return [self._spans(row, ascii_only=ascii_only) for row in range(self.height)]
 
     def _spans(self, row: int, *, ascii_only: bool) -> list[TextSpan]:
-        """Neighbours of one style are one span; what is empty at the end of a line is left out."""
+        """Adjacent characters of one style are one span; trailing blanks are left out."""
         spans: list[TextSpan] = []
         for col in range(self.width):
             cell = self._cells.get((row, col))
@@ -91,7 +91,7 @@ class Canvas:
 
 
 def _outranks(style: str, than: str) -> bool:
-    """Where lines share a cell, what was taken or marked is seen."""
+    """If lines share a cell, taken and marked ones take precedence."""
     return not than or than == "line" or (than == "dead" and style != "line")
 
 
@@ -100,7 +100,7 @@ def _drawn(cell: _Cell) -> str:
         return cell.text
     found = list(cell.lines.values())
     if len(found) > 1 and all(lines in (UPRIGHT, LEVEL) for lines in found):
-        return "│" if UPRIGHT in found else "─"  # strangers cross; they do not join
+        return "│" if UPRIGHT in found else "─"  # lines of different owners cross; they do not join
     joined = 0
     for lines in found:
         joined |= lines

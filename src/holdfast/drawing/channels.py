@@ -1,4 +1,4 @@
-"""Between two rows of a terminal drawing: which line turns on which track, so that no two lie on each other.
+"""Between two rows of a terminal drawing: assigns a track to each line, so that no two overlap.
 
 All edges of a node leave it together and share a track; edges into a node meet on its last stretch.
 """
@@ -13,7 +13,7 @@ from holdfast.drawing.layout import Layout
 
 
 class Leg(msgspec.Struct):
-    """Where a net leaves the channel, and which route it is for. `arrives`: there is the route's target."""
+    """Where a net leaves the channel, and for which route. `arrives`: it ends at the route's target."""
 
     col: int
     route: int
@@ -21,7 +21,7 @@ class Leg(msgspec.Struct):
 
 
 class Net(msgspec.Struct):
-    """What leaves one slot: ends above (its own, and those of loops that turn below it) and ends below."""
+    """The lines from one slot: ends above (its own, and those of loops that turn below it) and ends below."""
 
     tops: list[Leg] = []
     bottoms: list[Leg] = []
@@ -61,19 +61,19 @@ def _net(layout: Layout, nets: dict[int, Net], slot: int, route: int) -> Net:
 
 
 def _turn(layout: Layout, channels: list[dict[int, Net]], number: int) -> None:
-    """A loop: out of its source and round below it, and over the top into its target."""
+    """A loop: out of its source and around below it, then into its target from above."""
     source, first, *_ = slots = layout.routes[number].slots
     last, target = slots[-2], slots[-1]
     below = _net(layout, channels[layout.slots[source].layer + 1], source, number)
     below.tops.append(Leg(column(layout, first), number))
-    # Keyed apart from what leaves the slots: this net hangs in the channel above them.
+    # A separate key: this net is in the channel above the slots, not below.
     above = channels[layout.slots[target].layer].setdefault(-1 - last, Net())
     above.bottoms += [Leg(column(layout, last), number), Leg(column(layout, target), number, True)]
 
 
 def plan(layout: Layout) -> list[list[Net]]:
-    """The nets of each channel with their tracks. Where two lines want to change places
-    exactly, the lower row moves a little."""
+    """The nets of each channel with their tracks. If two lines would have to swap places exactly, the lower
+    row moves a little."""
     for channel in range(len(layout.rows) + 1):
         for _ in range(64):
             stuck = assign(nets_of(layout)[channel])
@@ -94,7 +94,7 @@ def _shift(layout: Layout, row: int, col: int) -> None:
 
 
 def assign(nets: list[Net]) -> int | None:
-    """Tracks for all that turn; answers a column where that is not possible."""
+    """Tracks for all nets that turn; returns a column if that is not possible."""
     turning = sorted((net for net in nets if not net.straight), key=_rank)
     after = [_above(net, turning) for net in turning]
     tracks: list[list[Net]] = []
@@ -113,12 +113,12 @@ def assign(nets: list[Net]) -> int | None:
 
 
 def _rank(net: Net) -> tuple[int, int, int]:
-    """Those that spread to several ends turn first: what joins them later then joins below."""
+    """Nets with several ends turn first, so that lines that join them later join below."""
     return (-len(net.bottoms), max(net.cols) - min(net.cols), min(net.cols))
 
 
 def _above(net: Net, others: list[Net]) -> list[int]:
-    """Nets that must turn before this one: it comes down where they start."""
+    """Nets that must turn before this one, because it comes down where they start."""
     ends = {leg.col for leg in net.bottoms}
     return [
         i for i, other in enumerate(others) if other is not net and any(t.col in ends for t in other.tops)
@@ -137,7 +137,7 @@ def _put(net: Net, tracks: list[list[Net]], lowest: int) -> None:
 
 
 def _fit(a: Net, b: Net) -> bool:
-    """On one track: apart, or from both sides into the same end."""
+    """Whether two nets fit on one track: apart, or from both sides into the same end."""
     left, right = (a, b) if min(a.cols) < min(b.cols) else (b, a)
     end, start = max(left.cols), min(right.cols)
     meet = end == start and {leg.col for leg in left.bottoms} == {leg.col for leg in right.bottoms} == {end}

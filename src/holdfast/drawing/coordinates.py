@@ -1,7 +1,7 @@
-"""How far right each slot stands: the four alignments of Brandes and Köpf, and the middle of them.
+"""The x coordinate of each slot: the four alignments of Brandes and Köpf, and their median.
 
-Long edges become straight, nodes stand in the middle of what they are connected to, and slots of a row never
-come closer than asked. Blocks are compacted by longest paths, which avoids the known error of the original.
+Long edges become straight, nodes are centred on their neighbours, and slots of a row keep their minimum
+distance. Blocks are compacted by longest paths, which avoids the known error of the original.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Separation = Callable[[int, int], float]
 
 
 def place(rows: Rows, above: Links, below: Links, apart: Separation) -> list[float]:
-    """The centre of each slot; the least left edge is where it falls."""
+    """The centre of each slot; the leftmost edge is not moved to 0."""
     conflicts = _conflicts(rows, above)
     layouts = [
         _aligned(rows.rows, above, below, conflicts, apart, up=up, right=right)
@@ -46,7 +46,7 @@ def _aligned(
 
 
 def _conflicts(rows: Rows, above: Links) -> set[tuple[int, int]]:
-    """Links that cross an edge which only passes by: the passing edge stays straight."""
+    """Links that cross a passing edge: the passing edge stays straight."""
     slots, found = rows.slots, set[tuple[int, int]]()
     for upper, lower in pairwise(rows.rows):
         place = {slot: i for i, slot in enumerate(upper)}
@@ -87,7 +87,7 @@ def _align(
 
 
 def _compact(rows: list[list[int]], root: list[int], apart: Separation) -> dict[int, float]:
-    """Blocks as far left as they go; then those with room to their right as far right as that allows."""
+    """Blocks as far left as possible; then those with room to their right as far right as possible."""
     after: dict[int, dict[int, float]] = {}
     before: dict[int, dict[int, float]] = {}
     for row in rows:
@@ -119,7 +119,7 @@ def _order(
 
 
 def _level(layouts: list[list[float]]) -> None:
-    """Shift the four to lie over the narrowest: left ones by their left, right ones by their right."""
+    """Shift the four alignments onto the narrowest: left ones by their left edge, right ones by the right."""
     if not layouts[0]:
         return
     narrow = min(layouts, key=lambda xs: max(xs) - min(xs))

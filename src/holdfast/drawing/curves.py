@@ -1,4 +1,4 @@
-"""The curve of an edge: it bends only between rows and is upright beside nodes, so it runs through none."""
+"""The curve of an edge: it bends only between rows and is vertical beside nodes, so it crosses none."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from holdfast.drawing.layers import EdgeRoute
 from holdfast.drawing.layout import Layout
 
 TURN = 26.0
-"""How far a loop swings out below its source and above its target."""
+"""The height of a loop's turn below its source and above its target."""
 
 
 def ports_of(layout: Layout) -> list[tuple[float, float]]:
-    """Of each route: where it leaves its source and where it comes in, spread by where they go."""
+    """The x of each route at its source and at its target, spread in the order of the other ends."""
     leaves = _spread(layout, ((r.slots[0], r.slots[1], i) for i, r in enumerate(layout.routes)))
     enters = _spread(layout, ((r.slots[-1], r.slots[-2], i) for i, r in enumerate(layout.routes)))
     return [(leaves[i], enters[i]) for i in range(len(layout.routes))]
@@ -58,7 +58,7 @@ def _down(
         slot = layout.slots[number]
         to = ports[1] if number == route.slots[-1] else slot.x
         y, below = bottoms[slot.layer - 1], tops[slot.layer]
-        # The last stretch is upright, so that the arrow's head stands straight.
+        # The last part is vertical, so that the arrowhead points straight down.
         end = below - 8 if number == route.slots[-1] else below
         parts.append(_curve(x, y, to, end))
         if number != route.slots[-1]:

@@ -20,7 +20,7 @@ _SHAPES = {
 
 
 class NodeOverlay(msgspec.Struct, frozen=True, kw_only=True):
-    """What a caller knows about a node of a run: how far it is, and what to write beside it."""
+    """State, mark and notes of a node of a run."""
 
     state: State = State.idle
     mark: Highlight = Highlight.none
@@ -39,9 +39,8 @@ def from_graph(
     mark: Marking | None = None,
     path: str = "",
 ) -> Picture:
-    """`told` is by node; a node of a sub-flow is named with the nodes leading to it: `child/pay`. `mark` says
-    what to notice about an edge, given its graph's path. `expand` also draws what is inside maps and
-    sub-flows."""
+    """`shown` is by node; a node of a sub-flow is named with its path: `child/pay`. `mark` returns the mark
+    of an edge, given its graph's path. `expand` also draws the inside of maps and sub-flows."""
     known = shown or {}
     nodes = [_node(graph, node, known, expand=expand, mark=mark, path=path) for node in graph.nodes]
     edges = [_edge(edge, mark(path, edge) if mark else Highlight.none) for edge in graph.edges]
@@ -87,7 +86,7 @@ def _node(
 
 
 def describe(node: Node) -> str:
-    """What the graph itself says about a node, in a few words."""
+    """A short description of a node, from the graph."""
     lines = [f"{node.kind} node, effect {node.effect}"]
     if node.hold is not None:
         lines.append(f"asks: {node.hold.prompt}")
@@ -115,7 +114,7 @@ def _edge_style(edge: Edge) -> EdgeStyle:
 
 
 def edge_label(edge: Edge) -> str:
-    """Its own label, else when it is taken."""
+    """Its label, else its condition."""
     limit = f" (max {edge.loop})" if edge.loop else ""
     if edge.kind is EdgeKind.failure:
         return edge.label or "on failure"

@@ -1,4 +1,4 @@
-"""Small drawings of 16 by 16 for states, shapes and marks, and the colours that go with them."""
+"""Icons of 16 by 16 pixels for states, shapes and marks, and their colours."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _FIXED = """
 
 
 def style_sheet() -> str:
-    """Light, and dark where the reader prefers it. A page around is left alone: rules name `.holdfast`."""
+    """Light, and dark if the reader prefers it. Rules are below `.holdfast`, so they affect nothing else."""
     dark = _colours(_DARK)
     return f"<style>{_FIXED}{_colours(_LIGHT)}@media (prefers-color-scheme:dark){{{dark}}}</style>"
 

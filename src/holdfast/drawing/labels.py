@@ -1,4 +1,4 @@
-"""Signs and words for states and shapes, and how wide a text is in a terminal."""
+"""Signs and words for states and shapes, and the width of a text in a terminal."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ MARK_SIGNS = {Highlight.added: "+", Highlight.removed: "-", Highlight.changed: "
 
 
 def columns(text: str) -> int:
-    """How many columns a terminal gives to it."""
+    """Its width in terminal columns."""
     return len(text) if text.isascii() else sum(_column(char) for char in text)
 
 
@@ -93,7 +93,7 @@ def _column(char: str) -> int:
 
 
 def shortened(text: str, limit: int) -> str:
-    """One line of at most so many columns; what is cut shows that it was."""
+    """One line of at most `width` columns; a cut text ends with an ellipsis."""
     line = " ".join(text.split())
     if columns(line) <= limit:
         return line

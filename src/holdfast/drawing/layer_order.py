@@ -1,4 +1,4 @@
-"""Left to right within the rows, with few crossings: sweeps down and up by barycentre, the best one wins."""
+"""The order within the rows, with few crossings: sweeps down and up by barycentre; the best one is kept."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from itertools import pairwise
 from holdfast.drawing.layers import Rows
 
 SMALL = 400
-"""Slots up to which neighbours are also exchanged one by one."""
+"""Number of slots up to which neighbours are also swapped one by one (quadratic cost)."""
 
 Links = list[list[int]]
 
 
 def order(rows: Rows) -> tuple[Links, Links]:
-    """Orders `rows.rows` in place; answers each slot's neighbours in the row above and in the row below."""
+    """Orders `rows.rows` in place; returns each slot's neighbours in the row above and in the row below."""
     above, below, beside = _links(rows)
     sweeps = 16 if len(rows.slots) <= SMALL else 6
     best, fewest = [list(row) for row in rows.rows], _crossings(rows.rows, below)
@@ -32,7 +32,7 @@ def order(rows: Rows) -> tuple[Links, Links]:
 
 
 def _links(rows: Rows) -> tuple[Links, Links, tuple[dict[int, int], dict[int, int]]]:
-    """`beside`: where a loop turns, it wants to stand next to the node that it comes from or leads to."""
+    """`beside`: the slot of a loop's turn should be next to the node at that end of the loop."""
     above: Links = [[] for _ in rows.slots]
     below: Links = [[] for _ in rows.slots]
     at_top: dict[int, int] = {}
@@ -66,7 +66,7 @@ def _preferred_position(links: list[int], place: dict[int, int]) -> float | None
 
 
 def _sort(row: list[int], wish: dict[int, float | None]) -> None:
-    """Slots without a wish keep their place; the others are sorted around them."""
+    """Slots without neighbours keep their place; the others are sorted around them."""
     moving = sorted((slot for slot in row if wish[slot] is not None), key=lambda slot: wish[slot] or 0.0)
     following = iter(moving)
     row[:] = [slot if wish[slot] is None else next(following) for slot in row]
@@ -86,7 +86,7 @@ def _crossings(rows: list[list[int]], below: Links) -> int:
 
 
 def _exchange(rows: list[list[int]], above: Links, below: Links) -> None:
-    """Swap neighbours wherever that saves a crossing, a few times over."""
+    """Swap neighbours if that saves a crossing, in a few passes."""
     for _ in range(4):
         better = False
         for r, row in enumerate(rows):
@@ -106,6 +106,6 @@ def _exchange(rows: list[list[int]], above: Links, below: Links) -> None:
 
 
 def _gain(a: int, b: int, links: Links, place: dict[int, int]) -> int:
-    """How many crossings fewer if b stood before a."""
+    """How many crossings would be saved if b were before a."""
     lefts, rights = [place[s] for s in links[a]], [place[s] for s in links[b]]
     return sum((left > right) - (left < right) for left in lefts for right in rights)

@@ -1,4 +1,4 @@
-"""Which row each node stands in: edges lead down, loops up, a long edge has a place in each row it passes."""
+"""The row of each node: edges lead down, loops up, a long edge has a slot in each row that it passes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.drawing.picture import EdgeStyle, Picture, PictureEdge, PictureNod
 
 
 class Slot(msgspec.Struct):
-    """A place in a row: of a node, of a label, or of an edge that passes by."""
+    """A place in a row: of a node, a label, or a passing edge."""
 
     layer: int
     node: PictureNode | None = None
@@ -20,8 +20,8 @@ class Slot(msgspec.Struct):
 
 
 class EdgeRoute(msgspec.Struct):
-    """An edge with the slots that it goes through, source first. `back`: from its source it goes down and
-    round, up through `slots`, and into its target from above, like every other edge."""
+    """An edge with the slots on its way, source first. `back`: from its source it goes down and around, up
+    through `slots`, and into its target from above, like every other edge."""
 
     edge: PictureEdge
     slots: list[int]
@@ -64,7 +64,7 @@ def _route(slots: list[Slot], edge: PictureEdge, source: int, target: int, *, ba
 
 
 def _back_edges(picture: Picture, ends: list[tuple[int, int]]) -> set[int]:
-    """Declared loops, edges from a node to itself, and what else closes a circle when walked from the top."""
+    """Declared loops, edges from a node to itself, and other edges that close a cycle."""
     back = {
         e for e, edge in enumerate(picture.edges) if edge.look is EdgeStyle.loop or edge.source == edge.target
     }
@@ -86,7 +86,7 @@ def _starts(count: int, ends: list[tuple[int, int]], back: set[int]) -> list[int
 
 
 def _closing(start: int, out: list[list[int]], ends: list[tuple[int, int]], seen: list[int]) -> set[int]:
-    """Edges to a node that the walk is still inside of (seen: 1 inside, 2 done)."""
+    """Edges to a node that is still on the walk's path (seen: 1 on the path, 2 done)."""
     found: set[int] = set()
     seen[start] = 1
     stack = [(start, iter(out[start]))]
@@ -107,7 +107,7 @@ def _closing(start: int, out: list[list[int]], ends: list[tuple[int, int]], seen
 
 
 def _layers(count: int, ends: list[tuple[int, int]], back: set[int], spans: list[int]) -> list[int]:
-    """As high as its sources allow; then nodes with more edges below than above come down to them."""
+    """As high as its sources allow; then nodes with more edges below than above move down."""
     out: list[list[int]] = [[] for _ in range(count)]
     into: list[list[int]] = [[] for _ in range(count)]
     for e, (source, target) in enumerate(ends):

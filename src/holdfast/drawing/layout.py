@@ -1,4 +1,4 @@
-"""The one layout: rows from the top down, few crossings, straight long edges, loops beside the rest."""
+"""The layout: rows from the top down, few crossings, straight long edges, loops at the side."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Size = tuple[float, float]
 
 
 class Ruler(Protocol):
-    """What a kind of drawing knows about room: in pixels, in characters."""
+    """Sizes and distances of one kind of drawing: in pixels or in characters."""
 
     gap: float
     """Between two nodes of a row."""
 
     lane: float
-    """Between an edge that passes by and its neighbours."""
+    """Between a passing edge and its neighbours."""
 
     def node(self, node: PictureNode, inside: Layout | None) -> Size: ...
 
@@ -30,7 +30,7 @@ class Ruler(Protocol):
 
 
 class Layout(msgspec.Struct):
-    """Every slot has its centre `x`; the left edge of the drawing is 0. Heights of rows are the drawer's."""
+    """Every slot has its centre `x`; the left edge of the drawing is 0. Renderers set the heights of rows."""
 
     picture: Picture
     slots: list[Slot]
@@ -50,7 +50,7 @@ def lay_out(picture: Picture, ruler: Ruler) -> Layout:
     for slot in rows.slots:
         slot.width, slot.height = _size(slot, ruler, insides)
     above, below = order(rows)
-    # Whole numbers: slots that stand exactly over each other stay so, and a terminal has no halves.
+    # Whole numbers: slots exactly above each other stay so, and a terminal has no half columns.
     xs = [floor(x) for x in place(rows, above, below, lambda a, b: _apart(rows, ruler, a, b))]
     left = min((x - slot.width / 2 for x, slot in zip(xs, rows.slots, strict=True)), default=0)
     for x, slot in zip(xs, rows.slots, strict=True):

@@ -1,4 +1,4 @@
-"""What is drawn: boxes and lines with labels, states and marks; neither places nor colours."""
+"""The model of a drawing: boxes and lines with labels, states and marks; without positions and colours."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from holdfast.errors import InputError
 
 
 class NodeShape(StrEnum):
-    """What a node is: told by an icon in an SVG, by a sign in a terminal. `entry` and `exit` are the first
-    and last of a pipeline, which have names; `start` and `end` are the dots of a flow."""
+    """The kind of a node: an icon in an SVG, a sign in a terminal. `entry` and `exit` are the first and last
+    of a pipeline, which have names; `start` and `end` are the dots of a flow."""
 
     task = "task"
     hold = "hold"
@@ -31,7 +31,7 @@ class NodeShape(StrEnum):
 
 
 class State(StrEnum):
-    """How far a node is: told by a sign, a word and a colour, so that none of them is needed alone."""
+    """The state of a node: shown by a sign, a word and a colour, so that no reader depends on one of them."""
 
     idle = ""
     ready = "ready"
@@ -45,7 +45,7 @@ class State(StrEnum):
 
 
 class EdgeStyle(StrEnum):
-    """What an edge is. A `loop` leads back and is drawn beside the rest."""
+    """The kind of an edge. A `loop` leads back and is drawn at the side."""
 
     plain = "plain"
     conditional = "conditional"
@@ -55,7 +55,7 @@ class EdgeStyle(StrEnum):
 
 
 class Highlight(StrEnum):
-    """What a reader should notice: `taken` for what a run went through, the others for a comparison."""
+    """A highlight: `taken` for the path of a run, the others for a comparison."""
 
     none = ""
     taken = "taken"
@@ -65,8 +65,8 @@ class Highlight(StrEnum):
 
 
 class PictureNode(msgspec.Struct, frozen=True, kw_only=True):
-    """`note` is a short second line (a duration, a count); `detail` is for the reader who asks for more.
-    `inside` is a picture of its own, drawn within the node's frame (a sub-flow that was expanded)."""
+    """`note` is a short second line (a duration, a count); `detail` is shown on demand.
+    `inside` is a separate picture, drawn within the node's frame (an expanded sub-flow)."""
 
     id: str
     label: str
@@ -87,20 +87,20 @@ class PictureEdge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
-    """The order of nodes and edges is a wish: what is declared first is drawn further left."""
+    """The order of nodes and edges is a hint: what is declared first is drawn further left."""
 
     nodes: tuple[PictureNode, ...]
     edges: tuple[PictureEdge, ...] = ()
     title: str = ""
 
     def __post_init__(self) -> None:
-        """Raises InputError for a line between boxes that are not there."""
+        """Raises InputError for duplicate ids, and for an edge to a node that does not exist."""
         known = {node.id for node in self.nodes}
         if len(known) < len(self.nodes):
-            raise InputError(f"The picture {self.title!r} has two nodes of one id.")
+            raise InputError(f"The picture {self.title!r} has two nodes with the same id.")
         for edge in self.edges:
             for end in (edge.source, edge.target):
                 if end not in known:
                     raise InputError(
-                        f"The picture {self.title!r} has an edge to {end!r}, which is no node of it."
+                        f"The picture {self.title!r} has an edge to {end!r}, which is not one of its nodes."
                     )

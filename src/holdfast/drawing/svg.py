@@ -16,13 +16,13 @@ MARGIN = 16.0
 LABEL_AT_MOST = 36
 EDGE_LABEL_AT_MOST = 40
 LEGEND_AT_LEAST = 520.0
-"""A legend takes this much before it goes on in another row."""
+"""The width of a row of the legend."""
 _DOTS = (NodeShape.start, NodeShape.end)
 _ENDS = (NodeShape.entry, NodeShape.exit)
 
 
 def to_svg(picture: Picture, *, legend: bool = True) -> str:
-    """A whole document, which also stands inside an HTML page as it is. Every text is escaped."""
+    """A whole document, which can also be embedded in an HTML page unchanged. Every text is escaped."""
     ruler = SvgRuler()
     layout = lay_out(picture, ruler)
     below = _legend(picture, max(layout.width, LEGEND_AT_LEAST)) if legend else []
@@ -51,7 +51,7 @@ def _opening(picture: Picture, width: float, height: float) -> str:
 
 
 class SvgRuler:
-    """In pixels, for a common sans-serif face at 13."""
+    """In pixels, for a common sans-serif font at 13."""
 
     gap = 28.0
     lane = 18.0
@@ -75,7 +75,7 @@ class SvgRuler:
 
 
 def tops_of(layout: Layout) -> list[float]:
-    """Where each row begins. Room between rows grows with how far its edges have to go aside."""
+    """The top of each row. The distance between rows grows with the horizontal distance of their edges."""
     turns = [route for route in layout.routes if route.back]
     y = 30.0 if any(layout.slots[route.slots[-1]].layer == 0 for route in turns) else 0.0
     tops: list[float] = []
@@ -169,7 +169,7 @@ def _dot(slot: Slot, shape: NodeShape, y: float) -> str:
 
 
 def _frames(node: PictureNode, slot: Slot) -> list[str]:
-    """A map is a stack of boxes, a flow within has a second line, the ends of a pipeline are round."""
+    """A map is a stack of boxes, a sub-flow has a double border, the ends of a pipeline are round."""
     w, h = _n(slot.width), _n(slot.height)
     round_ = _n(slot.height / 2) if node.shape in _ENDS else "9"
     box = f'<rect class="box" width="{w}" height="{h}" rx="{round_}"/>'
@@ -202,7 +202,7 @@ def _words(node: PictureNode, slot: Slot, *, framed: bool) -> list[str]:
 
 
 def sub_line(node: PictureNode) -> str:
-    """The state in a word, and the note."""
+    """The state as a word, and the note."""
     words = [str(node.mark) if node.mark in MARK_SIGNS else "", WORDS.get(node.state, ""), node.note]
     return shortened(" · ".join(word for word in words if word), LABEL_AT_MOST)
 
@@ -213,7 +213,7 @@ def _detail(node: PictureNode) -> str:
 
 
 def _legend(picture: Picture, room: float) -> list[tuple[float, float, str]]:
-    """(right edge, row's top, drawing) of each sign that occurs, in as many rows as the room asks for."""
+    """(right edge, row's top, drawing) of each sign that occurs, in as many rows as needed."""
     states = [s for s in State if s and any(node.state is s for node in picture.nodes)]
     shapes = [s for s in SHAPE_WORDS if any(node.shape is s for node in picture.nodes)]
     marks = [m for m in MARK_SIGNS if any(node.mark is m for node in picture.nodes)]
@@ -240,7 +240,7 @@ def _summary(picture: Picture) -> str:
 
 
 def _description(picture: Picture) -> str:
-    """For those who cannot see it: each node with its state and where it leads."""
+    """The text alternative: each node with its state and its targets."""
     following: dict[str, list[str]] = {}
     labels = {node.id: node.label or str(node.shape) for node in picture.nodes}
     for edge in picture.edges[:400]:

@@ -1,6 +1,6 @@
-"""A picture as lines of text: rounded boxes, arrows, signs; ASCII where there is no more.
+"""A picture as lines of text: rounded boxes, arrows, signs; ASCII if the terminal has no more.
 
-A picture too wide for boxes: one line a node, from the top down, with what follows it.
+A picture too wide for boxes becomes an outline: one line per node, from the top down, with its targets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from holdfast.drawing.picture import EdgeStyle, Highlight, NodeShape, Picture, P
 
 
 def outline(picture: Picture, *, width: int, ascii_only: bool, depth: int = 0) -> list[list[TextSpan]]:
-    """Nodes in the order of the layout; `->` says what each leads to, and when."""
+    """Nodes in the order of the layout; `->` shows their targets and conditions."""
     rows = make_rows(picture)
     following: dict[str, list[PictureEdge]] = {}
     names = {node.id: node for node in picture.nodes}
@@ -98,9 +98,9 @@ class TextDrawing(msgspec.Struct, frozen=True):
 def to_text(
     picture: Picture, *, width: int = 100, height: int = 0, ascii_only: bool = False, legend: bool = True
 ) -> TextDrawing:
-    """As wide as it must be, up to `width` columns (and `height` lines, unless 0). A picture that does not
-    fit is drawn closer and without notes; if that is not enough, it becomes an indented outline.
-    `ascii_only`: for a terminal whose encoding knows no more."""
+    """As wide as needed, up to `width` columns (and `height` lines, unless 0). A picture that does not fit is
+    drawn closer and without notes; if that is not enough, it becomes an indented outline.
+    `ascii_only`: for a terminal with an ASCII encoding."""
     canvas = None
     if len(picture.nodes) <= (height or 400):
         canvas = _fitting(picture, width, height, ascii_only=ascii_only)
@@ -123,7 +123,7 @@ def _fitting(picture: Picture, width: int, height: int, *, ascii_only: bool) -> 
 
 
 class TextRuler:
-    """In characters. Widths are odd, so that each box has a middle. `close`: no more room than must be."""
+    """In characters. Widths are odd, so that each box has a middle column. `close`: minimal distances."""
 
     def __init__(self, *, ascii_only: bool, close: bool = False) -> None:
         self._ascii = ascii_only
@@ -198,7 +198,7 @@ class TextRuler:
 
 
 def _channel(canvas: Canvas, nets: list[Net], top: int, layout: Layout, *, last: bool = False) -> int:
-    """Draws the lines between two rows; answers how many rows that took."""
+    """Draws the lines between two rows; returns how many rows that took."""
     if not nets:
         return 0
     tracks = 1 + max(net.track for net in nets)
@@ -235,7 +235,7 @@ def _upright(
 
 
 def _level(canvas: Canvas, net: Net, row: int, owner: int, layout: Layout) -> None:
-    """Each leg's own stretch of the track is drawn in its own style, from where the net comes in."""
+    """Each leg's part of the track is drawn in its style, from where the net enters."""
     start = net.tops[0].col if net.tops else net.bottoms[0].col
     for leg in (*net.tops, *net.bottoms):
         low, high = min(start, leg.col), max(start, leg.col)
@@ -247,7 +247,7 @@ def _level(canvas: Canvas, net: Net, row: int, owner: int, layout: Layout) -> No
 
 
 def node_lines(node: PictureNode, *, ascii_only: bool, close: bool = False) -> list[tuple[str, str]]:
-    """What stands in a box: (text, style); no style: that of the box."""
+    """The content of a box: (text, style); no style: that of the box."""
     signs, shapes = (ASCII_SIGNS, ASCII_SHAPES) if ascii_only else (SIGNS, SHAPE_SIGNS)
     before = [signs[node.state]] if node.state in signs else []
     before += [MARK_SIGNS[node.mark]] if node.mark in MARK_SIGNS else []

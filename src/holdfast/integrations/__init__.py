@@ -1,3 +1,3 @@
-"""Bridges to what others run: each needs an extra, and costs nothing where it is not used."""
+"""Integrations with other systems: each needs an extra, and costs nothing if it is not used."""
 
 from __future__ import annotations

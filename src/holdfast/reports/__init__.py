@@ -1,1 +1,1 @@
-"""What a run's journal tells, made to be read: pictures of comparisons, post-mortem reports."""
+"""Reports from a run's journal: pictures of comparisons, post-mortems, evidence."""

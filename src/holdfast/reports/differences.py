@@ -20,7 +20,7 @@ _RANK = {Highlight.changed: 3, Highlight.removed: 2, Highlight.added: 1, Highlig
 
 
 async def diff_picture(service: RunService, diff: Diff, *, expand: bool = True) -> Picture:
-    """Nodes and edges by what became of them from A to B: added, removed, changed, or as they were."""
+    """Nodes and edges by their change from A to B: added, removed, changed, or unchanged."""
     before = (await reader_at(service, await service.get(diff.a.run), diff.a.seq)).graph
     after = (await reader_at(service, await service.get(diff.b.run), diff.b.seq)).graph
     return overlay(before, after, diff, expand=expand)
@@ -44,7 +44,7 @@ def overlay(before: Graph, after: Graph, diff: Diff, *, expand: bool = True) -> 
 
 
 def _node_overlays(diff: Diff) -> dict[str, NodeOverlay]:
-    """By the node's place in the graph, whatever the visit or item."""
+    """By the node's place in the graph, for any visit or item."""
     found: dict[str, NodeOverlay] = {}
     for node in diff.nodes:
         path = place_of(node.node)

@@ -1,4 +1,4 @@
-"""The evidence of a decision as a page to read. What is proven is the file; the page says which file."""
+"""The evidence of a decision as a readable page. The proof is the evidence file, which the page names."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FORMS = ("html", "md")
 
 
 def page_of(pack: Mapping[str, Any], form: str) -> str:
-    """Raises InputError for a form that there is not."""
+    """Raises InputError for an unknown format."""
     if form not in FORMS:
-        raise InputError(f"there is no page of the form {form!r}.", hint="Name a file .html or .md.")
+        raise InputError(f"unknown format {form!r}.", hint="Use a file name that ends with .html or .md.")
     title = f"Evidence of hold {pack['content']['hold']['id']}"
     sections = [(name, [pair for pair in facts if pair[1]]) for name, facts in _sections(pack)]
     return (_html if form == "html" else _markdown)(title, sections)
@@ -93,7 +93,7 @@ def _markdown(title: str, sections: list[Section]) -> str:
 
 
 def _code(value: str) -> str:
-    """As code: nothing that people wrote becomes markup."""
+    """As code, so that text from people cannot become markup."""
     fence = "`" * (1 + max((len(run) for run in _ticks(value)), default=0))
     return f"{fence} {' '.join(value.split())} {fence}"
 

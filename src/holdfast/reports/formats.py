@@ -1,4 +1,4 @@
-"""The forms in which a post-mortem is written."""
+"""The formats of a post-mortem."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ FORMS: Final[dict[str, Callable[[Postmortem], str]]] = {"md": to_markdown, "html
 
 
 def renderer(form: str) -> Callable[[Postmortem], str]:
-    """Raises InputError for a form that there is not."""
+    """Raises InputError for an unknown format."""
     if form not in FORMS:
-        raise InputError(f"a post-mortem has no form {form!r}.", hint=f"Choose one of {', '.join(FORMS)}.")
+        raise InputError(
+            f"unknown format {form!r} of a post-mortem.", hint=f"Use one of: {', '.join(FORMS)}."
+        )
     return FORMS[form]
 
 

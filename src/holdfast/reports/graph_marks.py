@@ -1,4 +1,4 @@
-"""What every picture of a run has in common, whichever fold tells the run: states, notes, edges taken."""
+"""What every picture of a run has in common: states, notes, taken edges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STATES: Final[Mapping[str, State]] = {
 def run_overlay_picture(
     graph: Graph, shown: Mapping[str, NodeOverlay], taken: Collection[str], *, expand: bool
 ) -> Picture:
-    """`told` and `taken` by place: the path of the graph, then the name of the node or edge."""
+    """`shown` and `taken` by place: the path of the graph, then the name of the node or edge."""
 
     def mark(path: str, edge: Edge) -> Highlight:
         return Highlight.taken if path + edge.id in taken else Highlight.none
@@ -35,7 +35,7 @@ def run_overlay_picture(
 
 
 def notes(visits: int, retries: int, work_us: int) -> list[str]:
-    """What is worth a word of a node over all its visits."""
+    """Short notes on a node over all its visits."""
     parts = [
         f"{visits} visits" if visits > 1 else "",
         f"{retries} {'retry' if retries == 1 else 'retries'}" if retries else "",

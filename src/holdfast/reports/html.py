@@ -1,4 +1,4 @@
-"""A post-mortem as one HTML file: its style and its drawing inside it, no scripts, fit to be printed."""
+"""A post-mortem as one HTML file: with its style and its drawing, without scripts, printable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.reports.style import STYLE
 from holdfast.types.human_time import clock_time
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
-# Nothing is fetched, and nothing in a run's own texts can change that.
+# Nothing is fetched or run, even if a text of the run contains markup.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _CLOSED = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
 _BAD = frozenset({"failed", "unknown", "cancelled", "fail"})
@@ -64,7 +64,7 @@ def _drawing(postmortem: Postmortem) -> Iterator[str]:
 
 
 def _inline(svg: str) -> str:
-    """Without what only a file of its own has."""
+    """Without the attributes that only a separate file needs."""
     return svg[svg.index("<svg") :]
 
 

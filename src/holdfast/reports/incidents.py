@@ -1,4 +1,4 @@
-"""What went wrong in a run, each time, and how it was handled."""
+"""The incidents of a run, and how each was handled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ALARM = frozenset({"damaged", "failing"})
 
 
 class Incident(msgspec.Struct, frozen=True, kw_only=True):
-    """`node` is empty for what befell the run as a whole. `ended`: the run failed by it."""
+    """`node` is empty for incidents of the whole run. `ended`: the run failed because of it."""
 
     at: int
     seq: int
@@ -28,7 +28,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_incidents(story: Story) -> list[Incident]:
-    """In the order in which they came."""
+    """In the order in which they occurred."""
     found = [t for visit in story.visits for t in _of_visit(visit)]
     found += [_of_remark(remark) for remark in story.remarks if remark.kind in _INCIDENT_REMARKS]
     return sorted(found, key=lambda trouble: (trouble.at, trouble.seq))

@@ -12,7 +12,7 @@ from holdfast.reports.postmortem import Gap, Postmortem
 from holdfast.types.human_time import clock_time
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
-# What would be markup if it stood in the text as it is.
+# Characters that would be markup if they were not escaped.
 _MARKUP = re.compile(r"([\\`*_\[\]<|])")
 
 
@@ -22,12 +22,12 @@ def to_markdown(postmortem: Postmortem) -> str:
 
 
 def escape(text: str) -> str:
-    """In one line, with nothing in it that Markdown would read."""
+    """In one line, with all Markdown characters escaped."""
     return _MARKUP.sub(r"\\\1", " ".join(text.split()))
 
 
 def code(text: str) -> str:
-    """As code in the midst of a line, whatever it holds."""
+    """As inline code, whatever it contains."""
     text = " ".join(text.split()).replace("|", "\\|")
     ticks = "`" * (1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
     pad = " " if "`" in text else ""

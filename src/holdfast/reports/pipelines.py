@@ -28,7 +28,7 @@ def picture_of_pipeline(
     *,
     marks: Mapping[tuple[str, str], Highlight] | None = None,
 ) -> Picture:
-    """`told` is by stage, `marks` by the ends of an edge."""
+    """`shown` is by stage, `marks` by the ends of an edge."""
     known, marked = shown or {}, marks or {}
     return Picture(
         nodes=tuple(_node(stage, known.get(name, NodeOverlay())) for name, stage in pipeline.stages.items()),
@@ -54,7 +54,7 @@ def _node(stage: Stage, about: NodeOverlay) -> PictureNode:
 
 
 def _note(stage: Stage) -> str:
-    """What decides how the stage runs and is not seen otherwise."""
+    """Options that affect the stage and are not visible otherwise."""
     words = ["goal gate"] if stage.flag("goal_gate") else []
     if stage.type and stage.type not in SHAPES:
         words.append(stage.type)

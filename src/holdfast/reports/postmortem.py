@@ -1,6 +1,6 @@
-"""The post-mortem of a run as data: everything that its reports tell. The run need not have ended.
+"""The post-mortem of a run as data: the content of its reports. The run need not have ended.
 
-A run's graph as its story leaves it: the state of each node, the edges that were taken.
+It includes the run's graph, with the state of each node and the taken edges.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _node_overlay(chapters: list[Visit]) -> NodeOverlay:
 
 
 def _state(visit: Visit) -> State:
-    """A page is read later: what was running when it was written is shown as ready to go on."""
+    """A page is read later: nodes that were running when it was written are shown as ready to continue."""
     state = STATES.get(visit.state, State.idle)
     return State.ready if state is State.running else state
 
@@ -59,11 +59,11 @@ def _note(chapters: list[Visit]) -> str:
 
 
 MAX_VISITS = 300
-"""Visits that are told in full: the first, the last, and those in between at which something went wrong."""
+"""Visits that are shown in full: the first, the last, and those between them with an incident."""
 
 
 class Gap(msgspec.Struct, frozen=True, tag="gap"):
-    """So many visits that went well are not told here."""
+    """The number of visits without an incident that are left out here."""
 
     left_out: int
 
@@ -81,7 +81,7 @@ class Postmortem(msgspec.Struct, kw_only=True):
     run: str
     flow: str
     version: str
-    # What people call the version.
+    # The version's label, for people.
     label: str
     status: str
     error: str
@@ -111,7 +111,7 @@ class Postmortem(msgspec.Struct, kw_only=True):
     picture: Picture
     # How people read the names of nodes inside maps and sub-flows: `each[3]` for `each.1[3]/fetch`.
     names: dict[str, str] = {}
-    # Why the last state cannot be shown; the journal is damaged then, or a blob is gone.
+    # Why the last state cannot be shown: the journal is damaged, or a blob is missing.
     unreadable: str = ""
 
     def name(self, label: str) -> str:
@@ -123,7 +123,7 @@ class Postmortem(msgspec.Struct, kw_only=True):
 
 
 async def build_postmortem(service: RunService, run: str, *, chapters: int = MAX_VISITS) -> Postmortem:
-    """Raises RunNotFoundError, FlowNotFoundError where the run's graph is not stored."""
+    """Raises RunNotFoundError, and FlowNotFoundError if the run's graph is not stored."""
     row = await service.get(run)
     story = await load_story(service, row)
     last, unreadable = await _last(service, row)
@@ -170,7 +170,7 @@ def _names(story: Story, graph: Graph) -> dict[str, str]:
 
 
 async def _last(service: RunService, row: RunRow) -> tuple[Checkpoint | None, str]:
-    """A run with a damaged journal needs a post-mortem most."""
+    """Errors are kept in the report: a run with a damaged journal needs a post-mortem most."""
     try:
         return (await make_checkpoint(service, row, row.head)).shown(), ""
     except (CheckpointCorruptError, BlobMissingError) as error:
@@ -198,14 +198,14 @@ def _waited(story: Story, row: RunRow, now: int) -> WaitTimes:
 
 
 def _questions(story: Story) -> list[tuple[str, QuestionDetail]]:
-    """Each with the node that asked it, in order."""
+    """Each with its node, in order."""
     found = [(c.label, q) for c in story.visits for q in c.questions]
     found += [("", question) for question in story.questions]
     return sorted(found, key=lambda pair: pair[1].asked_at)
 
 
 def _bounded(chapters: list[Visit], limit: int) -> list[Visit | Gap]:
-    """All, or the first and last with what matters between them; gaps say how many are missing."""
+    """All, or the first, the last and those with an incident; gaps say how many are left out."""
     if not limit or len(chapters) <= limit:
         return list(chapters)
     third = max(limit // 3, 1)

@@ -1,4 +1,4 @@
-"""A run as a picture, by its events: its graph with the state of each node, and the edges that it took."""
+"""A run as a picture, from its events: its graph with the state of each node, and the taken edges."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from holdfast.runs.history.visits import NodeSum, Visits
 from holdfast.types.human_time import human_duration
 
 _FIRST = ("failed", "asking", "running", "waiting", "ready", "unknown")
-"""What a reader wants to know first of several visits that are open at once."""
+"""If several visits are open at once, the first of these states is shown."""
 
 
 def picture_of(graph: Graph, visits: Visits, *, expand: bool = False, interrupted: bool = False) -> Picture:
-    """`interrupted`: no worker has the run, so what was running is only ready to continue."""
+    """`interrupted`: no worker has the run, so running nodes are shown as ready to continue."""
     return run_overlay_picture(
         graph, overlays_by_path(visits, interrupted=interrupted), visits.edges, expand=expand
     )
 
 
 def overlays_by_path(visits: Visits, *, interrupted: bool = False) -> dict[str, NodeOverlay]:
-    """Of each node that was visited, by the nodes that lead to it."""
+    """The overlay of each visited node, by its path."""
     return {
         path: _node_overlay(path, node, visits, interrupted=interrupted)
         for path, node in visits.nodes.items()
@@ -36,7 +36,7 @@ def _node_overlay(path: str, node: NodeSum, visits: Visits, *, interrupted: bool
 
 
 def _state(path: str, node: NodeSum, visits: Visits) -> str:
-    """Of the node itself, or of what goes on inside it."""
+    """The state of the node itself, or of the nodes inside it."""
     inside = [v.state for v in visits.open.values() if v.path == path or v.path.startswith(f"{path}/")]
     return next((state for state in _FIRST if state in inside), node.state)
 
@@ -48,18 +48,18 @@ def _note(path: str, node: NodeSum, visits: Visits, state: str) -> str:
         parts.append(f"{items.done} of {items.visits}")
     if state in ("abandoned", "stopped"):
         parts.append(state)
-    # What is at work has not told yet how long it takes.
+    # The duration of a running node is not known yet.
     return ", ".join([*parts, *notes(node.visits, node.retries, 0 if node.open else node.work_us)])
 
 
 def _items(path: str, visits: Visits) -> NodeSum | None:
-    """Of the first node inside: as many visits as there were items."""
+    """The counts of the first node inside, which has one visit per item."""
     prefix = f"{path}/"
     return next((node for inner, node in visits.nodes.items() if inner.startswith(prefix)), None)
 
 
 def waiting_text(visit: Visit, now: int) -> str:
-    """What a visit waited for, and how long."""
+    """What a visit waited for, and for how long."""
     parts: list[str] = []
     for wait in visit.waits:
         spent = human_duration((wait.until or now) - wait.since)

@@ -115,7 +115,7 @@ def visit_facts(visit: Visit) -> list[Row]:
         ("error", error_text(visit.error)),
         ("then", visit.followed),
         ("record", f"{visit.seq}" if visit.seq >= 0 else ""),
-        ("told by", visit.run if not visit.readable else ""),
+        ("recorded in run", visit.run if not visit.readable else ""),
     ]
     return [(name, value) for name, value in rows if value]
 

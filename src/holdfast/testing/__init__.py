@@ -1,4 +1,4 @@
-"""For tests of flows and of stores: nothing in the product imports it."""
+"""Helpers for tests of flows and stores. Nothing in the product imports them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["torture"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when it is first used: the fixtures need none of it."""
+    """Loaded on first use: the fixtures do not need it."""
     if name == "torture":
         from holdfast.torture.explorer import torture
 

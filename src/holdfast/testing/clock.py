@@ -1,4 +1,4 @@
-"""A clock that tests move by hand."""
+"""A clock that tests advance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Sleeper(NamedTuple):
 
 
 class FakeClock:
-    """Stands still until `advance`. Sleepers wake when the time has passed them, on whatever loop they sleep.
+    """Does not move until `advance`. Sleepers wake when their time has come, each on its own event loop.
 
     With `auto=True` the time jumps to the next sleeper as soon as a sleeper finds nothing else to run on its
     loop, so that a test of backoffs and timeouts needs no second task.
@@ -32,7 +32,7 @@ class FakeClock:
     def __init__(self, start: datetime = START, *, auto: bool = False) -> None:
         self._lock = threading.Lock()
         self._micros = self._start = to_micros(start)
-        # How far the wall clock was set away from the time that has passed.
+        # Difference between the wall clock and the elapsed time.
         self._set = 0
         self._sleepers: list[_Sleeper] = []
         self._auto = auto
@@ -57,7 +57,7 @@ class FakeClock:
 
     @property
     def sleeping(self) -> int:
-        """How many sleep: a test waits for its subject to lie down before it advances."""
+        """The number of sleepers: a test waits until its subject sleeps, then advances."""
         with self._lock:
             return len(self._sleepers)
 
@@ -75,7 +75,7 @@ class FakeClock:
         self._move(lambda: self._micros + micros(step + (by or timedelta())))
 
     def set_by(self, by: timedelta) -> None:
-        """The wall clock is set, forward or back. No time passes: `monotonic` and sleepers do not notice."""
+        """Set the wall clock, forward or back. No time passes: `monotonic` and sleepers are not affected."""
         with self._lock:
             self._set += micros(by)
 
@@ -105,7 +105,7 @@ class FakeClock:
                 loop.call_soon_threadsafe(_finish, sleeper.woken)
 
     async def _move_when_idle(self, sleeper: _Sleeper) -> None:
-        """The next one to wake moves the time, after the others had their turns since it last moved."""
+        """The next sleeper to wake moves the time, after all other tasks have run since the last move."""
         turns, seen = 0, self._micros
         while not sleeper.woken.done():
             await asyncio.sleep(0)

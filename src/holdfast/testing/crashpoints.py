@@ -1,4 +1,4 @@
-"""Pulling the plug on purpose: in a child process, or on a worker in this one whose store is kept.
+"""Crashes on purpose: of a child process, or of a worker in this process whose store is kept.
 
 A child is armed by its environment, `env | crashpoints.environment("after_settle", 3)`, and dies with
 exit code 137 at the third settle. For the memory store, which dies with its process, `until_crash` lets the
@@ -28,13 +28,13 @@ T = TypeVar("T")
 
 EXIT_CODE: Final = 137
 
-# A dead worker's tasks are kept as they are: collecting them would run their `finally` blocks, and the
-# dead run nothing.
+# A dead worker's tasks are kept referenced: collecting them would run their `finally` blocks, which a real
+# crash does not.
 _abandoned_tasks: list[asyncio.Task[Any]] = []
 
 
 class Crash(BaseException):
-    """A worker died here. Not an Exception: what mends errors must not mend this."""
+    """A worker died here. Not an Exception, so that error handlers do not catch it."""
 
     def __init__(self, point: str) -> None:
         super().__init__(point)
@@ -42,7 +42,7 @@ class Crash(BaseException):
 
 
 class Armed:
-    """One armed point: whether and how often it was passed."""
+    """An armed point, and how often it was reached."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -51,16 +51,16 @@ class Armed:
 
 
 def environment(name: str, nth: int = 1) -> dict[str, str]:
-    """What a child's environment needs so that it dies the nth time it reaches `name`."""
+    """Environment variables with which a child dies the nth time it reaches `name`."""
     _known(name)
     return {"HOLDFAST_CRASH": f"{name}:{nth}"}
 
 
 @contextmanager
 def armed(name: str, *, nth: int = 1, hit: Callable[[], None] | None = None) -> Generator[Armed]:
-    """Inside the block the nth pass through `name` raises `Crash`, or calls `hit` where one is given.
+    """Inside the block the nth pass through `name` raises `Crash`, or calls `hit` if it is given.
 
-    With nth=0 nothing happens but counting.
+    With nth=0 passes are only counted.
     """
     _known(name)
     found = Armed(name)
@@ -84,10 +84,10 @@ def armed(name: str, *, nth: int = 1, hit: Callable[[], None] | None = None) -> 
 def until_crash(
     work: Callable[[Store], Coroutine[Any, Any, T]], store: Store, name: str, *, nth: int = 1
 ) -> T | Crash:
-    """Run `work` in an event loop of its own until it ends or reaches the point.
+    """Run `work` in a separate event loop until it ends or reaches the point.
 
-    At the point everything of that worker stops for good, as in a process that died: its tasks are never
-    run again, and what it still holds of the store refuses. The store itself goes on: its leases lapse.
+    At the point everything of that worker stops for good, as in a process that died: its tasks never run
+    again, and its store handle refuses calls. The store itself stays usable, and its leases expire.
     """
     mortal = _CrashableStore(store)
     loop = asyncio.new_event_loop()
@@ -103,7 +103,7 @@ def until_crash(
         try:
             result = loop.run_until_complete(task)
         except BaseException:
-            # Whatever the dying worker still said.
+            # Output that the dying worker still wrote.
             if not point.reached:
                 raise
             return Crash(name)
@@ -125,7 +125,7 @@ def _abandon(tasks: set[asyncio.Task[Any]]) -> None:
 
 
 def _clear() -> None:
-    """At the end of the process Python would complain about each of them."""
+    """At the end of the process Python would warn about each of them."""
     for task in _abandoned_tasks:
         with suppress(BaseException):
             cast("Coroutine[Any, Any, Any]", task.get_coro()).close()
@@ -142,7 +142,7 @@ def _finish(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class _CrashableStore:
-    """A worker's hold on a store, which ends with the worker."""
+    """A worker's handle on a store, which ends with the worker."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -164,7 +164,7 @@ class _CrashableStore:
     def _called(self, method: Callable[..., Any], name: str) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             if self.dead and name == "extend_now":
-                return [True] * len(args[0])  # the heartbeat's thread is told nothing, and soon ends
+                return [True] * len(args[0])  # the heartbeat's thread gets no error; it soon ends
             self._check()
             return method(*args, **kwargs)
 

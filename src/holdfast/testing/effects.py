@@ -1,4 +1,4 @@
-"""For doubles of the outside world: tell the crash explorer what was done (`holdfast.testing.torture`)."""
+"""For fakes of external services: report effects to the crash explorer (`holdfast.testing.torture`)."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The person who answers: what they will say, and how long they take, is said before the run.
+"""A simulated person: their answers, and how long they take, are planned before the run.
 
     human.approves(within="2h")
     result = await human.runs(refund, {"order_id": "A17", "amount": 250})
 
-Several people: `human.as_("user:dana@acme")` is another one, who may do what that person may.
+Several people: `human.as_("user:dana@acme")` is another person, with that person's rights.
 
-Time is a `FakeClock`: two hours pass in no time, and whatever falls due in them (a timeout, a reminder, an
-escalation) happens first.
+Time is a `FakeClock`: two hours pass at once, and everything that becomes due in them (a timeout, a reminder,
+an escalation) happens first.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Duration = str | int | float | timedelta
 
 
 class Human:
-    """Does to the holds of a house what was promised, in the order in which it was promised."""
+    """Acts on the holds of a Holdfast instance as planned, in the planned order."""
 
     def __init__(self, hf: Holdfast, clock: FakeClock, *, name: str = "user:human") -> None:
         self.hf = hf
         self.clock = clock
         self.who = ActingPerson(name=name)
         self.promised: list[PlannedAction] = []
-        self.asked: list[HoldRow] = []  # what was shown, in the order of the answers
+        self.asked: list[HoldRow] = []  # the holds that were shown, in the order of the answers
 
     @property
     def name(self) -> str:
@@ -53,8 +53,8 @@ class Human:
         roles: Iterable[str] = (),
         rights: Iterable[str] = (),
     ) -> Human:
-        """Somebody else in the same house and the same order of promises, with these rights and no others.
-        Where the house has a directory, what that says they belong to counts instead."""
+        """Another person, with exactly these rights, on the same instance and in the same planned order.
+        If the instance has a directory, groups and roles come from there."""
         other = Human(self.hf, self.clock)
         other.who = ActingPerson(
             name=name,
@@ -66,11 +66,11 @@ class Human:
         other.promised, other.asked = self.promised, self.asked
         return other
 
-    # ------------------------------------------------------------------ what will be decided
+    # ------------------------------------------------------------------ decisions
     def approves(
         self, *, within: Duration = 0, to: str | None = None, comment: str | None = None, data: Any = None
     ) -> None:
-        """Says yes to the next hold (of node `to`), in whatever word the hold has for it."""
+        """Approves the next hold (of node `to`), with the option that the hold offers for it."""
         self._promise("answer", YES, within, to, data=data, comment=comment)
 
     def rejects(
@@ -88,7 +88,7 @@ class Human:
         to: str | None = None,
         comment: str | None = None,
     ) -> None:
-        """Says exactly this: the id of an option, or free text. Where several have to agree, it is a vote."""
+        """Answers exactly this: the id of an option, or free text. A vote, if several people must agree."""
         self._promise("answer", (decision,), within, to, data=data, comment=comment)
 
     votes = answers
@@ -102,42 +102,42 @@ class Human:
         to: str | None = None,
         comment: str | None = None,
     ) -> None:
-        """The same from an inbox: it can be taken back (`undoes`) until its window is over."""
+        """The same from an inbox: it can be undone (`undoes`) until its undo window ends."""
         self._promise("place", (decision,), within, to, data=data, comment=comment)
 
     def undoes(self, *, within: Duration = 0, to: str | None = None) -> None:
-        """Takes back what they placed."""
+        """Undoes their placed decision."""
         self._promise("undo", (), within, to)
 
     def cancels(self, reason: str = "cancelled", *, within: Duration = 0, to: str | None = None) -> None:
         """Withdraws the question."""
         self._promise("cancel", (reason,), within, to)
 
-    # ------------------------------------------------------------------ what else will be done
+    # ------------------------------------------------------------------ other actions
     def comments(self, text: str, *, within: Duration = 0, to: str | None = None) -> None:
-        """Says something about it; it stays open."""
+        """Adds a comment; the hold stays open."""
         self._promise("comment", (text,), within, to)
 
     def claims(self, *, within: Duration = 0, to: str | None = None) -> None:
-        """Takes it for a while."""
+        """Claims the hold for a while."""
         self._promise("claim", (), within, to)
 
     def releases(self, *, within: Duration = 0, to: str | None = None) -> None:
-        """Lets go of what they claimed."""
+        """Releases their claim."""
         self._promise("release", (), within, to)
 
     def reassigns(self, whom: str, *, within: Duration = 0, to: str | None = None) -> None:
-        """Hands it on to `whom`: `user:NAME`, `group:KEY` or `role:KEY`."""
+        """Reassigns it to `whom`: `user:NAME`, `group:KEY` or `role:KEY`."""
         self._promise("reassign", (whom,), within, to)
 
     def asks_back(
         self, text: str, *, of: str = "requester", within: Duration = 0, to: str | None = None
     ) -> None:
-        """Asks the requester, the agent or a colleague (`of`). Pauses the deadline until `answers_question`."""
+        """Asks the requester, the agent or a colleague (`of`); pauses the deadline until the answer."""
         self._promise("ask_back", (text, of), within, to)
 
     def answers_question(self, text: str, *, within: Duration = 0, to: str | None = None) -> None:
-        """Answers what was asked back."""
+        """Answers a question that was asked back."""
         self._promise("reply", (text,), within, to)
 
     def _promise(self, do: str, says: Sequence[str], within: Duration, to: str | None, **more: Any) -> None:
@@ -146,16 +146,16 @@ class Human:
 
     # ------------------------------------------------------------------ runs
     async def runs(self, flow: Flow, given: Any = None, **options: Any) -> Result:
-        """Start a run and see it through: until it ends, or asks something that nobody promised to answer."""
+        """Start a run and drive it until it ends, or asks a question without a planned answer."""
         return await self._attend(flow, await flow.run(given, on=self.hf, **options))
 
     async def resumes(self, flow: Flow, run_id: str) -> Result:
-        """Go on with a run, after an answer, a crash, or when time has passed."""
+        """Resume a run, after an answer, a crash, or when time has passed."""
         await self._notice()
         return await self._attend(flow, await flow.resume(run_id, on=self.hf))
 
     async def replies(self) -> int:
-        """Answer the holds that are open now, whoever's they are: for runs that a worker drives."""
+        """Answer all holds that are open now, of any run: for runs that a worker drives."""
         store = await self.hf.open()
         given = 0
         while await self._reply(await (await self.hf.service()).holds(), store):
@@ -163,7 +163,7 @@ class Human:
         return given
 
     async def waits(self, duration: Duration) -> None:
-        """Time passes, and what falls due in it happens: timers, reminders, escalations, expiry."""
+        """Let time pass; everything that becomes due happens: timers, reminders, escalations, expiry."""
         store = await self.hf.open()
         await self._wait(store, self.clock.now() + micros(parse_duration(duration)))
 
@@ -180,27 +180,27 @@ class Human:
         return result
 
     async def _confirm_placed(self, holds: Sequence[HoldRow], store: Store) -> bool:
-        """A decision that nobody takes back is made when its window is over."""
+        """A placed decision counts when its undo window ends."""
         placed = [hold.placed_until for hold in holds if hold.placed_until is not None]
         if placed:
             await self._wait(store, min(placed))
         return bool(placed)
 
     async def _let_time_pass(self, store: Store) -> None:
-        """To the next timer: a run that waits only for time has nobody to wait for."""
+        """Advance to the next timer, for a run that waits only for time."""
         due = await store.next_timer()
         if due is not None and due > self.clock.now():
             self.clock.advance(timedelta(microseconds=due - self.clock.now()))
         await self._notice()
 
     async def _notice(self) -> None:
-        """What a worker would notice by now: timers that are due, deadlines that have passed."""
+        """What a worker would do by now: fire due timers, process passed deadlines."""
         store = await self.hf.open()
         await store.fire_timers(limit=1000)
         await (await self.hf.service()).runtime.sweep_holds()
 
     async def _wait(self, store: Store, until: int) -> None:
-        """One thing after another: an escalation counts from the moment at which it was due."""
+        """One deadline after another: an escalation counts from the time at which it was due."""
         while (due := await store.next_due_hold()) is not None and self.clock.now() < due <= until:
             self.clock.advance(timedelta(microseconds=due - self.clock.now()))
             await self._notice()
@@ -222,5 +222,5 @@ class Human:
         await self._wait(store, self.clock.now() + micros(reply.within))
         now = await store.hold(hold.id)
         if now is None or now.status is not HoldStatus.pending:
-            return  # too late: what the hold says about its timeout has happened
+            return  # too late: the hold's timeout action has already happened
         await perform(reply, now, await self.hf.holds())

@@ -1,8 +1,8 @@
-"""Fixtures for pytest: `clock`, `house` and `human`.
+"""Fixtures for pytest: `clock`, `hf` and `human`.
 
-A conftest.py asks for them by `pytest_plugins = ["holdfast.testing.plugin"]`.
+Load them in a conftest.py: `pytest_plugins = ["holdfast.testing.plugin"]`.
 
-They are ordinary functions, so they serve tests with any async plugin, and tests with `run_sync`.
+They are ordinary functions, so they work with any async plugin, and with `run_sync`.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from holdfast.testing.human import Human
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # The conformance suite carries it; another author's pytest would not know it.
+    # The conformance suite uses this marker; with strict markers pytest refuses unknown ones.
     config.addinivalue_line("markers", "covers(*codes): the ledger lines that a test proves")
 
 
 @pytest.fixture
 def clock() -> FakeClock:
-    """Stands still, jumps over waits, and moves when the test says so."""
+    """A clock that jumps over waits; otherwise only the test advances it."""
     return FakeClock(auto=True)
 
 
 @pytest.fixture
 def hf(clock: FakeClock) -> Holdfast:
-    """A house in memory on that clock. Gone with the test, so there is nothing to close."""
+    """A Holdfast instance in memory, on that clock. It ends with the test and needs no closing."""
     return Holdfast("memory:", clock=clock)
 
 
 @pytest.fixture
 def human(hf: Holdfast, clock: FakeClock) -> Iterator[Human]:
-    """A person who answers. An answer that was promised and never asked for fails the test."""
+    """A simulated person. A planned answer that was never used fails the test."""
     person = Human(hf, clock)
     yield person
-    assert not person.promised, f"nobody asked for {len(person.promised)} of the promised answers"
+    assert not person.promised, f"{len(person.promised)} planned answers were not used"

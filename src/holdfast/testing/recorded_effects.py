@@ -1,4 +1,4 @@
-"""What a person of a test does to a hold when their time comes."""
+"""The actions that a simulated person performs on a hold."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NO: Final = ("reject", "rejected", "no", "decline", "deny")
 
 
 class ActingPerson(msgspec.Struct, frozen=True, kw_only=True):
-    """Who acts. `every`: with every right, as whoever works on the store itself; else with what is said here
-    and what the house's directory says of them."""
+    """Who acts. `every`: with every right, like an operator on the store itself; else with these rights and
+    those of the instance's directory."""
 
     name: str
     every: bool = True
@@ -37,8 +37,8 @@ class ActingPerson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlannedAction(msgspec.Struct, frozen=True, kw_only=True):
-    """One deed to come, `within` after the hold was asked. A decision is the first of `says` that the hold
-    offers; of other deeds it is what is said, or to whom."""
+    """A planned action, `within` after the hold was opened. `says`: for a decision, the first of these that
+    the hold offers; for other actions, the text or the target."""
 
     says: tuple[str, ...] = ()
     within: timedelta
@@ -54,12 +54,12 @@ class PlannedAction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def perform(reply: PlannedAction, hold: HoldRow, holds: HoldService) -> None:
-    """Raises what the service raises: a test says only what people may do, or expects the error."""
+    """Raises what the service raises: a test plans only allowed actions, or expects the error."""
     await _ACTIONS[reply.do](reply, hold, holds)
 
 
 def word(reply: PlannedAction, hold: HoldRow) -> str:
-    """Of the words for yes or no, the one that this hold offers."""
+    """The option of this hold among the words for yes or no."""
     offered = [option.id for option in hold.options or ()]
     return next((each for each in reply.says if each in offered), reply.text)
 

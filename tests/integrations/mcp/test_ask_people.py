@@ -62,7 +62,7 @@ async def test_agent_that_waits_is_reported_at_once_and_hears_that_it_goes_on(
         given = {"id": asked["id"], "wait_seconds": 50}
         waiting = asyncio.create_task(bot.client.call_tool("check_answer", given, progress_callback=beat))
         async with asyncio.timeout(30):
-            assert await beats.get() == "Nobody has decided yet."
+            assert await beats.get() == "The question is not decided yet."
         assert not waiting.done()
         await decide(hall, asked["id"], "yes")
         async with asyncio.timeout(15):
@@ -189,7 +189,7 @@ async def test_agent_comments_and_withdraws_what_it_asked(hall: Server) -> None:
         for _ in range(2):  # again is no change
             gone = await bot.does("withdraw_question", id=asked["id"], reason="solved otherwise")
             assert (gone["status"], gone["decision"]) == ("cancelled", None)
-        assert "no approval" in gone["next"]
+        assert "not an approval" in gone["next"]
         done = await bot.does("get_run", run=asked["run"], wait_seconds=20)
         assert done["status"] == "cancelled"
     row = await hall.json("GET", f"/v1/holds/{asked['id']}")

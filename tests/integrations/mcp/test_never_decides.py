@@ -190,7 +190,7 @@ async def test_deadline_of_an_agents_question_never_approves(hall: Server) -> No
         await HoldSweeper(service.store, service.runtime.clock).sweep()
         heard = await bot.does("check_answer", id=asked["id"], wait_seconds=20)
         assert (heard["status"], heard["decision"]) == ("expired", None)
-        assert "no approval" in heard["next"]
+        assert "not an approval" in heard["next"]
 
 
 @pytest.mark.parametrize("more", [{"timeout": "1s", "on_timeout": "default:yes"}, {"allow_services": True}])

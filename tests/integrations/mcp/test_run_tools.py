@@ -121,7 +121,7 @@ async def test_runs_and_questions_are_resources_that_tell_of_changes(hall: Serve
         assert {each.uri for each in (await bot.client.list_resources()).resources} == {question, run}
         (content,) = (await bot.client.read_resource(run)).contents
         assert '"status":"pending_input"' in content.text
-        with pytest.raises(MCPError, match="nothing at"):
+        with pytest.raises(MCPError, match="no resource at"):
             await bot.client.read_resource("holdfast://secrets/1")
         async with bot.client.listen(resource_subscriptions=[question]) as changes:
             await hall.json("POST", f"/v1/holds/{asked['id']}/resolve", json={"decision": "yes"})

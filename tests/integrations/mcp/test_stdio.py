@@ -86,7 +86,7 @@ async def test_agent_is_carried_to_a_server(hall: Server, mode: str, monkeypatch
         asked = await bot.does("ask_people", question="Merge?", choices=["yes", "no"])
         given = {"id": asked["id"], "wait_seconds": 1}
         await bot.client.call_tool("check_answer", given, progress_callback=beat)
-        assert beats[0] == "Nobody has decided yet."
+        assert beats[0] == "The question is not decided yet."
         await hall.json("POST", f"/v1/holds/{asked['id']}/resolve", json={"decision": "no"})
         assert (await bot.does("check_answer", id=asked["id"], wait_seconds=20))["decision"] == "no"
 
@@ -141,9 +141,9 @@ async def test_odd_messages_do_not_end_the_bridge(hall: Server) -> None:
 @pytest.mark.parametrize(
     ("kind", "body", "why"),
     [
-        ("text/event-stream", b": nothing\n\n", "nothing to this message"),
-        ("application/json", b"<html>", "no message"),
-        ("text/html", b"hello", "nothing to this message"),
+        ("text/event-stream", b": nothing\n\n", "without a reply to this message"),
+        ("application/json", b"<html>", "an invalid message"),
+        ("text/html", b"hello", "without a reply to this message"),
     ],
 )
 async def test_answer_that_is_none_is_reported(kind: str, body: bytes, why: str) -> None:

@@ -283,6 +283,8 @@ export interface Operations {
   replayNotice(message: string, options?: Options): Promise<DeadNotice>;
   /** Reply to a question. */
   replyToQuestion(hold: string, body: ReplyToQuestion, options?: Options): Promise<HoldWire>;
+  /** Say that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns who else is. */
+  reportPresence(hold: string, body?: PresenceBeat, options?: Options): Promise<Page<HoldViewerWire>>;
   /** Decide it: `{"decision": ...}` or `{"resolution": ...}`. A breakpoint takes `continue`. */
   resolveCheckpoint(checkpoint: string, body?: HoldAnswer, options?: Options): Promise<CheckpointWire>;
   /**
@@ -371,8 +373,6 @@ export interface Operations {
    * Signed as Standard Webhooks are. The same message again changes nothing and is answered with 200.
    */
   takeWebhook(way: string, body: unknown, options?: Options): Promise<WebhookTaken>;
-  /** Say that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns who else is. */
-  tellPresence(hold: string, body?: PresenceBeat, options?: Options): Promise<Page<HoldViewerWire>>;
   /** One run now, beside its instants, also while it is paused. */
   triggerSchedule(name: string, body?: TriggerSchedule, options?: Options): Promise<ScheduleTrigger>;
   /** Take your own placed decision back. */

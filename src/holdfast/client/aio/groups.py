@@ -847,6 +847,11 @@ class AsyncHolds(AsyncGroup):
         )
         return await self._json(request, models.Hold)
 
+    async def report_presence(self, hold: str, *, editing: bool | None = None) -> Listing[models.HoldViewer]:
+        """Say that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns who else is."""
+        request = request_of("PUT", "/v1/holds/{hold}/presence", {"hold": hold}, maybe={"editing": editing})
+        return await self._list(request, models.HoldViewer)
+
     async def resolve(
         self,
         hold: str,
@@ -928,11 +933,6 @@ class AsyncHolds(AsyncGroup):
         there, without one it begins now. The numbers have gaps where something is not for you to see."""
         request = request_of("GET", "/v1/holds/stream", query={"after": after})
         return self._stream(request)
-
-    async def tell_presence(self, hold: str, *, editing: bool | None = None) -> Listing[models.HoldViewer]:
-        """Say that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns who else is."""
-        request = request_of("PUT", "/v1/holds/{hold}/presence", {"hold": hold}, maybe={"editing": editing})
-        return await self._list(request, models.HoldViewer)
 
     async def undo(self, hold: str) -> models.Hold:
         """Take your own placed decision back."""

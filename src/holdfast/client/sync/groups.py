@@ -842,6 +842,11 @@ class Holds(Group):
         )
         return self._json(request, models.Hold)
 
+    def report_presence(self, hold: str, *, editing: bool | None = None) -> Listing[models.HoldViewer]:
+        """Say that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns who else is."""
+        request = request_of("PUT", "/v1/holds/{hold}/presence", {"hold": hold}, maybe={"editing": editing})
+        return self._list(request, models.HoldViewer)
+
     def resolve(
         self,
         hold: str,
@@ -923,11 +928,6 @@ class Holds(Group):
         there, without one it begins now. The numbers have gaps where something is not for you to see."""
         request = request_of("GET", "/v1/holds/stream", query={"after": after})
         return self._stream(request)
-
-    def tell_presence(self, hold: str, *, editing: bool | None = None) -> Listing[models.HoldViewer]:
-        """Say that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns who else is."""
-        request = request_of("PUT", "/v1/holds/{hold}/presence", {"hold": hold}, maybe={"editing": editing})
-        return self._list(request, models.HoldViewer)
 
     def undo(self, hold: str) -> models.Hold:
         """Take your own placed decision back."""

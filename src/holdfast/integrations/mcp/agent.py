@@ -1,4 +1,4 @@
-"""Who uses the tools: a caller of the interface who may ask and follow, and decide nothing."""
+"""The caller of the tools: an agent, which may ask and follow, but not decide."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 CHANNEL: Final = "mcp"
 DECIDING: Final = frozenset({Right.resolve, Right.manage, Right.override, Right.admin})
-"""What no agent has here, whatever its credential gives elsewhere."""
+"""Rights that no agent has here, whatever its credential allows elsewhere."""
 WORKING: Final = (Right.runs_write, Right.holds_write)
-"""What an agent on this machine has: with what they imply, all that the tools ask for."""
+"""The rights of an agent on this machine: with what they imply, all that the tools need."""
 BEAT: Final = 2.0
-"""Seconds between two progress messages while a caller waits, and between two looks without a signal."""
+"""Seconds between two progress messages while a caller waits, and between two checks without a signal."""
 
 
 def as_agent(principal: Principal) -> Principal:
-    """The same, as the holds see it: by this channel, and without the rights that decide."""
+    """The same caller for the holds: on this channel, and without the rights to decide."""
     actor = msgspec.structs.replace(principal.actor, channel=CHANNEL, rights=frozenset())
     return msgspec.structs.replace(principal, actor=actor, rights=principal.rights - DECIDING)
 
@@ -51,8 +51,8 @@ def agent_here(subject: str, tenant: str = DEFAULT_TENANT) -> Principal:
 
 
 class McpCaller:
-    """One request of an agent. `call`: how the interface's own routes are asked on its behalf; `site`: where
-    people open what it asked, if that is known. `refused`: hears what it has no right to."""
+    """One request of an agent. `call`: calls the API's routes on its behalf; `site`: the address at which
+    people open its questions, if known. `refused`: called with each refused request."""
 
     def __init__(
         self,
@@ -68,13 +68,13 @@ class McpCaller:
         self.hf = hf
         self.site = site
         self.refused = refused
-        # Bare: headers of the protocol's own request, such as an Idempotency-Key, are not the route's.
+        # Without the headers of the MCP request: its Idempotency-Key, for one, is not meant for the route.
         bare = Request({"type": "http", "method": "POST", "path": "/mcp", "headers": [], "query_string": b""})
         self.call = ApiCall(bare, self.principal, hf, route, new_id(), settings)
 
     @property
     def closing(self) -> bool:
-        """Whether the server is about to stop, and releases the callers that wait."""
+        """Whether the server is shutting down and releases waiting callers."""
         return hub_of(self.hf).closing
 
     def require(self, right: Right) -> None:
@@ -83,11 +83,11 @@ class McpCaller:
             raise no_right(str(right))
 
     def require_own(self, row: RunRow) -> None:
-        """Raises ForbiddenError: what others started is theirs to stop, with the questions that it asks."""
+        """Raises ForbiddenError: only the agent that started a run may stop it or withdraw its questions."""
         if row.started_by != self.call.actor.id:
             raise ForbiddenError(
-                f"run {row.id} was started by {row.started_by or 'somebody else'}, not by you.",
-                hint="Ask them, or a person who runs this server.",
+                f"run {row.id} was started by {row.started_by or 'another caller'}, not by you.",
+                hint="Ask that caller, or an operator of this server.",
                 run=row.id,
             )
 
@@ -99,8 +99,8 @@ class McpCaller:
         progress: Progress,
         text: str,
     ) -> T | None:
-        """What `look` finds, as soon as it does; None: the time was over, or the server is about to end.
-        `bell`: rings when it is worth a look."""
+        """The result of `look`, as soon as there is one; None at the timeout, or when the server shuts down.
+        `bell`: signals that another look may succeed."""
         began = beat = time.monotonic()
         async with bell as ringing:
             while True:

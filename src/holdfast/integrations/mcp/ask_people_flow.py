@@ -1,6 +1,6 @@
-"""The flow behind `ask_people`: one question, durable like every other, and its answer as the run's state.
+"""The flow of `ask_people`: one durable question, with its answer as the run's state.
 
-`holdfast worker`, `serve` and `mcp` serve it by themselves, whether or not the protocol's library is there.
+`holdfast worker`, `serve` and `mcp` always serve it, even if the MCP library is not installed.
 """
 
 from __future__ import annotations

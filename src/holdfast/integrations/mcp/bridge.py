@@ -1,4 +1,4 @@
-"""The protocol over stdin and stdout, carried to a server's `/mcp`: its tools are the server's own."""
+"""Forwards the protocol from stdin and stdout to a server's `/mcp`: the tools are the server's."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from holdfast.integrations.mcp.pending_requests import FAREWELL, PATIENCE
 from holdfast.integrations.mcp.stdin_lines import StdinLines, ended_by_sigterm
 
 SILENCE: Final = 60.0
-"""Seconds without a sign of life, after which a server is given up; it gives one every 15."""
+"""Seconds without any data after which the server counts as gone; it sends something every 15."""
 
 
 async def run_bridge(server: Settings) -> None:
-    """Until stdin ends or SIGTERM comes; what is under way then has a few seconds."""
+    """Until stdin ends or SIGTERM; pending requests then get a few more seconds."""
     headers = {**server.headers(), "Accept": "application/json, text/event-stream"}
     timeout = httpx2.Timeout(SILENCE, connect=10)
     async with httpx2.AsyncClient(headers=headers, timeout=timeout) as client:
@@ -39,7 +39,7 @@ async def run_bridge(server: Settings) -> None:
 
 
 class StdioBridge:
-    """Each message is a request of its own. What goes wrong with it is answered as an error of it."""
+    """Each message becomes a separate HTTP request. A failure is answered as an error of that message."""
 
     def __init__(self, client: httpx2.AsyncClient, place: str, write: Callable[[bytes], None]) -> None:
         self.client = client
@@ -53,7 +53,7 @@ class StdioBridge:
         try:
             message = msgspec.json.decode(line, type=dict[str, Any])
         except msgspec.DecodeError as error:
-            self._complain(None, PARSE_ERROR, f"This is no message: {error}.")
+            self._complain(None, PARSE_ERROR, f"This is not a valid message: {error}.")
             return
         number = message.get("id")
         if message.get("method") == "notifications/cancelled":
@@ -64,7 +64,7 @@ class StdioBridge:
         task.add_done_callback(lambda _task: self._under_way.pop(key, None))
 
     async def close(self, seconds: float = 0) -> None:
-        """What is under way has so many seconds to be answered, and is let go then."""
+        """Wait for pending requests for at most this many seconds, then cancel them."""
         tasks = list(self._under_way.values())
         if tasks and seconds:
             await asyncio.wait(tasks, timeout=seconds)
@@ -76,7 +76,7 @@ class StdioBridge:
         number = _part(message, "params").get("requestId")
         task = self._under_way.get(number) if isinstance(number, (str, int)) else None
         if task is not None:
-            task.cancel()  # which closes its stream: that is how a server hears of it
+            task.cancel()  # closes its stream, which cancels the request on the server
 
     async def _send(self, message: dict[str, Any], line: bytes) -> None:
         number = message.get("id") if "method" in message else None  # to an answer there is none
@@ -84,16 +84,16 @@ class StdioBridge:
             headers = {"Content-Type": "application/json", **self._headers(message)}
             async with self.client.stream("POST", self.place, content=line, headers=headers) as answer:
                 if not await self._answered(message, answer):
-                    why = f"{self.shown} answered {answer.status_code}, and nothing to this message."
+                    why = f"{self.shown} answered {answer.status_code} without a reply to this message."
                     self._complain(number, INTERNAL_ERROR, why)
         except httpx2.HTTPError as error:
             said = str(error) or type(error).__name__
             self._complain(number, INTERNAL_ERROR, f"{self.shown} does not answer: {said}.")
         except msgspec.DecodeError as error:
-            self._complain(number, INTERNAL_ERROR, f"{self.shown} answered with no message: {error}.")
+            self._complain(number, INTERNAL_ERROR, f"{self.shown} sent an invalid message: {error}.")
 
     def _headers(self, message: dict[str, Any]) -> dict[str, str]:
-        """What the protocol wants a request over HTTP to say beside its body."""
+        """The headers that the protocol requires for a request over HTTP."""
         params = _part(message, "params")
         meta = _part(params, "_meta")
         method, modern = str(message.get("method", "")), meta.get(PROTOCOL_VERSION_META_KEY)
@@ -106,7 +106,7 @@ class StdioBridge:
         return found if named is None else {**found, MCP_NAME_HEADER: encode_header_value(str(named))}
 
     async def _answered(self, message: dict[str, Any], answer: httpx2.Response) -> bool:
-        """Whether the message has its answer by now."""
+        """Whether the message has been answered."""
         kind = answer.headers.get("content-type", "").partition(";")[0]
         found = False
         if kind == "text/event-stream":
@@ -123,7 +123,7 @@ class StdioBridge:
         return False
 
     def _pass_on(self, message: dict[str, Any], body: bytes) -> bool:
-        """Whether that was the answer, and nothing on the way to it."""
+        """Whether that was the answer, and not a notification before it."""
         said = msgspec.json.decode(body, type=dict[str, Any])
         if message.get("method") == "initialize":
             self.version = _part(said, "result").get("protocolVersion", self.version)
@@ -139,7 +139,7 @@ class StdioBridge:
 
 
 def _part(said: dict[str, Any], name: str) -> dict[str, Any]:
-    """An object inside of it; whatever else stands there is the server's to refuse."""
+    """An inner object; anything else is left for the server to refuse."""
     found = said.get(name)
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 

@@ -1,4 +1,4 @@
-"""What rings when a run or a question may have changed: the hub that all streams of a server share."""
+"""Signals that a run or a question may have changed, by the hub that all streams of a server share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def run_signal(call: ApiCall, run: str) -> AsyncGenerator[StreamSignal]:
-    """Rings with its events. Raises RunNotFoundError."""
+    """Signals on each event of the run. Raises RunNotFoundError."""
     hub, service = hub_of(call.hf), await call.runs()
     channel = hub.join(service, await service.get(run, tenant=call.tenant))
     try:
@@ -27,7 +27,7 @@ async def run_signal(call: ApiCall, run: str) -> AsyncGenerator[StreamSignal]:
 
 @asynccontextmanager
 async def questions_signal(call: ApiCall) -> AsyncGenerator[StreamSignal]:
-    """Rings with whatever becomes of a hold of the tenant."""
+    """Signals on each change of a hold of the tenant."""
     hub = hub_of(call.hf)
     bell = hub.join_tenant(call.tenant)
     try:
@@ -39,10 +39,10 @@ async def questions_signal(call: ApiCall) -> AsyncGenerator[StreamSignal]:
 async def poll_then_wait(
     bell: StreamSignal, look: Callable[[], Awaitable[T | None]], seconds: float
 ) -> T | None:
-    """What is seen. Where that is nothing: after a ring, one while it looked too, or so many seconds."""
+    """The result of a look. Without one, looks again after a signal (also one during the look) or a pause."""
     ringing = asyncio.ensure_future(bell.wait(seconds))
     try:
-        await asyncio.sleep(0)  # from here on it listens
+        await asyncio.sleep(0)  # lets the listener subscribe before the first look
         seen = await look()
         if seen is None and seconds > 0:
             await ringing

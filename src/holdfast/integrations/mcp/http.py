@@ -1,7 +1,7 @@
 """`POST /mcp` of a server: streamable HTTP, with the credential of every other route.
 
-Each request stands for itself: no session is kept, so that any of several servers answers it, and whoever
-lost their credential has lost it with the next request.
+No session is kept: any of several servers can answer a request, and a revoked credential is refused with the
+next request.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ routes: Final = Routes("mcp", prefix="")
 
 @routes.post("/mcp", needs=Access.signed_in, more=(202,), media=("application/json", "text/event-stream"))
 async def speak_mcp(call: ApiCall) -> Response:
-    """The Model Context Protocol, for agents: one message of it, answered by one or by a stream of them.
+    """The Model Context Protocol, for agents: takes one message, answers with one or with a stream.
 
-    Revisions 2025-03-26 to 2026-07-28, without sessions. It needs a token: no cookie is good here."""
+    Revisions 2025-03-26 to 2026-07-28, without sessions. Requires a token; cookies are not accepted."""
     if find_spec("mcp") is None:
         raise HttpError(
-            501, "This server does not speak MCP.", code="not_installed",
+            501, "MCP is not installed on this server.", code="not_installed",
             hint="On the server, install the extra `mcp`: pip install 'holdfast-flow[mcp]'.",
         )  # fmt: skip
     if call.who.method == "session":
         raise HttpError(
-            403, "Agents come with a token of their own.", code="forbidden",
+            403, "Agents must use a token, not a cookie.", code="forbidden",
             hint="Send `Authorization: Bearer TOKEN`; `holdfast tokens create` makes one.",
         )  # fmt: skip
     _require_origin(call)
@@ -53,7 +53,7 @@ async def speak_mcp(call: ApiCall) -> Response:
 
 
 def _require_origin(call: ApiCall) -> None:
-    """A page elsewhere cannot speak to us from somebody's browser, unless the operator lists it."""
+    """Refuses requests from pages of other sites in a user's browser, unless their origin is allowed."""
     origin = call.request.headers.get("origin")
     authenticator: Authenticator = call.request.app.state.authenticator
     if (
@@ -61,11 +61,11 @@ def _require_origin(call: ApiCall) -> None:
         and origin not in call.settings.origins
         and not authenticator.same_origin(call.request)
     ):
-        raise HttpError(403, "This came from another site's page.", code="cross_site")
+        raise HttpError(403, "The request came from a page of another site.", code="cross_site")
 
 
 class McpResponse(Response):
-    """An answer that the protocol's own server writes."""
+    """An answer that the MCP library's server writes."""
 
     def __init__(self, agent: McpCaller, body: bytes) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class McpResponse(Response):
 
         from holdfast.integrations.mcp.server import make_server
 
-        # One for each request: it ends with it, whatever becomes of the server meanwhile.
+        # One per request: it ends with the request, even if the server restarts meanwhile.
         manager = StreamableHTTPSessionManager(
             make_server(lambda _ctx: self.agent), stateless=True, max_request_body_size=len(self.given) + 1
         )
@@ -87,7 +87,7 @@ class McpResponse(Response):
             )
 
     def _dressing(self, send: Send) -> Send:
-        """With the headers that every answer has; what is written is small, or a stream."""
+        """With the headers of every answer; the content is small, or a stream."""
         more = [(name, value) for name, value in self.raw_headers if name != b"content-length"]
 
         async def dressed(message: Message) -> None:
@@ -100,12 +100,12 @@ class McpResponse(Response):
 
 
 def _trimmed(scope: Scope) -> Scope:
-    """Blanks around a header's value are no part of it; the HTTP parser leaves those behind it."""
+    """Strips a header's value: the HTTP parser keeps trailing blanks."""
     return {**scope, "headers": [(name, value.strip()) for name, value in scope["headers"]]}
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body that was read already, then whatever comes: that the client is gone."""
+    """The body, which was already read, then further messages: a disconnect of the client."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

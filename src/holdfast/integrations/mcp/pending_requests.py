@@ -1,4 +1,4 @@
-"""What has been asked over stdin and is not answered yet: it is, before the command ends."""
+"""Requests from stdin that are not answered yet: the command waits for them before it ends."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Final
 import msgspec
 
 PATIENCE: Final = 5.0
-"""Seconds that a request may still take when stdin has ended; so long a question may take to be opened."""
+"""Seconds that a request may still take after the end of stdin: opening a question may take that long."""
 FAREWELL: Final = 2.0
-"""The same for those who have been told to stop waiting."""
+"""The same for requests that were asked to stop waiting."""
 
 
 class PendingRequests:
-    """The numbers of requests that came, until they are answered or withdrawn."""
+    """The ids of received requests, until they are answered or cancelled."""
 
     def __init__(self) -> None:
         self._open: dict[Any, int] = {}
@@ -43,7 +43,7 @@ class PendingRequests:
             self._none.set()
 
     async def over(self, seconds: float) -> bool:
-        """Whether all are answered within so many seconds."""
+        """Whether all are answered within this many seconds."""
         try:
             await asyncio.wait_for(self._none.wait(), seconds)
         except TimeoutError:

@@ -1,4 +1,4 @@
-"""Tools about questions to people: asked, looked at, talked about, withdrawn. None of them decides."""
+"""Tools for questions to people: ask, check, comment, withdraw. None of them decides."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ OPENS_IN: Final = 5.0
 
 @tools.tool(needs=Right.runs_write)
 async def ask_people(agent: McpCaller, given: AskPeopleInput, progress: Progress) -> McpQuestionView:
-    """Ask a person to decide or to tell you something, and get the question's id at once.
+    """Ask a person for a decision or for information; returns the question's id at once.
 
-    It waits for days if it has to, also while you are gone: keep the id and ask check_answer later. Only
-    people answer; nothing that you can call does. The same idempotency_key asks once."""
+    The question stays open for days if needed, also after you have ended: keep the id and call check_answer
+    later. Only people can answer; no tool can. Calls with the same idempotency_key ask once."""
     call = agent.call
     asked = _flow_input(given)
     call.hf.register(flow.program())
-    # A key is one agent's own: what another asked under the same is not theirs to see.
+    # Keys are per agent: with the same key one agent must not see the question of another.
     key = given.idempotency_key and f"ask:{call.actor.id}:{given.idempotency_key}"
     body = CreateRun(flow=NAME, input=asked, idempotency_key=key)
     run = (await start_from_request(call, body)).body
@@ -70,7 +70,7 @@ async def ask_people(agent: McpCaller, given: AskPeopleInput, progress: Progress
 
 
 def _flow_input(given: AskPeopleInput) -> dict[str, Any]:
-    """As the flow's input. Raises InputError for what no question can be: before anything is started."""
+    """The flow's input. Raises InputError for an invalid question, before anything is started."""
     choices = [each if isinstance(each, str) else _choice(each) for each in given.choices]
     manner: dict[str, Any] = {
         "assignee": given.assignee,
@@ -85,10 +85,10 @@ def _flow_input(given: AskPeopleInput) -> dict[str, Any]:
 
 
 def _require_askable(given: AskPeopleInput, choices: list[Any], manner: dict[str, Any]) -> None:
-    """A flow that asks the same is valid, or says why not."""
+    """Compiles a trial flow with the same question, which reports what is invalid."""
     trial = Flow("ask")
     try:
-        # `flow.hold` takes no context: that is said when it is asked.
+        # `flow.hold` takes no context; it is checked when the question is asked.
         declared = {name: value for name, value in manner.items() if name != "context"}
         trial.hold("ask", prompt=given.question, options=choices or None, form=given.form, **declared)
         trial.program()
@@ -101,7 +101,7 @@ def _require_askable(given: AskPeopleInput, choices: list[Any], manner: dict[str
 
 def _not_askable(why: str) -> InputError:
     return InputError(
-        f"nobody can be asked this: {why.rstrip('.')}.", hint="Mend that argument, and ask again."
+        f"the question is not valid: {why.rstrip('.')}.", hint="Correct that argument, and ask again."
     )
 
 
@@ -116,13 +116,13 @@ async def _unopened(agent: McpCaller, row: RunRow, question: str) -> McpQuestion
     if row.status in ENDED:
         raise StateError(
             f"the question could not be asked: its run {row.status}{f': {row.error}' if row.error else ''}.",
-            hint="Mend what it says, and ask again with another idempotency_key.",
+            hint="Correct the question, and ask again with another idempotency_key.",
         )
     return view_unopened(row, question)
 
 
 async def _answered(agent: McpCaller, hold: HoldRow, seconds: float, progress: Progress) -> McpQuestionView:
-    """Waits so long, until it is decided or somebody wants to know more."""
+    """Waits until it is decided or a person asks back, for at most `seconds`."""
     people = await agent.call.holds()
 
     async def news() -> HoldRow | None:
@@ -130,15 +130,15 @@ async def _answered(agent: McpCaller, hold: HoldRow, seconds: float, progress: P
         return row if row.status is not HoldStatus.pending or row.paused_at is not None else None
 
     bell = questions_signal(agent.call)
-    row = await agent.wait(seconds, news, bell, progress, "Nobody has decided yet.")
+    row = await agent.wait(seconds, news, bell, progress, "The question is not decided yet.")
     return await view_question(agent, row or await people.get(agent.call.actor, hold.id))
 
 
 @tools.tool(needs=Right.holds_read, reads=True)
 async def check_answer(agent: McpCaller, given: CheckAnswerInput, progress: Progress) -> McpQuestionView:
-    """Whether a question is answered, and how. With wait_seconds it waits for that, within bounds.
+    """Whether a question is answered, and how. With wait_seconds it waits for the answer, up to a limit.
 
-    Only the status `resolved` is an answer. Where somebody asks back (`asked_back`), reply with
+    Only the status `resolved` is an answer. If a person asks back (`asked_back`), reply with
     reply_to_people: they decide after that."""
     found = await _find(agent, given.id)
     if isinstance(found, RunRow):
@@ -164,9 +164,9 @@ async def list_questions(agent: McpCaller, given: ListQuestionsInput, progress: 
 async def withdraw_question(
     agent: McpCaller, given: WithdrawQuestionInput, progress: Progress
 ) -> McpQuestionView:
-    """Take a question back that you have asked: nobody has to answer it any more. That is no decision.
+    """Withdraw a question that you asked: it no longer needs an answer. This is not a decision.
 
-    A question of a run that you have started can be withdrawn too; that run then ends as cancelled."""
+    A question of a run that you started can be withdrawn too; that run then ends as cancelled."""
     found = await _find(agent, given.id)
     if isinstance(found, RunRow):
         service = await agent.call.runs()
@@ -179,7 +179,7 @@ async def withdraw_question(
 
 @tools.tool(needs=Right.holds_write)
 async def comment_on_question(agent: McpCaller, given: CommentInput, progress: Progress) -> CommentResult:
-    """Add something for the people who decide a question, also after it is decided."""
+    """Add a comment for the people who decide a question, also after it is decided."""
     found = await _opened(agent, given.id)
     note = await (await agent.call.holds()).comment(agent.call.actor, found.id, given.text)
     return CommentResult(id=found.id, comment=note.slot)
@@ -187,7 +187,7 @@ async def comment_on_question(agent: McpCaller, given: CommentInput, progress: P
 
 @tools.tool(needs=Right.holds_write)
 async def reply_to_people(agent: McpCaller, given: ReplyInput, progress: Progress) -> McpQuestionView:
-    """Answer what somebody asked back about your question (`asked_back`). They decide after that."""
+    """Answer a person's question about your question (`asked_back`). They decide after that."""
     found = await _opened(agent, given.id)
     people = await agent.call.holds()
     row = await people.reply(agent.call.actor, found.id, given.text, question=given.question)
@@ -198,7 +198,7 @@ async def reply_to_people(agent: McpCaller, given: ReplyInput, progress: Progres
 
 
 async def _find(agent: McpCaller, name: str) -> HoldRow | RunRow:
-    """A hold by its id, or by that of the run that asks it: which is all there is until it is open."""
+    """A hold by its id, or by the id of its run, which is the only id until the question is open."""
     people = await agent.call.holds()
     try:
         return await people.get(agent.call.actor, name)
@@ -206,7 +206,7 @@ async def _find(agent: McpCaller, name: str) -> HoldRow | RunRow:
         row = await _own_run(agent, name)
         if row is None:
             raise HoldNotFoundError(
-                f"there is no question {name!r}.", hint="list_questions has those that you asked."
+                f"there is no question {name!r}.", hint="list_questions lists the questions that you asked."
             ) from error
         return await _hold_of(agent, row) or row
 
@@ -223,7 +223,7 @@ async def _opened(agent: McpCaller, name: str) -> HoldRow:
     found = await _find(agent, name)
     if isinstance(found, RunRow):
         raise HttpError(
-            409, "This question is not open yet.", code="not_open", hint="Ask check_answer first."
+            409, "This question is not open yet.", code="not_open", hint="Call check_answer first."
         )
     return found
 

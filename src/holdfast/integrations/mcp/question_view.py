@@ -1,4 +1,4 @@
-"""What an agent is shown of a question, and what it is told to do next."""
+"""A question as an agent sees it, with what to do next."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast.types.status import ENDED, HoldStatus
 
 
 async def view_question(agent: McpCaller, row: HoldRow) -> McpQuestionView:
-    """Raises ForbiddenError for what the agent may not see."""
+    """Raises ForbiddenError if the agent may not see it."""
     notes = notes_wire(await (await agent.call.holds()).comments(agent.call.actor, row.id))
     asked = [
         FollowUpQuestion(question=note.id, by=note.by, text=note.text)
@@ -59,25 +59,25 @@ def _next(row: HoldRow, asked: list[FollowUpQuestion]) -> str:
     if row.status is HoldStatus.resolved:
         return f"{row.resolved_by} has decided."
     if row.status is HoldStatus.expired:
-        return "Nobody answered in time. That is no approval: do not go on as if it were."
+        return "It expired without an answer. This is not an approval: do not proceed as if it were."
     if row.status is HoldStatus.cancelled:
-        return "It was withdrawn. That is no approval: do not go on as if it were."
+        return "It was withdrawn. This is not an approval: do not proceed as if it were."
     if asked:
-        return "Somebody wants to know more before they decide: reply_to_people."
+        return "A person asks for more information before they decide: answer with reply_to_people."
     return (
-        "Nobody has decided yet. Do something else, and ask check_answer again later; "
-        f"with wait_seconds (up to {LONGEST_WAIT}) it waits for you."
+        "It is not decided yet. Continue with other work, and call check_answer again later; "
+        f"with wait_seconds (up to {LONGEST_WAIT}) it waits for an answer."
     )
 
 
 def view_unopened(row: RunRow, question: str) -> McpQuestionView:
-    """A question whose run has not been taken up yet."""
+    """A question whose run no worker has claimed yet."""
     if row.status in ENDED:
         status, text = str(row.status), "It was not asked: its run has ended."
     else:
         status = "opening"
         text = (
-            "It is kept, and opens when a worker that carries it is there; check_answer tells. If it stays "
-            "so, whoever runs this has to start one: every `holdfast worker` of the same release does."
+            "It is stored, and opens when a worker that serves it is running; call check_answer later. If it "
+            "stays so, an operator must start a worker: any `holdfast worker` of the same release serves it."
         )
     return McpQuestionView(id=row.id, run=row.id, status=status, question=question, next=text)

@@ -1,4 +1,4 @@
-"""Runs and questions as resources, which an agent reads and can be told of when they change."""
+"""Runs and questions as resources, which an agent can read and subscribe to."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ResourceTemplate(msgspec.Struct, frozen=True):
 
 TEMPLATES: Final = (
     ResourceTemplate(
-        "holdfast://runs/{run}", "run", "Where a run stands, and what it waits for.", Right.runs_read
+        "holdfast://runs/{run}", "run", "The state of a run, and what it waits for.", Right.runs_read
     ),
     ResourceTemplate(
         "holdfast://questions/{id}", "question", "A question to people, and its answer.", Right.holds_read
@@ -46,7 +46,7 @@ class ResourceEntry(msgspec.Struct, frozen=True):
 
 
 async def list_resources(agent: McpCaller, cursor: str | None) -> tuple[list[ResourceEntry], str | None]:
-    """Open questions of the agent's own on the first page, then runs of the tenant, newest first."""
+    """The agent's open questions on the first page, then runs of the tenant, newest first."""
     found: list[ResourceEntry] = []
     if cursor is None and agent.principal.may(Right.holds_read):
         asked: McpQuestionList = await list_questions(agent, ListQuestionsInput(limit=50), ignore_progress)
@@ -66,7 +66,7 @@ async def list_resources(agent: McpCaller, cursor: str | None) -> tuple[list[Res
 
 
 async def read_resource(agent: McpCaller, uri: str) -> bytes:
-    """JSON. Raises NotFoundError for what is no such address."""
+    """The resource as JSON. Raises NotFoundError for an unknown address."""
     kind, name = parts_of(uri)
     agent.require(Right.runs_read if kind == "runs" else Right.holds_read)
     if kind == "runs":
@@ -78,7 +78,7 @@ async def read_resource(agent: McpCaller, uri: str) -> bytes:
 
 
 async def version_of(agent: McpCaller, uri: str) -> str:
-    """Another whenever what it shows has changed."""
+    """A text that changes whenever the resource does."""
     kind, name = parts_of(uri)
     agent.require(Right.runs_read if kind == "runs" else Right.holds_read)
     if kind == "runs":
@@ -91,11 +91,11 @@ def parts_of(uri: str) -> tuple[str, str]:
     found = _URI.match(uri)
     if found is None:
         raise NotFoundError(
-            f"there is nothing at {uri[:200]!r}.",
-            hint=f"There are {' and '.join(each.uri for each in TEMPLATES)}.",
+            f"there is no resource at {uri[:200]!r}.",
+            hint=f"Known: {' and '.join(each.uri for each in TEMPLATES)}.",
         )
     return found[1], found[2]
 
 
 async def ignore_progress(_done: float, _total: float | None, _message: str | None) -> None:
-    """Progress that was not asked for."""
+    """For callers that did not ask for progress."""

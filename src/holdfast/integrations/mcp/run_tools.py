@@ -1,4 +1,4 @@
-"""Tools about runs: found, started, followed, stopped. What a run asks of people, people answer."""
+"""Tools for runs: find, start, follow, cancel. Questions of a run are answered by people."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class NoInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class StartRunInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    flow: Annotated[Name, msgspec.Meta(description="NAME or NAME@VERSION, as list_flows has them.")]
-    input: Annotated[dict[str, Any], msgspec.Meta(description="What the run is given.")] = {}
+    flow: Annotated[Name, msgspec.Meta(description="NAME or NAME@VERSION, as in list_flows.")]
+    input: Annotated[dict[str, Any], msgspec.Meta(description="The input of the run.")] = {}
     idempotency_key: Annotated[
-        Name | None, msgspec.Meta(description="The same key again is the same run, started once.")
+        Name | None, msgspec.Meta(description="Calls with the same key start one run.")
     ] = None
-    thread: Annotated[Name | None, msgspec.Meta(description="What related runs have in common.")] = None
+    thread: Annotated[Name | None, msgspec.Meta(description="A name that related runs share.")] = None
     wait_seconds: Wait = 0
 
 
@@ -58,7 +58,7 @@ class FollowRunInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     run: RunName
     after: Annotated[
         int,
-        msgspec.Meta(ge=0, le=0x7FFF_FFFF, description="`cursor` of the answer before; 0: from the start."),
+        msgspec.Meta(ge=0, le=0x7FFF_FFFF, description="`cursor` of the previous answer; 0: from the start."),
     ] = 0
     limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 100
     wait_seconds: Wait = 0
@@ -74,7 +74,7 @@ class McpFlowList(msgspec.Struct, kw_only=True):
 
 
 class McpPendingQuestion(msgspec.Struct, kw_only=True):
-    """What a run asks of people. An agent does not answer it."""
+    """A question of a run to people. An agent cannot answer it."""
 
     id: str
     question: str
@@ -84,7 +84,7 @@ class McpPendingQuestion(msgspec.Struct, kw_only=True):
 
 class McpRunView(msgspec.Struct, kw_only=True):
     """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
-    `cursor`: of its newest event. `next`: what to do now."""
+    `cursor`: of its latest event. `next`: what to do now."""
 
     run: str
     flow: str
@@ -105,7 +105,7 @@ class McpRunList(msgspec.Struct, kw_only=True):
 
 
 class McpEventPage(msgspec.Struct, kw_only=True):
-    """`cursor`: `after` of the next call. `ended`: no more will come."""
+    """`cursor`: pass it as `after` of the next call. `ended`: there will be no more events."""
 
     run: str
     status: RunStatus
@@ -123,9 +123,9 @@ async def list_flows(agent: McpCaller, given: NoInput, progress: Progress) -> Mc
 
 @tools.tool(needs=Right.runs_write)
 async def start_run(agent: McpCaller, given: StartRunInput, progress: Progress) -> McpRunView:
-    """Start a flow; the run is durable when this answers. The same idempotency_key starts it once."""
+    """Start a flow; the run is durable when this returns. The same idempotency_key starts it only once."""
     if given.flow.partition("@")[0] == NAME:
-        raise FlowNotFoundError(f"{NAME} is not started as a flow.", hint="Use ask_people.")
+        raise FlowNotFoundError(f"{NAME} cannot be started as a flow.", hint="Use ask_people.")
     body = CreateRun(
         flow=given.flow, input=given.input, idempotency_key=given.idempotency_key, thread=given.thread
     )
@@ -135,7 +135,7 @@ async def start_run(agent: McpCaller, given: StartRunInput, progress: Progress) 
 
 @tools.tool(needs=Right.runs_read, reads=True)
 async def get_run(agent: McpCaller, given: GetRunInput, progress: Progress) -> McpRunView:
-    """Where a run stands. With wait_seconds it waits until it has ended or waits for a person."""
+    """The state of a run. With wait_seconds it waits until the run has ended or waits for a person."""
     return await _wait_until_idle(agent, given.run, given.wait_seconds, progress)
 
 
@@ -151,9 +151,9 @@ async def list_runs(agent: McpCaller, given: ListRunsInput, progress: Progress) 
 
 @tools.tool(needs=Right.runs_read, reads=True)
 async def follow_run(agent: McpCaller, given: FollowRunInput, progress: Progress) -> McpEventPage:
-    """What has happened in a run since a cursor: nothing twice, nothing missing.
+    """The events of a run since a cursor, without gaps or repetitions.
 
-    Begin with after=0, then send the cursor of each answer. With wait_seconds it waits for something new."""
+    Start with after=0, then pass the cursor of each answer. With wait_seconds it waits for new events."""
     service = await agent.call.runs()
     row = await service.get(given.run, tenant=agent.call.tenant)
 
@@ -162,8 +162,8 @@ async def follow_run(agent: McpCaller, given: FollowRunInput, progress: Progress
         return True if now.event_seq > given.after or now.status in ENDED else None
 
     bell = run_signal(agent.call, row.id)
-    await agent.wait(given.wait_seconds, news, bell, progress, "Nothing new has happened.")
-    # The row first: what it says is over has no event that is read only later.
+    await agent.wait(given.wait_seconds, news, bell, progress, "There are no new events.")
+    # The row is read before the events: if it says that the run has ended, no event can be missing.
     row = await service.get(row.id)
     found = await service.events(row.id, after=given.after, limit=given.limit)
     cursor = found[-1].number if found else given.after
@@ -175,14 +175,14 @@ async def follow_run(agent: McpCaller, given: FollowRunInput, progress: Progress
 
 @tools.tool(needs=Right.runs_read, reads=True)
 async def get_result(agent: McpCaller, given: GetRunInput, progress: Progress) -> RunResult:
-    """What a run came to: its state, artifacts and error. With wait_seconds it waits for that."""
+    """The result of a run: its state, artifacts and error. With wait_seconds it waits for the end."""
     await _wait_until_idle(agent, given.run, given.wait_seconds, progress)
     return await get_run_result(agent.call, given.run, ResultQuery())
 
 
 @tools.tool(needs=Right.runs_write, destroys=True, repeats=True)
 async def cancel_run(agent: McpCaller, given: CancelRunInput, progress: Progress) -> McpRunView:
-    """Ask a run to stop; what it asks of people is withdrawn. Only of runs that you have started."""
+    """Cancel a run that you started; its open questions are withdrawn."""
     service = await agent.call.runs()
     row = await service.get(given.run, tenant=agent.call.tenant)
     agent.require_own(row)
@@ -199,7 +199,7 @@ async def _wait_until_idle(agent: McpCaller, run: str, seconds: float, progress:
         return await is_idle(service, row.id) or None
 
     if seconds:
-        await agent.wait(seconds, at_rest, run_signal(agent.call, row.id), progress, "The run goes on.")
+        await agent.wait(seconds, at_rest, run_signal(agent.call, row.id), progress, "The run continues.")
     return await run_view(agent, await service.get(row.id))
 
 
@@ -229,9 +229,9 @@ async def run_view(agent: McpCaller, row: RunRow) -> McpRunView:
 
 def _next(row: RunRow, waits: list[McpPendingQuestion]) -> str:
     if row.status is RunStatus.completed:
-        return "It has ended: get_result has what it came to."
+        return "It has completed: call get_result."
     if row.status in ENDED:
-        return f"It has {row.status}: get_result has what it left."
+        return f"It is {row.status}: call get_result for its state and error."
     if waits:
-        return "It waits for people, who decide where they are asked. Ask again later."
-    return f"It goes on. get_run or follow_run with wait_seconds (up to {LONGEST_WAIT}) waits for you."
+        return "It waits for people, who answer in their inbox. Call again later."
+    return f"It is not done. Call get_run or follow_run with wait_seconds (up to {LONGEST_WAIT}) to wait."

@@ -1,7 +1,4 @@
-"""The protocol's own server, with our tools and resources. It keeps nothing between two requests.
-
-Prompts that a person can choose in their own client.
-"""
+"""The MCP library's server with our tools, resources and prompts. It keeps no state between two requests."""
 
 from __future__ import annotations
 
@@ -28,17 +25,17 @@ _ASK_FIRST: Final = types.Prompt(
     title="Ask a person first",
     description="Do a task, and ask a person before every step that cannot be undone.",
     arguments=[
-        types.PromptArgument(name="task", description="What is to be done.", required=True),
+        types.PromptArgument(name="task", description="The task.", required=True),
         types.PromptArgument(name="assignee", description="Who is asked: user:NAME, group:NAME, role:NAME."),
     ],
 )
 _WORDS: Final = """\
 {task}
 
-Before each step that cannot be undone, or that others will notice, ask a person with ask_people{whom}: say \
-what you are about to do and what hangs on it, and give the choices. Wait with check_answer. Only the status \
-`resolved` with an agreeing decision lets you go on; withdrawn or expired does not. Withdraw a question that \
-no longer matters."""
+Before each step that cannot be undone, or that affects others, ask a person with ask_people{whom}: say \
+what you are about to do and what depends on it, and give the choices. Wait with check_answer. Proceed only \
+if the status is `resolved` with an agreeing decision, not if it is withdrawn or expired. Withdraw a \
+question that no longer matters."""
 
 
 async def list_prompts() -> types.ListPromptsResult:
@@ -48,7 +45,7 @@ async def list_prompts() -> types.ListPromptsResult:
 async def get_prompt(params: types.GetPromptRequestParams) -> types.GetPromptResult:
     given = params.arguments or {}
     if params.name != _ASK_FIRST.name:
-        raise MCPError(types.INVALID_PARAMS, f"There is no prompt {params.name[:100]!r}; there is ask_first.")
+        raise MCPError(types.INVALID_PARAMS, f"There is no prompt {params.name[:100]!r}. Known: ask_first.")
     if not given.get("task"):
         raise MCPError(types.INVALID_PARAMS, "ask_first needs a task.")
     whom = f" (assignee {given['assignee']})" if given.get("assignee") else ""
@@ -61,9 +58,9 @@ async def get_prompt(params: types.GetPromptRequestParams) -> types.GetPromptRes
 TOOLS: Final[dict[str, McpTool]] = {**question_tools.tools.found, **run_tools.tools.found}
 INSTRUCTIONS: Final = """\
 Holdfast runs durable workflows and asks people. Use ask_people before anything that a person should decide, \
-and wait for its answer with check_answer: it may take days, and it outlives you. You never decide for a \
-person: only the status `resolved` is an answer. start_run and follow_run start flows and show what happens \
-in them; give an idempotency_key to whatever you might send twice."""
+and wait for the answer with check_answer: it may take days, longer than your session. You never decide for \
+a person: only the status `resolved` is an answer. start_run and follow_run start flows and show their \
+events; pass an idempotency_key with every call that you might repeat."""
 
 Context = ServerRequestContext[Any, Any]
 Who = Callable[[Context], McpCaller]
@@ -71,8 +68,8 @@ Who = Callable[[Context], McpCaller]
 
 class _Server(Server[Any]):
     def get_capabilities(self, *given: Any, **named: Any) -> types.ServerCapabilities:
-        """The library promises that lists change wherever subscriptions are served; ours do not, and nobody
-        is told of new runs by a list."""
+        """The library announces list changes whenever subscriptions are supported; our lists do not
+        change, and new runs are not announced."""
         found = super().get_capabilities(*given, **named)
         for each in (found.tools, found.prompts, found.resources):
             if each is not None:
@@ -81,7 +78,7 @@ class _Server(Server[Any]):
 
 
 def make_server(who: Who) -> Server[Any]:
-    """`who`: whose request it is."""
+    """`who`: the caller of the request."""
     return _Server(
         "holdfast",
         version=__version__,
@@ -103,7 +100,7 @@ def make_server(who: Who) -> Server[Any]:
 
 
 async def _list_tools(agent: McpCaller) -> types.ListToolsResult:
-    """Those that the credential is good for."""
+    """The tools that the credential has the rights for."""
     return types.ListToolsResult(
         tools=[_described(t) for t in TOOLS.values() if agent.principal.may(t.needs)]
     )
@@ -130,10 +127,10 @@ def _described(tool: McpTool) -> types.Tool:
 async def _call_tool(
     agent: McpCaller, ctx: Context, params: types.CallToolRequestParams
 ) -> types.CallToolResult:
-    """What goes wrong is told as the tool's own error, so that the agent reads what to do about it."""
+    """A failure becomes the tool's error result, so that the agent reads what to do about it."""
     tool = TOOLS.get(params.name)
     if tool is None:
-        raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}. tools/list has all.")
+        raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}. tools/list lists all.")
     try:
         said = await tool.use(agent, params.arguments or {}, ctx.session.report_progress)
     except HoldfastError as error:
@@ -143,7 +140,7 @@ async def _call_tool(
     except Exception as error:
         log.error("tool %s failed unexpectedly", tool.name, exc_info=error)
         return _failed(
-            "Something went wrong here, which is not your fault. Its operator finds it in the log."
+            "The tool failed with an internal error. The operator finds the details in the server's log."
         )
     body = msgspec.json.encode(said)
     return types.CallToolResult(
@@ -153,7 +150,7 @@ async def _call_tool(
 
 
 def _schema(name: str) -> dict[str, Any] | None:
-    """Asked before each call; without it the library lists all tools to find out."""
+    """Called before each tool call; without it the library lists all tools."""
     tool = TOOLS.get(name)
     return None if tool is None else _described(tool).input_schema
 

@@ -1,4 +1,4 @@
-"""Lines of stdin for an event loop: a signal ends the wait for the next one, as no thread does."""
+"""Lines of stdin for an event loop: unlike a read in a thread, a signal can end the wait."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from typing import Final
 
 LONGEST: Final = 16 << 20
-"""Bytes of a line."""
+"""Maximum bytes of a line."""
 TOO_LONG: Final = b"a line of more than 16 MiB"
-"""Given in place of such a line: it is no message, and is answered as one that cannot be read."""
+"""Returned in place of such a line: it is not JSON, so it is answered as a parse error."""
 
 
 class StdinLines:
-    """Without empty ones, until stdin ends or `stop`. From the first on nobody else of this process reads
-    from stdin."""
+    """Lines without empty ones, until stdin ends or `stop`. After the first one nothing else in this process
+    may read from stdin."""
 
     def __init__(self) -> None:
         self._pipe: asyncio.ReadTransport | None = None
@@ -60,7 +60,7 @@ async def _whole_line(reader: asyncio.StreamReader) -> bytes:
         try:
             line = await reader.readline()
         except ValueError:
-            over = True  # what came of it is dropped; its rest is still to come
+            over = True  # what was read of it is dropped; the rest is still to come
             continue
         return TOO_LONG if over else line
 
@@ -81,6 +81,6 @@ def ended_by_sigterm(stop: Callable[[], None]) -> Generator[None]:
 
 
 def _can_be_waited_for(file: int) -> bool:
-    """Event loops wait for pipes, sockets and terminals only; a file, and nothing, is read at once."""
+    """Event loops wait only for pipes, sockets and terminals; a file or a closed stdin is read at once."""
     mode = os.fstat(file).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(file)

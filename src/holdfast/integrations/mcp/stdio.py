@@ -1,4 +1,4 @@
-"""The protocol over stdin and stdout, for an agent that starts it: on a store of this machine."""
+"""The protocol over stdin and stdout, for an agent that starts this process: on a local store."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 async def serve_stdio(hf: Holdfast, principal: Principal) -> None:
-    """Until stdin ends or SIGTERM comes; what was asked before that is answered."""
+    """Until stdin ends or SIGTERM; requests that arrived before are answered."""
     (route,), settings = routes.found, ApiSettings()
     server = make_server(lambda _ctx: McpCaller(hf, principal, route, settings))
     lines, under_way = StdinLines(), PendingRequests()
-    # The library's own reader sits in a thread that Ctrl-C does not reach.
+    # The library's reader blocks in a thread, which Ctrl-C cannot interrupt.
     texts = cast("anyio.AsyncFile[str]", _texts(hf, lines, under_way))
     with ended_by_sigterm(lines.stop):
         async with stdio_server(stdin=texts) as (reading, writing):
@@ -43,14 +43,14 @@ async def _texts(hf: Holdfast, lines: StdinLines, under_way: PendingRequests) ->
     async for line in lines:
         under_way.add_request(line)
         yield line.decode("utf-8", "replace")
-    # With the end of this the library lets go of whatever is under way.
+    # When this ends the library cancels all pending requests.
     if lines.stopped or not await under_way.over(PATIENCE):
         hub_of(hf).close()
         await under_way.over(FAREWELL)
 
 
 class _ReplyStream:
-    """What is written, with an eye on what it answers."""
+    """Writes messages, and notes which requests they answer."""
 
     def __init__(self, stream: Any, under_way: PendingRequests) -> None:
         self._stream = stream

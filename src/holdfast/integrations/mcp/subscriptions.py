@@ -1,4 +1,4 @@
-"""Streams that tell of resources which change (`subscriptions/listen`): by the hub that all streams share."""
+"""Streams of resource changes (`subscriptions/listen`), by the hub that all streams share."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from holdfast.integrations.mcp.agent import BEAT, McpCaller
 from holdfast.integrations.mcp.change_signals import poll_then_wait, questions_signal, run_signal
 
 MOST_FOLLOWED: Final = 100
-"""Resources that one stream tells of."""
+"""Maximum number of resources of one stream."""
 
 
 async def listen(
     agent: McpCaller, ctx: ServerRequestContext[Any, Any], params: types.SubscriptionsListenRequestParams
 ) -> types.SubscriptionsListenResult:
-    """Until the client is gone or the server ends. Raises MCPError where there is no room for more."""
+    """Until the client is gone or the server ends. Raises MCPError if there are too many resources."""
     hub = hub_of(agent.hf)
     wanted = (params.notifications.resource_subscriptions or [])[:MOST_FOLLOWED]
     bus = InMemorySubscriptionBus()
@@ -33,7 +33,7 @@ async def listen(
     async with AsyncExitStack() as stack:
         try:
             hub.require_room(agent.call.settings.most_streams)
-            # Before it is acknowledged: what changes after that is told.
+            # Read before the acknowledgement, so that no later change is missed.
             known = {uri: await _watch(agent, uri, stack) for uri in dict.fromkeys(wanted)}
         except HoldfastError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
@@ -54,7 +54,7 @@ async def _watch(agent: McpCaller, uri: str, stack: AsyncExitStack) -> tuple[Str
 
 
 def _signal_for(agent: McpCaller, uri: str) -> AbstractAsyncContextManager[StreamSignal]:
-    """Raises HoldfastError for what is no address."""
+    """Raises HoldfastError if it is not an address."""
     kind, name = resources.parts_of(uri)
     return run_signal(agent.call, name) if kind == "runs" else questions_signal(agent.call)
 
@@ -66,7 +66,7 @@ async def _publish_changes(
         try:
             now = await resources.version_of(agent, uri)
         except HoldfastError:
-            return None  # not to be read just now: it is looked at again
+            return None  # it cannot be read at the moment: tried again later
         return None if now == known else now
 
     while not agent.closing:

@@ -1,9 +1,9 @@
-"""Tools: declared once, with the right that they need, what they take and what they give.
+"""Tools: declared once, with the right that they need, their input and their output.
 
     @tools.tool(needs=Right.runs_read, reads=True)
     async def get_run(agent: Agent, given: GetRun, progress: Progress) -> RunShown: ...
 
-Its name, its docstring and both structs are what an agent is shown.
+An agent sees its name, its docstring and the schemas of both structs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Handler = Callable[[McpCaller, Any, Progress], Awaitable[Any]]
 
 
 class McpTool(msgspec.Struct, frozen=True, kw_only=True):
-    """`reads`: it changes nothing. `destroys`: it takes something away. `repeats`: once more is no change."""
+    """`reads`: it changes nothing. `destroys`: it removes something. `repeats`: it is idempotent."""
 
     name: str
     title: str
@@ -39,7 +39,7 @@ class McpTool(msgspec.Struct, frozen=True, kw_only=True):
         """Raises HoldfastError."""
         agent.require(self.needs)
         try:
-            # By its bytes: what no text can be, such as half a surrogate, is refused here.
+            # Encoded first: text that is not valid Unicode, such as a lone surrogate, is refused here.
             asked = msgspec.json.decode(msgspec.json.encode(dict(given)), type=self.takes)
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
             raise HttpError(
@@ -79,7 +79,7 @@ class ToolRegistry:
 
 
 def schema_of(shape: type[msgspec.Struct]) -> dict[str, Any]:
-    """An object at the root, as the protocol wants it, and what it refers to under `$defs`."""
+    """An object at the root, as the protocol requires, with its references under `$defs`."""
     (root,), parts = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
     found: dict[str, Any] = parts.pop(str(root["$ref"]).rpartition("/")[2])
     return {**found, "$defs": parts} if parts else found

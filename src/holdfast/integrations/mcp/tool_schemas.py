@@ -1,4 +1,4 @@
-"""What the tools about questions take and give."""
+"""Input and output of the tools for questions."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import msgspec
 from holdfast.api.schemas.common import Cursor, Limit, Name
 
 LONGEST_WAIT = 55
-"""Seconds: many clients give a tool a minute."""
+"""Seconds: many clients time out a tool after a minute."""
 
 Wait = Annotated[
     float,
-    msgspec.Meta(ge=0, le=LONGEST_WAIT, description="So many seconds at most; 0: answer at once."),
+    msgspec.Meta(ge=0, le=LONGEST_WAIT, description="Maximum seconds to wait; 0: answer at once."),
 ]
 Words = Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)]
-Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="As ask_people gave it.")]
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="The id from ask_people.")]
 RunName = Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="The id of a run.")]
 
 
 class QuestionChoice(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """An answer to choose. `id` is what comes back as the decision."""
+    """An answer to choose. `id` is returned as the decision."""
 
     id: Name
     label: Name | None = None
@@ -30,35 +30,35 @@ class QuestionChoice(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class AskPeopleInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    question: Annotated[Words, msgspec.Meta(description="What people read. Say what hangs on the answer.")]
+    question: Annotated[Words, msgspec.Meta(description="What people read. Say what depends on the answer.")]
     choices: Annotated[
         list[Name | QuestionChoice],
-        msgspec.Meta(max_length=50, description="The answers to choose from; none: any text is one."),
+        msgspec.Meta(max_length=50, description="The answers to choose from; none: a free text."),
     ] = []
     form: Annotated[
         dict[str, Any] | None,
-        msgspec.Meta(description="A JSON Schema of an object: what else they fill in."),
+        msgspec.Meta(description="A JSON Schema of an object: further fields to fill in."),
     ] = None
     assignee: Annotated[
         Name | None,
-        msgspec.Meta(description="user:NAME, group:NAME or role:NAME; none: an administrator gives it on."),
+        msgspec.Meta(description="user:NAME, group:NAME or role:NAME; none: an administrator assigns it."),
     ] = None
     deadline: Annotated[
-        Name | None, msgspec.Meta(description="How long they have: 30m, 24h, 7d. None: as long as it takes.")
+        Name | None, msgspec.Meta(description="Time to answer: 30m, 24h, 7d. None: no deadline.")
     ] = None
     on_deadline: Annotated[
         str,
         msgspec.Meta(
-            # No default answer: an agent could set one that approves, and a deadline of a second.
+            # No default answer: an agent could set an approval with a deadline of one second.
             pattern="^(fail|cancel|escalate:[^\\x00]+)$",
             max_length=200,
-            description="fail: it expires; cancel: it is withdrawn; escalate:WHO: it goes on to them.",
+            description="fail: it expires; cancel: it is withdrawn; escalate:WHO: it is reassigned to them.",
         ),
     ] = "fail"
     priority: Literal["low", "normal", "high", "critical"] = "normal"
-    context: Annotated[dict[str, Any], msgspec.Meta(description="Facts that are shown beside it.")] = {}
+    context: Annotated[dict[str, Any], msgspec.Meta(description="Facts that are shown with it.")] = {}
     idempotency_key: Annotated[
-        Name | None, msgspec.Meta(description="The same key again is the same question, asked once.")
+        Name | None, msgspec.Meta(description="Calls with the same key ask one question.")
     ] = None
     wait_seconds: Wait = 0
 
@@ -93,7 +93,7 @@ class ReplyInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class FollowUpQuestion(msgspec.Struct, kw_only=True):
-    """Somebody wants to know more before they decide: answer with reply_to_people."""
+    """A person asks for more information before they decide: answer with reply_to_people."""
 
     question: str
     by: str
@@ -126,7 +126,7 @@ class McpQuestionView(msgspec.Struct, kw_only=True):
     decided_at: str | None = None
     asked_back: list[FollowUpQuestion] = []
     comments: list[QuestionComment] = []
-    page: Annotated[str | None, msgspec.Meta(description="Where a person decides it.")] = None
+    page: Annotated[str | None, msgspec.Meta(description="The page on which a person decides it.")] = None
 
 
 class McpQuestionList(msgspec.Struct, kw_only=True):

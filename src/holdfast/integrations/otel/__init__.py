@@ -1,6 +1,6 @@
 """Traces and metrics by OpenTelemetry (the extra `otel`): `instrument(hf)`.
 
-A run is a trace, a step a span; both are told from what is committed, so a crash takes nothing back
+A run is a trace, a step a span; both are made from committed records, so a crash revokes nothing
 (docs/reference/logs-and-telemetry.md).
 """
 

@@ -1,4 +1,4 @@
-"""Between the runtime and OpenTelemetry: takes note at once, tells in the background, and never raises."""
+"""Exports to OpenTelemetry: collects from the runtime at once, exports in the background, never raises."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from holdfast.types.record import Record
 from holdfast.types.status import RunStatus
 
 MOST_WAITING = 10_000  # records
-REMEMBERED = 500  # earlier records that are looked at when a run is taken up again
+REMEMBERED = 500  # earlier records that are read when a run is claimed again
 
 Place = tuple[RunId, int]
 
@@ -106,13 +106,13 @@ class OtelExporter:
         while self._work is not None and not self._work.done():
             await self._work
         if self._finish is not None and self._work is not None:
-            await self._finish()  # a command that only looked has nothing to send
+            await self._finish()  # only if something was exported: a read-only command has nothing to flush
 
     # ------------------------------------------------------------------ in the background
     def _note(self, item: _Item) -> None:
         self._items.append(item)
         if self._work is None or self._work.done():
-            # Without the context variables of the running task: its trace is not ours.
+            # With empty context variables: the export must not become part of the running task's trace.
             loop = asyncio.get_running_loop()
             self._work = loop.create_task(self._export_all(), context=Variables())
 
@@ -121,7 +121,7 @@ class OtelExporter:
             try:
                 await self._export(self._items.popleft())
             except Exception:
-                log.warning("telemetry was not told", exc_info=True)
+                log.warning("telemetry could not be exported", exc_info=True)
             await asyncio.sleep(0)
 
     async def _export(self, item: _Item) -> None:
@@ -162,7 +162,7 @@ class OtelExporter:
 
 
 class TracedHandlerCall(HandlerCall):
-    """Handlers run in the place of their step's span, so that what they trace belongs to it."""
+    """Handlers run with their step's span as the current one, so that their spans belong to it."""
 
     def __init__(self, call: HandlerCall, spans: Spans) -> None:
         super().__init__(call.session, call.writer, call.calls)

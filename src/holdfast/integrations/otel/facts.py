@@ -1,6 +1,6 @@
-"""From committed records to facts worth telling: a step was done, a hold was opened, a run has ended.
+"""From committed records to facts for telemetry: a step was completed, a hold was opened, a run has ended.
 
-Nothing here knows OpenTelemetry. No value of the user's is in a fact: no state, no prompt, no answer.
+This module is independent of OpenTelemetry. A fact has no user data: no state, no prompt, no answer.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from holdfast.types.record import Kind, Record
 from holdfast.types.value import FrozenDict
 
 Moment = tuple[int, str, dict[str, str | int]]
-"""(when, what, attributes): something that happened in the course of a step."""
+"""(when, what, attributes): something that happened during a step."""
 
 _ATTRIBUTES = ("attempt", "reason", "step", "ordinal", "hold_id", "checkpoint_id", "type", "wake_at")
 _MAX_MOMENTS = 128
 
 
 class StepEnded(msgspec.Struct, frozen=True):
-    """The visit began when its node was first started, before all attempts and waits. `usage`: what the step
-    itself reports, without its sub-steps."""
+    """The visit starts when its node was first started, before all attempts and waits. `usage`: what the step
+    itself reported, without its sub-steps."""
 
     key: Key
     visit: Visit
@@ -79,7 +79,7 @@ class _Hold(msgspec.Struct, frozen=True):
 
 
 class RunStory:
-    """One run in this process, from a claim on."""
+    """One run in this process, since its claim."""
 
     def __init__(self, run: Any, graph: Graph, sealer: RecordCodec) -> None:
         self.run = run
@@ -88,13 +88,13 @@ class RunStory:
         # Visits under way: when each was started, and what happened since.
         self._open: dict[Key, tuple[int, list[Moment]]] = {}
         self._holds: dict[str, _Hold] = {}
-        # What others did before: the last term that wrote something, and the last step.
+        # What earlier workers did: the last term that wrote something, and the last step.
         self.earlier_term = 0
         self.earlier_step: Key | None = None
-        self.source: str | None = None  # of a fork: the run that it branched off
+        self.source: str | None = None  # of a fork: the run that it was forked from
 
     def recall(self, records: list[Record]) -> None:
-        """What others have already told."""
+        """Read records that earlier workers have already exported."""
         for record in records:
             for fact in self.facts_of(record):
                 if isinstance(fact, StepEnded):
@@ -121,7 +121,7 @@ class RunStory:
             yield RunEnded(body.status, record.at, body.error)
 
     def _follow(self, record: Record, body: Any, key: Key) -> None:
-        """Which steps begin, and what happens in the course of those that are open."""
+        """Which steps start, and what happens during open ones."""
         for kind, node, scope, data in derive_events(self._graph, self.run, record, body):
             if kind == "node.started":
                 self._open[(scope, node, data["visit"])] = (record.at, [])
@@ -130,7 +130,7 @@ class RunStory:
                     del self._open[gone]
             elif kind in ("edge.taken", "checkpoint.created", "loop.turned"):
                 continue
-            elif kind != "hold.answered":  # told where its hold is closed
+            elif kind != "hold.answered":  # reported when its hold is closed
                 self._moment(key, record.at, kind, _attributes(data, body))
 
     def _moment(self, key: Key, at: int, what: str, attributes: dict[str, str | int]) -> None:
@@ -162,11 +162,11 @@ class RunStory:
 
 
 _LAPSED = {HoldExpiredError.code: "expired", HoldCancelledError.code: "cancelled"}
-"""By the error that a node gets where its hold was not decided."""
+"""By the error that a node gets if its hold was not decided."""
 
 
 def _ended(body: Any) -> str:
-    """Not answered where the node got an error, or where the bound result says so."""
+    """Not answered if the node got an error, or if the bound result says so."""
     error = getattr(body, "error", None)
     if error is not None and error.code in _LAPSED:
         return _LAPSED[error.code]

@@ -1,7 +1,7 @@
-"""Ids of traces and spans are derived from those of runs: all processes agree on them without talking.
+"""Ids of traces and spans are derived from those of runs: all processes agree without communication.
 
-The bits of a run's id are not all random (it has the form of a UUID), and samplers look at them: so a trace's
-id is a digest of it.
+A trace id is a digest of the run's id: not all bits of a UUID are random, and samplers use the bits of the
+trace id.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ wanted: ContextVar[tuple[int, int]] = ContextVar("trace and span of the next spa
 
 
 class DerivedIds:
-    """Gives the span that is started next the ids that it has to have."""
+    """Gives the next span the ids in `wanted`."""
 
     def generate_trace_id(self) -> int:
         return wanted.get()[0]

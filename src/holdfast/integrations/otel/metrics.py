@@ -20,36 +20,40 @@ _LONG = [1, 10, 60, 300, 1800, 3600, 6 * 3600, 86_400, 3 * 86_400, 7 * 86_400, 3
 class OtelMetrics:
     def __init__(self, meter: Meter) -> None:
         count, span = meter.create_counter, meter.create_histogram
-        self.started = count("holdfast.runs.started", "{run}", "Runs that were taken up for the first time")
-        self.resumed = count("holdfast.runs.resumed", "{run}", "Runs that were taken up again")
+        self.started = count("holdfast.runs.started", "{run}", "Runs claimed for the first time")
+        self.resumed = count("holdfast.runs.resumed", "{run}", "Runs claimed again")
         self.ended = count("holdfast.runs.ended", "{run}", "Runs that ended, by status")
-        self.active = meter.create_up_down_counter("holdfast.runs.active", "{run}", "Runs held here")
-        self.steps = count("holdfast.steps", "{step}", "Steps that were settled, by outcome")
+        self.active = meter.create_up_down_counter(
+            "holdfast.runs.active", "{run}", "Runs claimed by this process"
+        )
+        self.steps = count("holdfast.steps", "{step}", "Steps that were committed, by outcome")
         self.duration = span(
             "holdfast.step.duration",
             "s",
-            "How long the settled attempt of a step took",
+            "Duration of the committed attempt of a step",
             explicit_bucket_boundaries_advisory=_SHORT,
         )
-        self.retries = count("holdfast.retries", "{attempt}", "Attempts that failed and are made again")
-        self.opened = count("holdfast.holds.opened", "{hold}", "Questions that were asked")
-        self.resolved = count("holdfast.holds.resolved", "{hold}", "Questions that are over, by how")
+        self.retries = count("holdfast.retries", "{attempt}", "Failed attempts that are retried")
+        self.opened = count("holdfast.holds.opened", "{hold}", "Holds that were opened")
+        self.resolved = count("holdfast.holds.resolved", "{hold}", "Holds that were closed, by how")
         self.waited = span(
             "holdfast.hold.wait",
             "s",
-            "From question to its end",
+            "Time from opening to closing of a hold",
             explicit_bucket_boundaries_advisory=_LONG,
         )
         self.settle = span(
             "holdfast.settle.duration",
             "s",
-            "How long a commit took",
+            "Duration of a commit",
             explicit_bucket_boundaries_advisory=_SHORT,
         )
         self.commits = count("holdfast.commits", "{commit}", "Commits of records")
         self.records = count("holdfast.records", "{record}", "Records that were committed")
-        self.lost = count("holdfast.leases.lost", "{lease}", "Runs that another worker took over")
-        self.dropped = count("holdfast.telemetry.dropped", "{record}", "Records too many to be told")
+        self.lost = count("holdfast.leases.lost", "{lease}", "Leases lost to another worker")
+        self.dropped = count(
+            "holdfast.telemetry.dropped", "{record}", "Records dropped because the queue was full"
+        )
 
     def count(self, row: RunRow, fact: Fact) -> None:
         flow = {"holdfast.flow": row.flow}
@@ -78,7 +82,7 @@ class OtelMetrics:
 
 
 class TimedStore:
-    """What the recorder writes through: the same store, with an eye on the time."""
+    """The recorder's store, with the time of each commit measured."""
 
     def __init__(self, store: Store, took: Callable[[float, Sequence[RunBatch]], None]) -> None:
         self._store = store

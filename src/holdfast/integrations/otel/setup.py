@@ -1,4 +1,4 @@
-"""Putting it to work: on a house of the caller's, or from the environment for the command line."""
+"""Set-up: on the caller's Holdfast instance, or from the environment for the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
 
 FLUSH_MILLIS = 3000
-_PATIENCE = FLUSH_MILLIS / 1000  # of an exporter, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise
+_PATIENCE = FLUSH_MILLIS / 1000  # of an exporter, unless OTEL_EXPORTER_OTLP_TIMEOUT is set
 
 
 def instrument(
@@ -37,12 +37,12 @@ def instrument(
     messages: bool = False,
     finish: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """From now on what runs on this house do is told, and on workers of it that have not begun to work.
+    """Export traces and metrics of runs on this instance, and on its workers that have not started yet.
 
-    Once per house is enough; a worker stands for its house.
+    Call it once per instance; a worker counts as its instance.
 
-    Without providers those are used that the program has set for OpenTelemetry as a whole. `messages`: also
-    tell what errors say, which may hold data. `finish` is awaited when the house or a worker closes.
+    Without providers the global ones of OpenTelemetry are used. `messages`: also export the texts of errors,
+    which may contain data. `finish` is awaited when the instance or a worker closes.
     """
     tracer = (tracer_provider or get_tracer_provider()).get_tracer("holdfast", __version__)
     meter = (meter_provider or get_meter_provider()).get_meter("holdfast", __version__)
@@ -60,10 +60,10 @@ def instrument(
 
 
 def instrument_from_environment(hf: Holdfast) -> None:
-    """With providers of our own that export as the standard variables of OpenTelemetry say (OTEL_...)."""
+    """With separate providers, configured by the standard variables of OpenTelemetry (OTEL_...)."""
     tracers, meters = _tracers(), _meters()
 
-    # A collector that is away is told of once, not at each of the exporter's attempts.
+    # An unreachable collector is logged once, not at each of the exporter's attempts.
     logging.getLogger("opentelemetry").setLevel(logging.ERROR)
 
     async def finish() -> None:
@@ -78,7 +78,7 @@ def _tracers() -> SdkTracerProvider:
     from opentelemetry.sdk.trace import TracerProvider as Provider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
 
-    # Flushed when the house closes: an exit must not wait for a collector a second time.
+    # Flushed when the instance closes: the exit of the process must not wait for a collector a second time.
     provider = Provider(resource=_resource(), shutdown_on_exit=False)
     kind = _exporter("OTEL_TRACES_EXPORTER")
     if kind == "console":
@@ -113,7 +113,7 @@ def _patience() -> float | None:
 def _exporter(variable: str) -> str:
     kind = os.environ.get(variable) or "otlp"
     if kind not in ("otlp", "console", "none"):
-        raise SettingsError(f"{variable} is {kind!r}.", hint="It is one of otlp, console, none.")
+        raise SettingsError(f"{variable}={kind!r} is not valid.", hint="Use otlp, console or none.")
     return kind
 
 

@@ -1,4 +1,4 @@
-"""Spans, made whole from what is over: each is started and ended at once, with the times of the records."""
+"""Spans of completed work: each is started and ended at once, with the times of the records."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Attributes = dict[str, str | int | float]
 
 
 class Spans:
-    """`messages`: also tell what errors say, which may hold data of the user's."""
+    """`messages`: also export the texts of errors, which may contain user data."""
 
     def __init__(self, tracer: Tracer, *, messages: bool) -> None:
-        # A tracer without ids of its own (the no-op one of a program that set up nothing) is left alone.
+        # A tracer without an id generator (the no-op tracer of a program without a set-up) is left alone.
         if hasattr(tracer, "id_generator"):
             tracer.id_generator = DerivedIds()  # type: ignore[attr-defined]
         self._tracer = tracer
@@ -40,7 +40,7 @@ class Spans:
 
     # ------------------------------------------------------------------ places
     def around(self, run: str, key: Key) -> Context:
-        """The place of a step: what the handler traces itself belongs below it."""
+        """The context of a step: spans of its handler become its children."""
         return set_span_in_context(NonRecordingSpan(self._place(run, step_of(run, key))))
 
     def _place(self, run: str, span: int) -> SpanContext:
@@ -48,14 +48,14 @@ class Spans:
         return SpanContext(trace, span, is_remote=True, trace_flags=self._flags(trace))
 
     def _flags(self, trace: int) -> TraceFlags:
-        """As the run's root will be sampled: all processes come to the same answer."""
+        """Whether the run's root will be sampled: all processes get the same result."""
         sampler: Any = getattr(self._tracer, "sampler", None)
         if sampler is None:
             return TraceFlags(TraceFlags.SAMPLED)
         sampled = sampler.should_sample(None, trace, "run").decision.is_sampled()
         return TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
 
-    # ------------------------------------------------------------------ what is over
+    # ------------------------------------------------------------------ spans
     def step(self, row: RunRow, step: StepEnded) -> None:
         visit = step.visit
         attributes: Attributes = {
@@ -84,7 +84,7 @@ class Spans:
         )
 
     def segment(self, row: RunRow, story: RunStory, when: tuple[int, int], ended: str, term: int) -> None:
-        """This process's hold on the run. It links to what came before: the last one's, and its last step."""
+        """The time in which this process had the run. It links to the previous segment and its last step."""
         earlier = [segment_of(row.id, story.earlier_term)] if story.earlier_term else []
         if story.earlier_step is not None:
             earlier.append(step_of(row.id, story.earlier_step))

@@ -1,6 +1,6 @@
 """Metrics for Prometheus (the extra `metrics`): `Worker(flow, probe=Metrics("9464"))`.
 
-What a worker does is told from what is committed; how the fleet is, from the store, when somebody asks
+A worker's metrics come from its commits; those of the fleet are read from the store on request
 (docs/reference/metrics.md).
 """
 

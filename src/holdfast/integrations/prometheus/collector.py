@@ -1,6 +1,6 @@
-"""Where a worker's figures come from: its store, looked at in passing, and the commits of its runs.
+"""The sources of a worker's metrics: calls of its store, and the commits of its runs.
 
-A worker without metrics has none of this.
+A worker without metrics does not use this module.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _COUNTED = frozenset(
 
 
 class MeteredStore:
-    """The same store; claims and commits are timed, and what fails is counted."""
+    """The same store; claims and commits are timed, and errors are counted."""
 
     def __init__(self, store: Store, measures: WorkerMetrics) -> None:
         self._store = store

@@ -1,5 +1,5 @@
-"""How the whole fleet is, as the store told it last. The same from every worker: over several of them, take
-the maximum and not the sum."""
+"""Metrics of the whole fleet, as last read from the store. Every worker reports the same values: aggregate
+them with the maximum, not the sum."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ OLDER: Final = "over_7d"
 
 
 class FleetCollector(Collector):
-    """`figures` and `workers` are set before each collecting; None: the store did not answer."""
+    """`figures` and `workers` are set before each scrape; None: the store did not answer."""
 
     def __init__(self) -> None:
         self.worker: RunWorker | None = None
         self.figures: FleetFigures | None = None
         self.workers: list[WorkerRow] = []
         self.away = False
-        # A lane that is empty now is told as 0: an alert or an autoscaler must not lose it from sight.
+        # A lane that is empty now is reported as 0: alerts and autoscalers need the series to continue.
         self._lanes: set[str] = set()
 
     def collect(self) -> Iterator[Metric]:
@@ -53,39 +53,54 @@ class FleetCollector(Collector):
         oldest = [((lane.lane,), lane.oldest / MICROS) for lane in lanes]
         running = [((lane.lane,), lane.running) for lane in lanes]
         in_line = [((lane.lane,), lane.in_line) for lane in lanes]
-        yield _gauge("holdfast_backlog_runs", "Runs that could be taken now.", of, ready)
-        yield _gauge("holdfast_backlog_oldest_seconds", "How long the longest has been ready.", of, oldest)
-        yield _gauge("holdfast_running_runs", "Runs that a worker has.", of, running)
-        yield _gauge("holdfast_in_line_runs", "Runs that wait for a limit to let them pass.", of, in_line)
+        yield _gauge("holdfast_backlog_runs", "Runs that are ready to be claimed.", of, ready)
+        yield _gauge("holdfast_backlog_oldest_seconds", "Age of the oldest ready run.", of, oldest)
+        yield _gauge("holdfast_running_runs", "Runs claimed by a worker.", of, running)
+        yield _gauge("holdfast_in_line_runs", "Runs that wait for a limit.", of, in_line)
 
 
 def _of_worker(worker: RunWorker) -> Iterator[Metric]:
-    yield _gauge("holdfast_worker_busy_runs", "Runs at work in this worker.", (), [((), worker.busy)])
-    yield _gauge("holdfast_worker_hot_runs", "Runs kept in memory for an answer.", (), [((), worker.hot)])
-    yield _gauge("holdfast_worker_concurrency", "Runs it may have at work.", (), [((), worker.concurrency)])
-    yield _gauge("holdfast_worker_draining", "Whether it takes nothing more.", (), [((), worker.is_stopping)])
+    yield _gauge("holdfast_worker_busy_runs", "Runs that this worker advances.", (), [((), worker.busy)])
+    yield _gauge(
+        "holdfast_worker_hot_runs",
+        "Runs kept in memory while they wait for an answer.",
+        (),
+        [((), worker.hot)],
+    )
+    yield _gauge(
+        "holdfast_worker_concurrency",
+        "Maximum number of runs that this worker advances.",
+        (),
+        [((), worker.concurrency)],
+    )
+    yield _gauge(
+        "holdfast_worker_draining", "Whether this worker is draining.", (), [((), worker.is_stopping)]
+    )
 
 
 def _of_fleet(fleet_figures: FleetFigures) -> Iterator[Metric]:
     statuses = [((str(status),), fleet_figures.statuses.get(status, 0)) for status in LIVE]
     yield _gauge("holdfast_runs", "Runs that have not ended.", ("status",), statuses)
     yield _gauge(
-        "holdfast_dead_runs", "Runs given up: they killed their workers.", (), [((), fleet_figures.dead)]
+        "holdfast_dead_runs",
+        "Dead letters: runs whose workers died too often.",
+        (),
+        [((), fleet_figures.dead)],
     )
     names = (*AGES, OLDER)
     ages = [((name,), count) for name, (_, count) in zip(names, fleet_figures.holds, strict=True)]
-    yield _gauge("holdfast_pending_holds", "Questions that wait for people, by age.", ("age",), ages)
+    yield _gauge("holdfast_pending_holds", "Open holds, by age.", ("age",), ages)
     oldest = fleet_figures.oldest_hold / MICROS
-    yield _gauge("holdfast_oldest_hold_seconds", "The age of the oldest of them.", (), [((), oldest)])
+    yield _gauge("holdfast_oldest_hold_seconds", "Age of the oldest open hold.", (), [((), oldest)])
     lags = {
         "timers": fleet_figures.timer_lag,
         "holds": fleet_figures.hold_lag,
         "schedules": fleet_figures.schedule_lag,
     }
     late = [((sweep,), lag / MICROS) for sweep, lag in lags.items()]
-    yield _gauge("holdfast_sweep_lag_seconds", "How long the first has been due.", ("sweep",), late)
+    yield _gauge("holdfast_sweep_lag_seconds", "Age of the oldest item that is due.", ("sweep",), late)
     outbox = [(("waiting",), fleet_figures.outbox_waiting), (("dead",), fleet_figures.outbox_dead)]
-    yield _gauge("holdfast_outbox_messages", "Messages that were not told.", ("state",), outbox)
+    yield _gauge("holdfast_outbox_messages", "Outbox messages that are not delivered.", ("state",), outbox)
 
 
 def _of_workers(workers: list[WorkerRow], now: int) -> Metric:
@@ -93,7 +108,12 @@ def _of_workers(workers: list[WorkerRow], now: int) -> Metric:
     draining = sum(row.draining for row in alive)
     states = {"working": len(alive) - draining, "draining": draining, "silent": len(workers) - len(alive)}
     values = [((state,), count) for state, count in states.items()]
-    return _gauge("holdfast_workers", "Workers; silent ones for a day.", ("state",), values)
+    return _gauge(
+        "holdfast_workers",
+        "Workers by state; silent ones (no heartbeat) are kept for a day.",
+        ("state",),
+        values,
+    )
 
 
 def _gauge(

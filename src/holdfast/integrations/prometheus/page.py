@@ -1,4 +1,4 @@
-"""The page that Prometheus reads, with health and readiness beside it."""
+"""The page for Prometheus, with health and readiness."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holdfast.store.protocols import Store
 
 FRESH: Final = 5.0
-"""Seconds for which the store is not asked again how the fleet is, however many ask us."""
+"""Seconds for which the fleet's figures are cached, so that many scrapes do not load the store."""
 
 
 class Metrics(Health):
@@ -49,7 +49,7 @@ class Metrics(Health):
         self.pages |= {"/metrics": self._page, "/metrics/worker": self._own_page}
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Of a server in the same process (`ApiSettings(observed=metrics.request)`)."""
+        """Called by a server in the same process (`ApiSettings(observed=metrics.request)`)."""
         self._measures.request(method, route, status, seconds)
 
     async def open(self, worker: RunWorker) -> None:
@@ -71,7 +71,7 @@ class Metrics(Health):
         return HealthResponse(200, CONTENT_TYPE_LATEST, generate_latest(self.registry))
 
     async def _own_page(self, _worker: RunWorker) -> HealthResponse:
-        """Without a question to the store: where there are many workers, one of them tells of the fleet."""
+        """Without a query to the store: with many workers it is enough that one reports the fleet."""
         async with self._looking:
             kept, self._look.figures = self._look.figures, None
             text = generate_latest(self.registry)
@@ -79,7 +79,7 @@ class Metrics(Health):
         return HealthResponse(200, CONTENT_TYPE_LATEST, text)
 
     async def _ask(self, store: Store) -> None:
-        """A store that is away is told as that; what the worker counts itself is told all the same."""
+        """If the store is unavailable, that is reported, and the worker's own metrics as usual."""
         async with self._looking:
             if monotonic() - self._looked < FRESH:
                 return
@@ -95,6 +95,6 @@ class Metrics(Health):
 
 
 def metrics_of_process(address: str) -> Metrics:
-    """Where the process is ours alone: without a series beside each counter that says when it began."""
+    """Only in our own process: disables the `_created` series of each counter."""
     disable_created_metrics()
     return Metrics(address)

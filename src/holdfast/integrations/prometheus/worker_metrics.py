@@ -1,4 +1,4 @@
-"""What one worker counts. Few labels and no ids, so that the number of series stays small."""
+"""Metrics of one worker. Few labels and no ids, so that the number of series stays small."""
 
 from __future__ import annotations
 
@@ -18,37 +18,35 @@ class WorkerMetrics:
         def count(name: str, about: str, *labels: str) -> Counter:
             return Counter(name, about, labels, registry=registry)
 
-        self.claimed = count("holdfast_runs_claimed_total", "Runs that this worker took.", "lane")
+        self.claimed = count("holdfast_runs_claimed_total", "Runs claimed by this worker.", "lane")
         self.waited = Histogram(
             "holdfast_claim_latency_seconds",
-            "From the moment a run was ready until this worker took it.",
+            "Time from a run being ready until this worker claimed it.",
             ("lane",),
             registry=registry,
             buckets=_LONG,
         )
         self.settle = Histogram(
             "holdfast_settle_duration_seconds",
-            "How long a commit of records took.",
+            "Duration of a commit of records.",
             registry=registry,
             buckets=_SHORT,
         )
-        self.records = count("holdfast_records_settled_total", "Records that became durable.")
-        self.steps = count("holdfast_steps_settled_total", "Steps that became durable.", "outcome")
-        self.ended = count("holdfast_runs_ended_total", "Runs that this worker brought to an end.", "status")
-        self.lost = count("holdfast_leases_lost_total", "Runs that another worker took over from this one.")
+        self.records = count("holdfast_records_settled_total", "Records committed.")
+        self.steps = count("holdfast_steps_settled_total", "Steps committed.", "outcome")
+        self.ended = count("holdfast_runs_ended_total", "Runs that ended on this worker.", "status")
+        self.lost = count("holdfast_leases_lost_total", "Leases lost to another worker.")
         self.reclaimed = count(
-            "holdfast_runs_reclaimed_total", "Runs that this worker freed from one that fell silent."
+            "holdfast_runs_reclaimed_total", "Runs reclaimed from workers that stopped heartbeating."
         )
-        self.errors = count(
-            "holdfast_store_errors_total", "Calls that the store refused or did not answer.", "code"
-        )
-        self.outages = count("holdfast_store_outages_total", "How often the store went away.")
+        self.errors = count("holdfast_store_errors_total", "Store calls that failed.", "code")
+        self.outages = count("holdfast_store_outages_total", "Times that the store became unavailable.")
         self.requests = count(
-            "holdfast_http_requests_total", "Requests that were answered.", "method", "route", "status"
+            "holdfast_http_requests_total", "HTTP requests answered.", "method", "route", "status"
         )
         self.answers = Histogram(
             "holdfast_http_request_duration_seconds",
-            "From a request until its answer began.",
+            "Time from a request until the start of its answer.",
             ("method", "route"),
             registry=registry,
             buckets=_SHORT,
@@ -56,13 +54,13 @@ class WorkerMetrics:
         self.away = False
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """What is no method that we know is one kind: anybody may send anything."""
+        """Unknown methods share one label: clients may send anything, and each label is a series."""
         known = method if method in _METHODS else "other"
         self.requests.labels(known, route, str(status)).inc()
         self.answers.labels(known, route).observe(seconds)
 
     def failed(self, error: StoreError) -> None:
-        """One that is worth another try is an outage; what the store refuses for good is an answer."""
+        """An error that is worth a retry is an outage; a permanent error means that the store is up."""
         self.errors.labels(error.code).inc()
         if error.retryable and not self.away:
             self.outages.inc()

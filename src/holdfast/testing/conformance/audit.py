@@ -1,4 +1,4 @@
-"""The audit: one chain per tenant, written with what it tells of, and never changed."""
+"""The audit: one chain per tenant, written with the change that it records, and never changed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def require_whole(chain: list[AuditRow], head: tuple[int, bytes]) -> None:
 
 
 async def chain_of(kit: StoreKit, tenant: str = "default") -> list[AuditRow]:
-    """The tenant's whole chain, which holds."""
+    """The tenant's whole chain, verified."""
     chain = await kit.store.audit(tenant)
     require_whole(chain, await kit.store.audit_head(tenant))
     return chain

@@ -1,4 +1,4 @@
-"""What sweeps look for: deadlines, reminders, decisions that are placed, outcomes that nobody took in."""
+"""What sweeps look for: deadlines, reminders, placed decisions, outcomes that no run has consumed."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class DurableSuite:
         await kit.stop()
         await kit.start()
         assert await everything(kit.store, lease.run, hold) == before
-        # The lease, too: a worker that lost its connection goes on.
+        # The lease too: a worker that lost its connection continues.
         assert (await kit.settle(lease, kit.record(3))).refusal is None
         assert await kit.store.send(lease.run, "note", b"n", dedupe="k") is False
         assert (await kit.store.create(kit.new_run(idempotency_key="k")))[1] is False

@@ -167,7 +167,7 @@ class EventSuite:
 
 @pytest.mark.anyio
 class FeedTrimSuite:
-    """What was told long ago goes; whoever would have read on there is told so, and nobody else."""
+    """Old rows of the feed are deleted; only a reader whose position is before them gets an error."""
 
     async def test_feed_forgets_what_a_call_saw_before_that_instant(self, kit: StoreKit) -> None:
         for _ in range(3):
@@ -192,7 +192,7 @@ class FeedTrimSuite:
         assert all([await kit.store.events(run, after=0, limit=9) for run in runs]), "runs keep theirs"
 
     async def test_reader_at_the_end_goes_on_although_all_was_forgotten(self, kit: StoreKit) -> None:
-        """Positions grow for ever: none is given twice."""
+        """Positions only grow: none is used twice."""
         await kit.created()
         position = (await kit.feed_rows(1))[-1][0]
         for _ in range(3):

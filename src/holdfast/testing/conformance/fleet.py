@@ -1,4 +1,4 @@
-"""Who works, and how much there is to do."""
+"""Workers, and the backlog."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def worker(name: str = "w", incarnation: str = "one", **given: object) -> Worker
 
 @pytest.mark.anyio
 class FleetSuite:
-    # -- who works
+    # -- workers
 
     @pytest.mark.covers("FLEET-BAD-06")
     async def test_worker_is_informed_of_as_it_said(self, kit: StoreKit) -> None:
@@ -101,7 +101,7 @@ class FleetSuite:
         assert answers.count(None) == 1
         assert {row.incarnation for row in answers if row is not None} == {str(answers.index(None))}
 
-    # -- how much there is to do
+    # -- the backlog
 
     async def test_nothing_to_do_is_reported_as_that(self, kit: StoreKit) -> None:
         result = await kit.store.figures(ages=AGES)
@@ -138,7 +138,7 @@ class FleetSuite:
             fast, mail = (await kit.store.figures(ages=AGES)).lanes
             assert (fast.ready, fast.oldest, fast.in_line) == (ready, oldest * MICROS, in_line)
             assert (mail.ready, mail.in_line) == (2, 1)
-        # As many as somebody takes who could take more.
+        # As many as a worker claims that could claim more.
         assert len(await kit.store.claim(ClaimRequest(worker="w", ttl=TTL, limit=9))) == 3
 
     @pytest.mark.covers("FLEET-OPS-01")

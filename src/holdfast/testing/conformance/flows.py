@@ -1,6 +1,6 @@
 """Small flows with a known end: any store, any number of workers, and any crash must lead there.
 
-They use no store and no clock of their own, only `pure` nodes, and end without a person's help. Iterate
+They use no store and no clock directly, only `pure` nodes, and end without a person. Iterate
 `FLOWS`; build a fresh `Flow` per run with `case.build()`, and compare with `case.state`, `case.artifacts`
 (where given) and `case.error` (the code of the failure that the run must end with).
 """
@@ -23,7 +23,7 @@ Work = Callable[[State], Any]
 
 @dataclass(frozen=True)
 class FlowCase:
-    """One flow and what must come of it."""
+    """One flow and its expected result."""
 
     name: str
     build: Callable[[], Flow]
@@ -31,7 +31,7 @@ class FlowCase:
     state: dict[str, Any] | None = None
     artifacts: dict[str, Any] | None = None
     error: str | None = None
-    # How often each node settles, where that is part of the promise.
+    # How often each node settles, if that is guaranteed.
     visits: dict[str, int] = field(default_factory=dict[str, int])
 
 
@@ -58,7 +58,7 @@ def _case(
 def add(
     flow: Flow, name: str, work: Work | Mapping[str, Any] | None = None, *, pause: float = 0.0, **options: Any
 ) -> str:
-    """A node that returns a fixed update, or what `work` makes of the state."""
+    """A node that returns a fixed update, or `work` of the state."""
 
     async def handler(state: State) -> Any:
         if pause:

@@ -1,4 +1,4 @@
-"""Gates: never more runs at once than a limit says, never more starts in a span than a rate says."""
+"""Limits: never more concurrent runs than a limit allows, never more starts per span than a rate allows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def declared(concurrency: int | None = None, rate: int | None = None, name: str 
 
 
 async def queued_run(kit: StoreKit, *gates: LimitRow, key: str | None = None, **given: Any) -> RunRow:
-    """A run that stands at the flow's gate, or at that of its key."""
+    """A run that waits for the flow's limit, or for that of its key."""
     gate = FLOW if key is None else key_limit("refund", key)
     return await kit.created(gate=gate, gates=list(gates), **given)
 
@@ -57,7 +57,7 @@ async def ended(kit: StoreKit, lease: Lease, store: Store | None = None) -> None
 
 @pytest.mark.anyio
 class LimitSuite:
-    """How many at once."""
+    """Concurrency limits."""
 
     async def test_no_more_runs_are_claimed_than_the_gate_lets_pass(self, kit: StoreKit) -> None:
         rows = [await queued_run(kit, declared(2)) for _ in range(4)]
@@ -124,7 +124,7 @@ class LimitSuite:
         await named(kit.store, first.id)
         kit.clock.advance(seconds=61)
         assert await ids(kit.store) == []
-        # It has its place already: whoever takes it over needs no other.
+        # It already has its place: the worker that takes it over needs no other.
         assert [one.run.id for one in await named(kit.store, first.id)] == [first.id]
         kit.clock.advance(seconds=61)
         await kit.store.reclaim(limit=9, max_recoveries=9)
@@ -142,7 +142,7 @@ class LimitSuite:
         assert await named(kit.store, first.id) == []
 
     async def test_reached_limit_is_in_nobodys_way(self, kit: StoreKit) -> None:
-        """However urgent those are who wait at it."""
+        """Whatever the priority of those that wait for it."""
         for _ in range(30):
             await queued_run(kit, declared(1), priority=9)
         await claim(kit.store, 1)
@@ -177,7 +177,7 @@ class LimitSuite:
         await named(kit.store, first.id)
         assert await kit.store.send(second.id, "cancel", b"{}")
         assert await ids(kit.store) == [second.id]
-        # Who works is asked too, and keeps its place.
+        # A running run is checked too, and keeps its place.
         assert await kit.store.send(first.id, "cancel", b"{}")
         assert (await kit.row(first.id)).gate == FLOW
 
@@ -248,7 +248,7 @@ class LimitSuite:
 
 @pytest.mark.anyio
 class RateSuite:
-    """How many start in a while."""
+    """Rate limits."""
 
     async def test_no_more_runs_start_in_any_span_than_the_rate_says(self, kit: StoreKit) -> None:
         for _ in range(6):
@@ -318,7 +318,7 @@ class RateSuite:
 
 @pytest.mark.anyio
 class LimitChangeSuite:
-    """What flows declare, what operators fix."""
+    """Limits that flows declare, and limits that operators set."""
 
     async def test_what_an_operator_fixed_counts_until_it_is_dropped(self, kit: StoreKit) -> None:
         for _ in range(9):

@@ -1,4 +1,4 @@
-"""What a store tells about itself."""
+"""What a store reports about itself."""
 
 from __future__ import annotations
 

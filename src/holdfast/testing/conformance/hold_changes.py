@@ -97,7 +97,7 @@ async def written(kit: StoreKit, change: HoldChange) -> HoldRow:
 
 
 async def traces(kit: StoreKit, hold: HoldRow) -> list[Any]:
-    """Everything that a change could have left."""
+    """Everything that a change could have written."""
     store = kit.store
     return [
         await store.hold(hold.id),
@@ -279,7 +279,7 @@ class HoldChangeSuite:
         assert await kit.store.hold_key(hold.id, "user:ada", "k") == key
         assert await kit.store.hold_key(hold.id, "user:eve", "k") is None
         assert await kit.store.hold_key(other.id, "user:ada", "k") is None
-        # Also of a row that somebody else has changed: whoever repeats is told of the first time.
+        # Also if the row has changed since: a repeated request gets the first result.
         for again in (
             to(hold, decided(), key=key),
             to(row, decided(), key=HoldKey("user:ada", "k", "other")),

@@ -1,4 +1,4 @@
-"""Lists of holds: every filter, every order, and cursors that stay where they were (LI-1, LI-2)."""
+"""Lists of holds: every filter, every order, and stable cursors (LI-1, LI-2)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def paged(kit: StoreKit, where: HoldFilter, order: HoldOrder, size: int) -
     after: Sequence[Any] | None = None
     while page := await kit.store.list_holds(where, order=order, after=after, limit=size):
         seen += [row.id for row, _ in page]
-        # As a client hands it back.
+        # As a client sends it back.
         after = msgspec.json.decode(msgspec.json.encode(page[-1][1]))
     return seen
 
@@ -213,7 +213,7 @@ class HoldListSuite:
             of((ADA, FINANCE, EVE)[i % 3], priority=("low", "high")[i % 2], expires_at=(None, 7, 9)[i % 3])
             for i in range(12)
         ]
-        # Asked in one instant: only the store's own number tells them apart.
+        # Asked at the same time: only the store's number orders them.
         row = await kit.row(lease.run)
         holds = [kit.new_hold(row.head + 1, ordinal=i, **fields) for i, fields in enumerate(given)]
         await kit.written(lease, kit.record(row.head + 1, side=Side(holds=holds)))

@@ -1,4 +1,4 @@
-"""What the suite's tests work with: a store under a clock, and short ways to make runs, records and races."""
+"""The kit of the suite's tests: a store with a fake clock, and helpers for runs, records and races."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ PATIENCE = 30.0  # seconds
 
 
 class StoreKit:
-    """`opener` opens the store under test; called again it gives another handle on the same data.
+    """`opener` opens the store under test; called again it returns another handle on the same data.
 
-    A store in memory gives the same object again. `address` is what another process opens it by. `sealed`:
-    what it keeps is encrypted, so that a record's size and digest are known with its payload only.
+    A store in memory returns the same object again. `address` is for other processes. `sealed`: the content
+    is encrypted, so that a record's size and digest are known only with its payload.
     """
 
     store: Store
@@ -127,7 +127,7 @@ class StoreKit:
     def event(self, kind: str = "note", payload: bytes = b"{}") -> EventRow:
         return EventRow(0, self.clock.now(), kind, payload)
 
-    # -- short ways
+    # -- helpers
 
     async def created(self, **given: Any) -> RunRow:
         row, fresh = await self.store.create(self.new_run(**given))
@@ -158,7 +158,7 @@ class StoreKit:
         return row
 
     async def asked(self, lease: Lease, hold: NewHold | None = None, seq: int = 1) -> HoldId:
-        """The run asks, at the next record."""
+        """The run opens a hold, in its next record."""
         hold = hold or self.new_hold(seq)
         await self.written(lease, self.record(seq, kind=Kind.asked, term=lease.term, side=Side(holds=[hold])))
         return hold.id
@@ -176,7 +176,7 @@ class StoreKit:
         *,
         event: EventRow | None = None,
     ) -> HoldChange:
-        """Of a hold that nothing happened to yet."""
+        """The row of a new hold."""
         fields = {
             "status": HoldStatus.resolved,
             "resolution": resolution,
@@ -196,28 +196,28 @@ class StoreKit:
         *,
         event: EventRow | None = None,
     ) -> HoldRow | None:
-        """None where it was not to be decided (any more)."""
+        """None if it could not be decided (any more)."""
         row = await self.store.change_hold(self.decision(hold, resolution, by, event=event))
         return row if isinstance(row, HoldRow) else None
 
     async def taken_over(self, lease: Lease) -> Lease:
-        """Time passes, the lease lapses, another worker has the run: `lease` is old now."""
+        """The lease expires and another worker claims the run: `lease` has an old term now."""
         self.clock.advance(seconds=TTL // MICROS + 1)
         await self.store.reclaim(limit=10, max_recoveries=10)
         return (await self.claim(lease.run, "worker-2")).lease
 
-    # -- the feed: where others share the server, their open transactions hold it back for a while
+    # -- the feed: on a shared server, open transactions of others delay it for a while
 
     async def feed_rows(self, count: int, *, after: int = 0) -> list[tuple[int, RunId, int, int]]:
-        """The next rows, when there are so many."""
+        """The next `count` rows, once they exist."""
         async with asyncio.timeout(PATIENCE):
             while len(rows := await self.store.feed(after=after, limit=count)) < count:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         return rows
 
     async def whole_feed(self) -> list[tuple[int, RunId, int, int]]:
-        """All of it up to now. A run more is in the store afterwards: what came before it is seen when it
-        is."""
+        """The whole feed so far. Creates one more run as a marker: once it appears, all rows before it are
+        visible."""
         last = await self.created(lane="the last")
         async with asyncio.timeout(PATIENCE):
             while True:
@@ -230,10 +230,10 @@ class StoreKit:
     # -- races
 
     async def race(self, contenders: int, act: Callable[[Store, int], Awaitable[T]]) -> list[T]:
-        """Each contender on a thread, an event loop and a handle of its own; all start at once."""
+        """Each contender has a separate thread, event loop and handle; all start at once."""
         start = threading.Barrier(contenders)
         loop = asyncio.get_running_loop()
-        # A pool of their own: the loop's has too few threads on a small machine, and all must start.
+        # A separate pool: the loop's has too few threads on a small machine, and all must start.
         with ThreadPoolExecutor(contenders) as pool:
             racing = [
                 loop.run_in_executor(pool, self._run_contender, start, act, number)
@@ -247,7 +247,7 @@ class StoreKit:
         async def contend() -> T:
             handle = await self.another()
             try:
-                # Blocking is meant: the loop has nothing else to run, and all must start together.
+                # Blocking is intended: the loop has nothing else to run, and all must start together.
                 start.wait(30)
                 return await act(handle, number)
             finally:

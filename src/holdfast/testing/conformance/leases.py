@@ -1,4 +1,4 @@
-"""Leases: extending, giving back, and that an old term writes nothing."""
+"""Leases: extending, releasing, and that an old term writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store that went back behind what it had acknowledged: the run stops, whoever finds it out."""
+"""A store that lost acknowledged records: the run stops, whichever caller detects it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class LostHistorySuite:
         assert await kit.store.send(lease.run, "resume", b"") is True
         (claim,) = await kit.store.claim(ClaimRequest(worker="w", ttl=TTL))
         await kit.written(claim.lease, kit.record(1, term=claim.lease.term))
-        # Who finds it out later finds that it was said, and accepted.
+        # A later caller sees that the loss was already recorded and accepted.
         assert await kit.store.lost_history(lost) is None
         assert (await kit.row(lease.run)).status is RunStatus.running
 

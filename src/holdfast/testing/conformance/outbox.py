@@ -1,4 +1,4 @@
-"""Messages to the outside: written once by their key, claimed for a while, told, finished."""
+"""The outbox: messages are written once by their key, claimed for a while, sent, finished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timers: fired once, by whoever comes first; closed ones never."""
+"""Timers: fired once, by the first caller; closed ones never."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs: read as of one moment, written as history that nobody can advance (D-36)."""
+"""Whole runs: read in one snapshot, written as history that no worker can advance (D-36)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def parked(kit: StoreKit) -> RunId:
 
 
 async def moved(kit: StoreKit) -> RunHistory:
-    """The history of such a run, which is in this store no more."""
+    """The history of such a run, which this store no longer has."""
     run = await parked(kit)
     history = await kit.store.history(run)
     assert history is not None

@@ -1,4 +1,4 @@
-"""Bytes and text come back as they went in."""
+"""Bytes and text are returned unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run goes over to another version of its flow: one write, fenced, and claims follow it."""
+"""A run migrates to another version of its flow: one fenced write, and claims follow it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class VersionSuite:
 
     @pytest.mark.covers("TOOL-VER-01")
     async def test_run_is_claimed_by_workers_of_its_new_version_only(self, kit: StoreKit) -> None:
-        """Parked for the moment at which it was ready before: what was queued then must not count."""
+        """Parked until a time at which it was ready before: the earlier queue entry must not count."""
         ready = kit.clock.now()
         lease = await kit.claimed(ready_at=ready)
         park = Park(RunStatus.resumable, 0, ready)

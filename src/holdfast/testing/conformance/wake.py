@@ -54,7 +54,7 @@ class WakeSuite:
         await asyncio.sleep(0.05)
         assert await kit.store.claim(ClaimRequest(worker="w", ttl=TTL)) == []
         await kit.race(1, lambda store, _number: store.create(kit.new_run()))
-        # Another waiter hears it first: that must not take it away from this one.
+        # Another waiter is woken first: that must not consume the signal of this one.
         assert await asyncio.wait_for(other, LONG) is True
         began = time.monotonic()
         assert await kit.store.wait_change(LONG) is True
@@ -72,8 +72,8 @@ async def _wakes(kit: StoreKit, act: Callable[[Store], Awaitable[object]]) -> No
 
 
 async def _quiet(store: Store) -> None:
-    """Until what was written before wakes nobody. A store may wake for nothing, but not for ever."""
+    """Wait until earlier writes no longer wake a waiter. A store may wake without reason, but not forever."""
     for _ in range(20):
         if not await store.wait_change(0.05):
             return
-    raise AssertionError("the store reports changes although nobody writes")
+    raise AssertionError("the store reports changes although nothing is written")

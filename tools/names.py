@@ -50,15 +50,13 @@ METAPHORS = ("house", "desk", "office", "porter", "clerk", "witness", "vault", "
 ORDINARY = re.compile(r"shape=\"?house|\"house\"|'house'|inv(?:ert)?house|HashiCorp Vault")
 # How many places still have a word; a number only gets smaller, and a word without one is gone.
 PENDING_WORDS: dict[str, int] = {
-    "house": 15,
-    "desk": 67,
-    "office": 12,
-    "clerk": 2,
+    "house": 3,
+    "desk": 58,
+    "office": 8,
     "vault": 1,
-    "parcel": 49,
-    "shelf": 22,
+    "shelf": 16,
 }
-PENDING_WHOEVER = {"src": 82, "docs": 4}
+PENDING_WHOEVER: dict[str, int] = {"src": 56, "docs": 3}
 
 # ---- docs
 

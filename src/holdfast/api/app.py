@@ -13,7 +13,6 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Router
@@ -24,6 +23,7 @@ from holdfast.api.aliases import ROOT, AliasPaths, alias_in
 from holdfast.api.auth.host_guard import HostGuard
 from holdfast.api.auth.principal import DOCUMENT_NAMES, Access, Principal, Right
 from holdfast.api.compression import compress
+from holdfast.api.cors import cors
 from holdfast.api.live.websocket import sockets
 from holdfast.api.openapi import document
 from holdfast.api.pages.all import PAGES
@@ -98,24 +98,8 @@ def build(
 
 
 def _middleware(settings: ApiSettings) -> list[Middleware]:
-    """Pages of other origins may call us only where they are listed, and never with a cookie."""
     guards = [Middleware(HostGuard, hosts=settings.hosts)] if settings.hosts else []
-    if not settings.origins:
-        return guards
-    return [
-        *guards,
-        Middleware(
-            CORSMiddleware,
-            allow_origins=list(settings.origins),
-            allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-            allow_headers=[
-                "Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match",
-                "Last-Event-ID", "X-Request-Id", "MCP-Protocol-Version", "Mcp-Method", "Mcp-Name",
-            ],
-            expose_headers=["ETag", "Location", "Retry-After", "X-Request-Id", "Content-Disposition"],
-            max_age=600,
-        )
-    ]  # fmt: skip
+    return [*guards, *cors(settings.origins)]
 
 
 def _routes_by_path(endpoints: list[tuple[Route, Endpoint]]) -> list[BaseRoute]:

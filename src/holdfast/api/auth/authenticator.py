@@ -7,14 +7,13 @@ Refusals in the audit: who was refused, where, and why. Bounded, so that an atta
 
 from __future__ import annotations
 
-import hmac
 import time
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from holdfast.api.auth import csrf
 from holdfast.api.auth.grants import SERVER
 from holdfast.api.auth.local_token import LocalToken
 from holdfast.api.auth.oidc.flow import Oidc
@@ -137,10 +136,6 @@ class Refusals:
 
 
 COOKIE: Final = "holdfast_session"
-SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
-FIELD: Final = "csrf_token"
-HEADER: Final = "x-csrf-token"
 
 
 class Authenticator:
@@ -180,8 +175,9 @@ class Authenticator:
         """None: no credential. Raises HttpError: 401 for a token that is not good, 403 for a change with a
         session that another site may have sent."""
         found = await self.caller(request)
-        if found is not None and found.method == "session" and request.method not in SAFE:
-            await self._require_own(request, found)
+        if found is not None and found.method == "session" and request.method not in csrf.SAFE:
+            origins = csrf.own_origins(request, self.settings.public_url)
+            await csrf.require_own(request, found, origins, most_form=self.most_form)
         return found
 
     async def caller(self, connection: HTTPConnection) -> Principal | None:
@@ -260,58 +256,9 @@ class Authenticator:
             samesite="lax",
         )
 
-    # ------------------------------------------------------------------ changes that a page sends
-    async def _require_own(self, request: Request, principal: Principal) -> None:
-        """Raises HttpError where another site may have made the browser send it."""
-        if not self.same_origin(request, proven=True):
-            raise HttpError(403, "This came from another site's page.", code="cross_site")
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
-        if has_body and kind not in ("application/json", "application/octet-stream", *FORMS):
-            raise HttpError(
-                415, "With a session, a body is JSON or a form.", code="unsupported_media_type",
-                hint="Send `Content-Type: application/json`.",
-            )  # fmt: skip
-        shown = request.headers.get(HEADER)
-        if shown is None and kind in FORMS:
-            shown = await self._field(request)
-        if not shown or not hmac.compare_digest(shown.encode(), (principal.csrf or "").encode()):
-            raise HttpError(
-                403,
-                "This change does not show the session's own value.",
-                code="csrf",
-                hint=f"Send it as X-CSRF-Token, or as {FIELD} of a form; GET /v1/session tells it.",
-            )
-
-    async def _field(self, request: Request) -> str | None:
-        """Of the form, which the handler finds parsed then (`await request.form()`)."""
-        length = request.headers.get("content-length", "")
-        if not length.isdigit():
-            raise HttpError(411, "A form needs its Content-Length.", code="length_required")
-        if int(length) > self.most_form:
-            raise HttpError(413, f"The form is larger than {self.most_form:,} bytes.", code="too_large")
-        try:
-            value = (await request.form(max_files=50, max_fields=1000)).get(FIELD)
-        except Exception as error:  # the parser has errors of several libraries
-            raise HttpError(400, "The form cannot be read.", code="bad_form") from error
-        return value if isinstance(value, str) else None
-
+    # ------------------------------------------------------------------ where a request comes from
     def same_origin(self, connection: HTTPConnection, *, proven: bool = False) -> bool:
-        """Whether our own page sent it, as far as browsers say. One that hides where it comes from (`null`,
-        by its referrer policy) is believed where the browser itself vouches for the site; over plain http
-        it does not, and then what is `proven` by the session's own value may come from there."""
-        site = connection.headers.get("sec-fetch-site")
-        if site is not None and site not in ("same-origin", "none"):
-            return False
-        origin = connection.headers.get("origin")
-        if origin is None or (origin == "null" and (site == "same-origin" or (proven and site is None))):
-            return True
-        return origin.lower() in self.origins(connection)
-
-    def origins(self, connection: HTTPConnection) -> frozenset[str]:
-        scheme = "https" if connection.url.scheme in ("https", "wss") else "http"
-        found = {f"{scheme}://{connection.headers.get('host', '')}".lower()}
-        if self.settings.public_url:
-            parts = urlsplit(self.settings.public_url)
-            found.add(f"{parts.scheme}://{parts.netloc}".lower())
-        return frozenset(found)
+        """Whether our own page sent it (`csrf.same_origin`)."""
+        return csrf.same_origin(
+            connection, csrf.own_origins(connection, self.settings.public_url), proven=proven
+        )

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from holdfast.api.auth.principal import Access, Right
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
+from holdfast.api.pagination import Cursor
 from holdfast.api.routing import ApiCall
-from holdfast.api.schemas.common import Cursor
 from holdfast.holds.queries.list import VIEWS
 from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.hold import HoldFilter, HoldRow

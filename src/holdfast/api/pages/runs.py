@@ -11,9 +11,9 @@ from holdfast.api.auth.principal import Right
 from holdfast.api.pages.decision_form import read_form
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
+from holdfast.api.pagination import Cursor, cursor_of, decode_cursor
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall
-from holdfast.api.schemas.common import Cursor, cursor_of, decode_cursor
 from holdfast.attractor.picture import picture_of_visits
 from holdfast.checkpoint.visit import Visit
 from holdfast.drawing import to_svg

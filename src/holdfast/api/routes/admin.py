@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast._version import __version__
 from holdfast.api.auth.principal import Right
+from holdfast.api.pagination import Limit, Page
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.admin import (
     DeadRunWire,
@@ -23,7 +24,6 @@ from holdfast.api.schemas.admin import (
     figures_wire,
     worker_wire,
 )
-from holdfast.api.schemas.common import Limit, Page
 from holdfast.api.schemas.runs import RunDetail, RunWire, run_detail, run_wire
 from holdfast.errors import ForbiddenError, NotFoundError, RunEndedError, RunNotFoundError, SettingsError
 from holdfast.runs.concurrency_limits import Limit as Held

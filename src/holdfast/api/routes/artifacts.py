@@ -6,9 +6,9 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pagination import Page
 from holdfast.api.pipelines import require_no_document
 from holdfast.api.routing import ApiCall, ApiReply, Routes
-from holdfast.api.schemas.common import Page
 from holdfast.api.schemas.files import BYTES, as_file, attachment
 from holdfast.api.schemas.history import ArtifactWire
 from holdfast.api.schemas.runs import RunDetail, run_detail

@@ -7,9 +7,10 @@ from typing import Annotated
 import msgspec
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.audit import AuditWire, audit_wire, module_of
-from holdfast.api.schemas.common import Cursor, Limit, Page, cursor_of, decode_cursor, moment
+from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.hold_query import Instant, Words
 from holdfast.errors import InputError
 from holdfast.holds.queries.audit import SignedHead

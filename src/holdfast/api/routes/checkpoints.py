@@ -7,6 +7,7 @@ the documents' other prefixes to these paths.
 from __future__ import annotations
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pagination import Page
 from holdfast.api.routes.holds import (
     CHANGING,
     DECIDING,
@@ -18,7 +19,6 @@ from holdfast.api.routes.holds import (
 )
 from holdfast.api.routes.holds import hold_history as _history
 from holdfast.api.routing import ApiCall, ApiReply, Routes
-from holdfast.api.schemas.common import Page
 from holdfast.api.schemas.hold_query import ListCheckpointHolds, query_of
 from holdfast.api.schemas.holds import (
     CheckpointWire,

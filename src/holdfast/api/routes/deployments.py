@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pagination import Page
 from holdfast.api.routing import ApiCall, ApiReply, Routes
-from holdfast.api.schemas.common import Page, moment
+from holdfast.api.schemas.common import moment
 from holdfast.errors import DeploymentNotFoundError, InputError, SkillNotFoundError, SkillPublishedError
 from holdfast.types.deployment import Defaults, Deployment
 from holdfast.types.skill import Skill, SkillTool

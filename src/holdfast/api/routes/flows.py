@@ -10,10 +10,11 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pagination import Page
 from holdfast.api.pipelines import require_no_document
 from holdfast.api.program_lookup import find_program, is_version_named, is_visible_to_tenant
 from holdfast.api.routing import ApiCall, ApiReply, Routes
-from holdfast.api.schemas.common import Page, moment
+from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.files import drawing
 from holdfast.api.schemas.flows import (
     FlowCheck,

@@ -8,8 +8,8 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.routing import ApiCall, ApiReply, Routes
-from holdfast.api.schemas.common import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.schemas.events import event_wire
 from holdfast.api.schemas.files import drawing
 from holdfast.api.schemas.history import (

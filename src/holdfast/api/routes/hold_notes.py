@@ -9,11 +9,12 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pagination import Page
 from holdfast.api.presence import HoldPresence, HoldViewer
 from holdfast.api.problems import HttpError
 from holdfast.api.routes.holds import CHANGING, LOOKING, hold_reply
 from holdfast.api.routing import ApiCall, ApiReply, Routes
-from holdfast.api.schemas.common import Page, moment
+from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.hold_query import Instant
 from holdfast.api.schemas.holds import (
     Comment,

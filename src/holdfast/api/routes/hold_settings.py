@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pagination import Page
 from holdfast.api.routing import ApiCall, Routes
-from holdfast.api.schemas.common import Page, moment
+from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.hold_query import Instant
 from holdfast.errors import (
     DocumentChangedError,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pagination import Page
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall, ApiReply, Routes
-from holdfast.api.schemas.common import Page
 from holdfast.api.schemas.hold_query import Filters, ListHolds, query_of
 from holdfast.api.schemas.holds import (
     AnswerSchema,

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.api.auth.principal import Principal, Right
+from holdfast.api.pagination import Page, cursor_of, decode_cursor
 from holdfast.api.pipelines import whole_input
 from holdfast.api.program_lookup import find_program
 from holdfast.api.routing import ApiCall, ApiReply, Routes
-from holdfast.api.schemas.common import Page, cursor_of, decode_cursor, moment
+from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.runs import (
     BranchRun,
     CancelRun,

@@ -7,11 +7,11 @@ from typing import Annotated
 import msgspec
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pagination import Cursor, Limit, Page
 from holdfast.api.routes.holds import if_match
 from holdfast.api.routes.holds import list_holds as _list
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.saved_views import SavedView, SavedViews, StoredView
-from holdfast.api.schemas.common import Cursor, Limit, Page
 from holdfast.api.schemas.hold_query import Filters, ListHolds, query_of
 from holdfast.api.schemas.holds import HoldWire
 from holdfast.errors import DocumentChangedError, ForbiddenError, InputError, NotFoundError

@@ -13,9 +13,9 @@ from holdfast.api.auth.grants import CredentialGrant, require_within
 from holdfast.api.auth.principal import Access, Right
 from holdfast.api.auth.sessions import local_path
 from holdfast.api.auth.tokens import ApiToken
+from holdfast.api.pagination import Page
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall, ApiReply, Routes
-from holdfast.api.schemas.common import Page
 from holdfast.errors import ForbiddenError, InputError, NotFoundError
 from holdfast.types.clock import iso, to_micros
 

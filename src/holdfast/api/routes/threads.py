@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pagination import Cursor, Limit, Page
 from holdfast.api.routes.runs import page_of_runs, run_reply, send_input, start_from_request
 from holdfast.api.routing import ApiCall, ApiReply, Routes
-from holdfast.api.schemas.common import Cursor, Limit, Name, Page
+from holdfast.api.schemas.common import Name
 from holdfast.api.schemas.runs import CreateRun, RunDetail, RunWire
 from holdfast.errors import (
     AnswerInvalidError,

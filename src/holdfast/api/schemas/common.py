@@ -2,55 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated
 
 import msgspec
 
-from holdfast.api.problems import HttpError
 from holdfast.types.clock import iso
 
-T = TypeVar("T")
-
-Limit = Annotated[int, msgspec.Meta(ge=1, le=200, description="How many at most.")]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00]+$")]
 Wait = Annotated[float, msgspec.Meta(ge=0, le=60, description="Seconds to wait for it to come to rest.")]
-Cursor = Annotated[str, msgspec.Meta(max_length=500, description="`next` of the page before.")]
-
-
-class Page(msgspec.Struct, Generic[T], kw_only=True):
-    """`next` leads to the page after this one; without it this was the last."""
-
-    items: list[T]
-    next: str | None = None
 
 
 def moment(instant: int | None) -> str | None:
     """RFC 3339, in UTC."""
     return None if instant is None else iso(instant)
-
-
-def cursor_of(*place: Any) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
-
-
-def _fits_a_column(part: Any) -> bool:
-    return abs(part) < 2**63 if isinstance(part, int) else "\0" not in str(part)
-
-
-def decode_cursor(cursor: str | None, shape: Any) -> Any:
-    """What a cursor says; None without one. Raises HttpError for one that was not made here."""
-    if cursor is None:
-        return None
-    try:
-        data = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        place = msgspec.json.decode(data, type=shape)
-        if not all(map(_fits_a_column, place)):
-            raise ValueError("a number or a text that no row has")
-        return place
-    except (binascii.Error, ValueError, msgspec.DecodeError) as error:
-        raise HttpError(
-            422, "The cursor is none that this server gave out.", code="bad_cursor",
-            hint="Begin without one, then take `next` of each answer.",
-        ) from error  # fmt: skip

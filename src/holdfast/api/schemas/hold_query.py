@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from holdfast.api.schemas.common import Cursor, Limit
+from holdfast.api.pagination import Cursor, Limit
 from holdfast.holds.permissions.assignees import parse_assignee, person_key
 from holdfast.holds.queries.search import Query, read_query
 from holdfast.types.clock import to_micros

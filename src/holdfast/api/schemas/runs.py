@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from holdfast.api.schemas.common import Cursor, Limit, Name, Wait, moment
+from holdfast.api.pagination import Cursor, Limit
+from holdfast.api.schemas.common import Name, Wait, moment
 from holdfast.api.schemas.input_guard import require_outside
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow

@@ -14,11 +14,13 @@ from holdfast.errors import ConflictError, HoldfastError, StoreError
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.resolve import ResolveConditions, resolve
-from holdfast.holds.policies.apply import is_for_people
+from holdfast.holds.policies.apply import PolicyStep, is_for_people
 from holdfast.holds.policies.facts import as_asked, facts_of_row
+from holdfast.holds.policies.guardrails import Guardrails
 from holdfast.holds.policies.judge import Judgement, ask_judge
 from holdfast.holds.policies.load import PolicyLoader
 from holdfast.holds.policies.policy import RuleMatch, rule_named
+from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS, Clock
@@ -197,3 +199,13 @@ def answer_for(row: HoldRow, word: str) -> str:
     if meant is None:
         raise UnsureError(f"{clean_text(word, 80)!r} is not one of its answers")
     return meant
+
+
+class PolicyRuntime:
+    def __init__(self, store: Store, book: PolicyLoader, guardrails: Guardrails | None = None) -> None:
+        self.book = book
+        self.guardrails = guardrails or Guardrails()
+        self.step = PolicyStep(book, store)
+
+    def arbiter(self, ctx: HoldContext) -> Arbiter:
+        return Arbiter(ctx, self.book)

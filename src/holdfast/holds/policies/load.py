@@ -16,7 +16,7 @@ from holdfast.holds.policies.stored import KIND
 from holdfast.store.protocols import Store
 
 if TYPE_CHECKING:
-    from holdfast.holds.policies.active import PolicyRuntime
+    from holdfast.holds.policies.arbiter import PolicyRuntime
     from holdfast.holds.policies.guardrails import Guardrails
 
 VARIABLE: Final = "HOLDFAST_POLICIES"
@@ -71,7 +71,7 @@ class PolicyConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def for_store(self, store: Store, guardrails: Guardrails | None) -> PolicyRuntime:
         """The policies for a store. If there are rules, their approvals are checked by guardrails."""
-        from holdfast.holds.policies.active import PolicyRuntime
+        from holdfast.holds.policies.arbiter import PolicyRuntime
 
         book = PolicyLoader(self.policies, stored=store if self.stored else None, judges=self.judges)
         return PolicyRuntime(store, book, guardrails)

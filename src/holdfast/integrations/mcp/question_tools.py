@@ -7,9 +7,9 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pagination import cursor_of, decode_cursor
 from holdfast.api.problems import HttpError
 from holdfast.api.routes.runs import start_from_request
-from holdfast.api.schemas.common import cursor_of, decode_cursor
 from holdfast.api.schemas.runs import CreateRun
 from holdfast.app.flow import Flow
 from holdfast.errors import FlowInvalidError, HoldNotFoundError, InputError, RunNotFoundError, StateError

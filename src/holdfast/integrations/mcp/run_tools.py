@@ -7,11 +7,12 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pagination import Cursor, Limit
 from holdfast.api.routes.flows import list_flows as all_flows
 from holdfast.api.routes.runs import cancel_run as cancel
 from holdfast.api.routes.runs import get_run_result, start_from_request
 from holdfast.api.routes.runs import list_runs as all_runs
-from holdfast.api.schemas.common import Cursor, Limit, Name, moment
+from holdfast.api.schemas.common import Name, moment
 from holdfast.api.schemas.events import EventWire, event_wire
 from holdfast.api.schemas.flows import FlowWire
 from holdfast.api.schemas.runs import CancelRun, CreateRun, ListRuns, ResultQuery, RunResult

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from holdfast.api.schemas.common import Cursor, Limit, Name
+from holdfast.api.pagination import Cursor, Limit
+from holdfast.api.schemas.common import Name
 
 LONGEST_WAIT = 55
 """Seconds: many clients time out a tool after a minute."""

@@ -1,0 +1,82 @@
+"""Cross-site request forgery: a change with a session's cookie must come from our own page.
+
+The browser says where a request comes from, and the page shows the session's own value (`csrf_token`).
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.requests import HTTPConnection, Request
+
+from holdfast.api.auth.principal import Principal
+from holdfast.api.problems import HttpError
+
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+FIELD: Final = "csrf_token"
+HEADER: Final = "x-csrf-token"
+
+
+async def require_own(
+    request: Request, principal: Principal, origins: frozenset[str], *, most_form: int
+) -> None:
+    """Raises HttpError where another site may have made the browser send it. `most_form`: bytes of a form."""
+    if not same_origin(request, origins, proven=True):
+        raise HttpError(403, "This came from another site's page.", code="cross_site")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+    if has_body and kind not in ("application/json", "application/octet-stream", *FORMS):
+        raise HttpError(
+            415, "With a session, a body is JSON or a form.", code="unsupported_media_type",
+            hint="Send `Content-Type: application/json`.",
+        )  # fmt: skip
+    shown = request.headers.get(HEADER)
+    if shown is None and kind in FORMS:
+        shown = await _field(request, most_form)
+    if not shown or not hmac.compare_digest(shown.encode(), (principal.csrf or "").encode()):
+        raise HttpError(
+            403,
+            "This change does not show the session's own value.",
+            code="csrf",
+            hint=f"Send it as X-CSRF-Token, or as {FIELD} of a form; GET /v1/session tells it.",
+        )
+
+
+async def _field(request: Request, most: int) -> str | None:
+    """Of the form, which the handler finds parsed then (`await request.form()`)."""
+    length = request.headers.get("content-length", "")
+    if not length.isdigit():
+        raise HttpError(411, "A form needs its Content-Length.", code="length_required")
+    if int(length) > most:
+        raise HttpError(413, f"The form is larger than {most:,} bytes.", code="too_large")
+    try:
+        value = (await request.form(max_files=50, max_fields=1000)).get(FIELD)
+    except Exception as error:  # the parser has errors of several libraries
+        raise HttpError(400, "The form cannot be read.", code="bad_form") from error
+    return value if isinstance(value, str) else None
+
+
+def same_origin(connection: HTTPConnection, origins: frozenset[str], *, proven: bool = False) -> bool:
+    """Whether our own page sent it, as far as browsers say. One that hides where it comes from (`null`,
+    by its referrer policy) is believed where the browser itself vouches for the site; over plain http
+    it does not, and then what is `proven` by the session's own value may come from there."""
+    site = connection.headers.get("sec-fetch-site")
+    if site is not None and site not in ("same-origin", "none"):
+        return False
+    origin = connection.headers.get("origin")
+    if origin is None or (origin == "null" and (site == "same-origin" or (proven and site is None))):
+        return True
+    return origin.lower() in origins
+
+
+def own_origins(connection: HTTPConnection, public_url: str | None) -> frozenset[str]:
+    """The addresses under which our own pages are served."""
+    scheme = "https" if connection.url.scheme in ("https", "wss") else "http"
+    found = {f"{scheme}://{connection.headers.get('host', '')}".lower()}
+    if public_url:
+        parts = urlsplit(public_url)
+        found.add(f"{parts.scheme}://{parts.netloc}".lower())
+    return frozenset(found)

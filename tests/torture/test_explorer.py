@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import tempfile
 import threading
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from holdfast import InputError
+from holdfast.cli.commands.torture import torture as torture_command
 from holdfast.testing import torture
+from holdfast.torture.explorer import ExplorerOptions, _options
 from tests.torture import flows
 
 HERE = ["before_call", "after_call"]
@@ -102,7 +105,7 @@ def test_explorer_jumps_over_an_hour_of_waiting_when_an_attempt_is_tried_again()
 
 
 def test_explorer_calls_a_run_stuck_when_its_second_life_hangs():
-    report = torture(flows.stuck, points=["after_call"], life_limit=3.0)
+    report = torture(flows.stuck, points=["after_call"], limit=3.0)
     assert [d.kind for d in report.unsafe[0].differences] == ["stuck"]
     assert "did not end in time" in report.story()
 
@@ -111,6 +114,23 @@ def test_explorer_tries_so_many_when_it_is_reported_the_most():
     report = torture(flows.asking, most=3)
     assert len(report.verdicts) == 3
     assert report.points > 3
+
+
+def test_options_have_the_names_of_the_command_and_earlier_names_are_accepted():
+    known = {*inspect.signature(torture).parameters, *ExplorerOptions.__struct_fields__}
+    command = inspect.signature(torture_command).parameters
+    named = {*command, "max"} - {"most", "may_fail", "json"}
+    assert named <= known
+    assert _options({"most": 3, "copies": ["a"], "life_limit": 1.0, "total_limit": 2.0}) == ExplorerOptions(
+        max=3, copy=["a"], limit=1.0, time=2.0
+    )
+
+
+def test_decisions_are_given_by_node_as_to_the_command():
+    report = torture(
+        flows.approving, decide={"approve": "yes", "settle": ["nothing"]}, points=["after_park:1"]
+    )
+    assert report.status == "completed"
 
 
 @pytest.mark.covers("TOOL-TORTURE-04")

@@ -27,7 +27,7 @@ def test_explorer_finds_what_only_a_second_crash_shows_when_it_kills_twice() -> 
 
 @pytest.mark.covers("TOOL-TORTURE-01", "TOOL-TORTURE-05")
 def test_a_safe_flow_is_safe_when_it_is_killed_twice() -> None:
-    report = torture(flows.asking, kills=2, most=30)
+    report = torture(flows.asking, kills=2, max=30)
     report.assert_safe()
     pairs = [verdict for verdict in report.verdicts if verdict.again is not None]
     assert len(pairs) == 30

@@ -89,44 +89,53 @@ _DECLARED = {
 
 
 class ExplorerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """`points`: names or patterns (`after_*`, `after_settle:3`); `most`: maximum number of boundaries, spread
-    evenly. `kills`: 2 to also kill the process that recovers, at as many boundaries again."""
+    """Named as the options of `holdfast torture`. `points`: names or patterns (`after_*`, `after_settle:3`);
+    `max`: maximum number of boundaries, spread evenly. `kills`: 2 to also kill the process that recovers, at
+    as many boundaries again. `limit`: seconds that one process may take; `time`: seconds after which no
+    further run starts. `copy`: files and folders to copy into each working folder."""
 
     points: Sequence[str] = ()
     kills: int = 1
-    most: int = 400
+    max: int = 400
     jobs: int = 2
-    life_limit: float = 30.0
-    total_limit: float = 600.0
+    limit: float = 30.0
+    time: float = 600.0
     in_doubt: Policy = "truth"
     effects: Sequence[str] = ()
-    copies: Sequence[str] = ()
+    copy: Sequence[str] = ()
     keep: bool = False
     options: dict[str, Any] = {}
 
 
+_EARLIER = {"most": "max", "copies": "copy", "life_limit": "limit", "total_limit": "time"}
+"""Earlier names of options, still accepted; so is `given` for the input."""
+
+
 def torture(
     flow: Flow,
-    given: Any = None,
+    input: Any = None,  # noqa: A002
     *,
+    decide: Mapping[str, Any] | None = None,
     answers: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     **wishes: Any,
 ) -> Report:
     """Kill a run of this flow at every boundary, resume it, and compare with an undisturbed run.
 
-    The flow's handlers really run, with separate stores and working folders. `answers`: by node, the answers
-    to its holds. The other options are those of `ExplorerOptions`. Raises InputError if the undisturbed run
-    does not end.
+    The flow's handlers really run, with separate stores and working folders. `decide`: by node, the decision
+    of its hold (a list: of its first hold, its second, ...); `answers` also takes data with the decision. The
+    other options are those of `ExplorerOptions`, and of `holdfast torture`. Raises InputError if the
+    undisturbed run does not end.
     """
+    given = wishes.pop("given", None) if input is None else input
     wanted = _options(wishes)
     task = Task(
         given={} if given is None else given,
-        answers=read_answers(answers or {}),
+        answers=read_answers({**(answers or {}), **(decide or {})}),
         in_doubt=wanted.in_doubt,
         options=wanted.options,
     )
-    copies = [_existing(name) for name in wanted.copies]
+    copies = [_existing(name) for name in wanted.copy]
     folder = Path(tempfile.mkdtemp(prefix="holdfast-torture-"))
     theatre = TrialRunner(
         flow=flow,
@@ -143,7 +152,7 @@ def torture(
 
 
 def _options(given: dict[str, Any]) -> ExplorerOptions:
-    wishes = ExplorerOptions(**given)
+    wishes = ExplorerOptions(**{_EARLIER.get(name, name): value for name, value in given.items()})
     if wishes.in_doubt not in POLICIES:
         raise InputError(f"in_doubt {wishes.in_doubt!r} is not one of {', '.join(POLICIES)}.")
     if wishes.kills not in (1, 2):
@@ -193,7 +202,7 @@ class _Exploration:
         )
 
     def _undisturbed(self) -> tuple[TrialResult, TrialResult]:
-        for _ in Pool[None](1, self._wishes.life_limit, self._now).run([self._theatre.prepare()]):
+        for _ in Pool[None](1, self._wishes.limit, self._now).run([self._theatre.prepare()]):
             pass
         works = [
             self._theatre.trial("calm", record=True),
@@ -210,14 +219,14 @@ class _Exploration:
         return calm, again
 
     def _pool(self) -> Pool[TrialResult]:
-        return Pool(self._wishes.jobs, self._wishes.life_limit, self._now)
+        return Pool(self._wishes.jobs, self._wishes.limit, self._now)
 
     def _chosen(self, tries: list[Kills]) -> list[Kills]:
         patterns = self._wishes.points
         wanted = [
             kills for kills in tries if not patterns or any(_fits(kills[-1], pattern) for pattern in patterns)
         ]
-        return spread(wanted, self._wishes.most, _names, _places)
+        return spread(wanted, self._wishes.max, _names, _places)
 
     def _tried(self, tries: list[Kills], calm: TrialResult, steady: Baseline) -> Iterator[PointVerdict]:
         if not tries:
@@ -234,7 +243,7 @@ class _Exploration:
     def _trials(self, tries: list[Kills]) -> Iterator[ChildSequence[TrialResult]]:
         """No more are started after the time limit; the report says how many were tried."""
         for kills in tries:
-            if self._now() - self._began > self._wishes.total_limit:
+            if self._now() - self._began > self._wishes.time:
                 return
             name = "-".join(f"{point.index:04}-{point.name}" for point in kills)
             yield self._theatre.trial(name, kills, record=len(kills) < self._wishes.kills)

@@ -85,9 +85,9 @@ def torture(
         wishes={
             "in_doubt": in_doubt,
             "effects": effects or [],
-            "copies": copy or [],
+            "copy": copy or [],
             "points": points or [],
-            "most": most,
+            "max": most,
             "kills": kills,
             "jobs": jobs,
             "keep": keep,
@@ -119,8 +119,8 @@ def run_torture(wanted: TortureOptions) -> Exit:
         given,
         answers=_answers(wanted),
         progress=None if wanted.json else _progress(),
-        total_limit=_seconds(wanted.time, "--time"),
-        life_limit=_seconds(wanted.limit, "--limit"),
+        time=_seconds(wanted.time, "--time"),
+        limit=_seconds(wanted.limit, "--limit"),
         **wanted.wishes,
     )
     if wanted.json:

@@ -556,7 +556,9 @@ class HoldSetting(Model, kw_only=True):
 HoldStatus = Literal["cancelled", "expired", "pending", "resolved"]
 
 
-HoldView = Literal["all", "asked", "breakpoints", "done", "groups", "mine", "snoozed", "unrouted", "watching"]
+HoldView = Literal[
+    "all", "asked", "breakpoints", "done", "groups", "mine", "snoozed", "unassigned", "unrouted", "watching"
+]
 
 
 class HoldViewer(Model, kw_only=True):

@@ -68,7 +68,7 @@ class HoldService(CommentMethods):
         cursor: str | None = None,
         limit: int = 50,
     ) -> HoldPage:
-        """Views: mine, groups, asked, unrouted, watching, snoozed, done, breakpoints, all."""
+        """Views: mine, groups, asked, unassigned, watching, snoozed, done, breakpoints, all."""
         from holdfast.holds.queries import list as listing
 
         return await listing.list_holds(
@@ -254,7 +254,7 @@ class HoldService(CommentMethods):
         seconds: float | None = None,
         reason: str | None = None,
     ) -> HoldRow:
-        """Claim it for a while; an unrouted hold is assigned to the actor."""
+        """Claim it for a while; an unassigned hold is assigned to the actor."""
         from holdfast.holds.actions import claim
 
         return await claim.claim(self.ctx, actor, hold, seconds=seconds, reason=reason)

@@ -187,7 +187,7 @@ def test_a_hold_is_handed_on_claimed_and_freed(hands: Hands) -> None:
     hold = hands.asks()
 
     assert hands("reassign", hold, "user:sam@acme", "--due", "5d")["assignee"] == "user:sam@acme"
-    assert "waits for nobody now" in hands.cli("holds", "reassign", hold, "").out
+    assert "is unassigned now" in hands.cli("holds", "reassign", hold, "").out
     hands("reassign", hold, "user:sam@acme")
     assert hands("claim", hold, "--for", "1h", "--as", "user:sam@acme")["claimed_by"] == "user:sam@acme"
     assert "working on this hold" in hands.refused("resolve", hold, "approve", "--as", "user:eve@acme")
@@ -295,7 +295,7 @@ def test_holds_and_views_are_completed(hands: Hands, monkeypatch: pytest.MonkeyP
 
     assert asked(hands.cli, monkeypatch, "holdfast holds show ") == [hold]
     assert asked(hands.cli, monkeypatch, f"holdfast holds resolve {hold[:5]}") == [hold]
-    assert asked(hands.cli, monkeypatch, "holdfast holds list --view un") == ["unrouted"]
+    assert asked(hands.cli, monkeypatch, "holdfast holds list --view un") == ["unassigned"]
 
 
 @pytest.mark.covers("HOLD-FORM-03")

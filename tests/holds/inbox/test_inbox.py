@@ -26,7 +26,7 @@ async def test_list_shows_the_most_pressing_first_and_says_it_in_words(
     clock.advance(hours=3)
     seen = await screen(hf, clock)
 
-    assert seen.lines()[0].startswith("Inbox [mine 2] groups 0  unrouted 0  all 2")
+    assert seen.lines()[0].startswith("Inbox [mine 2] groups 0  unassigned 0  all 2")
     assert seen.lines()[0].endswith("user:dana@acme")
     assert seen.lines()[2:6] == [
         ">  ▲▲ critical Refund 2?",

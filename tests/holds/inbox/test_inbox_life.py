@@ -264,8 +264,8 @@ async def test_what_went_to_somebody_else_is_closed_and_the_draft_is_kept(clock:
     async with Holdfast("memory:", clock=clock, directory=firm) as hf:
         hold = await ask(hf, assignee="group:finance", sections=FORM)
         seen = await screen(hf, clock, actor=Actor(id="user:dana@acme", channel="inbox"), view="groups")
-        assert "unrouted are for admins" not in seen.text
-        assert "only admins can list unrouted holds" in "\n".join(await seen.press("g", "u"))
+        assert "unassigned are for admins" not in seen.text
+        assert "only admins can list unassigned holds" in "\n".join(await seen.press("g", "u"))
         await seen.press("o", "1", "enter", "99", "enter")
         await seen.desk.holds.reassign(SAM, hold, "user:sam@acme")
 

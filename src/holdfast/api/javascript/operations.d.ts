@@ -1230,10 +1230,11 @@ export interface HoldSetting {
 export type HoldStatus = "cancelled" | "expired" | "pending" | "resolved";
 
 /**
- * `mine`: waits for me; `groups`: for a group or role of mine; `asked`: I was asked back; `unrouted`:
- * unassigned (admins); `watching`, `snoozed`; `done`: by me; `breakpoints`; `all`: whatever I may see.
+ * `mine`: waits for me; `groups`: for a group or role of mine; `asked`: I was asked back;
+ * `unassigned`: for no one yet (admins; `unrouted` is the same); `watching`, `snoozed`; `done`: by me;
+ * `breakpoints`; `all`: whatever I may see.
  */
-export type HoldView = "all" | "asked" | "breakpoints" | "done" | "groups" | "mine" | "snoozed" | "unrouted" | "watching";
+export type HoldView = "all" | "asked" | "breakpoints" | "done" | "groups" | "mine" | "snoozed" | "unassigned" | "unrouted" | "watching";
 
 export interface HoldViewerWire {
   person: string;

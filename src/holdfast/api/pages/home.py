@@ -13,7 +13,7 @@ from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
 from holdfast.api.pagination import Cursor
 from holdfast.api.routing import ApiCall
-from holdfast.holds.queries.list import VIEWS
+from holdfast.holds.queries.list import EARLIER, VIEWS
 from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.hold import HoldFilter, HoldRow
 from holdfast.types.status import HoldStatus
@@ -23,7 +23,7 @@ SHOWN: Final = 20
 TITLES: Final = {
     "mine": "Mine",
     "groups": "My groups",
-    "unrouted": "Unassigned",
+    "unassigned": "Unassigned",
     "asked": "Questions to me",
     "watching": "Watched",
     "snoozed": "Snoozed",
@@ -44,13 +44,13 @@ async def home(call: ApiCall) -> Response:
     service = await call.holds()
     if not call.who.may(Right.holds_read):
         return page(
-            call.request, "home.html", who=call.who, now=service.store.now(), mine=[], unrouted=[], others=0,
-            runs=await recent_runs(call),
+            call.request, "home.html", who=call.who, now=service.store.now(), mine=[], unassigned=[],
+            others=0, runs=await recent_runs(call),
         )  # fmt: skip
     mine = await open_of(call, "mine")
     groups = await open_of(call, "groups")
-    unrouted = await open_of(call, "unrouted") if call.who.may(Right.manage) else []
-    known = {row.id for row in (*mine, *groups, *unrouted)}
+    unassigned = await open_of(call, "unassigned") if call.who.may(Right.manage) else []
+    known = {row.id for row in (*mine, *groups, *unassigned)}
     others = await service.count(call.actor, view="all", where=_open()) - len(known)
     return page(
         call.request,
@@ -58,7 +58,7 @@ async def home(call: ApiCall) -> Response:
         who=call.who,
         now=service.store.now(),
         mine=_in_order([*mine, *groups]),
-        unrouted=unrouted,
+        unassigned=unassigned,
         others=max(others, 0),
         runs=await recent_runs(call),
     )
@@ -68,9 +68,10 @@ async def home(call: ApiCall) -> Response:
 async def list_holds_page(call: ApiCall, query: HoldsQuery) -> Response:
     """Holds by view, page by page."""
     service = await call.holds()
-    view = query.view if query.view in VIEWS else "mine"
+    view = EARLIER.get(query.view, query.view)
+    view = view if view in VIEWS else "mine"
     found = await service.list(call.actor, view=view, cursor=query.cursor, limit=SHOWN)
-    views = [name for name in TITLES if name != "unrouted" or call.who.may(Right.manage)]
+    views = [name for name in TITLES if name != "unassigned" or call.who.may(Right.manage)]
     return page(
         call.request,
         "holds.html",

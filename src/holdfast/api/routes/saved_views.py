@@ -93,7 +93,7 @@ async def list_views(call: ApiCall, query: ListViews) -> Page[ViewWire]:
 
 
 async def _count(call: ApiCall, kept: StoredView) -> int | None:
-    """None where it is not this person's to see (unrouted holds), or cannot be counted."""
+    """None where it is not this person's to see (unassigned holds), or cannot be counted."""
     service = await call.holds()
     asked = query_of(kept.view.filters, call.actor, service.ctx.now())
     if asked.has:

@@ -27,12 +27,14 @@ OWN_CORE = "flow:"
 
 
 class HoldView(StrEnum):
-    """`mine`: waits for me; `groups`: for a group or role of mine; `asked`: I was asked back; `unrouted`:
-    unassigned (admins); `watching`, `snoozed`; `done`: by me; `breakpoints`; `all`: whatever I may see."""
+    """`mine`: waits for me; `groups`: for a group or role of mine; `asked`: I was asked back;
+    `unassigned`: for no one yet (admins; `unrouted` is the same); `watching`, `snoozed`; `done`: by me;
+    `breakpoints`; `all`: whatever I may see."""
 
     mine = "mine"
     groups = "groups"
     asked = "asked"
+    unassigned = "unassigned"
     unrouted = "unrouted"
     watching = "watching"
     snoozed = "snoozed"

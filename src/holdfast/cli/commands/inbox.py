@@ -18,7 +18,7 @@ from holdfast.cli.hold_session import ActorOptions
 def inbox(
     query: Annotated[Text, typer.Option(help="Initial search: flow:NAME, priority>=high, ...")] = None,
     view: Annotated[
-        Text, typer.Option(help="Initial view: mine, groups, unrouted, watching, all, ...", metavar="VIEW")
+        Text, typer.Option(help="Initial view: mine, groups, unassigned, watching, all, ...", metavar="VIEW")
     ] = None,
     as_: As = None,
     tenant: Whose = "default",

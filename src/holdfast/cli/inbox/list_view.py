@@ -23,7 +23,7 @@ _EMPTY = {
     "mine": "Nothing waits for you.",
     "groups": "Nothing waits for your groups and roles.",
     "asked": "Nobody waits for a reply of yours.",
-    "unrouted": "Every hold has found somebody.",
+    "unassigned": "Every hold is assigned.",
     "watching": "You watch nothing.",
     "snoozed": "Nothing is snoozed.",
     "done": "You have decided nothing yet.",

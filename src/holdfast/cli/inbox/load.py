@@ -109,7 +109,7 @@ def overtaken_text(row: HoldRow, now: int) -> str:
 
 
 OPEN: Final = HoldFilter(status=(HoldStatus.pending,))
-COUNTED: Final = ("mine", "groups", "asked", "unrouted", "all")
+COUNTED: Final = ("mine", "groups", "asked", "unassigned", "all")
 
 
 class InboxReader:

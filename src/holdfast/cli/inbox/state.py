@@ -9,7 +9,7 @@ import msgspec
 from holdfast.types.hold import HoldRow, Note, Option
 
 VIEWS: Final = {
-    "m": "mine", "g": "groups", "q": "asked", "u": "unrouted", "a": "all", "w": "watching", "s": "snoozed",
+    "m": "mine", "g": "groups", "q": "asked", "u": "unassigned", "a": "all", "w": "watching", "s": "snoozed",
     "d": "done", "b": "breakpoints",
 }  # fmt: skip
 """The second key after `g`."""

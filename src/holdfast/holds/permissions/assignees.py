@@ -109,7 +109,7 @@ async def _circle(parsed: Assignee, tenant: str, directory: Directory) -> Circle
 
 
 def _lost(why: str, parsed: Assignee) -> Assignee:
-    log.warning("a hold for %s is unrouted: %s", parsed, why)
+    log.warning("a hold for %s is unassigned: %s", parsed, why)
     return Assignee(UNROUTED, reason=why)
 
 

@@ -18,8 +18,10 @@ from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Actor
 
-VIEWS: Final = ("mine", "groups", "asked", "unrouted", "watching", "snoozed", "done", "breakpoints", "all")
-OPEN_VIEWS: Final = frozenset({"mine", "groups", "asked", "unrouted", "snoozed", "breakpoints"})
+VIEWS: Final = ("mine", "groups", "asked", "unassigned", "watching", "snoozed", "done", "breakpoints", "all")
+EARLIER: Final = {"unrouted": "unassigned"}
+"""Names of views that are still accepted."""
+OPEN_VIEWS: Final = frozenset({"mine", "groups", "asked", "unassigned", "snoozed", "breakpoints"})
 MAX_LIMIT: Final = 500
 _PAGE = 200
 _COUNTED = 10_000
@@ -137,9 +139,9 @@ async def _shows(
 async def _view(
     ctx: HoldContext, standing: ActorMemberships, view: str, where: HoldFilter, now: int
 ) -> HoldListView:
-    """Holds for a delegated user are treated as unrouted while the delegation is not in force (AS-9)."""
+    """Holds for a delegated user are treated as unassigned while the delegation is not in force (AS-9)."""
     found = view_of(standing, view, where, now)
-    if view != "unrouted":
+    if EARLIER.get(view, view) != "unassigned":
         return found
     lost = await ctx.deployments.astray(standing.actor.tenant, now)
     whose = (*(found.where.assignees or ()), *((DELEGATED, ref) for ref in sorted(lost)))
@@ -148,6 +150,7 @@ async def _view(
 
 def view_of(standing: ActorMemberships, view: str, where: HoldFilter, now: int) -> HoldListView:
     """Raises InputError for an unknown view, ForbiddenError for one that the actor may not use."""
+    view = EARLIER.get(view, view)
     if view not in VIEWS:
         raise InputError(f"there is no view {view!r}.", hint=f"Choose one of: {', '.join(VIEWS)}.")
     if standing.barred is not None:
@@ -167,10 +170,10 @@ def view_of(standing: ActorMemberships, view: str, where: HoldFilter, now: int) 
 
 
 def _other(standing: ActorMemberships, view: str, base: HoldFilter, me: str, now: int) -> HoldListView:
-    if view == "unrouted":
+    if view == "unassigned":
         if not standing.has(MANAGE):
             raise ForbiddenError(
-                "only admins can list unrouted holds.", hint=f"This requires the right {MANAGE}."
+                "only admins can list unassigned holds.", hint=f"This requires the right {MANAGE}."
             )
         return HoldListView(_replace(base, assignees=((UNROUTED, ""),)), HoldOrder.inbox, exact=True)
     if view == "asked":

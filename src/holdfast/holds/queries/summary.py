@@ -45,6 +45,9 @@ def title_of(row: HoldRow) -> str:
 
 
 def assignee_of(row: HoldRow) -> str:
+    """As people read it: `user:dana@acme`, `unassigned`."""
+    if row.assignee_type == "unrouted":
+        return "unassigned"
     return str(Assignee(row.assignee_type, row.assignee_value))
 
 

@@ -131,7 +131,7 @@ async def reassign_hold(
     def done_text(row: HoldRow) -> str:
         if row.assignee_type == "unrouted":
             why = f": {row.assignee_reason}" if row.assignee_reason else ""
-            return f"{short(row)} waits for nobody now; admins see it as unrouted{why}."
+            return f"{short(row)} is unassigned now; administrators see it{why}."
         return f"{short(row)} waits for {assignee_of(row)} now."
 
     return await act(options, which, do, done_text)

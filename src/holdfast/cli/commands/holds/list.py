@@ -47,7 +47,7 @@ def list_(
     view: Annotated[
         str,
         typer.Option(
-            help="View: all, mine, groups, asked, unrouted, watching, snoozed, done or breakpoints",
+            help="View: all, mine, groups, asked, unassigned, watching, snoozed, done or breakpoints",
             metavar="VIEW",
         ),
     ] = "all",

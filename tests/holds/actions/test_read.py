@@ -7,7 +7,7 @@ import re
 import pytest
 
 from holdfast.errors import ForbiddenError, HoldDecidedError, HoldNotFoundError, InputError, NotAssignedError
-from holdfast.holds.queries.checkpoint_view import checkpoint_view
+from holdfast.holds.queries.hold_view import checkpoint_view
 from holdfast.holds.queries.metrics import Spread
 from holdfast.types.hold import HoldFilter
 from holdfast.types.status import HoldStatus

@@ -18,7 +18,7 @@ from holdfast.errors import (
     InputError,
     NotFoundError,
 )
-from holdfast.holds.queries.checkpoint_view import checkpoint_view
+from holdfast.holds.queries.hold_view import checkpoint_view
 from holdfast.holds.queries.summary import why_of
 from holdfast.testing.clock import FakeClock
 from holdfast.types.outbox import ASKED_BACK, CLOSED

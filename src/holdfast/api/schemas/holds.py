@@ -12,10 +12,9 @@ from holdfast.api.schemas.hold_query import Filters, Instant
 from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.bulk import BulkResult
 from holdfast.holds.forms.attached_files import AttachedFile
-from holdfast.holds.queries.checkpoint_view import checkpoint_view
 from holdfast.holds.queries.history import Entry
 from holdfast.holds.queries.history_text import history_sentence
-from holdfast.holds.queries.hold_view import hold_view
+from holdfast.holds.queries.hold_view import checkpoint_view, hold_view
 from holdfast.holds.queries.summary import countdown, title_of, why_of
 from holdfast.types.hold import HoldRow, Note
 

@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note, print_table
+from holdfast.cli.output.directory import (
+    memberships_of,
+    memberships_text,
+    print_empty,
+    print_entry,
+    show_circle,
+    show_person,
+    state_text,
+)
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
 from holdfast.errors import InputError, NotFoundError
 from holdfast.types.clock import micros, to_micros
 from holdfast.types.duration import DurationError, parse_duration
-from holdfast.types.human_time import clock_time
 
 if TYPE_CHECKING:
-    from holdfast.holds.directory.base import Circle, Memberships, Person
+    from holdfast.holds.directory.base import Circle, Person
     from holdfast.store.protocols import Store as StoreProtocol
 
 group = typer.Typer(
@@ -185,27 +192,14 @@ async def list_directory(tenant: str, *, store: str | None, json: bool) -> Exit:
         print_line("The directory is empty.")
         print_note("Add a person: holdfast directory add-person dana --email dana@acme")
     else:
-        belongs = {each.id: _memberships_of(each.id, groups, roles) for each in people}
-        rows = [(each.id, each.email, _texts(belongs[each.id]), _state(each, now)) for each in people]
+        belongs = {each.id: memberships_of(each.id, groups, roles) for each in people}
+        rows = [
+            (each.id, each.email, memberships_text(belongs[each.id]), state_text(each, now))
+            for each in people
+        ]
         print_table(("person", "address", "belongs to", ""), rows)
-        _print_empty(groups, roles)
+        print_empty(groups, roles)
     return Exit.ok
-
-
-def _memberships_of(person: str, groups: Sequence[Circle], roles: Sequence[Circle]) -> Memberships:
-    from holdfast.holds.directory.base import Memberships
-
-    return Memberships(
-        frozenset(each.key for each in groups if person in each.members),
-        frozenset(each.key for each in roles if person in each.members),
-    )
-
-
-def _print_empty(groups: Sequence[Circle], roles: Sequence[Circle]) -> None:
-    empty = [f"group:{each.key}" for each in groups if not each.members]
-    empty += [f"role:{each.key}" for each in roles if not each.members]
-    if empty:
-        print_note(f"{', '.join(empty)}: no members.")
 
 
 async def show_entry(which: str, tenant: str, *, store: str | None, json: bool) -> Exit:
@@ -217,71 +211,11 @@ async def show_entry(which: str, tenant: str, *, store: str | None, json: bool) 
         found = TableDirectory(opened)
         if meant.type in ("group", "role"):
             circle = await (found.group if meant.type == "group" else found.role)(tenant, meant.value)
-            return _show_circle(circle, str(meant), json=json)
+            return show_circle(circle, str(meant), json=json)
         person = await found.person(tenant, meant.value)
         member = await found.memberships(tenant, meant.value)
         instead = await found.stands_in_for(tenant, meant.value, opened.now())
-        return _show_person(person, member, instead, which, opened.now(), json=json)
-
-
-def _show_circle(circle: Circle | None, which: str, *, json: bool) -> Exit:
-    if circle is None:
-        raise NotFoundError(f"the directory knows no {which}.", hint="`holdfast directory list` shows all.")
-    if json:
-        print_json(circle)
-    else:
-        print_fields([(which, circle.name), ("members", ", ".join(circle.members) or "nobody")])
-    return Exit.ok
-
-
-def _show_person(
-    person: Person | None,
-    member: Memberships,
-    instead: Sequence[Person],
-    which: str,
-    now: int,
-    *,
-    json: bool,
-) -> Exit:
-    if person is None:
-        raise NotFoundError(f"the directory knows no {which!r}.", hint="`holdfast directory list` shows all.")
-    if json:
-        others = [each.id for each in instead]
-        print_json(
-            _plain(person)
-            | {"groups": sorted(member.groups), "roles": sorted(member.roles), "stands_in_for": others}
-        )
-        return Exit.ok
-    facts = [
-        ("person", person.id),
-        ("name", person.name),
-        ("address", person.email),
-        ("belongs to", _texts(member)),
-        ("state", _state(person, now)),
-        ("stands in for", ", ".join(each.id for each in instead)),
-    ]
-    print_fields([(what, value) for what, value in facts if value])
-    return Exit.ok
-
-
-def _state(person: Person, now: int) -> str:
-    if not person.active:
-        return "not active"
-    away = person.away
-    if away is None or (away.until is not None and away.until <= now):
-        return ""
-    since = f" from {clock_time(away.since)}" if away.since is not None and away.since > now else ""
-    until = f" until {clock_time(away.until)}" if away.until is not None else ""
-    return f"away{since}{until}, {away.substitute} stands in"
-
-
-def _texts(member: Memberships) -> str:
-    keys = [f"group:{key}" for key in sorted(member.groups)]
-    return ", ".join([*keys, *(f"role:{key}" for key in sorted(member.roles))])
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    return msgspec.to_builtins(value)
+        return show_person(person, member, instead, which, opened.now(), json=json)
 
 
 async def save_person(person: Person, tenant: str, *, store: str | None, json: bool) -> Exit:
@@ -289,7 +223,7 @@ async def save_person(person: Person, tenant: str, *, store: str | None, json: b
 
     async with _open_store(store, must_exist=False) as opened:
         kept = await Registrar(opened).put_person(tenant, person)
-    _print_entry(kept, f"{kept.id} is in the directory.", json=json)
+    print_entry(kept, f"{kept.id} is in the directory.", json=json)
     return Exit.ok
 
 
@@ -299,7 +233,7 @@ async def delete_person(who: str, tenant: str, *, store: str | None, json: bool)
     async with _open_store(store) as opened:
         if not await Registrar(opened).drop_person(tenant, who):
             raise NotFoundError(f"the directory knows no {who!r}.", hint="`holdfast directory list`")
-    _print_entry({"dropped": who}, f"{who} is not in the directory any more.", json=json)
+    print_entry({"dropped": who}, f"{who} is not in the directory any more.", json=json)
     return Exit.ok
 
 
@@ -337,7 +271,7 @@ async def drop_circle(circle: str, tenant: str, *, store: str | None, json: bool
     async with _open_store(store) as opened:
         if not await Registrar(opened).drop_circle(tenant, circle):
             raise NotFoundError(f"the directory knows no {circle!r}.", hint="`holdfast directory list`")
-    _print_entry({"dropped": circle}, f"{circle} is not in the directory any more.", json=json)
+    print_entry({"dropped": circle}, f"{circle} is not in the directory any more.", json=json)
     return Exit.ok
 
 
@@ -361,7 +295,7 @@ async def set_absence(
         await Registrar(opened).put_away(tenant, who, absent)
         person = await TableDirectory(opened).person(tenant, who)
     assert person is not None
-    _print_entry(person, f"{person.id} is {_state(person, now)}.", json=json)
+    print_entry(person, f"{person.id} is {state_text(person, now)}.", json=json)
     return Exit.ok
 
 
@@ -370,7 +304,7 @@ async def clear_absence(who: str, tenant: str, *, store: str | None, json: bool)
 
     async with _open_store(store) as opened:
         was_away = await Registrar(opened).back(tenant, who)
-    _print_entry({"was_away": was_away}, f"{who} {'is back' if was_away else 'was not away'}.", json=json)
+    print_entry({"was_away": was_away}, f"{who} {'is back' if was_away else 'was not away'}.", json=json)
     return Exit.ok
 
 
@@ -392,12 +326,5 @@ def _instant(text: str | None, now: int) -> int | None:
 
 
 def _print_circle(which: str, circle: Circle, *, json: bool) -> Exit:
-    _print_entry(circle, f"In {which}: {', '.join(circle.members) or 'nobody'}.", json=json)
+    print_entry(circle, f"In {which}: {', '.join(circle.members) or 'nobody'}.", json=json)
     return Exit.ok
-
-
-def _print_entry(kept: Any, said: str, *, json: bool) -> None:
-    if json:
-        print_json(kept)
-    else:
-        print_line(said)

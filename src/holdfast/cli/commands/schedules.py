@@ -10,8 +10,15 @@ from holdfast.cli.app import By, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.store import open_store_for_command, remember_source
+from holdfast.cli.output.schedules import (
+    moment_text,
+    next_text,
+    schedule_cells,
+    schedule_fields,
+    schedule_json,
+    when_text,
+)
 from holdfast.cli.output.screen import (
-    brief,
     print_fields,
     print_json,
     print_line,
@@ -20,13 +27,11 @@ from holdfast.cli.output.screen import (
     print_table,
 )
 from holdfast.errors import FlowNotFoundError
-from holdfast.types.clock import MICROS, iso
-from holdfast.types.duration import format_duration
-from holdfast.types.human_time import human_duration
+from holdfast.types.clock import iso
 
 if TYPE_CHECKING:
     from holdfast.app.holdfast import Holdfast
-    from holdfast.runs.schedules.plan import Schedule, SchedulePlan
+    from holdfast.runs.schedules.plan import Schedule
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -200,13 +205,13 @@ async def set_schedule(
     if isinstance(flow, Flow):
         remember_source(store, flow.program().version, address_in(spec, flow))
     if json:
-        print_json({**_as_json(made), "upcoming": [iso(at) for at in ahead]})
+        print_json({**schedule_json(made), "upcoming": [iso(at) for at in ahead]})
         return Exit.ok
-    print_line(f"Schedule {made.name} starts {made.flow} {_when(made.plan)}.")
+    print_line(f"Schedule {made.name} starts {made.flow} {when_text(made.plan)}.")
     if made.paused:
         print_note(f"It is paused. Resume it: holdfast schedules resume {name}")
     for at in ahead:
-        print_line(f"  {_moment(at, made.plan)}")
+        print_line(f"  {moment_text(at, made.plan)}")
     if isinstance(flow, str):
         print_note("The input was not tried on the flow: name its file to have that done (--flow FILE:NAME).")
     return Exit.ok
@@ -227,7 +232,7 @@ async def list_schedules(tenant: str | None, *, store: str | None, json: bool) -
         found = await (await hf.schedules()).list(tenant=tenant)
         now = (await hf.open()).now()
     if json:
-        print_list([_as_json(each) for each in found])
+        print_list([schedule_json(each) for each in found])
     elif not found:
         print_line("No schedules.")
         print_note(
@@ -236,26 +241,8 @@ async def list_schedules(tenant: str | None, *, store: str | None, json: bool) -
     else:
         tenants = len({each.tenant for each in found}) > 1
         heads = ("schedule", *(("tenant",) if tenants else ()), "flow", "when", "next", "last run", "trouble")
-        print_table(heads, [_line(each, now, tenants=tenants) for each in found])
+        print_table(heads, [schedule_cells(each, now, tenants=tenants) for each in found])
     return Exit.ok
-
-
-def _line(each: Schedule, now: int, *, tenants: bool) -> tuple[str, ...]:
-    whose = (each.tenant,) if tenants else ()
-    last = (each.last_run or "")[:8]
-    return each.name, *whose, each.flow, _when(each.plan), _next(each, now), last, each.standing.trouble
-
-
-def _next(each: Schedule, now: int) -> str:
-    if each.standing.asked:
-        return "now, by hand"
-    if each.paused:
-        return "paused"
-    if each.next_at is None:
-        return "never again"
-    if each.next_at > now:
-        return _moment(each.next_at, each.plan)
-    return f"overdue for {human_duration(now - each.next_at)}"
 
 
 async def show_schedule(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
@@ -265,32 +252,11 @@ async def show_schedule(name: str, tenant: str, *, store: str | None, json: bool
         ahead = [] if found.paused else await schedules.next(name, 5, tenant=tenant)
         now = (await hf.open()).now()
     if json:
-        print_json({**_as_json(found), "upcoming": [iso(at) for at in ahead]})
+        print_json({**schedule_json(found), "upcoming": [iso(at) for at in ahead]})
         return Exit.ok
-    plan, standing = found.plan, found.standing
-    pairs = [
-        ("schedule", found.name),
-        ("flow", found.flow),
-        ("when", _when(plan)),
-        ("from", _moment(plan.start, plan) if plan.start is not None else ""),
-        ("until", _moment(plan.end, plan) if plan.end is not None else ""),
-        ("jitter", _length(plan.jitter) if plan.jitter else ""),
-        ("missed", plan.missed + (f", later than {_length(plan.grace)}" if plan.missed == "skip" else "")),
-        ("overlap", plan.overlap),
-        ("passed over", str(standing.passed or "")),
-        ("input", brief(plan.input) if plan.input is not None else ""),
-        ("instant goes into", plan.stamp),
-        *((key.replace("_", " "), str(value)) for key, value in plan.options.items()),
-        ("next", _next(found, now)),
-        ("paused", (standing.reason or "no reason given") if found.paused else ""),
-        ("last", _moment(found.last_at, plan) if found.last_at is not None else ""),
-        ("last run", found.last_run or ""),
-        ("trouble", standing.trouble),
-        ("set by", f"{standing.by}{', declared in code' if standing.declared else ''}"),
-    ]
-    print_fields([(what, value) for what, value in pairs if value])
+    print_fields(schedule_fields(found, now))
     for at in ahead[1:]:
-        print_line(f"  then {_moment(at, plan)}")
+        print_line(f"  then {moment_text(at, found.plan)}")
     return Exit.ok
 
 
@@ -303,7 +269,7 @@ async def next_instants(name: str, count: int, tenant: str, *, store: str | None
         print_list([iso(at) for at in ahead])
         return Exit.ok
     for at in ahead:
-        print_line(_moment(at, found.plan))
+        print_line(moment_text(at, found.plan))
     if found.paused:
         print_note("It is paused: it fires at none of these until it is resumed.")
     elif not ahead:
@@ -323,7 +289,7 @@ async def resume_schedule(name: str, by: str, tenant: str, *, store: str | None,
     async with open_store_for_command(store, must_exist=True) as hf:
         made = await (await hf.schedules()).resume(name, by=by, tenant=tenant)
         now = (await hf.open()).now()
-    return _print_schedule(made, f"Schedule {name} goes on: next {_next(made, now)}.", json=json)
+    return _print_schedule(made, f"Schedule {name} goes on: next {next_text(made, now)}.", json=json)
 
 
 async def trigger_schedule(
@@ -353,58 +319,7 @@ async def delete_schedule(name: str, tenant: str, *, store: str | None, json: bo
 
 def _print_schedule(made: Schedule, said: str, *, json: bool) -> Exit:
     if json:
-        print_json(_as_json(made))
+        print_json(schedule_json(made))
     else:
         print_line(said)
     return Exit.ok
-
-
-def _when(plan: SchedulePlan) -> str:
-    if plan.at is not None:
-        return f"at {_moment(plan.at, plan)}"
-    return f"every {_length(plan.every)}" if plan.every else f"{plan.cron} ({plan.zone})"
-
-
-def _length(micros: int) -> str:
-    from datetime import timedelta
-
-    return format_duration(timedelta(microseconds=micros))
-
-
-def _moment(instant: int, plan: SchedulePlan) -> str:
-    """In the schedule's own zone: that is the time its author thinks in."""
-    from holdfast.runs.schedules.instants import local
-
-    if instant < MICROS:
-        return ""
-    return f"{local(instant, plan.zone):%a %Y-%m-%d %H:%M:%S %Z}"
-
-
-def _as_json(each: Schedule) -> dict[str, Any]:
-    plan, standing = each.plan, each.standing
-    seconds = {"every": plan.every, "jitter": plan.jitter, "grace": plan.grace}
-    moments = {"at": plan.at, "start": plan.start, "end": plan.end}
-    return {
-        "name": each.name,
-        "tenant": each.tenant,
-        "flow": each.flow,
-        "cron": plan.cron or None,
-        "zone": plan.zone,
-        **{name: value / MICROS if value else None for name, value in seconds.items()},
-        **{name: None if value is None else iso(value) for name, value in moments.items()},
-        "anchor": iso(plan.anchor) if plan.every else None,
-        "missed": plan.missed,
-        "overlap": plan.overlap,
-        "input": plan.input,
-        "stamp": plan.stamp or None,
-        "options": plan.options,
-        "paused": each.paused,
-        "reason": standing.reason or None,
-        "next_at": iso(each.next_at) if each.next_at else None,
-        "last_at": iso(each.last_at) if each.last_at is not None else None,
-        "last_run": each.last_run,
-        "passed_over": standing.passed,
-        "trouble": standing.trouble or None,
-        "declared": standing.declared,
-        "by": standing.by,
-    }

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 from holdfast.cli.app import Json, Store, Text, app, run_async
-from holdfast.cli.commands.graph import graph_json
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.results import command, hold_json, print_holds, row_json, version_text
+from holdfast.cli.output.results import command, print_holds, version_text
+from holdfast.cli.output.run_json import costs, holds_of, last_error, run_json, values_of
 from holdfast.cli.output.screen import (
     brief,
     busy,
@@ -26,8 +26,7 @@ from holdfast.cli.output.screen import (
     print_table,
     width,
 )
-from holdfast.errors import InputError, RunNotFoundError, StoreError
-from holdfast.types.clock import iso
+from holdfast.errors import InputError, RunNotFoundError
 from holdfast.types.human_time import clock_time, human_duration
 from holdfast.types.ids import is_id
 from holdfast.types.status import ENDED, HoldStatus, RunStatus, label_for, run_label
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from holdfast.runs.history.timeline import Timeline
     from holdfast.runs.service import RunService
     from holdfast.store.rows import RunRow
-    from holdfast.types.hold import HoldRow
     from holdfast.types.record import Record
 
 RECORDS_SHOWN = 200
@@ -166,7 +164,7 @@ async def _show_run(service: RunService, row: RunRow, view: ShowOptions, *, stor
         _print_separator(view, draws=view.graph or view.timeline)
         found = await service.store.read(row.id, payloads=False)
         _print_records(found, line.graph, everything=view.everything)
-    print_holds(await _holds(service, row, HoldStatus.pending), store)
+    print_holds(await holds_of(service, row, HoldStatus.pending), store)
     if row.dead:
         print_note(f"It killed its workers: {command('dead show', row.id[:8], store)}")
     elif row.status in (RunStatus.failed, RunStatus.resumable) and not row.read_only:
@@ -183,7 +181,7 @@ def _print_separator(view: ShowOptions, *, draws: bool) -> None:
 
 async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> str:
     """Answers what is damaged, if anything."""
-    state, artifacts, damage = await _values(service, row, line)
+    state, artifacts, damage = await values_of(service, row, line)
     print_fields(
         [
             ("run", row.id),
@@ -194,7 +192,7 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
             ("entity", row.instance_key or ""),
             ("started by", row.started_by or ""),
             ("status", run_label(row.status, _wakes(row)) + (" (imported history)" if row.read_only else "")),
-            ("error", _last_error(row, line)),
+            ("error", last_error(row, line)),
             ("damaged", damage),
             ("created", clock_time(row.created_at)),
             ("took" if row.ended_at else "age", human_duration((row.ended_at or now) - row.created_at)),
@@ -234,39 +232,12 @@ async def _migrated(service: RunService, row: RunRow) -> str:
     return f"from {version_text(note['from_label'], note['from'])} at record {row.migrated}"
 
 
-def _last_error(row: RunRow, line: Timeline) -> str:
-    """With the node that it came from, where that is known."""
-    from holdfast.model.shown_names import shown_name
-
-    failed = [visit for visit in line.visits.all() if visit.error and visit.state in ("failed", "unknown")]
-    if row.status is RunStatus.completed:
-        return ""
-    if row.error and not any(visit.error_text == row.error for visit in failed):
-        return row.error
-    return f"node {shown_name(failed[-1].label, line.graph)}: {failed[-1].error_text}" if failed else ""
-
-
 def _cost_text(line: Timeline) -> str:
     from holdfast.cli.output.timeline import money
 
     cost = costs(line)
     parts = [f"{cost['tokens']} tokens" if cost["tokens"] else "", money(cost["cost"])]
     return ", ".join(part for part in parts if part)
-
-
-def costs(line: Timeline) -> dict[str, Any]:
-    """What all visits came to, and which nodes it went to."""
-    nodes = line.visits.nodes
-    return {
-        "tokens": sum(node.tokens for node in nodes.values()),
-        "cost": sum(node.cost for node in nodes.values()),
-        "work_us": sum(node.work_us for node in nodes.values()),
-        "nodes": {
-            path: {"tokens": node.tokens, "cost": node.cost, "work_us": node.work_us, "visits": node.visits}
-            for path, node in nodes.items()
-            if node.visits
-        },
-    }
 
 
 def show_graph(line: Timeline, row: RunRow, *, expand: bool) -> None:
@@ -304,68 +275,5 @@ def _cells(record: Record, graph: Graph) -> tuple[str, ...]:
     )
 
 
-async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
-    """Everything that is known about a run; docs/reference/cli.md describes it."""
-    from holdfast.attractor.picture import picture_of_visits
-    from holdfast.cli.output.timeline import timeline_json
-    from holdfast.runs.history.timeline import make_timeline
-
-    line = await make_timeline(service, row)
-    records = await service.store.read(row.id, payloads=False)
-    holds = await _holds(service, row)
-    state, artifacts, damage = await _values(service, row, line)
-    interrupted = row.worker is None and row.status not in ENDED
-    return {
-        "run": row_json(row),
-        "state": state,
-        "artifacts": artifacts,
-        "error": _last_error(row, line) or None,
-        "damaged": damage or None,
-        "holds": [hold_json(hold) for hold in holds],
-        "costs": costs(line),
-        "graph": graph_json(picture_of_visits(line.graph, line.visits, expand=True, interrupted=interrupted)),
-        "timeline": timeline_json(line.visits),
-        "records": [_record(record) for record in records],
-    }
-
-
 def _wakes(row: RunRow) -> str:
     return "" if row.ready_at is None else clock_time(row.ready_at)
-
-
-async def _holds(service: RunService, row: RunRow, status: HoldStatus | None = None) -> list[HoldRow]:
-    """All of them, oldest first."""
-    return await service.store.holds(run=row.id, status=status, limit=1_000_000)
-
-
-async def _values(service: RunService, row: RunRow, line: Timeline) -> tuple[Any, Any, str]:
-    """The state, the artifacts, and why there are none where they cannot be read."""
-    from holdfast.model.secrets import masked
-
-    if line.pos is None:
-        return {}, {}, line.damage
-    try:
-        await service.runtime.blobs.of(row.tenant).materialise(line.pos, line.reader.sealer.registry)
-    except StoreError as error:
-        return {}, {}, error.message
-    values = line.pos.scopes[""].tree.merged()
-    secrets = line.graph.secrets
-    return masked(values.get("scratch", {}), secrets), masked(values.get("artifacts", {}), secrets), ""
-
-
-def _record(record: Record) -> dict[str, Any]:
-    from holdfast.types.record import Kind
-
-    return {
-        "seq": record.seq,
-        "kind": Kind(record.kind).name,
-        "at": iso(record.at),
-        "term": record.term,
-        "node": record.node,
-        "scope": record.scope,
-        "visit": record.visit,
-        "attempt": record.attempt,
-        "effect": record.effect,
-        "outcome": record.outcome,
-        "listed": record.listed,
-    }

@@ -1,0 +1,108 @@
+"""A run as JSON: everything that is known about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.cli.commands.graph import graph_json
+from holdfast.cli.output.results import hold_json, row_json
+from holdfast.errors import StoreError
+from holdfast.types.clock import iso
+from holdfast.types.status import ENDED, HoldStatus, RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.runs.history.timeline import Timeline
+    from holdfast.runs.service import RunService
+    from holdfast.store.rows import RunRow
+    from holdfast.types.hold import HoldRow
+    from holdfast.types.record import Record
+
+
+def last_error(row: RunRow, line: Timeline) -> str:
+    """With the node that it came from, where that is known."""
+    from holdfast.model.shown_names import shown_name
+
+    failed = [visit for visit in line.visits.all() if visit.error and visit.state in ("failed", "unknown")]
+    if row.status is RunStatus.completed:
+        return ""
+    if row.error and not any(visit.error_text == row.error for visit in failed):
+        return row.error
+    return f"node {shown_name(failed[-1].label, line.graph)}: {failed[-1].error_text}" if failed else ""
+
+
+def costs(line: Timeline) -> dict[str, Any]:
+    """What all visits came to, and which nodes it went to."""
+    nodes = line.visits.nodes
+    return {
+        "tokens": sum(node.tokens for node in nodes.values()),
+        "cost": sum(node.cost for node in nodes.values()),
+        "work_us": sum(node.work_us for node in nodes.values()),
+        "nodes": {
+            path: {"tokens": node.tokens, "cost": node.cost, "work_us": node.work_us, "visits": node.visits}
+            for path, node in nodes.items()
+            if node.visits
+        },
+    }
+
+
+async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
+    """Everything that is known about a run; docs/reference/cli.md describes it."""
+    from holdfast.attractor.picture import picture_of_visits
+    from holdfast.cli.output.timeline import timeline_json
+    from holdfast.runs.history.timeline import make_timeline
+
+    line = await make_timeline(service, row)
+    records = await service.store.read(row.id, payloads=False)
+    holds = await holds_of(service, row)
+    state, artifacts, damage = await values_of(service, row, line)
+    interrupted = row.worker is None and row.status not in ENDED
+    return {
+        "run": row_json(row),
+        "state": state,
+        "artifacts": artifacts,
+        "error": last_error(row, line) or None,
+        "damaged": damage or None,
+        "holds": [hold_json(hold) for hold in holds],
+        "costs": costs(line),
+        "graph": graph_json(picture_of_visits(line.graph, line.visits, expand=True, interrupted=interrupted)),
+        "timeline": timeline_json(line.visits),
+        "records": [record_json(record) for record in records],
+    }
+
+
+async def holds_of(service: RunService, row: RunRow, status: HoldStatus | None = None) -> list[HoldRow]:
+    """All of them, oldest first."""
+    return await service.store.holds(run=row.id, status=status, limit=1_000_000)
+
+
+async def values_of(service: RunService, row: RunRow, line: Timeline) -> tuple[Any, Any, str]:
+    """The state, the artifacts, and why there are none where they cannot be read."""
+    from holdfast.model.secrets import masked
+
+    if line.pos is None:
+        return {}, {}, line.damage
+    try:
+        await service.runtime.blobs.of(row.tenant).materialise(line.pos, line.reader.sealer.registry)
+    except StoreError as error:
+        return {}, {}, error.message
+    values = line.pos.scopes[""].tree.merged()
+    secrets = line.graph.secrets
+    return masked(values.get("scratch", {}), secrets), masked(values.get("artifacts", {}), secrets), ""
+
+
+def record_json(record: Record) -> dict[str, Any]:
+    from holdfast.types.record import Kind
+
+    return {
+        "seq": record.seq,
+        "kind": Kind(record.kind).name,
+        "at": iso(record.at),
+        "term": record.term,
+        "node": record.node,
+        "scope": record.scope,
+        "visit": record.visit,
+        "attempt": record.attempt,
+        "effect": record.effect,
+        "outcome": record.outcome,
+        "listed": record.listed,
+    }

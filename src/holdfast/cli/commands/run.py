@@ -18,6 +18,7 @@ from holdfast.types.status import run_label
 
 if TYPE_CHECKING:
     from holdfast.app.flow import Flow
+    from holdfast.cli.pipeline_directory import ResumeDirectoryOptions
 
 
 @app.command(
@@ -84,52 +85,60 @@ def run(
 
     FLOW may be a pipeline: path/to/file.dot.
     """
-    from holdfast.cli.advance import refuse_pipeline_options
-
     wanted = {
-        "lane": lane,
-        "priority": priority,
-        "tenant": tenant,
-        "run_id": run_id,
-        "idempotency_key": idempotency_key,
-        "deployment": deployment,
-        "instance_key": instance_key,
-        "started_by": by,
-        "breaks": breaks or None,
-        "checkpoints": checkpoints,
-    }
+        "lane": lane, "priority": priority, "tenant": tenant, "run_id": run_id,
+        "idempotency_key": idempotency_key, "deployment": deployment, "instance_key": instance_key,
+        "started_by": by, "breaks": breaks or None, "checkpoints": checkpoints,
+    }  # fmt: skip
     options = {name: value for name, value in wanted.items() if value is not None}
-    if resume is None and flow is None:
-        raise typer.BadParameter("name a flow or a pipeline.", param_hint="FLOW")
-    of_pipelines: dict[str, Any] = {
+    of_pipelines = {
         "simulate": simulate, "auto_approve": auto_approve, "logs": logs, "backend": backend,
         "handlers": handlers, "strict": strict, "ask": ask,
     }  # fmt: skip
+    manner = OutputOptions(store, watch, json)
     if resume is not None:
-        from holdfast.cli.pipeline_directory import ResumeDirectoryOptions, resume_from_directory
-        from holdfast.cli.pipeline_run import PipelineOptions
+        from holdfast.cli import pipeline_directory
 
-        onward = ResumeDirectoryOptions(
+        onward = pipeline_directory.ResumeDirectoryOptions(
             resume, flow, force=force, fidelity=resume_fidelity or "", options=options
         )
-        refused = {"--input": input, "--detach": detach or None}
-        return run_async(
-            resume_from_directory(
-                onward, PipelineOptions(**of_pipelines), OutputOptions(store, watch, json), refused
-            )
-        )
-    assert flow is not None
+        return _resume_directory(onward, of_pipelines, manner, {"--input": input, "--detach": detach or None})
+    if flow is None:
+        raise typer.BadParameter("name a flow or a pipeline.", param_hint="FLOW")
     if flow.lower().endswith((".dot", ".gv")):
-        from holdfast.cli.pipeline_run import PipelineOptions, run_file
+        return _run_pipeline(flow, input, options, of_pipelines, manner, detach=detach)
+    from holdfast.cli.advance import refuse_pipeline_options
 
-        given, manner = read_json(input, "--input"), OutputOptions(store, watch, json)
-        return run_async(
-            run_file(flow, given, options, PipelineOptions(**of_pipelines), manner, detach=detach)
-        )
-    more = {"force": force, "resume_fidelity": resume_fidelity}
-    refuse_pipeline_options(flow, of_pipelines | more)
+    refuse_pipeline_options(flow, of_pipelines | {"force": force, "resume_fidelity": resume_fidelity})
     begin = start_detached if detach else run_flow
-    return run_async(begin(flow, read_json(input, "--input"), options, OutputOptions(store, watch, json)))
+    return run_async(begin(flow, read_json(input, "--input"), options, manner))
+
+
+def _resume_directory(
+    onward: ResumeDirectoryOptions,
+    of_pipelines: dict[str, Any],
+    manner: OutputOptions,
+    refused: dict[str, Any],
+) -> int:
+    from holdfast.cli.pipeline_directory import resume_from_directory
+    from holdfast.cli.pipeline_run import PipelineOptions
+
+    return run_async(resume_from_directory(onward, PipelineOptions(**of_pipelines), manner, refused))
+
+
+def _run_pipeline(
+    path: str,
+    given: str | None,
+    options: dict[str, Any],
+    of_pipelines: dict[str, Any],
+    manner: OutputOptions,
+    *,
+    detach: bool,
+) -> int:
+    from holdfast.cli.pipeline_run import PipelineOptions, run_file
+
+    chosen = PipelineOptions(**of_pipelines)
+    return run_async(run_file(path, read_json(given, "--input"), options, chosen, manner, detach=detach))
 
 
 async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: OutputOptions) -> Exit:

@@ -28,7 +28,24 @@ class DeclaredMigration(msgspec.Struct, frozen=True, kw_only=True):
     migration: Migration
 
 
-class Collector:
+class DeclaredParts:
+    """What is declared one by one: nodes, edges and their code. Empty at first."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.edges: list[Edge] = []
+        self.handlers: dict[str, NodeHandler] = {}
+        self.routers: dict[str, list[Router]] = {}
+        self.guards: dict[str, GuardPlan] = {}
+        self.edge_guards: dict[str, GuardPlan] = {}
+        self.children: dict[str, Collector] = {}
+        self.migrations: list[DeclaredMigration] = []
+        self.first: list[str] | None = None
+        self.undeclared: list[str] = []
+        self.edge_ids: set[str] = set()
+
+
+class Collector(DeclaredParts):
     """Settings, nodes, edges, code, and what was wrong with any of them."""
 
     def __init__(
@@ -58,8 +75,8 @@ class Collector:
         limits: Limits | None = None,
         secrets: Iterable[str] = (),
     ) -> None:
-        self.name = name
-        self.state = state
+        super().__init__()
+        self.name, self.state = name, state
         self.found: list[GraphProblem] = []
         self.label = self._label(version)
         read = DeclarationReader(self.found.append)
@@ -77,10 +94,8 @@ class Collector:
             "traversal": traversal,
             "max_visits": max_visits,
             "max_goal_jumps": max_goal_jumps,
-            "retry_target": None if retry_target is None else node_id(retry_target),
-            "fallback_retry_target": None
-            if fallback_retry_target is None
-            else node_id(fallback_retry_target),
+            "retry_target": retry_target and node_id(retry_target),
+            "fallback_retry_target": fallback_retry_target and node_id(fallback_retry_target),
         }
         # No part of the graph: keeping more or less of the past makes no other version.
         self.retention = retention
@@ -90,17 +105,6 @@ class Collector:
         self.secrets = tuple(secrets)
         self.types = tuple(types)
         self.reducers = {name: as_mark(given) for name, given in (reducers or {}).items()}
-        self.nodes: list[Node] = []
-        self.edges: list[Edge] = []
-        self.handlers: dict[str, NodeHandler] = {}
-        self.routers: dict[str, list[Router]] = {}
-        self.guards: dict[str, GuardPlan] = {}
-        self.edge_guards: dict[str, GuardPlan] = {}
-        self.children: dict[str, Collector] = {}
-        self.migrations: list[DeclaredMigration] = []
-        self.first: list[str] | None = None
-        self.undeclared: list[str] = []
-        self.edge_ids: set[str] = set()
         self.revision = 0
         # The body of a map, made of a function: what it returns is the item's result.
         self.is_item = False

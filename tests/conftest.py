@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import settings
 
@@ -10,6 +12,9 @@ settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("soak", settings.get_profile("default"), max_examples=2000)
 settings.load_profile("default")
 receive_interrupts()
+# Thousands of collected tests live until the end of the run: the garbage collector would walk through all of
+# them again and again (about a quarter of the time of short tests).
+gc.disable()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,6 +43,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         always = item.path.parent.name in ON_POSTGRES or stem in ON_POSTGRES
         if not always and "postgres" in parameters and not parameters & SOME_ON_POSTGRES.get(stem, set()):
             item.add_marker(pytest.mark.soak)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

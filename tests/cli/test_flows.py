@@ -39,8 +39,8 @@ def started(cli: Cli, flow: Path, amount: int = 250) -> str:
     return cli("run", str(flow), "--input", given(amount), "--json").json["id"]
 
 
-def row_of(cli: Cli, run: str) -> Any:
-    return next(row for row in cli("runs", "--json").items if row["id"] == run)
+def stored(cli: Cli, run: str) -> Any:
+    return cli("show", run, "--json").json["stored"]
 
 
 @pytest.mark.covers("TOOL-CLI-14")
@@ -111,7 +111,7 @@ def test_a_renamed_node_is_refused_tried_moved_and_answered_once(cli: Cli, flow:
     assert tried.code == 0
     assert "node pay starts" in tried.out
     assert "nothing has changed" in tried.err
-    assert row_of(cli, run)["migrated"] == 0
+    assert stored(cli, run)["migrated"] == 0
     moved = cli("flows", "migrate", declared)
     assert (moved.code, "1 of 1 runs moved to refund 2" in moved.out) == (0, True)
     shown = cli("show", run).out
@@ -149,7 +149,7 @@ def test_a_process_killed_amid_a_migration_leaves_the_run_on_its_old_version(cli
         check=False,
     )
     assert killed.returncode == EXIT_CODE
-    assert row_of(cli, run)["migrated"] == 0
+    assert stored(cli, run)["migrated"] == 0
     assert cli("doctor").code == 0
     moved = cli("flows", "migrate", declared, "--json").json["runs"]
     assert [entry["migrated"] for entry in moved] == [True]
@@ -177,7 +177,7 @@ def test_one_file_serves_two_versions_and_each_run_goes_on_with_its_own(cli: Cli
     for run in runs:
         cli("answer", run, "approve")
     assert cli("worker", str(flow), "--until-idle").code == 0
-    versions = [row_of(cli, run) for run in runs]
+    versions = [cli("show", run, "--json").json["run"] for run in runs]
     assert [shown["status"] for shown in versions] == ["completed", "completed"]
     assert versions[0]["version"] != versions[1]["version"]
     # The note beside the store tells the two apart.

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,10 @@ def runs(folder: Path) -> list[dict[str, object]]:
     return json.loads(finish(start(folder, "runs", "--json"))[1])["items"]
 
 
+def shown(folder: Path, run: str) -> dict[str, Any]:
+    return json.loads(finish(start(folder, "show", run, "--json"))[1])
+
+
 @pytest.mark.covers("R-33", "R-36", "TOOL-CLI-02")
 def test_resume_repeats_no_settled_step_when_the_process_was_killed(folder: Path) -> None:
     killed = start(folder, "run", "slow.py")
@@ -126,7 +131,8 @@ def test_worker_drains_when_terminated(folder: Path) -> None:
     running.send_signal(signal.SIGINT)
     running.send_signal(signal.SIGKILL)
     finish(running)
-    wait_until(lambda: runs(folder)[0]["recoveries"] == 1)  # the worker found it
+    run = str(runs(folder)[0]["id"])
+    wait_until(lambda: shown(folder, run)["stored"]["recoveries"] == 1)  # the worker found it
     wait_until(lambda: runs(folder)[0]["status"] == "running")
     worker.send_signal(signal.SIGTERM)
     time.sleep(0.2)

@@ -24,9 +24,10 @@ from holdfast.api.schemas.admin import (
     figures_wire,
     worker_wire,
 )
-from holdfast.api.schemas.runs import RunDetail, RunWire, run_detail, run_wire
+from holdfast.api.schemas.runs import RunDetail, run_detail
 from holdfast.errors import ForbiddenError, NotFoundError, RunEndedError, RunNotFoundError, SettingsError
 from holdfast.runs.concurrency_limits import Limit as Held
+from holdfast.runs.run_view import RunWire, run_wire
 from holdfast.types.clock import MICROS
 from holdfast.types.ids import DEFAULT_TENANT
 

@@ -25,11 +25,9 @@ from holdfast.api.schemas.runs import (
     ResumeRun,
     RunDetail,
     RunResult,
-    RunWire,
     etag_of,
     input_taken,
     run_detail,
-    run_wire,
 )
 from holdfast.app.flow import wait_until_idle
 from holdfast.checkpoint.json_view import jsonable
@@ -53,6 +51,7 @@ from holdfast.runs.branch.fork import branch
 from holdfast.runs.idempotency import require_same
 from holdfast.runs.pending_holds import pending_page
 from holdfast.runs.resume import resume
+from holdfast.runs.run_view import RunWire, run_wire
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.status import HoldStatus

@@ -11,7 +11,7 @@ from holdfast.api.pagination import Cursor, Limit, Page
 from holdfast.api.routes.runs import page_of_runs, run_reply, send_input, start_from_request
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import Name
-from holdfast.api.schemas.runs import CreateRun, RunDetail, RunWire
+from holdfast.api.schemas.runs import CreateRun, RunDetail
 from holdfast.errors import (
     AnswerInvalidError,
     ConflictError,
@@ -20,6 +20,7 @@ from holdfast.errors import (
     InputError,
     KeyReusedError,
 )
+from holdfast.runs.run_view import RunWire
 from holdfast.runs.service import RunService
 from holdfast.runs.text_answers import answered_under_key
 from holdfast.store.rows import RunFilter, RunRow

@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 
 from holdfast.api.schemas.common import moment
-from holdfast.api.schemas.runs import RunWire, run_wire
 from holdfast.runs.dead_letters import DeadRun
+from holdfast.runs.run_view import RunWire, run_wire
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, WorkerRow
 

@@ -9,64 +9,11 @@ import msgspec
 from holdfast.api.pagination import Cursor, Limit
 from holdfast.api.schemas.common import Name, Wait, moment
 from holdfast.api.schemas.input_guard import require_outside
+from holdfast.runs.run_view import RunWire, run_wire
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import RunStatus
-
-
-class RunWire(msgspec.Struct, kw_only=True):
-    """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled."""
-
-    id: str
-    flow: str
-    version: str
-    status: RunStatus
-    lane: str
-    priority: int
-    tenant: str
-    created_at: str | None
-    updated_at: str | None
-    ended_at: str | None = None
-    thread: str | None = None
-    instance_key: str | None = None
-    started_by: str | None = None
-    deployment: str | None = None
-    parent_run: str | None = None
-    forked_from: str | None = None
-    superseded_by: str | None = None
-    error: str | None = None
-    head: int = 0
-    event_seq: int = 0
-    dead: bool = False
-    read_only: bool = False
-
-
-def run_wire(row: RunRow) -> RunWire:
-    return RunWire(
-        id=row.id,
-        flow=row.flow,
-        version=row.version,
-        status=row.status,
-        lane=row.lane,
-        priority=row.priority,
-        tenant=row.tenant,
-        created_at=moment(row.created_at),
-        updated_at=moment(row.updated_at),
-        ended_at=moment(row.ended_at),
-        thread=row.thread,
-        instance_key=row.instance_key,
-        started_by=row.started_by,
-        deployment=row.deployment,
-        parent_run=row.parent_run,
-        forked_from=row.forked_from,
-        superseded_by=row.superseded_by,
-        error=row.error,
-        head=row.head,
-        event_seq=row.event_seq,
-        dead=row.dead,
-        read_only=row.read_only,
-    )
 
 
 class RunMetadata(msgspec.Struct, kw_only=True):

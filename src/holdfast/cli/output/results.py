@@ -111,6 +111,7 @@ def command(verb: str, rest: str, store: str | None) -> str:
 
 
 def result_json(result: Result) -> dict[str, Any]:
+    """As the result over HTTP; besides, the node that failed and the open questions in full."""
     error = result.error
     state, artifacts = result.shown()
     return {
@@ -118,9 +119,8 @@ def result_json(result: Result) -> dict[str, Any]:
         "status": str(result.status),
         "state": state,
         "artifacts": artifacts,
-        "error": None
-        if error is None
-        else {"code": error.code, "type": error.type, "message": error.message},
+        "error": None if error is None else f"{error.type}: {error.message}",
+        "open_holds": [hold.id for hold in result.holds],
         "failed_node": result.failed_node or None,
         "holds": [hold_json(hold) for hold in result.holds],
     }
@@ -134,8 +134,23 @@ def hold_json(hold: HoldRow) -> dict[str, Any]:
 
 
 def row_json(row: RunRow) -> dict[str, Any]:
-    """A run with the names of the HTTP API, and what only the store knows (its lease, its counters)."""
-    return iso_times(msgspec.structs.asdict(row))
+    """As over HTTP."""
+    from holdfast.runs.run_view import run_wire
+
+    return msgspec.structs.asdict(run_wire(row))
+
+
+_STORED = ("worker", "lease_until", "ready_at", "recoveries", "gate", "horizon", "migrated", "code", "term")
+
+
+def stored_json(row: RunRow) -> dict[str, Any]:
+    """What only the store knows of a run: who works on it, when it is due, what was pruned."""
+    return iso_times({name: getattr(row, name) for name in _STORED})
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """As in the stream of the HTTP API."""
+    return iso_times(msgspec.structs.asdict(event))
 
 
 def event_line(event: Event, graph: Graph | None = None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.commands.graph import graph_json
-from holdfast.cli.output.results import hold_json, row_json
+from holdfast.cli.output.results import hold_json, row_json, stored_json
 from holdfast.errors import StoreError
 from holdfast.types.clock import iso
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
@@ -58,6 +58,7 @@ async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
     interrupted = row.worker is None and row.status not in ENDED
     return {
         "run": row_json(row),
+        "stored": stored_json(row),
         "state": state,
         "artifacts": artifacts,
         "error": last_error(row, line) or None,

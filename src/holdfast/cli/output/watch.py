@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from holdfast.cli.output.live_view import FRAME
-from holdfast.cli.output.results import event_line
+from holdfast.cli.output.results import event_json, event_line
 from holdfast.cli.output.screen import (
     PATIENCE,
     is_terminal,
@@ -36,7 +36,7 @@ async def watch(service: RunService, row: RunRow, driving: asyncio.Future[Any], 
     """Until the work is done."""
     if json:
         async for event in follow(service, row.id, driving):
-            print(to_json(event), flush=True)
+            print(to_json(event_json(event)), flush=True)
     elif is_terminal():
         await _live(service, row, driving)
     else:

@@ -1,0 +1,67 @@
+"""A run in JSON: the same over HTTP and on the command line."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.store.rows import RunRow
+from holdfast.types.clock import iso
+from holdfast.types.status import RunStatus
+
+
+class RunWire(msgspec.Struct, kw_only=True):
+    """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled."""
+
+    id: str
+    flow: str
+    version: str
+    status: RunStatus
+    lane: str
+    priority: int
+    tenant: str
+    created_at: str | None
+    updated_at: str | None
+    ended_at: str | None = None
+    thread: str | None = None
+    instance_key: str | None = None
+    started_by: str | None = None
+    deployment: str | None = None
+    parent_run: str | None = None
+    forked_from: str | None = None
+    superseded_by: str | None = None
+    error: str | None = None
+    head: int = 0
+    event_seq: int = 0
+    dead: bool = False
+    read_only: bool = False
+
+
+def run_wire(row: RunRow) -> RunWire:
+    return RunWire(
+        id=row.id,
+        flow=row.flow,
+        version=row.version,
+        status=row.status,
+        lane=row.lane,
+        priority=row.priority,
+        tenant=row.tenant,
+        created_at=_moment(row.created_at),
+        updated_at=_moment(row.updated_at),
+        ended_at=_moment(row.ended_at),
+        thread=row.thread,
+        instance_key=row.instance_key,
+        started_by=row.started_by,
+        deployment=row.deployment,
+        parent_run=row.parent_run,
+        forked_from=row.forked_from,
+        superseded_by=row.superseded_by,
+        error=row.error,
+        head=row.head,
+        event_seq=row.event_seq,
+        dead=row.dead,
+        read_only=row.read_only,
+    )
+
+
+def _moment(instant: int | None) -> str | None:
+    return None if instant is None else iso(instant)
